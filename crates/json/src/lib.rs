@@ -1,0 +1,20 @@
+//! JSON as OVSDB speaks it: resumable framing of a stream without delimiters, a pull reader, a writer, the number rule and
+//! a small tree for schemas and tools.
+//!
+//! Everything here is a pure function of bytes. This crate knows nothing of JSON-RPC, OVSDB or sockets.
+
+pub mod error;
+pub mod frame;
+pub mod number;
+pub mod reader;
+pub mod value;
+pub mod write;
+
+pub use error::Error;
+pub use frame::Framer;
+pub use number::Number;
+pub use reader::{Kind, Reader};
+pub use value::{Object, Value};
+
+/// The deepest nesting that is accepted, counting the outermost bracket as 1 (observed: 1000 passes, 1001 does not).
+pub const DEPTH_MAX: usize = 1000;
