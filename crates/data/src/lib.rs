@@ -1,1 +1,32 @@
-//! Placeholder.
+//! The OVSDB data model: atoms, data, rows, deltas, types, schemas, and their two notations (JSON on the wire, text in tools).
+//!
+//! This crate knows no table contents, no transactions, no sessions, no files.
+
+pub mod atom;
+pub mod constraint;
+pub mod datum;
+pub mod delta;
+pub mod diff;
+pub mod error;
+pub mod real;
+pub mod row;
+pub mod schema;
+pub mod schema_json;
+pub mod str;
+pub mod text;
+pub mod types;
+pub mod uuid;
+pub mod wire;
+
+pub use atom::{Atom, AtomRef};
+pub use datum::{Datum, DatumBuilder};
+pub use delta::{ColumnDiff, Delta, RowChange};
+pub use error::{Tag, WireError};
+pub use real::Real;
+pub use row::Row;
+pub use schema::{ColumnId, ColumnSchema, Schema, TableId, TableSchema};
+pub use str::Str;
+pub use triomphe::Arc;
+pub use types::{AtomType, BaseType, ColumnType, RefType, Reference};
+pub use uuid::Uuid;
+pub use wire::Symbols;

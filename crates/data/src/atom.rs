@@ -1,0 +1,109 @@
+//! Atoms: the single values of RFC 7047, owned and borrowed.
+
+use crate::{AtomType, Real, Str, Uuid};
+
+/// An owned atom.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Atom {
+    /// `integer`
+    Integer(i64),
+    /// `real`
+    Real(Real),
+    /// `boolean`
+    Boolean(bool),
+    /// `string`
+    String(Str),
+    /// `uuid`
+    Uuid(Uuid),
+}
+
+/// A borrowed atom, as data hand them out. Comparing atoms of different types is a bug of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AtomRef<'a> {
+    /// `integer`
+    Integer(i64),
+    /// `real`
+    Real(Real),
+    /// `boolean`
+    Boolean(bool),
+    /// `string`
+    String(&'a Str),
+    /// `uuid`
+    Uuid(Uuid),
+}
+
+impl Atom {
+    /// The default of a type: 0, false, `""`, all-zero UUID.
+    #[must_use]
+    pub fn default_for(atom_type: AtomType) -> Atom {
+        match atom_type {
+            AtomType::Integer => Atom::Integer(0),
+            AtomType::Real => Atom::Real(Real::default()),
+            AtomType::Boolean => Atom::Boolean(false),
+            AtomType::String => Atom::String(Str::new("")),
+            AtomType::Uuid => Atom::Uuid(Uuid::ZERO),
+        }
+    }
+
+    /// Borrows it.
+    #[must_use]
+    pub fn as_ref(&self) -> AtomRef<'_> {
+        match self {
+            Atom::Integer(v) => AtomRef::Integer(*v),
+            Atom::Real(v) => AtomRef::Real(*v),
+            Atom::Boolean(v) => AtomRef::Boolean(*v),
+            Atom::String(v) => AtomRef::String(v),
+            Atom::Uuid(v) => AtomRef::Uuid(*v),
+        }
+    }
+}
+
+impl AtomRef<'_> {
+    /// Copies it (strings are shared).
+    #[must_use]
+    pub fn to_owned(self) -> Atom {
+        match self {
+            AtomRef::Integer(v) => Atom::Integer(v),
+            AtomRef::Real(v) => Atom::Real(v),
+            AtomRef::Boolean(v) => Atom::Boolean(v),
+            AtomRef::String(v) => Atom::String(v.clone()),
+            AtomRef::Uuid(v) => Atom::Uuid(v),
+        }
+    }
+
+    /// The UUID, if it is one.
+    #[must_use]
+    pub fn as_uuid(self) -> Option<Uuid> {
+        match self {
+            AtomRef::Uuid(uuid) => Some(uuid),
+            _ => None,
+        }
+    }
+
+    /// The string, if it is one.
+    #[must_use]
+    pub fn as_string(&self) -> Option<&str> {
+        match self {
+            AtomRef::String(text) => Some(text.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The integer, if it is one.
+    #[must_use]
+    pub fn as_integer(self) -> Option<i64> {
+        match self {
+            AtomRef::Integer(integer) => Some(integer),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if it is one.
+    #[must_use]
+    pub fn as_boolean(self) -> Option<bool> {
+        match self {
+            AtomRef::Boolean(boolean) => Some(boolean),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A delta: the whole effect of one commit, the only thing that leaves the engine. Log record, updates, history and
+//! relays are functions of it.
+
+use crate::{Arc, ColumnId, Datum, Row, TableId, Uuid};
+
+/// What one commit changed, rows in no particular order but grouped by table.
+#[derive(Clone, Debug, Default)]
+pub struct Delta {
+    /// One element per row that differs from its state before.
+    pub changes: Vec<RowChange>,
+    /// Texts of all `comment` operations joined by LF; empty when none.
+    pub comment: String,
+    /// A `commit` with `durable: true` asked for a sync before the reply.
+    pub durable: bool,
+}
+
+/// Old and new version of one row; at least one is present.
+#[derive(Clone, Debug)]
+pub struct RowChange {
+    /// Its table.
+    pub table: TableId,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Before; `None` for an insert.
+    pub old: Option<Arc<Row>>,
+    /// After; `None` for a delete.
+    pub new: Option<Arc<Row>>,
+    /// For a modification: each changed column (ephemeral ones too) with its difference. Empty for inserts and deletes.
+    pub diffs: Box<[ColumnDiff]>,
+}
+
+/// A changed column and its difference ([`Datum::diff`]).
+#[derive(Clone, Debug)]
+pub struct ColumnDiff {
+    /// The column.
+    pub column: ColumnId,
+    /// Its difference.
+    pub diff: Datum,
+}
+
+impl Delta {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}

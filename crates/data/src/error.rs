@@ -1,0 +1,127 @@
+//! Errors that clients see: a tag, details and the offending fragment, as protocol.md 1.7 shapes them.
+
+use thiserror::Error;
+
+/// The `error` member of an error object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Tag {
+    SyntaxError,
+    UnknownColumn,
+    UnknownFunction,
+    UnknownMutator,
+    UnknownDatabase,
+    UnknownTable,
+    DatabaseNotAvailable,
+    OvsdbError,
+    ConstraintViolation,
+    ReferentialIntegrityViolation,
+    DomainError,
+    RangeError,
+    DuplicateUuid,
+    DuplicateUuidName,
+    TimedOut,
+    NotSupported,
+    Aborted,
+    NotOwner,
+    NotAllowed,
+    PermissionError,
+    InvalidParameters,
+    Canceled,
+    IoError,
+    InternalError,
+    ConsistencyViolation,
+    ClusterError,
+}
+
+impl Tag {
+    /// The text on the wire, for example `constraint violation`.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Tag::SyntaxError => "syntax error",
+            Tag::UnknownColumn => "unknown column",
+            Tag::UnknownFunction => "unknown function",
+            Tag::UnknownMutator => "unknown mutator",
+            Tag::UnknownDatabase => "unknown database",
+            Tag::UnknownTable => "unknown table",
+            Tag::DatabaseNotAvailable => "database not available",
+            Tag::OvsdbError => "ovsdb error",
+            Tag::ConstraintViolation => "constraint violation",
+            Tag::ReferentialIntegrityViolation => "referential integrity violation",
+            Tag::DomainError => "domain error",
+            Tag::RangeError => "range error",
+            Tag::DuplicateUuid => "duplicate uuid",
+            Tag::DuplicateUuidName => "duplicate uuid-name",
+            Tag::TimedOut => "timed out",
+            Tag::NotSupported => "not supported",
+            Tag::Aborted => "aborted",
+            Tag::NotOwner => "not owner",
+            Tag::NotAllowed => "not allowed",
+            Tag::PermissionError => "permission error",
+            Tag::InvalidParameters => "invalid parameters",
+            Tag::Canceled => "canceled",
+            Tag::IoError => "I/O error",
+            Tag::InternalError => "internal error",
+            Tag::ConsistencyViolation => "consistency violation",
+            Tag::ClusterError => "cluster error",
+        }
+    }
+}
+
+/// An error object. Displays as the tools print it: `syntax "S": TAG: DETAILS (IO-ERROR)`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct WireError {
+    /// `error`
+    pub tag: Tag,
+    /// `details`
+    pub details: String,
+    /// `syntax`: compact JSON with sorted members.
+    pub syntax: Option<Box<str>>,
+    /// `io-error`: the operating system's words, only with [`Tag::IoError`].
+    pub io_error: Option<Box<str>>,
+}
+
+impl WireError {
+    /// An error without a fragment.
+    pub fn new(tag: Tag, details: impl Into<String>) -> WireError {
+        WireError {
+            tag,
+            details: details.into(),
+            syntax: None,
+            io_error: None,
+        }
+    }
+
+    /// A `syntax error` about `fragment`, the raw JSON text of the offending value (re-serialised with sorted members).
+    pub fn syntax(fragment: &[u8], details: impl Into<String>) -> WireError {
+        WireError::new(Tag::SyntaxError, details).with_fragment(fragment)
+    }
+
+    /// Attaches the raw JSON text of the offending value.
+    #[must_use]
+    pub fn with_fragment(self, fragment: &[u8]) -> WireError {
+        let _ = fragment;
+        todo!()
+    }
+
+    /// Appends the error object as JSON (members sorted).
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let _ = out;
+        todo!()
+    }
+}
+
+impl std::fmt::Display for WireError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(syntax) = &self.syntax {
+            write!(f, "syntax \"{syntax}\": ")?;
+        }
+        write!(f, "{}: {}", self.tag.text(), self.details)?;
+        if let Some(io_error) = &self.io_error {
+            write!(f, " ({io_error})")?;
+        }
+        Ok(())
+    }
+}

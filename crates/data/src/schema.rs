@@ -1,0 +1,171 @@
+//! Schemas as the engine uses them: tables and columns by small numbers, names looked up once (protocol.md 3).
+
+use std::collections::HashMap;
+
+use crate::{ColumnType, Str};
+
+/// A table's place in its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u16);
+
+/// A column's place in its table, or one of the two standard columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(pub u16);
+
+impl ColumnId {
+    /// `_uuid`
+    pub const UUID: ColumnId = ColumnId(u16::MAX);
+    /// `_version`
+    pub const VERSION: ColumnId = ColumnId(u16::MAX - 1);
+
+    /// Whether it is `_uuid` or `_version`.
+    #[must_use]
+    pub fn is_standard(self) -> bool {
+        self >= ColumnId::VERSION
+    }
+}
+
+/// A database schema. Tables are sorted by name.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// `name`
+    pub name: Str,
+    /// `version`, or empty
+    pub version: String,
+    /// `cksum`, or empty
+    pub cksum: String,
+    tables: Vec<TableSchema>,
+    by_name: HashMap<Str, TableId>,
+}
+
+/// A table schema. Columns are sorted by name.
+#[derive(Clone, Debug)]
+pub struct TableSchema {
+    /// Its name.
+    pub name: Str,
+    /// `mutable`: kept, returned, not enforced.
+    pub mutable: bool,
+    /// In the root set after the rule of protocol.md 3.2.
+    pub is_root: bool,
+    /// `maxRows`, [`u32::MAX`] when unlimited.
+    pub max_rows: u32,
+    /// Column lists that must be unique; may name [`ColumnId::UUID`].
+    pub indexes: Vec<Vec<ColumnId>>,
+    columns: Vec<ColumnSchema>,
+    by_name: HashMap<Str, ColumnId>,
+}
+
+/// A column schema, after the silent adjustments of protocol.md 3.3.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnSchema {
+    /// Its name.
+    pub name: Str,
+    /// Its type.
+    pub column_type: ColumnType,
+    /// May change after insertion.
+    pub mutable: bool,
+    /// Written to the log (not `ephemeral`).
+    pub persistent: bool,
+}
+
+impl Schema {
+    /// All tables in order of [`TableId`].
+    #[must_use]
+    pub fn tables(&self) -> &[TableSchema] {
+        &self.tables
+    }
+
+    /// All tables with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (TableId, &TableSchema)> {
+        (0u16..).map(TableId).zip(&self.tables)
+    }
+
+    /// A table by id; ids come from this schema.
+    #[must_use]
+    pub fn table(&self, id: TableId) -> &TableSchema {
+        &self.tables[usize::from(id.0)]
+    }
+
+    /// A table by name.
+    #[must_use]
+    pub fn table_id(&self, name: &str) -> Option<TableId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Assembles a schema from parsed parts; `tables` must be sorted by name.
+    #[must_use]
+    pub fn from_parts(
+        name: Str,
+        version: String,
+        cksum: String,
+        tables: Vec<TableSchema>,
+    ) -> Schema {
+        let by_name = (0u16..)
+            .zip(&tables)
+            .map(|(id, table)| (table.name.clone(), TableId(id)))
+            .collect();
+        Schema {
+            name,
+            version,
+            cksum,
+            tables,
+            by_name,
+        }
+    }
+}
+
+impl TableSchema {
+    /// Assembles a table schema; `columns` must be sorted by name.
+    #[must_use]
+    pub fn new(name: Str, columns: Vec<ColumnSchema>) -> TableSchema {
+        let by_name = (0u16..)
+            .zip(&columns)
+            .map(|(id, column)| (column.name.clone(), ColumnId(id)))
+            .collect();
+        TableSchema {
+            name,
+            mutable: true,
+            is_root: true,
+            max_rows: u32::MAX,
+            indexes: Vec::new(),
+            columns,
+            by_name,
+        }
+    }
+
+    /// Own columns (not `_uuid`, `_version`) in order of [`ColumnId`].
+    #[must_use]
+    pub fn columns(&self) -> &[ColumnSchema] {
+        &self.columns
+    }
+
+    /// Own columns with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (ColumnId, &ColumnSchema)> {
+        (0u16..).map(ColumnId).zip(&self.columns)
+    }
+
+    /// A column by id; for `_uuid` and `_version` a shared description (immutable scalar uuid, not persistent).
+    #[must_use]
+    pub fn column(&self, id: ColumnId) -> &ColumnSchema {
+        match id {
+            ColumnId::UUID => standard_column("_uuid"),
+            ColumnId::VERSION => standard_column("_version"),
+            own => &self.columns[usize::from(own.0)],
+        }
+    }
+
+    /// A column by name, `_uuid` and `_version` included.
+    #[must_use]
+    pub fn column_id(&self, name: &str) -> Option<ColumnId> {
+        match name {
+            "_uuid" => Some(ColumnId::UUID),
+            "_version" => Some(ColumnId::VERSION),
+            own => self.by_name.get(own).copied(),
+        }
+    }
+}
+
+fn standard_column(name: &str) -> &'static ColumnSchema {
+    let _ = name;
+    todo!()
+}

@@ -1,0 +1,166 @@
+//! Column types: base types with constraints, and how many elements a column holds (protocol.md 2.2, 2.4).
+
+use crate::schema::TableId;
+use crate::{Datum, Str};
+
+/// The five atomic types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomType {
+    /// 64-bit signed
+    Integer,
+    /// finite double
+    Real,
+    /// true or false
+    Boolean,
+    /// UTF-8 without NUL
+    String,
+    /// 128 bits
+    Uuid,
+}
+
+impl AtomType {
+    /// The name in schemas and messages, for example `integer`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AtomType::Integer => "integer",
+            AtomType::Real => "real",
+            AtomType::Boolean => "boolean",
+            AtomType::String => "string",
+            AtomType::Uuid => "uuid",
+        }
+    }
+}
+
+/// Bounds of a base type; those equal to the type's own limits count as absent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bounds {
+    /// none that apply
+    None,
+    /// `minInteger`, `maxInteger`, inclusive
+    Integer {
+        /// lowest allowed
+        min: i64,
+        /// highest allowed
+        max: i64,
+    },
+    /// `minReal`, `maxReal`, inclusive
+    Real {
+        /// lowest allowed
+        min: f64,
+        /// highest allowed
+        max: f64,
+    },
+    /// `minLength`, `maxLength`, in code points
+    Length {
+        /// shortest allowed
+        min: u32,
+        /// longest allowed
+        max: u32,
+    },
+}
+
+/// Whether a reference keeps its target alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefType {
+    /// must exist, keeps alive
+    Strong,
+    /// vanishes with its target
+    Weak,
+}
+
+/// A uuid base type's `refTable` and `refType`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Name of the referenced table.
+    pub table_name: Str,
+    /// Its place in the schema.
+    pub table: TableId,
+    /// strong or weak
+    pub ref_type: RefType,
+}
+
+/// The type of keys or values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BaseType {
+    /// The atomic type.
+    pub atom: AtomType,
+    /// `enum`: the allowed atoms, a non-empty set.
+    pub enumeration: Option<Datum>,
+    /// Range or length bounds.
+    pub bounds: Bounds,
+    /// For uuid: what it refers to.
+    pub reference: Option<Reference>,
+}
+
+impl BaseType {
+    /// An unconstrained base type.
+    #[must_use]
+    pub fn plain(atom: AtomType) -> BaseType {
+        BaseType {
+            atom,
+            enumeration: None,
+            bounds: Bounds::None,
+            reference: None,
+        }
+    }
+}
+
+/// The type of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnType {
+    /// Type of elements, or of map keys.
+    pub key: BaseType,
+    /// Type of map values; `None` for scalars and sets.
+    pub value: Option<BaseType>,
+    /// 0 or 1.
+    pub min: u32,
+    /// 1 or more; [`ColumnType::UNLIMITED`] for `"unlimited"`.
+    pub max: u32,
+}
+
+impl ColumnType {
+    /// `"unlimited"`.
+    pub const UNLIMITED: u32 = u32::MAX;
+
+    /// A scalar of an unconstrained base type.
+    #[must_use]
+    pub fn scalar(atom: AtomType) -> ColumnType {
+        ColumnType {
+            key: BaseType::plain(atom),
+            value: None,
+            min: 1,
+            max: 1,
+        }
+    }
+
+    /// Whether it has a value type.
+    #[must_use]
+    pub fn is_map(&self) -> bool {
+        self.value.is_some()
+    }
+
+    /// No value type, exactly one element.
+    #[must_use]
+    pub fn is_scalar(&self) -> bool {
+        self.value.is_none() && self.min == 1 && self.max == 1
+    }
+
+    /// No value type, none or one element.
+    #[must_use]
+    pub fn is_optional_scalar(&self) -> bool {
+        self.value.is_none() && self.min == 0 && self.max == 1
+    }
+
+    /// May hold more than one element, so differences are symmetric differences (protocol.md 4.7).
+    #[must_use]
+    pub fn is_composite(&self) -> bool {
+        self.max > 1
+    }
+
+    /// The English name in messages, for example `set of up to 1 integers` (protocol.md 2.7).
+    #[must_use]
+    pub fn english(&self) -> String {
+        todo!()
+    }
+}
