@@ -41,21 +41,20 @@ class Connection:
     def receive(self):
         """The next message of any kind. Raises EOFError when the server closes."""
         reader = json.JSONDecoder()
-        tried = 0
         while True:
-            text = self.buffer.lstrip()
-            # A long message is tried again only after it doubled, or the cost would be quadratic.
-            if text.startswith("{") and len(text) >= tried and text.rstrip().endswith(("}", "]")) or len(text) > tried:
+            text = self.buffer.strip()
+            # A buffer that does not end in a brace holds a message that is still arriving, so trying can wait.
+            if text.endswith("}"):
                 try:
                     message, end = reader.raw_decode(text)
                     self.buffer = text[end:]
                     return message
                 except ValueError:
-                    tried = len(text) * 2 if len(text) > 1 << 16 else len(text)
+                    pass
             chunk = self.socket.recv(1 << 20)
             if not chunk:
                 raise EOFError("connection closed by the server")
-            self.buffer = text + self.decoder.decode(chunk)
+            self.buffer += self.decoder.decode(chunk)
 
     def call(self, method, *params):
         """One request and its reply; what arrives in between is kept in `notifications`, echoes are answered."""
