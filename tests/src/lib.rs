@@ -1,1 +1,23 @@
-//! What every end-to-end test shares: starting servers, talking to them, comparing what they say.
+//! What every end-to-end test shares: finding binaries, starting servers, talking to them, and the scripted plays.
+//!
+//! Nothing here imports a Corvid crate: the harness judges a server by its bytes alone, so a fault in our own reader
+//! or writer cannot hide itself. The layers, lowest first:
+//!
+//! - [`binary`]: where our binaries and the reference's are.
+//! - [`framing`]: cuts a byte stream into JSON texts by counting brackets.
+//! - [`client`]: one raw JSON-RPC connection.
+//! - [`database_file`]: makes an empty standalone database file from a schema.
+//! - [`server`]: a server under test in its own temporary directory.
+//! - [`script`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
+//!   are compared, how they are written back, and how a file is run.
+
+pub mod binary;
+pub mod client;
+pub mod database_file;
+pub mod framing;
+pub mod layout;
+pub mod placeholder;
+pub mod play;
+pub mod script;
+pub mod server;
+pub mod stage;

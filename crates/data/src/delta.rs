@@ -45,3 +45,27 @@ impl Delta {
         self.changes.is_empty()
     }
 }
+
+/// A transaction as the log holds it, before it is applied: what [`crate::Delta`] becomes on disk and is read back as.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// `_date`, ms since the Unix epoch.
+    pub date_ms: Option<i64>,
+    /// `_comment`
+    pub comment: Option<String>,
+    /// `_is_diff`: columns of rows that exist are differences, not values.
+    pub is_diff: bool,
+    /// The rows, in record order.
+    pub rows: Vec<RecordedRow>,
+}
+
+/// One row of a [`Recorded`] transaction.
+#[derive(Clone, Debug)]
+pub struct RecordedRow {
+    /// Its table.
+    pub table: TableId,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// `None` deletes the row; else columns with their value or difference, read without size limits.
+    pub columns: Option<Vec<(ColumnId, Datum)>>,
+}

@@ -20,7 +20,7 @@ pub mod wire;
 
 pub use atom::{Atom, AtomRef};
 pub use datum::{Datum, DatumBuilder};
-pub use delta::{ColumnDiff, Delta, RowChange};
+pub use delta::{ColumnDiff, Delta, Recorded, RecordedRow, RowChange};
 pub use error::{Tag, WireError};
 pub use real::Real;
 pub use row::Row;

@@ -1,0 +1,30 @@
+//! Where the programs under test are: ours in a build directory, the reference's in the system directories.
+//!
+//! Called by everything that starts a process. It only computes paths; whether a file exists is the caller's question.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The path of one of our binaries, such as `ovsdb-server`.
+///
+/// The directory is that of the environment variable `CORVID_BIN_DIR`, or `target/release` of this repository.
+///
+/// # Examples
+///
+/// ```
+/// assert!(corvid_tests::binary::bin("ovsdb-server").ends_with("ovsdb-server"));
+/// ```
+pub fn bin(name: &str) -> PathBuf {
+    match env::var_os("CORVID_BIN_DIR") {
+        Some(dir) => Path::new(&dir).join(name),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release").join(name),
+    }
+}
+
+/// The path of a program of the reference implementation, or `None` when it is not installed.
+///
+/// Only the system directories are searched, never `PATH`, so that a Corvid build earlier in `PATH` cannot stand in
+/// for the program it is measured against.
+pub fn reference(name: &str) -> Option<PathBuf> {
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
+}

@@ -1,0 +1,37 @@
+//! Makes an empty standalone database file from a schema, without any tool.
+//!
+//! The file is one record, the schema (`storage.md` 1): a header line `OVSDB JSON LENGTH SHA1` and the body, both
+//! lengths counting the body's final line feed. Called by [`crate::server`].
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::Value;
+use sha1::{Digest, Sha1};
+
+/// Writes a new database file with the given schema and no rows.
+///
+/// # Errors
+///
+/// Whatever the operating system says, among others when the file exists.
+pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
+    let body = format!("{schema}\n");
+    let hash: String = Sha1::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut file = fs::File::create_new(path)?;
+    io::Write::write_all(&mut file, format!("OVSDB JSON {} {hash}\n{body}", body.len()).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_counts_and_hashes_the_body_with_its_line_feed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d.db");
+        create(&path, &serde_json::json!({"name": "D", "tables": {}})).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "OVSDB JSON 25 cabb5b8d2d6fb6f1bbb9b1dfb6a4b20c7a2ae5a1\n{\"name\":\"D\",\"tables\":{}}\n");
+    }
+}
