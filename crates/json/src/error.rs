@@ -1,4 +1,6 @@
 //! What can be wrong with a JSON text, in the words that the reference logs and its tools print.
+//!
+//! Made on the cold path only: a place is a byte offset until an error is built, and lines are counted then.
 
 use thiserror::Error;
 
@@ -14,4 +16,42 @@ pub struct Error {
     pub byte: usize,
     /// What is wrong, for example `invalid keyword 'xx'`.
     pub message: String,
+}
+
+impl Error {
+    /// An error at byte `byte` of `text`, which may lie past its end; the line breaks before it are counted here.
+    #[must_use]
+    #[cold]
+    pub fn at(text: &[u8], byte: usize, message: impl Into<String>) -> Error {
+        let before = &text[..byte.min(text.len())];
+        let line = memchr::memchr_iter(b'\n', before).count();
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        Error {
+            line,
+            column: byte - line_start,
+            byte,
+            message: message.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn place_counts_lines_and_columns_from_zero() {
+        assert_eq!(
+            Error::at(b"[1,\n\n  x", 8, "m").to_string(),
+            "line 2, column 3, byte 8: m"
+        );
+        assert_eq!(
+            Error::at(b"[1", 3, "m").to_string(),
+            "line 0, column 3, byte 3: m"
+        );
+        assert_eq!(
+            Error::at(b"\"\\\n\"", 3, "m").to_string(),
+            "line 1, column 0, byte 3: m"
+        );
+    }
 }

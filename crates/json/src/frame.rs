@@ -1,10 +1,35 @@
 //! Framing: where one JSON text of a stream ends and the next begins (protocol.md has no delimiters).
+//!
+//! A text ends where its first bracket is closed, so framing counts brackets outside strings, 64 bytes at a time, and keeps
+//! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. It does not
+//! validate: that is the reader's work, on the whole frame. Connections and the log reader call this.
 
-use crate::Error;
+use crate::scan::{self, BLOCK, Masks};
+use crate::{DEPTH_MAX, Error, lex};
 
 /// Finds the end of each JSON text in a byte stream; state is kept across calls, so no byte is scanned twice.
+///
+/// ```
+/// use corvid_json::frame::{Framed, Framer};
+/// let mut framer = Framer::default();
+/// assert_eq!(framer.advance(b" {\"a\":[").unwrap(), Framed::Partial { start: 1 });
+/// assert_eq!(framer.advance(b"\"]\"]}[]").unwrap(), Framed::Complete { start: 0, end: 5 });
+/// assert_eq!(framer.advance(b"[]").unwrap(), Framed::Complete { start: 0, end: 2 });
+/// ```
 #[derive(Debug, Default)]
-pub struct Framer {}
+pub struct Framer {
+    brackets: Brackets,
+    /// Bytes, line breaks and bytes of the last line that were passed since the last text ended; for errors only. Line
+    /// breaks inside a text are not counted across calls.
+    passed: Place,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Place {
+    byte: usize,
+    line: usize,
+    column: usize,
+}
 
 /// What [`Framer::advance`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,18 +50,240 @@ pub enum Framed {
 }
 
 impl Framer {
+    /// Starts between two texts.
+    #[must_use]
+    pub fn new() -> Self {
+        Framer::default()
+    }
+
     /// Scans `input` (bytes that follow those of earlier calls). Call again with the rest after `Complete`.
     ///
     /// # Errors
-    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`].
+    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`]. The framer is then
+    /// of no further use: there is no telling where the next text begins.
     pub fn advance(&mut self, input: &[u8]) -> Result<Framed, Error> {
-        let _ = input;
-        todo!()
+        let mut start = 0;
+        if !self.is_mid_text() {
+            start = lex::skip_space(input, 0);
+            match input.get(start) {
+                None => {
+                    self.pass(input);
+                    return Ok(Framed::Partial { start });
+                }
+                Some(b'[' | b'{') => {}
+                Some(_) => return Err(self.place(&lex::unexpected(input, start, lex::BEGINNING))),
+            }
+        }
+        match self.brackets.close(&input[start..]) {
+            Scan::Closed(length) => {
+                self.passed = Place::default();
+                Ok(Framed::Complete {
+                    start,
+                    end: start + length,
+                })
+            }
+            Scan::Open => {
+                self.pass(input);
+                Ok(Framed::Partial { start })
+            }
+            Scan::TooDeep(at) => Err(self.place(&lex::too_deep(input, start + at))),
+        }
     }
 
     /// Whether a text has begun and not ended.
     #[must_use]
     pub fn is_mid_text(&self) -> bool {
-        todo!()
+        self.brackets.depth > 0
+    }
+
+    /// Counts a whole input as passed. Only white space between texts has its lines counted, which is what is short.
+    fn pass(&mut self, input: &[u8]) {
+        let lines = if self.is_mid_text() {
+            None
+        } else {
+            memchr::memrchr(b'\n', input)
+        };
+        self.passed.byte += input.len();
+        match lines {
+            Some(last) => {
+                self.passed.line += memchr::memchr_iter(b'\n', input).count();
+                self.passed.column = input.len() - last - 1;
+            }
+            None => self.passed.column += input.len(),
+        }
+    }
+
+    /// An error in the current input, as seen from the end of the last text.
+    #[cold]
+    fn place(&self, error: &Error) -> Error {
+        Error {
+            line: self.passed.line + error.line,
+            column: if error.line == 0 {
+                self.passed.column + error.column
+            } else {
+                error.column
+            },
+            byte: self.passed.byte + error.byte,
+            message: error.message.clone(),
+        }
+    }
+}
+
+/// Length of the array or object at the start of `text`, which was validated before; `None` when it does not end.
+pub(crate) fn container_length(text: &[u8]) -> Option<usize> {
+    match Brackets::default().close(text) {
+        Scan::Closed(length) => Some(length),
+        Scan::Open | Scan::TooDeep(_) => None,
+    }
+}
+
+/// The scanner's whole state between two blocks.
+#[derive(Debug, Default)]
+struct Brackets {
+    /// Open brackets.
+    depth: usize,
+    /// All ones inside a string.
+    in_string: u64,
+    /// 1 when the next byte is escaped.
+    escaped: u64,
+}
+
+/// Where a scan ended, counted from its start.
+enum Scan {
+    /// The outermost bracket closed; one past it.
+    Closed(usize),
+    Open,
+    /// The bracket there is one too many.
+    TooDeep(usize),
+}
+
+/// A scan over the whole blocks of one input.
+struct Blocks<'b> {
+    brackets: &'b mut Brackets,
+    /// Where in the last block it stopped, if it did.
+    stop: Option<Stop>,
+}
+
+#[derive(Clone, Copy)]
+enum Stop {
+    Closed(usize),
+    TooDeep(usize),
+}
+
+impl scan::Visitor for Blocks<'_> {
+    #[inline(always)]
+    fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool {
+        self.stop = self.brackets.block(masks, BLOCK, prefix_xor);
+        self.stop.is_none()
+    }
+}
+
+impl Brackets {
+    /// Scans on until the outermost bracket closes. Leaves the default state when it does.
+    fn close(&mut self, input: &[u8]) -> Scan {
+        let mut blocks = Blocks {
+            brackets: self,
+            stop: None,
+        };
+        let taken = scan::blocks(input, &mut blocks);
+        let mut stop = blocks.stop.map(|stop| (stop, (taken.max(1) - 1) * BLOCK));
+        let tail = &input[taken * BLOCK..];
+        if stop.is_none() && !tail.is_empty() {
+            stop = self.tail(tail).map(|stop| (stop, taken * BLOCK));
+        }
+        match stop {
+            None => Scan::Open,
+            Some((Stop::TooDeep(at), base)) => Scan::TooDeep(base + at),
+            Some((Stop::Closed(at), base)) => {
+                *self = Brackets::default();
+                Scan::Closed(base + at + 1)
+            }
+        }
+    }
+
+    /// The last bytes of an input, less than a block: padded with blanks, which change nothing.
+    fn tail(&mut self, tail: &[u8]) -> Option<Stop> {
+        struct Last<'b>(&'b mut Brackets, usize, Option<Stop>);
+        impl scan::Visitor for Last<'_> {
+            #[inline(always)]
+            fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool {
+                self.2 = self.0.block(masks, self.1, prefix_xor);
+                false
+            }
+        }
+        let mut padded = [b' '; BLOCK];
+        padded[..tail.len()].copy_from_slice(tail);
+        let mut last = Last(self, tail.len(), None);
+        scan::blocks(&padded, &mut last);
+        last.2
+    }
+
+    /// Takes one block of which the first `length` bytes are input.
+    #[inline(always)]
+    fn block(
+        &mut self,
+        masks: Masks,
+        length: usize,
+        prefix_xor: impl Fn(u64) -> u64,
+    ) -> Option<Stop> {
+        let escaped = self.escapes(masks.backslash, length);
+        let in_string = prefix_xor(masks.quote & !escaped) ^ self.in_string;
+        // The last bit says whether the next block begins inside a string; spread over all bits.
+        self.in_string = (in_string.cast_signed() >> 63).cast_unsigned();
+        let open = masks.open & !in_string;
+        let close = masks.close & !in_string;
+        let (opens, closes) = (open.count_ones() as usize, close.count_ones() as usize);
+        if self.depth > closes && self.depth + opens <= DEPTH_MAX {
+            self.depth = self.depth + opens - closes;
+            return None;
+        }
+        self.walk(open, close)
+    }
+
+    /// The bytes of the block that a backslash escapes, given where backslashes are.
+    ///
+    /// A run of backslashes escapes every second byte from its second on. Runs are told apart by the parity of their first
+    /// bit: adding a run's starts at odd bits to the backslashes carries each of those runs out, which leaves a mark behind
+    /// it when its length is odd. Example, bit 0 at the left: backslashes `0111` (start odd) and byte 4 a quote. The run is
+    /// 1,2,3, so 2 is escaped by 1, and 4 by 3.
+    #[inline(always)]
+    fn escapes(&mut self, backslash: u64, length: usize) -> u64 {
+        const EVEN: u64 = 0x5555_5555_5555_5555;
+        if backslash == 0 {
+            return std::mem::take(&mut self.escaped);
+        }
+        let backslash = backslash & !self.escaped;
+        let follows = backslash << 1 | self.escaped;
+        let odd_starts = backslash & !EVEN & !follows;
+        let (even_sequences, carry) = odd_starts.overflowing_add(backslash);
+        let escaped = (EVEN ^ (even_sequences << 1)) & follows;
+        self.escaped = if length == BLOCK {
+            u64::from(carry)
+        } else {
+            escaped >> length & 1
+        };
+        escaped
+    }
+
+    /// Bracket by bracket, for the blocks in which a limit may be met.
+    #[inline(never)]
+    fn walk(&mut self, open: u64, close: u64) -> Option<Stop> {
+        let mut brackets = open | close;
+        while brackets != 0 {
+            let at = brackets.trailing_zeros() as usize;
+            if open >> at & 1 == 1 {
+                if self.depth == DEPTH_MAX {
+                    return Some(Stop::TooDeep(at));
+                }
+                self.depth += 1;
+            } else {
+                self.depth -= 1;
+                if self.depth == 0 {
+                    return Some(Stop::Closed(at));
+                }
+            }
+            brackets &= brackets - 1;
+        }
+        None
     }
 }

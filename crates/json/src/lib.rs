@@ -4,17 +4,23 @@
 //! Everything here is a pure function of bytes. This crate knows nothing of JSON-RPC, OVSDB or sockets.
 
 pub mod error;
+pub mod escape;
 pub mod frame;
+mod lex;
 pub mod number;
 pub mod reader;
+mod scan;
+mod tree;
 pub mod value;
 pub mod write;
+pub mod writer;
 
 pub use error::Error;
 pub use frame::Framer;
 pub use number::Number;
 pub use reader::{Kind, Reader};
 pub use value::{Object, Value};
+pub use writer::{ArrayWriter, ObjectWriter};
 
 /// The deepest nesting that is accepted, counting the outermost bracket as 1 (observed: 1000 passes, 1001 does not).
 pub const DEPTH_MAX: usize = 1000;

@@ -1,8 +1,12 @@
 //! A pull reader: one pass over a slice, no tree. Strings are byte strings (invalid UTF-8 passes, protocol.md 1.2).
+//!
+//! The caller drives: it enters arrays and objects and takes values of the kinds it expects, so the text goes straight into
+//! typed data. What the caller passes over is validated as strictly as what it takes. No method recurses, so nesting costs no
+//! stack. The words of errors are made in the lexer's cold half; here a failure is only a place.
 
 use std::borrow::Cow;
 
-use crate::{Error, Number, Value};
+use crate::{DEPTH_MAX, Error, Number, Value, escape, frame, lex, number, scan, tree};
 
 /// What the next value is, told from its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,78 +26,175 @@ pub enum Kind {
 }
 
 /// Reads values from a slice. Every method validates what it passes over, so a text read to its end is valid JSON.
+///
+/// After an error the reader stands at an unspecified place and is of no further use.
+///
+/// ```
+/// use corvid_json::{Number, Reader};
+/// let mut reader = Reader::new(br#"["set",[1,2.0]]"#);
+/// reader.begin_array()?;
+/// assert!(reader.next_element()?);
+/// assert_eq!(&*reader.string()?, b"set");
+/// assert!(reader.next_element()?);
+/// reader.begin_array()?;
+/// let mut sum = 0;
+/// while reader.next_element()? {
+///     if let Number::Integer(integer) = reader.number()? {
+///         sum += integer;
+///     }
+/// }
+/// assert!(!reader.next_element()?);
+/// reader.end()?;
+/// assert_eq!(sum, 3);
+/// # Ok::<(), corvid_json::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
-    _bytes: &'a [u8],
+    bytes: &'a [u8],
+    at: usize,
+    /// Open brackets.
+    depth: usize,
+    /// A bracket was just opened: no comma is due before what comes next.
+    fresh: bool,
+    trusted: bool,
+}
+
+/// A string as it stands in the text.
+struct Quoted<'a> {
+    /// What is between the quotes.
+    raw: &'a [u8],
+    has_escapes: bool,
 }
 
 impl<'a> Reader<'a> {
     /// Starts before the first value of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { _bytes: bytes }
+        Reader {
+            bytes,
+            at: 0,
+            depth: 0,
+            fresh: false,
+            trusted: false,
+        }
     }
 
     /// Starts before a value that was read successfully before: [`Reader::skip`] then only matches brackets.
     #[must_use]
     pub fn trusted(bytes: &'a [u8]) -> Self {
-        Reader { _bytes: bytes }
+        Reader {
+            trusted: true,
+            ..Reader::new(bytes)
+        }
     }
 
     /// The kind of the next value.
     ///
     /// # Errors
     /// End of input or a byte that begins no value.
+    #[inline]
     pub fn peek(&mut self) -> Result<Kind, Error> {
-        todo!()
+        self.space();
+        match self.bytes.get(self.at) {
+            Some(b'"') => Ok(Kind::String),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'n') => Ok(Kind::Null),
+            _ => Err(self.no_value()),
+        }
+    }
+
+    /// Succeeds when the next value is an array or object, as the outermost one of a stream or file must be. Consumes nothing.
+    ///
+    /// # Errors
+    /// `syntax error at beginning of input`, or what else is wrong with the first token.
+    pub fn outermost(&mut self) -> Result<(), Error> {
+        self.space();
+        match self.bytes.get(self.at) {
+            Some(b'[' | b'{') => Ok(()),
+            _ => Err(self.unexpected(lex::BEGINNING)),
+        }
     }
 
     /// Enters an array (consumes `[`). Then call [`Reader::next_element`] before each element.
     ///
     /// # Errors
     /// The next value is no array, or nests too deep.
+    #[inline]
     pub fn begin_array(&mut self) -> Result<(), Error> {
-        todo!()
+        self.begin(b'[', "array expected")
     }
 
     /// Moves to the next element; `false` after the last (the closing bracket is consumed).
     ///
     /// # Errors
     /// Syntax.
+    #[inline]
     pub fn next_element(&mut self) -> Result<bool, Error> {
-        todo!()
+        self.space();
+        let fresh = std::mem::take(&mut self.fresh);
+        match self.bytes.get(self.at) {
+            Some(b']') => {
+                self.leave();
+                Ok(false)
+            }
+            Some(b',') if !fresh => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(_) if fresh => Ok(true),
+            _ => Err(self.unexpected("syntax error expecting ']' or ','")),
+        }
     }
 
     /// Enters an object (consumes `{`). Then call [`Reader::next_member`] before each member's value.
     ///
     /// # Errors
     /// The next value is no object, or nests too deep.
+    #[inline]
     pub fn begin_object(&mut self) -> Result<(), Error> {
-        todo!()
+        self.begin(b'{', "object expected")
     }
 
     /// Moves to the next member and returns its name; `None` after the last. Repeated names are reported each time.
     ///
     /// # Errors
     /// Syntax.
+    #[inline]
     pub fn next_member(&mut self) -> Result<Option<Cow<'a, [u8]>>, Error> {
-        todo!()
+        match self.next_name()? {
+            Some(name) => self.text(&name).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Reads a string; borrowed when it has no escapes.
     ///
     /// # Errors
     /// Not a string, or malformed.
+    #[inline]
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>, Error> {
-        todo!()
+        let quoted = self.quoted("string expected")?;
+        self.text(&quoted)
     }
 
     /// Reads a number by the number rule.
     ///
     /// # Errors
     /// Not a number, or malformed.
+    #[inline]
     pub fn number(&mut self) -> Result<Number, Error> {
-        todo!()
+        self.space();
+        let end = lex::number_end(self.bytes, self.at);
+        match number::classify(&self.bytes[self.at..end]) {
+            Ok(number) => {
+                self.at = end;
+                Ok(number)
+            }
+            Err(_) => Err(self.unexpected("number expected")),
+        }
     }
 
     /// Reads `true` or `false`.
@@ -101,7 +202,17 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Anything else.
     pub fn boolean(&mut self) -> Result<bool, Error> {
-        todo!()
+        match self.keyword() {
+            b"true" => {
+                self.at += 4;
+                Ok(true)
+            }
+            b"false" => {
+                self.at += 5;
+                Ok(false)
+            }
+            _ => Err(self.unexpected("boolean expected")),
+        }
     }
 
     /// Reads `null`.
@@ -109,7 +220,11 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Anything else.
     pub fn null(&mut self) -> Result<(), Error> {
-        todo!()
+        if self.keyword() != b"null" {
+            return Err(self.unexpected("null expected"));
+        }
+        self.at += 4;
+        Ok(())
     }
 
     /// Passes over the next value and returns its text (without surrounding white space).
@@ -117,7 +232,14 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Syntax.
     pub fn skip(&mut self) -> Result<&'a [u8], Error> {
-        todo!()
+        let kind = self.peek()?;
+        let start = self.at;
+        match kind {
+            Kind::Array | Kind::Object if self.trusted => self.leap()?,
+            Kind::Array | Kind::Object => self.skip_container(kind)?,
+            _ => self.skip_scalar(kind)?,
+        }
+        Ok(&self.bytes[start..self.at])
     }
 
     /// Reads the next value as a tree.
@@ -125,7 +247,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Syntax.
     pub fn value(&mut self) -> Result<Value, Error> {
-        todo!()
+        tree::read(self)
     }
 
     /// Succeeds when only white space remains.
@@ -133,12 +255,229 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Trailing bytes.
     pub fn end(&mut self) -> Result<(), Error> {
-        todo!()
+        self.space();
+        if self.at < self.bytes.len() {
+            return Err(self.unexpected("trailing garbage at end of input"));
+        }
+        Ok(())
     }
 
     /// Byte offset of the next unread byte.
     #[must_use]
     pub fn offset(&self) -> usize {
-        todo!()
+        self.at
+    }
+
+    /// An error at the next value, for a caller that reads typed data and finds the wrong thing there.
+    #[cold]
+    #[must_use]
+    pub fn unexpected(&self, message: &str) -> Error {
+        lex::unexpected(self.bytes, self.at, message)
+    }
+
+    #[inline]
+    fn space(&mut self) {
+        self.at = lex::skip_space(self.bytes, self.at);
+    }
+
+    #[inline]
+    fn begin(&mut self, bracket: u8, expected: &str) -> Result<(), Error> {
+        self.space();
+        if self.bytes.get(self.at) != Some(&bracket) {
+            return Err(self.unexpected(expected));
+        }
+        if self.depth == DEPTH_MAX {
+            return Err(lex::too_deep(self.bytes, self.at));
+        }
+        self.at += 1;
+        self.depth += 1;
+        self.fresh = true;
+        Ok(())
+    }
+
+    /// Consumes a closing bracket. A caller that leaves more than it entered reads on as at the outermost level.
+    #[inline]
+    fn leave(&mut self) {
+        self.at += 1;
+        self.depth = self.depth.saturating_sub(1);
+        self.fresh = false;
+    }
+
+    /// Moves to the next member's value, past its name and colon.
+    #[inline]
+    fn next_name(&mut self) -> Result<Option<Quoted<'a>>, Error> {
+        self.space();
+        let fresh = std::mem::take(&mut self.fresh);
+        match self.bytes.get(self.at) {
+            Some(b'}') => {
+                self.leave();
+                return Ok(None);
+            }
+            Some(b',') if !fresh => {
+                self.at += 1;
+                self.space();
+            }
+            _ if !fresh => return Err(self.unexpected("syntax error expecting '}' or ','")),
+            _ => {}
+        }
+        let name = self.quoted("syntax error parsing object expecting string")?;
+        self.space();
+        if self.bytes.get(self.at) != Some(&b':') {
+            return Err(self.unexpected("syntax error parsing object expecting ':'"));
+        }
+        self.at += 1;
+        Ok(Some(name))
+    }
+
+    /// Consumes a string up to its closing quote; escapes are not looked at yet.
+    #[inline]
+    fn quoted(&mut self, expected: &str) -> Result<Quoted<'a>, Error> {
+        self.space();
+        if self.bytes.get(self.at) != Some(&b'"') {
+            return Err(self.unexpected(expected));
+        }
+        let start = self.at + 1;
+        let mut has_escapes = false;
+        let mut end = start;
+        loop {
+            end += scan::special(&self.bytes[end..]);
+            match self.bytes.get(end) {
+                Some(b'"') => {
+                    self.at = end + 1;
+                    return Ok(Quoted {
+                        raw: &self.bytes[start..end],
+                        has_escapes,
+                    });
+                }
+                Some(b'\\') if end + 1 < self.bytes.len() => {
+                    has_escapes = true;
+                    end += 2;
+                }
+                _ => return Err(self.unexpected(expected)),
+            }
+        }
+    }
+
+    /// Resolves a string just consumed.
+    #[inline]
+    fn text(&self, quoted: &Quoted<'a>) -> Result<Cow<'a, [u8]>, Error> {
+        if !quoted.has_escapes {
+            return Ok(Cow::Borrowed(quoted.raw));
+        }
+        escape::unescape(quoted.raw)
+            .map(Cow::Owned)
+            .map_err(|fault| self.bad_escape(&fault))
+    }
+
+    /// The reference places a bad escape at the closing quote, which was the last byte consumed.
+    #[cold]
+    fn bad_escape(&self, fault: &escape::Fault) -> Error {
+        Error::at(self.bytes, self.at - 1, fault.to_string())
+    }
+
+    /// The letters that come next; not consumed.
+    fn keyword(&mut self) -> &'a [u8] {
+        self.space();
+        &self.bytes[self.at..lex::keyword_end(self.bytes, self.at)]
+    }
+
+    #[cold]
+    fn no_value(&self) -> Error {
+        self.unexpected(if self.depth == 0 {
+            lex::BEGINNING
+        } else {
+            "syntax error expecting value"
+        })
+    }
+
+    /// Leaps over a validated array or object.
+    fn leap(&mut self) -> Result<(), Error> {
+        match frame::container_length(&self.bytes[self.at..]) {
+            Some(length) => {
+                self.at += length;
+                self.fresh = false;
+                Ok(())
+            }
+            None => Err(lex::unexpected(
+                self.bytes,
+                self.bytes.len(),
+                lex::BEGINNING,
+            )),
+        }
+    }
+
+    fn skip_scalar(&mut self, kind: Kind) -> Result<(), Error> {
+        match kind {
+            Kind::Null => self.null(),
+            Kind::Bool => self.boolean().map(drop),
+            Kind::Number => self.number().map(drop),
+            _ => {
+                let quoted = self.quoted("string expected")?;
+                self.check(&quoted)
+            }
+        }
+    }
+
+    /// Checks the escapes of a string just consumed.
+    #[inline]
+    fn check(&self, quoted: &Quoted<'a>) -> Result<(), Error> {
+        if quoted.has_escapes && !self.trusted {
+            escape::check(quoted.raw).map_err(|fault| self.bad_escape(&fault))?;
+        }
+        Ok(())
+    }
+
+    /// Validates an array or object and all in it.
+    fn skip_container(&mut self, kind: Kind) -> Result<(), Error> {
+        let outside = self.depth;
+        let mut levels = Levels::default();
+        self.enter(kind, &mut levels)?;
+        while self.depth > outside {
+            let more = if levels.is_object(self.depth) {
+                match self.next_name()? {
+                    Some(name) => self.check(&name).map(|()| true)?,
+                    None => false,
+                }
+            } else {
+                self.next_element()?
+            };
+            if more {
+                match self.peek()? {
+                    kind @ (Kind::Array | Kind::Object) => self.enter(kind, &mut levels)?,
+                    kind => self.skip_scalar(kind)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, kind: Kind, levels: &mut Levels) -> Result<(), Error> {
+        match kind {
+            Kind::Object => self.begin_object()?,
+            _ => self.begin_array()?,
+        }
+        levels.set(self.depth, kind == Kind::Object);
+        Ok(())
+    }
+}
+
+/// One bit for each depth: whether the bracket open there is that of an object.
+#[derive(Default)]
+struct Levels {
+    bits: [u64; DEPTH_MAX / 64 + 1],
+}
+
+impl Levels {
+    fn set(&mut self, depth: usize, is_object: bool) {
+        let bit = 1 << (depth % 64);
+        if is_object {
+            self.bits[depth / 64] |= bit;
+        } else {
+            self.bits[depth / 64] &= !bit;
+        }
+    }
+
+    fn is_object(&self, depth: usize) -> bool {
+        self.bits[depth / 64] >> (depth % 64) & 1 == 1
     }
 }

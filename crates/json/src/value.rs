@@ -40,6 +40,18 @@ impl Value {
         Ok(value)
     }
 
+    /// Parses one text as a stream, a file or a tool's argument holds it: the outermost value is an object or an array.
+    ///
+    /// # Errors
+    /// Syntax, or another kind of value (`syntax error at beginning of input`).
+    pub fn parse_text(text: &[u8]) -> Result<Value, Error> {
+        let mut reader = crate::Reader::new(text);
+        reader.outermost()?;
+        let value = reader.value()?;
+        reader.end()?;
+        Ok(value)
+    }
+
     /// Shorthand for a string value.
     pub fn string(text: impl AsRef<[u8]>) -> Value {
         Value::String(BString::from(text.as_ref()))
@@ -114,8 +126,7 @@ impl Value {
 
     /// Appends text indented by two spaces, one element per line, as the reference's `--pretty` prints it (cli.md 3.5).
     pub fn write_pretty(&self, out: &mut Vec<u8>) {
-        let _ = out;
-        todo!()
+        crate::write::pretty(out, self);
     }
 }
 

@@ -1,17 +1,63 @@
 //! Writing compact JSON, byte for byte as protocol.md 1.4 says.
+//!
+//! Functions append to a byte vector and never fail. They know scalars and the small tree; commas and brackets of typed
+//! writing are in [`crate::writer`].
 
 use crate::Value;
+use crate::scan;
 
 /// Appends a string literal, escaping `"`, `\` and bytes below 0x20 only.
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
-    let _ = (out, text);
-    todo!()
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    escaped(out, text);
+    out.push(b'"');
+}
+
+/// Appends the inside of a string literal, without its quotes.
+pub fn escaped(out: &mut Vec<u8>, text: &[u8]) {
+    let mut rest = text;
+    loop {
+        let run = scan::special(rest);
+        out.extend_from_slice(&rest[..run]);
+        let Some(&byte) = rest.get(run) else { return };
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            _ => {
+                const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
+                let digit = HEXADECIMAL[usize::from(byte & 0xf)];
+                out.extend([b'\\', b'u', b'0', b'0', b'0' + (byte >> 4), digit]);
+            }
+        }
+        rest = &rest[run + 1..];
+    }
 }
 
 /// Appends an integer.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
-    let _ = (out, value);
-    todo!()
+    /// Digits of the largest magnitude, 2^63.
+    const DIGITS_MAX: usize = 19;
+    let mut digits = [0_u8; DIGITS_MAX];
+    let mut start = DIGITS_MAX;
+    let mut magnitude = value.unsigned_abs();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (magnitude % 10) as u8;
+        magnitude /= 10;
+        if magnitude == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// Appends a real, `%.15g`.
@@ -19,8 +65,78 @@ pub fn real(out: &mut Vec<u8>, value: f64) {
     crate::number::write_real(out, value);
 }
 
+/// Appends `true` or `false`.
+pub fn boolean(out: &mut Vec<u8>, value: bool) {
+    out.extend_from_slice(if value { b"true" } else { b"false" });
+}
+
+/// Appends `null`.
+pub fn null(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"null");
+}
+
 /// Appends a tree, compact, members sorted.
 pub fn value(out: &mut Vec<u8>, value: &Value) {
-    let _ = (out, value);
-    todo!()
+    match value {
+        Value::Null => null(out),
+        Value::Bool(value) => boolean(out, *value),
+        Value::Integer(value) => integer(out, *value),
+        Value::Real(value) => real(out, *value),
+        Value::String(text) => string(out, text),
+        Value::Array(elements) => {
+            out.push(b'[');
+            for (index, element) in elements.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                self::value(out, element);
+            }
+            out.push(b']');
+        }
+        Value::Object(members) => {
+            out.push(b'{');
+            for (index, (name, member)) in members.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                string(out, name);
+                out.push(b':');
+                self::value(out, member);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends a tree indented by two spaces: each element on its own line, a closing bracket at the end of the last one's line.
+pub fn pretty(out: &mut Vec<u8>, value: &Value) {
+    indented(out, value, 0);
+}
+
+fn indented(out: &mut Vec<u8>, value: &Value, level: usize) {
+    match value {
+        Value::Array(elements) if !elements.is_empty() => {
+            for (index, element) in elements.iter().enumerate() {
+                line(out, if index == 0 { b'[' } else { b',' }, level + 1);
+                indented(out, element, level + 1);
+            }
+            out.push(b']');
+        }
+        Value::Object(members) if !members.is_empty() => {
+            for (index, (name, member)) in members.iter().enumerate() {
+                line(out, if index == 0 { b'{' } else { b',' }, level + 1);
+                string(out, name);
+                out.extend_from_slice(b": ");
+                indented(out, member, level + 1);
+            }
+            out.push(b'}');
+        }
+        other => self::value(out, other),
+    }
+}
+
+/// Appends `before`, a line break and the indentation of `level`.
+fn line(out: &mut Vec<u8>, before: u8, level: usize) {
+    out.extend([before, b'\n']);
+    out.resize(out.len() + 2 * level, b' ');
 }
