@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 pub fn bin(name: &str) -> PathBuf {
     match env::var_os("CORVID_BIN_DIR") {
         Some(dir) => Path::new(&dir).join(name),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release").join(name),
+        None => Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../target/release")
+            .join(name),
     }
 }
 
@@ -26,5 +28,8 @@ pub fn bin(name: &str) -> PathBuf {
 /// Only the system directories are searched, never `PATH`, so that a Corvid build earlier in `PATH` cannot stand in
 /// for the program it is measured against.
 pub fn reference(name: &str) -> Option<PathBuf> {
-    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file())
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+        .iter()
+        .map(|dir| Path::new(dir).join(name))
+        .find(|path| path.is_file())
 }

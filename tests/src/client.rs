@@ -39,7 +39,10 @@ impl Client {
     /// Whatever the operating system says, such as "connection refused".
     pub fn connect(path: &Path) -> io::Result<Client> {
         let stream = UnixStream::connect(path)?;
-        Ok(Client { stream, splitter: Splitter::default() })
+        Ok(Client {
+            stream,
+            splitter: Splitter::default(),
+        })
     }
 
     /// Connects, trying again until `limit` has passed, for sockets that a server is about to make.
@@ -96,9 +99,13 @@ impl Client {
                 Ok(0) => return Ok(Received::Closed),
                 Ok(n) => self.splitter.push(&piece[..n]),
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Ok(Received::Nothing),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                        return Ok(Received::Nothing);
+                    }
                     io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => return Ok(Received::Closed),
+                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                        return Ok(Received::Closed);
+                    }
                     _ => return Err(error),
                 },
             }
@@ -123,8 +130,15 @@ impl Client {
                         return Ok(message);
                     }
                 }
-                Received::Closed => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed")),
-                Received::Nothing => return Err(io::Error::new(io::ErrorKind::TimedOut, "no reply")),
+                Received::Closed => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "connection closed",
+                    ));
+                }
+                Received::Nothing => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "no reply"));
+                }
             }
         }
     }

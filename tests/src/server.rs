@@ -45,13 +45,20 @@ impl Implementation {
     /// `NotFound` with a hint how to get the binary.
     pub fn server_binary(self) -> io::Result<PathBuf> {
         let (path, hint) = match self {
-            Implementation::Corvid => {
-                (Some(binary::bin("ovsdb-server")), "build it with `cargo build --release`, or set CORVID_BIN_DIR")
+            Implementation::Corvid => (
+                Some(binary::bin("ovsdb-server")),
+                "build it with `cargo build --release`, or set CORVID_BIN_DIR",
+            ),
+            Implementation::Reference => {
+                (binary::reference("ovsdb-server"), "install Open vSwitch")
             }
-            Implementation::Reference => (binary::reference("ovsdb-server"), "install Open vSwitch"),
         };
-        path.filter(|path| path.is_file())
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no ovsdb-server of {self:?}: {hint}")))
+        path.filter(|path| path.is_file()).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("no ovsdb-server of {self:?}: {hint}"),
+            )
+        })
     }
 }
 
@@ -100,7 +107,12 @@ impl Server {
             option("--remote=punix:", at("db.sock")),
         ];
         let place = dir.path().to_string_lossy();
-        arguments.extend(setup.options.iter().map(|option| option.replace("<dir>", &place).into()));
+        arguments.extend(
+            setup
+                .options
+                .iter()
+                .map(|option| option.replace("<dir>", &place).into()),
+        );
         for schema in &setup.databases {
             let path = at(&file_name(schema)?);
             database_file::create(&path, schema)?;
@@ -110,7 +122,12 @@ impl Server {
             database_file::create(&at(&file_name(schema)?), schema)?;
         }
         let child = spawn(&program, &arguments, dir.path())?;
-        let mut server = Server { dir, program, arguments, child };
+        let mut server = Server {
+            dir,
+            program,
+            arguments,
+            child,
+        };
         server.wait_until_listening()?;
         Ok(server)
     }
@@ -186,12 +203,17 @@ impl Server {
     fn wait_until_listening(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + START_LIMIT;
         loop {
-            if Client::connect(&self.socket()).is_ok() && Client::connect(&self.control_socket()).is_ok() {
+            if Client::connect(&self.socket()).is_ok()
+                && Client::connect(&self.control_socket()).is_ok()
+            {
                 return Ok(());
             }
             if self.has_ended() || Instant::now() > deadline {
                 let errors = fs::read_to_string(self.dir.path().join("stderr")).unwrap_or_default();
-                return Err(io::Error::other(format!("the server does not listen:\n{errors}{}", self.log())));
+                return Err(io::Error::other(format!(
+                    "the server does not listen:\n{errors}{}",
+                    self.log()
+                )));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -221,10 +243,17 @@ fn spawn(program: &Path, arguments: &[OsString], dir: &Path) -> io::Result<Child
 fn file_name(schema: &Value) -> io::Result<String> {
     match schema.get("name").and_then(Value::as_str) {
         Some(name) => Ok(format!("{name}.db")),
-        None => Err(io::Error::new(io::ErrorKind::InvalidInput, "the schema has no name")),
+        None => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the schema has no name",
+        )),
     }
 }
 
 fn ignore_absent(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    if error.kind() == io::ErrorKind::NotFound {
+        Ok(())
+    } else {
+        Err(error)
+    }
 }

@@ -1,0 +1,80 @@
+//! Runs the scripted protocol corpus, one test per topic file of `scripted/`, so that a failure names its topic.
+//!
+//! The server is ours unless `CORVID_REFERENCE=1`; see `corvid_tests::play` for the other variables and
+//! `corvid_tests::script` for the format.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use corvid_tests::play;
+use corvid_tests::server::Implementation;
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripted")
+}
+
+fn run(topic: &str) {
+    let report = play::run(&scripts().join(topic), Implementation::from_env()).unwrap();
+    println!(
+        "{topic}: {} cases, {} left out",
+        report.played, report.left_out
+    );
+    report.assert_passed();
+}
+
+macro_rules! topics {
+    ($($test:ident $file:literal)*) => {
+        const TOPICS: &[&str] = &[$($file),*];
+        $(
+            #[test]
+            fn $test() {
+                run($file);
+            }
+        )*
+    };
+}
+
+topics! {
+    worked_examples "worked-examples.txt"
+}
+
+#[test]
+fn every_file_is_listed() {
+    let listed: BTreeSet<String> = TOPICS.iter().map(|&file| file.to_owned()).collect();
+    let present: BTreeSet<String> = std::fs::read_dir(scripts())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".txt"))
+        .collect();
+    assert_eq!(listed, present);
+    assert_eq!(listed.len(), TOPICS.len(), "a file is listed twice");
+}
+
+/// Proves the corpus: what it demands of our server is what the reference does, where it is not marked otherwise.
+#[test]
+fn corpus_holds_on_the_reference() {
+    if Implementation::Reference.server_binary().is_err() {
+        println!(
+            "SKIPPED: the reference server is not installed, so the corpus is not proven in this run"
+        );
+        return;
+    }
+    if Implementation::from_env() == Implementation::Reference {
+        // The topic tests of this run do it already; two runs must not rewrite one file.
+        return;
+    }
+    let mut failures = Vec::new();
+    for topic in TOPICS {
+        failures.extend(
+            play::run(&scripts().join(topic), Implementation::Reference)
+                .unwrap()
+                .failures,
+        );
+    }
+    assert!(
+        failures.is_empty(),
+        "{} cases\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
