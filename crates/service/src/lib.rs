@@ -1,1 +1,15 @@
-//! Placeholder head, replaced by the crate's first file.
+//! The server as state machines: sessions on shards ([`frontend`]), databases ([`database`]), the lock table and the list of
+//! databases between them. Time, bytes and identities come in; bytes, log writes and events go out.
+//!
+//! This crate names no socket, file, clock, thread or random source: the `server` binary (or a simulator) drives it.
+
+pub mod database;
+pub mod directory;
+pub mod frontend;
+pub mod locks;
+pub mod message;
+pub mod server_db;
+
+pub use database::{DatabaseService, Now, Options};
+pub use directory::Directory;
+pub use frontend::Frontend;

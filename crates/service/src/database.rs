@@ -1,0 +1,254 @@
+//! One served database: engine, monitors, waiting transactions and the order in which answers may leave.
+//!
+//! Inputs are [`ToDatabase`] messages with the time; outputs are collected in [`Outputs`] and taken by the thread (or
+//! simulator) that drives it. Everything executes on speculative state: what a commit yields (reply, updates) stays parked until
+//! its record is stored, in order, and so does every later answer that could have seen it. Work that needs settled state
+//! (monitor requests, conversion, compaction) is deferred until nothing is parked.
+
+mod convert;
+mod monitoring;
+mod outputs;
+mod parked;
+mod transact;
+mod triggers;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Schema, Uuid};
+use corvid_engine::Database;
+use corvid_monitor::{Monitors, SessionId};
+
+pub use outputs::Outputs;
+
+use crate::locks::Locks;
+use crate::message::{
+    Control, DatabaseId, Event, Handled, Method, Request, SessionInfo, Store, Ticket, ToDatabase, Usage,
+};
+use convert::Conversion;
+use parked::Parked;
+use triggers::Triggers;
+
+/// The time of an input.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// Milliseconds on a clock that never jumps.
+    pub mono_ms: u64,
+    /// Milliseconds since the Unix epoch, for record dates.
+    pub wall_ms: i64,
+}
+
+/// How a database is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Its number.
+    pub id: DatabaseId,
+    /// Commits are written to a file; without one they are stored at once.
+    pub has_storage: bool,
+    /// Modified rows are recorded as column differences (`--disable-file-column-diff` turns it off).
+    pub column_diff: bool,
+    /// Clients may not write: `_Server`, backups.
+    pub read_only: bool,
+    /// Keep a transaction history for `monitor_cond_since`.
+    pub history: bool,
+    /// Report [`Event::Changed`] after each commit: some table of it configures the server.
+    pub report_changes: bool,
+}
+
+/// The state machine of one served database.
+pub struct DatabaseService {
+    options: Options,
+    database: Database,
+    monitors: Monitors,
+    triggers: Triggers,
+    parked: VecDeque<Parked>,
+    deferred: VecDeque<ToDatabase>,
+    conversion: Option<Conversion>,
+    compactions: Vec<(Ticket, u64)>,
+    sessions: HashMap<SessionId, Arc<SessionInfo>>,
+    locks: Arc<Mutex<Locks>>,
+    uuids: Box<dyn UuidSource + Send>,
+    next_ticket: Ticket,
+    outputs: Outputs,
+}
+
+impl DatabaseService {
+    /// Serves `database`.
+    #[must_use]
+    pub fn new(
+        options: Options,
+        database: Database,
+        locks: Arc<Mutex<Locks>>,
+        mut uuids: Box<dyn UuidSource + Send>,
+    ) -> DatabaseService {
+        let last_txn = if options.history { uuids.fresh() } else { Uuid::ZERO };
+        let monitors = Monitors::new(database.schema().clone(), last_txn);
+        DatabaseService {
+            options,
+            database,
+            monitors,
+            triggers: Triggers::default(),
+            parked: VecDeque::new(),
+            deferred: VecDeque::new(),
+            conversion: None,
+            compactions: Vec::new(),
+            sessions: HashMap::new(),
+            locks,
+            uuids,
+            next_ticket: Ticket(1),
+            outputs: Outputs::new(options.id),
+        }
+    }
+
+    /// The schema served now.
+    #[must_use]
+    pub fn schema(&self) -> &corvid_data::Arc<Schema> {
+        self.database.schema()
+    }
+
+    /// The content, for configuration read from its tables.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// What the inputs so far have brought about; the driver drains it.
+    pub fn outputs(&mut self) -> &mut Outputs {
+        &mut self.outputs
+    }
+
+    /// Takes one input.
+    pub fn handle(&mut self, now: Now, input: ToDatabase) {
+        match input {
+            ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
+            ToDatabase::Drained(session) => self.monitors.set_ready(session, true),
+            ToDatabase::Closed(session) => self.close(session),
+            other if self.must_wait(&other) => self.deferred.push_back(other),
+            other => self.handle_settled(now, other),
+        }
+    }
+
+    /// Works off deferred inputs as far as the state allows. Called after stores.
+    fn resume(&mut self, now: Now) {
+        while let Some(input) = self.deferred.pop_front() {
+            if self.must_wait_now(&input) {
+                self.deferred.push_front(input);
+                break;
+            }
+            self.handle_settled(now, input);
+        }
+    }
+
+    /// Whether an input must queue: behind others, or because it needs settled state.
+    fn must_wait(&self, input: &ToDatabase) -> bool {
+        !self.deferred.is_empty() || self.must_wait_now(input)
+    }
+
+    fn must_wait_now(&self, input: &ToDatabase) -> bool {
+        if self.conversion.is_some() {
+            return true;
+        }
+        let needs_settled = match input {
+            ToDatabase::Request(request) => !matches!(request.method, Method::Transact | Method::GetSchema),
+            ToDatabase::Fence(_) => true,
+            ToDatabase::Control(control) => !matches!(control, Control::Transact(_)),
+            _ => false,
+        };
+        needs_settled && !self.parked.is_empty()
+    }
+
+    fn handle_settled(&mut self, now: Now, input: ToDatabase) {
+        match input {
+            ToDatabase::Request(request) => self.request(now, request),
+            ToDatabase::Cancel(session, id) => self.cancel(session, &id),
+            ToDatabase::Fence(session) => {
+                self.send_updates(session);
+                self.outputs.handled(session, Handled::Yes);
+            }
+            ToDatabase::Control(control) => self.control(now, control),
+            ToDatabase::Stored(..) | ToDatabase::Drained(_) | ToDatabase::Closed(_) => self.handle(now, input),
+        }
+    }
+
+    fn request(&mut self, now: Now, request: Request) {
+        match request.method {
+            Method::Transact => self.transact(now, request),
+            Method::Convert => self.convert(now, request),
+            Method::GetSchema => {
+                let schema = self.database.schema().to_json().to_bytes();
+                self.reply(request, schema);
+            }
+            Method::Monitor(version) => self.monitor(&request, version),
+            Method::MonitorCondChange => self.change_condition(&request),
+            Method::MonitorCancel => self.cancel_monitor(&request),
+        }
+    }
+
+    fn control(&mut self, now: Now, control: Control) {
+        match control {
+            Control::Transact(params) => self.transact_internally(now, &params),
+            Control::Compact(token) => self.compact(now, token),
+            Control::Remove => self.remove(),
+            Control::Usage(token) => {
+                let usage = self.usage();
+                self.outputs.events.push(Event::Usage(token, usage));
+            }
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let cells = self
+            .database
+            .schema()
+            .iter()
+            .map(|(id, table)| (self.database.row_count(id) * (table.columns().len() + 2)) as u64)
+            .sum();
+        Usage {
+            atoms: self.database.atom_count(),
+            cells,
+            monitors: self.monitors.len() as u64,
+            triggers: self.triggers.len() as u64,
+            weak_references: self.database.weak_reference_count(),
+        }
+    }
+
+    fn compact(&mut self, now: Now, token: u64) {
+        if !self.options.has_storage {
+            self.outputs.events.push(Event::Compacted(token, Ok(())));
+            return;
+        }
+        let ticket = self.take_ticket();
+        self.compactions.push((ticket, token));
+        self.outputs.stores.push(Store::Replace {
+            ticket,
+            snapshot: self.database.snapshot(),
+            comment: "compacting database online",
+            date_ms: now.wall_ms,
+        });
+    }
+
+    /// Cancels everything that clients have pending here: the database goes away.
+    fn remove(&mut self) {
+        self.cancel_monitors();
+        self.cancel_triggers();
+        self.outputs.events.push(Event::Removed(self.options.id));
+    }
+
+    fn close(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+        self.monitors.remove_session(session);
+        self.triggers.remove_session(session);
+        self.deferred.retain(|input| match input {
+            ToDatabase::Request(request) => request.session != session || request.method == Method::Transact,
+            ToDatabase::Fence(fenced) => *fenced != session,
+            _ => true,
+        });
+    }
+
+    fn take_ticket(&mut self) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket = Ticket(ticket.0 + 1);
+        ticket
+    }
+}

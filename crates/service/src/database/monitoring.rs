@@ -1,0 +1,67 @@
+//! Monitor requests of one database.
+
+use std::sync::Arc;
+
+use corvid_json::Value;
+use corvid_monitor::Version;
+
+use super::DatabaseService;
+use crate::message::{Handled, Request};
+
+impl DatabaseService {
+    pub(super) fn monitor(&mut self, request: &Request, version: Version) {
+        let in_use = |id: &[u8]| request.foreign_monitors.iter().any(|foreign| **foreign == *id);
+        match self.monitors.monitor(&self.database, request.session, version, request.params(), &in_use) {
+            Ok((id, result)) => {
+                self.sessions.entry(request.session).or_insert_with(|| request.info.clone());
+                self.send_updates(request.session);
+                self.outputs.reply(request.session, &request.id, &result, Handled::MonitorAdded(id));
+            }
+            Err(error) => self.fail(request, &error),
+        }
+    }
+
+    pub(super) fn change_condition(&mut self, request: &Request) {
+        let in_use = |id: &[u8]| request.foreign_monitors.iter().any(|foreign| **foreign == *id);
+        let old_id: Option<Arc<[u8]>> = first_param(request).map(Arc::from);
+        match self.monitors.change_condition(&self.database, request.session, request.params(), &in_use) {
+            Ok(changed) => {
+                self.outputs.updates(request.session, changed.frames);
+                self.send_updates(request.session);
+                let handled = match old_id {
+                    Some(old_id) => Handled::MonitorRenamed(old_id, changed.new_id),
+                    None => Handled::Yes,
+                };
+                self.outputs.reply(request.session, &request.id, b"{}", handled);
+            }
+            Err(error) => self.fail(request, &error),
+        }
+    }
+
+    pub(super) fn cancel_monitor(&mut self, request: &Request) {
+        self.send_updates(request.session);
+        let id = first_param(request).unwrap_or_default();
+        if self.monitors.cancel(request.session, &id) {
+            let handled = Handled::MonitorRemoved(Arc::from(id));
+            self.outputs.reply(request.session, &request.id, b"{}", handled);
+        } else {
+            self.outputs.error_json(request.session, &request.id, b"\"unknown monitor\"", Handled::Yes);
+        }
+    }
+
+    /// Removes every monitor and tells the sessions that want to know.
+    pub(super) fn cancel_monitors(&mut self) {
+        for (session, id) in self.monitors.remove_all() {
+            if self.sessions.get(&session).is_some_and(|info| info.is_aware()) {
+                let params = [b"[", &*id, b"]"].concat();
+                self.outputs.notify(session, "monitor_canceled", &params);
+            }
+        }
+    }
+}
+
+/// The first parameter as canonical JSON.
+fn first_param(request: &Request) -> Option<Vec<u8>> {
+    let params = Value::parse(request.params()).ok()?;
+    params.as_array()?.first().map(Value::to_bytes)
+}

@@ -1,0 +1,71 @@
+//! What one database wants done: bytes for sessions, log writes, events. Filled while inputs are handled, drained by the
+//! driver.
+
+use corvid_data::WireError;
+use corvid_monitor::{Frame, SessionId};
+use corvid_rpc::message;
+
+use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
+
+/// Collected outputs, each list in order.
+#[derive(Debug)]
+pub struct Outputs {
+    database: DatabaseId,
+    /// For shards.
+    pub deliveries: Vec<Deliver>,
+    /// For the log.
+    pub stores: Vec<Store>,
+    /// For the main thread.
+    pub events: Vec<Event>,
+}
+
+impl Outputs {
+    pub(super) fn new(database: DatabaseId) -> Outputs {
+        Outputs { database, deliveries: Vec::new(), stores: Vec::new(), events: Vec::new() }
+    }
+
+    /// Ends a request without sending anything.
+    pub(super) fn handled(&mut self, session: SessionId, handled: Handled) {
+        self.push(session, Vec::new(), false, handled);
+    }
+
+    /// Updates for a session.
+    pub(super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
+        if !frames.is_empty() {
+            let pieces = frames.into_iter().map(Piece::Update).collect();
+            self.push(session, pieces, true, Handled::No);
+        }
+    }
+
+    /// A reply with a result, already JSON.
+    pub(super) fn reply(&mut self, session: SessionId, id: &[u8], result: &[u8], handled: Handled) {
+        let mut text = Vec::with_capacity(result.len() + id.len() + 32);
+        message::write_reply(&mut text, id, result);
+        self.push(session, vec![Piece::Message(text)], false, handled);
+    }
+
+    /// An error reply with an error object.
+    pub(super) fn error(&mut self, session: SessionId, id: &[u8], error: &WireError, handled: Handled) {
+        let mut json = Vec::new();
+        error.write_json(&mut json);
+        self.error_json(session, id, &json, handled);
+    }
+
+    /// An error reply with any JSON, such as the bare string `"canceled"`.
+    pub(super) fn error_json(&mut self, session: SessionId, id: &[u8], error: &[u8], handled: Handled) {
+        let mut text = Vec::new();
+        message::write_error_reply(&mut text, id, error);
+        self.push(session, vec![Piece::Message(text)], false, handled);
+    }
+
+    /// A notification.
+    pub(super) fn notify(&mut self, session: SessionId, method: &str, params: &[u8]) {
+        let mut text = Vec::new();
+        message::write_notification(&mut text, method, params);
+        self.push(session, vec![Piece::Message(text)], false, Handled::No);
+    }
+
+    fn push(&mut self, session: SessionId, pieces: Vec<Piece>, updates: bool, handled: Handled) {
+        self.deliveries.push(Deliver { session, database: self.database, pieces, updates, handled });
+    }
+}

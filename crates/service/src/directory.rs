@@ -1,0 +1,40 @@
+//! Which databases are served, by name: an immutable list that shards share and the main thread replaces.
+
+use std::collections::BTreeMap;
+
+use crate::message::DatabaseId;
+
+/// Served databases in name order, `_Server` included.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    by_name: BTreeMap<String, DatabaseId>,
+}
+
+impl Directory {
+    /// The number of a database.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<DatabaseId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Whether a number is served.
+    #[must_use]
+    pub fn contains(&self, id: DatabaseId) -> bool {
+        self.by_name.values().any(|served| *served == id)
+    }
+
+    /// Names in bytewise order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// Adds or replaces a database.
+    pub fn insert(&mut self, name: &str, id: DatabaseId) {
+        self.by_name.insert(name.to_owned(), id);
+    }
+
+    /// Takes a database out.
+    pub fn remove(&mut self, name: &str) -> Option<DatabaseId> {
+        self.by_name.remove(name)
+    }
+}

@@ -1,0 +1,408 @@
+//! The sessions of one shard: reads JSON-RPC messages, answers what concerns no database, sends the rest to the database
+//! that it names, and keeps each session's requests in order across databases.
+//!
+//! Order: requests for one database may be under way together; a request for another one, or one that is answered here, waits
+//! until those are handled. Cost per request: one hash look-up for the session, one for the database, no copy of the message.
+
+mod local;
+mod outputs;
+mod session;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use corvid_data::{Tag, Uuid, WireError};
+use corvid_json::{Kind, Reader, Value};
+use corvid_monitor::{SessionId, Version};
+use corvid_rpc::message::{self, Message};
+
+pub use outputs::Outputs;
+use session::Session;
+
+use crate::directory::Directory;
+use crate::locks::Locks;
+use crate::message::{Deliver, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
+
+/// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
+const SHARD_SHIFT: u32 = 48;
+
+/// The shard that owns a session.
+#[must_use]
+pub fn shard_of(session: SessionId) -> u16 {
+    (session.0 >> SHARD_SHIFT) as u16
+}
+
+/// The number of the `n`-th session of a shard.
+#[must_use]
+pub fn session_id(shard: u16, n: u64) -> SessionId {
+    SessionId((u64::from(shard) << SHARD_SHIFT) | n)
+}
+
+/// The state machine of one shard's sessions.
+#[derive(Debug)]
+pub struct Frontend {
+    shard: u16,
+    sessions: HashMap<SessionId, Session>,
+    directory: Arc<Directory>,
+    locks: Arc<Mutex<Locks>>,
+    server_id: Uuid,
+    cond_disabled: bool,
+    outputs: Outputs,
+}
+
+/// Where a message goes next.
+enum Step {
+    /// Done with.
+    Done,
+    /// It must wait for earlier requests; here it is back.
+    Wait(Vec<u8>),
+}
+
+impl Frontend {
+    /// A shard without sessions. `server_id` is what `get_server_id` answers.
+    #[must_use]
+    pub fn new(shard: u16, directory: Arc<Directory>, locks: Arc<Mutex<Locks>>, server_id: Uuid) -> Frontend {
+        Frontend {
+            shard,
+            sessions: HashMap::new(),
+            directory,
+            locks,
+            server_id,
+            cond_disabled: false,
+            outputs: Outputs::default(),
+        }
+    }
+
+    /// What the inputs so far have brought about; the driver drains it.
+    pub fn outputs(&mut self) -> &mut Outputs {
+        &mut self.outputs
+    }
+
+    /// Number of sessions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether there are no sessions.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// A client connected.
+    pub fn opened(&mut self, session: SessionId, info: SessionInfo) {
+        self.sessions.insert(session, Session::new(Arc::new(info)));
+    }
+
+    /// A client is gone: its locks pass on, its monitors and waiting transactions are dropped.
+    pub fn closed(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.remove(&id) else { return };
+        session.info.set_closed();
+        for database in session.known_to {
+            self.outputs.to_databases.push((database, ToDatabase::Closed(id)));
+        }
+        let notices = self.lock_table().remove_session(id);
+        self.notify_lock_holders(notices);
+    }
+
+    /// A whole JSON text arrived.
+    pub fn frame(&mut self, now_ms: u64, id: SessionId, frame: Vec<u8>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.waiting.is_empty() {
+            if let Step::Wait(frame) = self.step(now_ms, id, frame)
+                && let Some(session) = self.sessions.get_mut(&id)
+            {
+                session.waiting.push_back(frame);
+                self.outputs.pause.push((id, true));
+            }
+        } else {
+            session.waiting.push_back(frame);
+        }
+    }
+
+    /// The session's outbound queue is empty.
+    pub fn drained(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        for database in session.updated_by.drain(..) {
+            self.outputs.to_databases.push((database, ToDatabase::Drained(id)));
+        }
+    }
+
+    /// A message from a database, another shard or the main thread.
+    pub fn message(&mut self, now_ms: u64, message: ToShard) {
+        match message {
+            ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
+            ToShard::Notice(notice) => self.notice(&notice),
+            ToShard::Directory(directory) => self.directory = directory,
+            ToShard::DisconnectUnaware(reason) => self.disconnect(&reason, |info| !info.is_aware()),
+            ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
+            ToShard::DisableMonitorCond => self.cond_disabled = true,
+            ToShard::MonitorsGone(database) => {
+                for session in self.sessions.values_mut() {
+                    session.monitors.retain(|_, owner| *owner != database);
+                }
+            }
+        }
+    }
+
+    fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&SessionInfo) -> bool) {
+        for (id, session) in &self.sessions {
+            if concerned(&session.info) {
+                self.outputs.close.push((*id, format!("disconnecting ({reason})")));
+            }
+        }
+    }
+
+    fn deliver(&mut self, now_ms: u64, deliver: Deliver) {
+        let id = deliver.session;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if deliver.updates && !session.updated_by.contains(&deliver.database) {
+            session.updated_by.push(deliver.database);
+        }
+        self.outputs.send.extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
+        match deliver.handled {
+            Handled::No => return,
+            Handled::Yes => {}
+            Handled::MonitorAdded(monitor) => {
+                session.monitors.insert(monitor, deliver.database);
+            }
+            Handled::MonitorRenamed(old, new) => {
+                session.monitors.remove(&old);
+                session.monitors.insert(new, deliver.database);
+            }
+            Handled::MonitorRemoved(monitor) => {
+                session.monitors.remove(&monitor);
+            }
+        }
+        session.outstanding = session.outstanding.saturating_sub(1);
+        if session.outstanding == 0 {
+            self.resume(now_ms, id);
+        }
+    }
+
+    /// Works off messages that had to wait.
+    fn resume(&mut self, now_ms: u64, id: SessionId) {
+        while let Some(session) = self.sessions.get_mut(&id) {
+            let Some(frame) = session.waiting.pop_front() else {
+                return;
+            };
+            let is_last = session.waiting.is_empty();
+            if let Step::Wait(frame) = self.step(now_ms, id, frame) {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.waiting.push_front(frame);
+                }
+                return;
+            }
+            if is_last {
+                self.outputs.pause.push((id, false));
+            }
+        }
+    }
+
+    /// Handles one message, or hands it back when it must wait.
+    fn step(&mut self, now_ms: u64, id: SessionId, frame: Vec<u8>) -> Step {
+        let message = match Message::parse(&frame) {
+            Ok(message) => message,
+            Err(error) => {
+                self.outputs.close.push((id, format!("received bad JSON-RPC message: {error}")));
+                return Step::Done;
+            }
+        };
+        match message {
+            Message::Request { method, params, id: request_id } => {
+                let request_id = message::canonical_id(request_id);
+                let params = range_in(&frame, params);
+                match classify(&method, self.cond_disabled) {
+                    Some(kind) => self.for_database(now_ms, id, kind, frame, params, request_id),
+                    None => {
+                        let method = method.to_vec();
+                        self.answer_here(id, &method, frame, params, &request_id)
+                    }
+                }
+            }
+            Message::Notification { method, params } => {
+                if method == "cancel" {
+                    self.cancel(id, params);
+                }
+                Step::Done
+            }
+            Message::Reply { id: reply_id, .. } if message::canonical_id(reply_id) == b"\"echo\"" => Step::Done,
+            Message::Reply { .. } | Message::ErrorReply { .. } => {
+                self.outputs.close.push((id, "received unexpected reply".to_owned()));
+                Step::Done
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: SessionId, params: &[u8]) {
+        let Some(request_id) = only_param(params) else { return };
+        let Some(session) = self.sessions.get(&id) else { return };
+        for database in &session.known_to {
+            self.outputs.to_databases.push((*database, ToDatabase::Cancel(id, request_id.clone().into())));
+        }
+    }
+
+    /// Sends a request to the database that must answer it.
+    fn for_database(
+        &mut self,
+        now_ms: u64,
+        id: SessionId,
+        method: Method,
+        frame: Vec<u8>,
+        params: std::ops::Range<usize>,
+        request_id: Vec<u8>,
+    ) -> Step {
+        let Some(session) = self.sessions.get(&id) else { return Step::Done };
+        let target = match method {
+            Method::MonitorCancel | Method::MonitorCondChange => {
+                match route_by_monitor(session, method, &frame[params.clone()]) {
+                    Route::To(database) => Ok(database),
+                    Route::Unknown if session.outstanding > 0 => return Step::Wait(frame),
+                    Route::Unknown => Err(unknown_monitor(method, &frame[params.clone()])),
+                }
+            }
+            _ => self.database_by_name(method, &frame[params.clone()]).map_err(|error| object(&error)),
+        };
+        match target {
+            Ok(database) if session.outstanding == 0 || session.target == Some(database) => {
+                let Some(session) = self.sessions.get_mut(&id) else { return Step::Done };
+                session.begin(database);
+                let foreign_monitors = match method {
+                    Method::Monitor(_) | Method::MonitorCondChange => session.monitors_elsewhere(database),
+                    _ => Vec::new(),
+                };
+                let request = Request {
+                    session: id,
+                    info: session.info.clone(),
+                    arrived_ms: now_ms,
+                    id: request_id.into(),
+                    method,
+                    frame,
+                    params,
+                    blocked: false,
+                    foreign_monitors,
+                };
+                self.outputs.to_databases.push((database, ToDatabase::Request(request)));
+                Step::Done
+            }
+            Ok(_) => Step::Wait(frame),
+            Err(error) => {
+                if self.fence(id) {
+                    return Step::Wait(frame);
+                }
+                self.send_error(id, &request_id, &error);
+                Step::Done
+            }
+        }
+    }
+
+    /// The database that `params` name first (protocol.md 4.0).
+    fn database_by_name(&self, method: Method, params: &[u8]) -> Result<crate::message::DatabaseId, WireError> {
+        let method = method_name(method);
+        let mut reader = Reader::trusted(params);
+        let name = first_string(&mut reader).ok_or_else(|| {
+            WireError::syntax(params, format!("{method} request params must begin with <db-name>"))
+        })?;
+        let name = String::from_utf8_lossy(&name);
+        self.directory.get(&name).ok_or_else(|| {
+            WireError::new(Tag::UnknownDatabase, format!("{method} request specifies unknown database {name}"))
+                .with_fragment(params)
+        })
+    }
+}
+
+enum Route {
+    To(crate::message::DatabaseId),
+    Unknown,
+}
+
+fn route_by_monitor(session: &Session, method: Method, params: &[u8]) -> Route {
+    let id = match method {
+        Method::MonitorCancel => only_param(params),
+        _ => three_params(params),
+    };
+    match id.and_then(|id| session.monitors.get(id.as_slice()).copied()) {
+        Some(database) => Route::To(database),
+        None => Route::Unknown,
+    }
+}
+
+/// The error of a monitor request whose id is not known here (protocol.md 4.8, 4.10), as JSON.
+fn unknown_monitor(method: Method, params: &[u8]) -> Vec<u8> {
+    match (method, only_param(params), three_params(params)) {
+        (Method::MonitorCancel, Some(_), _) => b"\"unknown monitor\"".to_vec(),
+        (Method::MonitorCancel, None, _) => b"\"invalid parameters\"".to_vec(),
+        (_, _, Some(id)) => object(&WireError::syntax(&id, "unknown monitor session")),
+        _ => object(&WireError::syntax(params, "invalid parameters")),
+    }
+}
+
+fn object(error: &WireError) -> Vec<u8> {
+    let mut json = Vec::new();
+    error.write_json(&mut json);
+    json
+}
+
+/// Canonical text of the only element of an array.
+fn only_param(params: &[u8]) -> Option<Vec<u8>> {
+    match Value::parse(params).ok()?.as_array()? {
+        [only] => Some(only.to_bytes()),
+        _ => None,
+    }
+}
+
+/// Canonical text of the first of three elements.
+fn three_params(params: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = Reader::trusted(params);
+    reader.begin_array().ok()?;
+    let mut first = None;
+    let mut count = 0;
+    while reader.next_element().ok()? {
+        let text = reader.skip().ok()?;
+        first.get_or_insert(text);
+        count += 1;
+    }
+    first.filter(|_| count == 3).and_then(|text| Value::parse(text).ok()).map(|value| value.to_bytes())
+}
+
+fn first_string<'a>(reader: &mut Reader<'a>) -> Option<std::borrow::Cow<'a, [u8]>> {
+    reader.begin_array().ok()?;
+    if !reader.next_element().ok()? || reader.peek().ok()? != Kind::String {
+        return None;
+    }
+    reader.string().ok()
+}
+
+/// Where a slice of `frame` stands in it.
+fn range_in(frame: &[u8], part: &[u8]) -> std::ops::Range<usize> {
+    let start = part.as_ptr() as usize - frame.as_ptr() as usize;
+    start..start + part.len()
+}
+
+fn classify(method: &[u8], cond_disabled: bool) -> Option<Method> {
+    Some(match method {
+        b"transact" => Method::Transact,
+        b"convert" => Method::Convert,
+        b"get_schema" => Method::GetSchema,
+        b"monitor" => Method::Monitor(Version::V1),
+        b"monitor_cond" if !cond_disabled => Method::Monitor(Version::V2),
+        b"monitor_cond_since" if !cond_disabled => Method::Monitor(Version::V3),
+        b"monitor_cond_change" => Method::MonitorCondChange,
+        b"monitor_cancel" => Method::MonitorCancel,
+        _ => return None,
+    })
+}
+
+fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Transact => "transact",
+        Method::Convert => "convert",
+        Method::GetSchema => "get_schema",
+        Method::Monitor(Version::V1) => "monitor",
+        Method::Monitor(Version::V2) => "monitor_cond",
+        Method::Monitor(Version::V3) => "monitor_cond_since",
+        Method::MonitorCondChange => "monitor_cond_change",
+        Method::MonitorCancel => "monitor_cancel",
+    }
+}

@@ -1,0 +1,187 @@
+//! The server-wide lock table (protocol.md 4.11): who owns, who waits, in which order.
+//!
+//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines ask it for `assert`. It sends nothing itself: changes
+//! of ownership come back as [`Notice`]s.
+
+use std::collections::{HashMap, VecDeque};
+
+use corvid_monitor::SessionId;
+
+/// How a session asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Wait in line.
+    Lock,
+    /// Take it at once.
+    Steal,
+}
+
+/// A change of ownership that a session must hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// To whom.
+    pub session: SessionId,
+    /// `locked` or `stolen`.
+    pub method: &'static str,
+    /// The lock.
+    pub lock: String,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The session has a claim on this lock and did not unlock it.
+    AlreadyRequested,
+    /// `unlock` without a claim.
+    NotRequested,
+}
+
+#[derive(Debug)]
+struct Claim {
+    session: SessionId,
+    mode: Mode,
+}
+
+/// Lock name to claims in order; the first owns. A stealer's victim that had itself stolen leaves the queue but keeps its
+/// claim in `claimed` until it unlocks.
+#[derive(Debug, Default)]
+pub struct Locks {
+    queues: HashMap<String, VecDeque<Claim>>,
+    claimed: HashMap<SessionId, Vec<String>>,
+}
+
+impl Locks {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> Locks {
+        Locks::default()
+    }
+
+    /// Handles `lock` or `steal`: whether it is owned now, and whom to tell.
+    ///
+    /// # Errors
+    /// [`Refused::AlreadyRequested`].
+    pub fn lock(&mut self, session: SessionId, lock: &str, mode: Mode) -> Result<(bool, Vec<Notice>), Refused> {
+        let claimed = self.claimed.entry(session).or_default();
+        if claimed.iter().any(|name| name == lock) {
+            return Err(Refused::AlreadyRequested);
+        }
+        claimed.push(lock.to_owned());
+        let queue = self.queues.entry(lock.to_owned()).or_default();
+        let mut notices = Vec::new();
+        match mode {
+            Mode::Lock => queue.push_back(Claim { session, mode }),
+            Mode::Steal => {
+                if let Some(victim) = queue.front() {
+                    notices.push(Notice { session: victim.session, method: "stolen", lock: lock.to_owned() });
+                    if victim.mode == Mode::Steal {
+                        queue.pop_front();
+                    }
+                }
+                queue.push_front(Claim { session, mode });
+            }
+        }
+        let owned = queue.front().is_some_and(|owner| owner.session == session);
+        Ok((owned, notices))
+    }
+
+    /// Handles `unlock`: whom to tell.
+    ///
+    /// # Errors
+    /// [`Refused::NotRequested`].
+    pub fn unlock(&mut self, session: SessionId, lock: &str) -> Result<Vec<Notice>, Refused> {
+        let claimed = self.claimed.get_mut(&session).ok_or(Refused::NotRequested)?;
+        let position = claimed.iter().position(|name| name == lock).ok_or(Refused::NotRequested)?;
+        claimed.swap_remove(position);
+        if claimed.is_empty() {
+            self.claimed.remove(&session);
+        }
+        Ok(self.withdraw(session, lock).into_iter().collect())
+    }
+
+    /// Drops every claim of a session that disconnected: whom to tell.
+    pub fn remove_session(&mut self, session: SessionId) -> Vec<Notice> {
+        let claimed = self.claimed.remove(&session).unwrap_or_default();
+        claimed.iter().filter_map(|lock| self.withdraw(session, lock)).collect()
+    }
+
+    /// Whether the session owns the lock now.
+    #[must_use]
+    pub fn owns(&self, session: SessionId, lock: &str) -> bool {
+        self.queues.get(lock).and_then(VecDeque::front).is_some_and(|owner| owner.session == session)
+    }
+
+    /// Takes a claim out of its queue; the next in line is told when the owner left, nobody when a waiter did.
+    fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<Notice> {
+        let queue = self.queues.get_mut(lock)?;
+        let position = queue.iter().position(|claim| claim.session == session)?;
+        queue.remove(position);
+        let next = queue.front().map(|claim| claim.session);
+        if next.is_none() {
+            self.queues.remove(lock);
+        }
+        let session = next.filter(|_| position == 0)?;
+        Some(Notice { session, method: "locked", lock: lock.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: SessionId = SessionId(1);
+    const B: SessionId = SessionId(2);
+    const C: SessionId = SessionId(3);
+
+    fn notice(session: SessionId, method: &'static str) -> Notice {
+        Notice { session, method, lock: "L".to_owned() }
+    }
+
+    #[test]
+    fn waiters_are_served_in_order() {
+        let mut locks = Locks::new();
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, vec![])));
+        assert_eq!(locks.lock(B, "L", Mode::Lock), Ok((false, vec![])));
+        assert_eq!(locks.lock(C, "L", Mode::Lock), Ok((false, vec![])));
+        assert_eq!(locks.unlock(A, "L"), Ok(vec![notice(B, "locked")]));
+        assert_eq!(locks.remove_session(B), vec![notice(C, "locked")]);
+        assert!(locks.owns(C, "L"));
+    }
+
+    #[test]
+    fn a_waiter_that_leaves_disturbs_nobody() {
+        let mut locks = Locks::new();
+        let _ = locks.lock(A, "L", Mode::Lock);
+        let _ = locks.lock(B, "L", Mode::Lock);
+        assert_eq!(locks.unlock(B, "L"), Ok(vec![]));
+        assert!(locks.owns(A, "L"));
+    }
+
+    #[test]
+    fn a_victim_that_locked_regains_the_lock() {
+        let mut locks = Locks::new();
+        let _ = locks.lock(A, "L", Mode::Lock);
+        assert_eq!(locks.lock(B, "L", Mode::Steal), Ok((true, vec![notice(A, "stolen")])));
+        assert!(!locks.owns(A, "L"));
+        assert_eq!(locks.unlock(B, "L"), Ok(vec![notice(A, "locked")]));
+        assert!(locks.owns(A, "L"));
+    }
+
+    #[test]
+    fn a_victim_that_stole_leaves_the_queue_but_must_unlock() {
+        let mut locks = Locks::new();
+        let _ = locks.lock(A, "L", Mode::Steal);
+        let _ = locks.lock(B, "L", Mode::Steal);
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Err(Refused::AlreadyRequested));
+        assert_eq!(locks.unlock(B, "L"), Ok(vec![]));
+        assert!(!locks.owns(A, "L"));
+        assert_eq!(locks.unlock(A, "L"), Ok(vec![]));
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, vec![])));
+    }
+
+    #[test]
+    fn unlock_needs_a_claim() {
+        let mut locks = Locks::new();
+        assert_eq!(locks.unlock(A, "L"), Err(Refused::NotRequested));
+    }
+}

@@ -1,0 +1,270 @@
+//! What shards, databases and the server's main thread say to one another. All of it is data, so a simulator can carry it
+//! as well as a queue between threads.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use corvid_data::{Schema, WireError};
+use corvid_engine::Snapshot;
+use corvid_monitor::{Frame, SessionId, Version};
+
+/// A served database; a database that is removed and added again gets another number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseId(pub u32);
+
+/// Orders log writes of one database; a stored ticket implies all lower ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// What the rest of the server must know of a session.
+#[derive(Debug)]
+pub struct SessionInfo {
+    /// Its remote is read-only (protocol.md 7.3).
+    pub read_only: bool,
+    /// Role of its remote; empty: none.
+    pub role: String,
+    /// Common name of its certificate.
+    pub client_id: Option<String>,
+    aware: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl SessionInfo {
+    /// A session that has not turned on change awareness.
+    #[must_use]
+    pub fn new(read_only: bool, role: String, client_id: Option<String>) -> SessionInfo {
+        SessionInfo { read_only, role, client_id, aware: AtomicBool::new(false), closed: AtomicBool::new(false) }
+    }
+
+    /// Whether it asked for database change awareness (protocol.md 4.14).
+    #[must_use]
+    pub fn is_aware(&self) -> bool {
+        self.aware.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client is gone: a transaction of it that would wait is dropped instead.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Marks the client as gone.
+    pub fn set_closed(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Turns awareness on or off.
+    pub fn set_aware(&self, aware: bool) {
+        self.aware.store(aware, Ordering::Relaxed);
+    }
+}
+
+/// The methods that a database answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Method {
+    Transact,
+    Convert,
+    GetSchema,
+    Monitor(Version),
+    MonitorCondChange,
+    MonitorCancel,
+}
+
+/// A request for a database. The frame is kept whole; nothing is copied out of it.
+#[derive(Debug)]
+pub struct Request {
+    /// Who asks.
+    pub session: SessionId,
+    /// What is known of it.
+    pub info: Arc<SessionInfo>,
+    /// When it arrived, ms.
+    pub arrived_ms: u64,
+    /// The request id, canonical JSON.
+    pub id: Box<[u8]>,
+    /// What is asked.
+    pub method: Method,
+    /// The whole message.
+    pub frame: Vec<u8>,
+    /// Where the `params` array stands in it.
+    pub params: Range<usize>,
+    /// It blocked before (a `wait`) and was reported as handled then.
+    pub blocked: bool,
+    /// For monitor requests: ids of this session's monitors on other databases.
+    pub foreign_monitors: Vec<Arc<[u8]>>,
+}
+
+impl Request {
+    /// The raw text of the `params` array.
+    #[must_use]
+    pub fn params(&self) -> &[u8] {
+        &self.frame[self.params.clone()]
+    }
+}
+
+/// To a database.
+#[derive(Debug)]
+pub enum ToDatabase {
+    /// A client's request.
+    Request(Request),
+    /// `cancel` of a pending request, by canonical id.
+    Cancel(SessionId, Box<[u8]>),
+    /// Send the session's pending updates, then report it handled: another reply is about to be sent.
+    Fence(SessionId),
+    /// The session's output is drained.
+    Drained(SessionId),
+    /// The session is gone.
+    Closed(SessionId),
+    /// A write finished.
+    Stored(Ticket, Result<(), StoreError>),
+    /// From the server itself.
+    Control(Control),
+}
+
+/// Orders from the server's main thread to a database.
+#[derive(Debug)]
+pub enum Control {
+    /// Execute this `params` text (database name first) as the server, read-only or not; the result is checked.
+    Transact(Vec<u8>),
+    /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number.
+    Compact(u64),
+    /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
+    Remove,
+    /// Answered by [`Event::Usage`] with this number.
+    Usage(u64),
+}
+
+/// A failed write, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreError {
+    /// For example `a.db: write failed`.
+    pub details: String,
+    /// The operating system's words.
+    pub io_error: String,
+}
+
+impl StoreError {
+    /// The error that clients see.
+    #[must_use]
+    pub fn to_wire(&self) -> WireError {
+        let mut error = WireError::new(corvid_data::Tag::IoError, self.details.clone());
+        error.io_error = Some(self.io_error.clone().into_boxed_str());
+        error
+    }
+}
+
+/// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// A message of its own.
+    Message(Vec<u8>),
+    /// An update with a shared body.
+    Update(Frame),
+}
+
+/// Whether and how a request is done with, for the session's bookkeeping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// No request ends here.
+    No,
+    /// One request ends here (or blocks, or is canceled).
+    Yes,
+    /// A request that created the monitor with this id.
+    MonitorAdded(Arc<[u8]>),
+    /// A request that renamed the first id to the second.
+    MonitorRenamed(Arc<[u8]>, Arc<[u8]>),
+    /// A request that removed this monitor.
+    MonitorRemoved(Arc<[u8]>),
+}
+
+/// Bytes for one session, in order.
+#[derive(Debug)]
+pub struct Deliver {
+    /// To whom.
+    pub session: SessionId,
+    /// From which database.
+    pub database: DatabaseId,
+    /// What to write.
+    pub pieces: Vec<Piece>,
+    /// It holds updates: report [`ToDatabase::Drained`] when written.
+    pub updates: bool,
+    /// What it ends.
+    pub handled: Handled,
+}
+
+/// To a shard.
+#[derive(Debug)]
+pub enum ToShard {
+    /// Write this.
+    Deliver(Deliver),
+    /// A lock changed hands.
+    Notice(crate::locks::Notice),
+    /// Databases came or went.
+    Directory(Arc<crate::directory::Directory>),
+    /// Close every session that is not change-aware, after its queued output.
+    DisconnectUnaware(Arc<str>),
+    /// Close every session.
+    DisconnectAll(Arc<str>),
+    /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
+    DisableMonitorCond,
+    /// The monitors of a database are gone (it was removed or converted).
+    MonitorsGone(DatabaseId),
+}
+
+/// A log write that a database asks for; answered by [`ToDatabase::Stored`].
+#[derive(Debug)]
+pub enum Store {
+    /// Append one record.
+    Append {
+        /// Its place.
+        ticket: Ticket,
+        /// Header and body.
+        record: Vec<u8>,
+        /// Sync before answering.
+        durable: bool,
+    },
+    /// Replace the file by schema and content.
+    Replace {
+        /// Its place.
+        ticket: Ticket,
+        /// What to write.
+        snapshot: Snapshot,
+        /// `_comment` of the content record.
+        comment: &'static str,
+        /// `_date`, ms since the Unix epoch.
+        date_ms: i64,
+    },
+}
+
+/// From a database to the server's main thread.
+#[derive(Debug)]
+pub enum Event {
+    /// A client converted it; sessions that are not aware must go, `_Server` must show the new schema.
+    Converted(DatabaseId, corvid_data::Arc<Schema>),
+    /// Answer to [`Control::Compact`].
+    Compacted(u64, Result<(), StoreError>),
+    /// Answer to [`Control::Remove`].
+    Removed(DatabaseId),
+    /// Rows changed by a commit; only reported when asked for at creation (tables that configure the server).
+    Changed(DatabaseId),
+    /// Answer to [`Control::Usage`].
+    Usage(u64, Usage),
+    /// A commit failed to be stored.
+    StoreFailed(DatabaseId, StoreError),
+}
+
+/// Figures for `memory/show`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Atoms in rows.
+    pub atoms: u64,
+    /// Cells (rows times columns).
+    pub cells: u64,
+    /// Monitors.
+    pub monitors: u64,
+    /// Pending transactions.
+    pub triggers: u64,
+    /// Weak references.
+    pub weak_references: u64,
+}

@@ -1,0 +1,76 @@
+//! The `_Server` database: its schema, and the transactions that keep one row per served database (protocol.md 6).
+
+use std::collections::BTreeMap;
+
+use bstr::BString;
+use corvid_data::{Schema, WireError};
+use corvid_json::Value;
+
+/// Its name.
+pub const NAME: &str = "_Server";
+
+const SCHEMA: &str = r#"{"cksum":"3009684573 744","name":"_Server","tables":{"Database":{"columns":{
+"cid":{"type":{"key":"uuid","min":0}},"connected":{"type":"boolean"},"index":{"type":{"key":"integer","min":0}},
+"leader":{"type":"boolean"},"model":{"type":{"key":{"enum":["set",["clustered","relay","standalone"]],"type":"string"}}},
+"name":{"type":"string"},"schema":{"type":{"key":"string","min":0}},"sid":{"type":{"key":"uuid","min":0}}}}},
+"version":"1.2.0"}"#;
+
+/// Its schema.
+///
+/// # Errors
+/// None in practice: the text is a constant.
+pub fn schema() -> Result<Schema, WireError> {
+    let json = Value::parse(SCHEMA.as_bytes())
+        .map_err(|error| WireError::new(corvid_data::Tag::InternalError, error.to_string()))?;
+    Schema::from_json(&json)
+}
+
+/// `params` of the transaction that adds the row of a standalone database.
+#[must_use]
+pub fn insert(schema: &Schema) -> Vec<u8> {
+    let row = object([
+        ("name", Value::string(&*schema.name)),
+        ("model", Value::string("standalone")),
+        ("connected", Value::Bool(true)),
+        ("leader", Value::Bool(true)),
+        ("schema", schema_text(schema)),
+    ]);
+    params(object([("op", Value::string("insert")), ("table", Value::string("Database")), ("row", row)]))
+}
+
+/// `params` of the transaction that shows a database's new schema; the row keeps its identity.
+#[must_use]
+pub fn update_schema(schema: &Schema) -> Vec<u8> {
+    params(object([
+        ("op", Value::string("update")),
+        ("table", Value::string("Database")),
+        ("where", where_name(&schema.name)),
+        ("row", object([("schema", schema_text(schema))])),
+    ]))
+}
+
+/// `params` of the transaction that removes a database's row.
+#[must_use]
+pub fn delete(name: &str) -> Vec<u8> {
+    params(object([
+        ("op", Value::string("delete")),
+        ("table", Value::string("Database")),
+        ("where", where_name(name)),
+    ]))
+}
+
+fn params(operation: Value) -> Vec<u8> {
+    Value::Array(vec![Value::string(NAME), operation]).to_bytes()
+}
+
+fn where_name(name: &str) -> Value {
+    Value::Array(vec![Value::Array(vec![Value::string("name"), Value::string("=="), Value::string(name)])])
+}
+
+fn schema_text(schema: &Schema) -> Value {
+    Value::String(BString::from(schema.to_json().to_bytes()))
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
+    Value::Object(members.into_iter().map(|(name, value)| (BString::from(name), value)).collect::<BTreeMap<_, _>>())
+}
