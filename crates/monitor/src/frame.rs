@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use corvid_data::Uuid;
+
+use crate::Version;
+
 /// One JSON-RPC message; its text is `head`, `body`, `tail` one after the other.
 #[derive(Clone, Debug)]
 pub struct Frame {
@@ -11,4 +15,147 @@ pub struct Frame {
     pub body: Arc<[u8]>,
     /// After the body, usually `]}`.
     pub tail: &'static [u8],
+}
+
+impl Frame {
+    /// An `update`, `update2` or `update3` notification for the monitor `id` (canonical JSON). `last_txn` is of use to
+    /// [`Version::V3`] only.
+    pub(crate) fn update(version: Version, id: &[u8], last_txn: Uuid, body: Arc<[u8]>) -> Frame {
+        let mut head = Vec::with_capacity(80 + id.len());
+        head.extend_from_slice(b"{\"id\":null,\"method\":\"");
+        head.extend_from_slice(match version {
+            Version::V1 => b"update".as_slice(),
+            Version::V2 => b"update2",
+            Version::V3 => b"update3",
+        });
+        head.extend_from_slice(b"\",\"params\":[");
+        head.extend_from_slice(id);
+        head.push(b',');
+        if version == Version::V3 {
+            write_uuid(&mut head, last_txn);
+            head.push(b',');
+        }
+        Frame {
+            head,
+            body,
+            tail: b"]}",
+        }
+    }
+
+    /// The whole text, copied together.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [&self.head, &*self.body, self.tail].concat()
+    }
+}
+
+/// What a monitor request is answered with; its JSON text is `head`, `body`, `tail` one after the other.
+#[derive(Clone, Debug)]
+pub struct MonitorResult {
+    head: Vec<u8>,
+    body: Arc<[u8]>,
+    is_since: bool,
+}
+
+impl MonitorResult {
+    /// The result of `monitor` and `monitor_cond`: the body alone.
+    pub(crate) fn plain(body: Arc<[u8]>) -> MonitorResult {
+        MonitorResult {
+            head: Vec::new(),
+            body,
+            is_since: false,
+        }
+    }
+
+    /// The result of `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
+    pub(crate) fn since(found: bool, last_txn: Uuid, body: Arc<[u8]>) -> MonitorResult {
+        let mut head = Vec::with_capacity(48);
+        head.extend_from_slice(if found { b"[true," } else { b"[false," });
+        write_uuid(&mut head, last_txn);
+        head.push(b',');
+        MonitorResult {
+            head,
+            body,
+            is_since: true,
+        }
+    }
+
+    /// The reply to the request `id` (raw JSON), its body still shared: a snapshot of the database may weigh hundreds of
+    /// megabytes and be asked for by hundreds of clients at once.
+    #[must_use]
+    pub fn into_reply(self, id: &[u8]) -> Frame {
+        let mut head = Vec::with_capacity(32 + id.len() + self.head.len());
+        head.extend_from_slice(b"{\"id\":");
+        head.extend_from_slice(id);
+        head.extend_from_slice(b",\"result\":");
+        head.extend_from_slice(&self.head);
+        Frame {
+            head,
+            body: self.body,
+            tail: if self.is_since {
+                b"],\"error\":null}"
+            } else {
+                b",\"error\":null}"
+            },
+        }
+    }
+
+    /// The result alone as JSON text, copied together.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let tail: &[u8] = if self.is_since { b"]" } else { b"" };
+        [&self.head, &*self.body, tail].concat()
+    }
+}
+
+fn write_uuid(out: &mut Vec<u8>, uuid: Uuid) {
+    out.push(b'"');
+    out.extend_from_slice(&uuid.to_text());
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TXN: Uuid = Uuid([0x11; 16]);
+
+    #[test]
+    fn heads_differ_by_version_only() {
+        let text = |version| {
+            let frame = Frame::update(version, b"[\"m\",1]", TXN, Arc::from(&b"{\"T\":1}"[..]));
+            String::from_utf8(frame.to_bytes()).expect("text")
+        };
+        assert_eq!(
+            text(Version::V1),
+            r#"{"id":null,"method":"update","params":[["m",1],{"T":1}]}"#
+        );
+        assert_eq!(
+            text(Version::V2),
+            r#"{"id":null,"method":"update2","params":[["m",1],{"T":1}]}"#
+        );
+        assert_eq!(
+            text(Version::V3),
+            r#"{"id":null,"method":"update3","params":[["m",1],"11111111-1111-1111-1111-111111111111",{"T":1}]}"#
+        );
+    }
+
+    #[test]
+    fn results_become_replies_around_the_same_body() {
+        let body: Arc<[u8]> = Arc::from(&b"{}"[..]);
+        let plain = MonitorResult::plain(body.clone());
+        assert_eq!(plain.to_bytes(), b"{}");
+        let reply = plain.into_reply(b"7");
+        assert!(Arc::ptr_eq(&reply.body, &body));
+        assert_eq!(reply.to_bytes(), br#"{"id":7,"result":{},"error":null}"#);
+        let since = MonitorResult::since(true, TXN, body);
+        assert_eq!(
+            since.to_bytes(),
+            br#"[true,"11111111-1111-1111-1111-111111111111",{}]"#
+        );
+        assert_eq!(
+            since.into_reply(b"\"x\"").to_bytes(),
+            br#"{"id":"x","result":[true,"11111111-1111-1111-1111-111111111111",{}],"error":null}"#
+        );
+    }
 }

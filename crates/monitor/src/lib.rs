@@ -2,9 +2,34 @@
 //!
 //! Input: committed deltas and requests. Output: reply results and notification frames as bytes. This crate knows no sockets
 //! and no log; a session is a number here.
+//!
+//! ```text
+//! request -> subscription -> group <- dispatch <- commit (delta)
+//!                              |
+//!                          segments -> change set -> encoders -> body, shared
+//!                              |
+//!                           monitors: head per client + body = frame
+//! ```
 
+mod body;
+mod change_request;
+mod change_set;
+mod condition;
+mod dispatch;
+mod effect;
+mod encode_v1;
+mod encode_v2;
 pub mod frame;
+mod group;
+mod groups;
+mod history;
 pub mod monitors;
+mod params;
+mod request;
+mod segments;
+mod session;
+mod subscription;
+mod view;
 
-pub use frame::Frame;
-pub use monitors::{Monitors, SessionId, Version};
+pub use frame::{Frame, MonitorResult};
+pub use monitors::{ConditionChanged, Monitors, SessionId, Started, Version};

@@ -1,13 +1,31 @@
 //! All monitors of one database and what each session has yet to be told.
+//!
+//! Commits are noted in groups (see `group`); here sessions are found when a group wakes a member, and told when the caller asks.
+//! Cost of a commit: the groups that see it and the members that knew everything before; a session that is behind already is
+//! not visited again, however many commits come before it is told.
+//!
+//! Invariant kept by the caller: the database handed in stands exactly at the last commit noted, so that a reply with its
+//! content and the updates that follow fit together. Knows no sockets; `service` calls it.
 
+use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, Schema, Uuid, WireError};
 use corvid_engine::Database;
+use foldhash::fast::FixedState;
+use slab::Slab;
 
-use crate::Frame;
+use crate::change_request::ChangeRequest;
+use crate::group::{Encoding, GroupId, MonitorKey, Place};
+use crate::groups::Groups;
+use crate::history::History;
+use crate::request::MonitorRequest;
+use crate::segments::SegmentId;
+use crate::session::{Monitor, Session};
+use crate::subscription::Subscription;
+use crate::{Frame, MonitorResult, effect, params};
 
-/// A session, numbered by the server.
+/// A session, numbered by the server; numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
@@ -24,28 +42,55 @@ pub enum Version {
 
 /// The monitors of one database, with its transaction history.
 #[derive(Debug)]
-pub struct Monitors {}
+pub struct Monitors {
+    schema: Arc<Schema>,
+    groups: Groups,
+    monitors: Slab<Monitor>,
+    sessions: HashMap<SessionId, Session, FixedState>,
+    /// Sessions with something to tell, each once ([`Session::is_listed`]).
+    listed: Vec<SessionId>,
+    history: History,
+    /// Kept for its memory.
+    woken: Vec<(MonitorKey, SegmentId)>,
+}
+
+/// Outcome of a successful `monitor`, `monitor_cond` or `monitor_cond_since`.
+#[derive(Debug)]
+pub struct Started {
+    /// Canonical JSON of the monitor's id.
+    pub id: StdArc<[u8]>,
+    /// What to reply.
+    pub result: MonitorResult,
+}
 
 /// Outcome of a successful `monitor_cond_change`: send `frames` (in order), then the reply `{}`.
 #[derive(Debug)]
 pub struct ConditionChanged {
-    /// Pending changes under the old id, then the condition's effect under the new id.
+    /// Everything pending for the session, this monitor's under its old id, then the condition's effect under the new id.
     pub frames: Vec<Frame>,
     /// Canonical JSON of the monitor's id from now on.
     pub new_id: StdArc<[u8]>,
 }
 
 impl Monitors {
-    /// No monitors; the history is empty and its newest id is `last_txn` (all zeros: this database keeps no history).
+    /// No monitors; the history begins with the state after `last_txn` (all zeros: this database keeps no history, as long as
+    /// commits have no ids either).
     #[must_use]
     pub fn new(schema: Arc<Schema>, last_txn: Uuid) -> Monitors {
-        let _ = (schema, last_txn);
-        Monitors {}
+        Monitors {
+            groups: Groups::new(&schema),
+            schema,
+            monitors: Slab::new(),
+            sessions: HashMap::default(),
+            listed: Vec::new(),
+            history: History::new(last_txn),
+            woken: Vec::new(),
+        }
     }
 
     /// Handles `monitor`, `monitor_cond`, `monitor_cond_since`. `params` is the raw text of the params array (valid JSON, first
     /// element already checked to be this database's name). `id_in_use(canonical id)` tells of this session's monitors on
-    /// other databases. On success returns the canonical id and the `result` as JSON text.
+    /// other databases. Flush the session before replying.
     ///
     /// # Errors
     /// protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
@@ -56,12 +101,59 @@ impl Monitors {
         version: Version,
         params: &[u8],
         id_in_use: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<(StdArc<[u8]>, Vec<u8>), WireError> {
-        let _ = (database, session, version, params, id_in_use);
-        todo!()
+    ) -> Result<Started, WireError> {
+        let own = self.sessions.get(&session);
+        let is_own = |id: &[u8]| own.is_some_and(|session| session.monitors.contains_key(id));
+        let MonitorRequest {
+            id,
+            subscription,
+            last_txn,
+        } = MonitorRequest::parse(&self.schema, version, params, &|id| {
+            is_own(id) || id_in_use(id)
+        })?;
+
+        let encoding = Encoding::from(version);
+        let group = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription);
+        let result = self.content(database, group, version, last_txn);
+        let entry = self.monitors.vacant_entry();
+        let key = MonitorKey(entry.key());
+        entry.insert(Monitor {
+            session,
+            id: id.clone(),
+            version,
+            group,
+            place: self.groups.get_mut(group).join(key),
+        });
+        let session = self.sessions.entry(session).or_insert_with(Session::new);
+        session.monitors.insert(id.clone(), key);
+        Ok(Started { id, result })
     }
 
-    /// Handles `monitor_cond_change`, atomically.
+    /// What a new member of `group` is told at first.
+    fn content(
+        &mut self,
+        database: &Database,
+        group: GroupId,
+        version: Version,
+        last_txn: Uuid,
+    ) -> MonitorResult {
+        let group = self.groups.get_mut(group);
+        if version != Version::V3 {
+            return MonitorResult::plain(group.initial(&self.schema, database));
+        }
+        let newest = self.history.last_txn();
+        match self.history.since(last_txn) {
+            Some(commits) => {
+                let body = group.since(&self.schema, last_txn, commits);
+                MonitorResult::since(true, newest, body)
+            }
+            None => MonitorResult::since(false, newest, group.initial(&self.schema, database)),
+        }
+    }
+
+    /// Handles `monitor_cond_change`, atomically. Flush the session before replying with an error.
     ///
     /// # Errors
     /// protocol.md 4.8.
@@ -72,63 +164,192 @@ impl Monitors {
         params: &[u8],
         id_in_use: &dyn Fn(&[u8]) -> bool,
     ) -> Result<ConditionChanged, WireError> {
-        let _ = (database, session, params, id_in_use);
-        todo!()
+        let request = ChangeRequest::parse(params)?;
+        let (old_id, new_id) = (&request.old_id, request.new_id.clone());
+        let own = self.sessions.get(&session);
+        let find = |id: &[u8]| own.and_then(|session| session.monitors.get(id).copied());
+        let Some(key) = find(old_id) else {
+            return Err(WireError::syntax(old_id, "unknown monitor session"));
+        };
+        if new_id != *old_id && (find(&new_id).is_some() || id_in_use(&new_id)) {
+            return Err(params::duplicate_id(&new_id));
+        }
+        let Monitor { version, group, .. } = self.monitors[key.0];
+        let old = self.groups.get_mut(group).subscription().clone();
+        let conditions = request.conditions(&self.schema, version, &old)?;
+
+        let mut frames = Vec::new();
+        self.flush(session, &mut frames);
+        self.rename(key, &new_id);
+        let new = old.with_conditions(&conditions);
+        if new != *old {
+            let body = effect::encode(&self.schema, database, &old, &new);
+            self.move_to(key, new);
+            if body != b"{}" {
+                let last_txn = self.history.last_txn();
+                frames.push(Frame::update(version, &new_id, last_txn, body.into()));
+            }
+        }
+        Ok(ConditionChanged { frames, new_id })
     }
 
-    /// Removes a monitor by canonical id; false when unknown.
+    fn rename(&mut self, key: MonitorKey, id: &StdArc<[u8]>) {
+        let monitor = &mut self.monitors[key.0];
+        if let Some(session) = self.sessions.get_mut(&monitor.session) {
+            session.monitors.remove(&monitor.id);
+            session.monitors.insert(id.clone(), key);
+        }
+        monitor.id = id.clone();
+    }
+
+    /// Makes a monitor that has been told everything a member of another group.
+    fn move_to(&mut self, key: MonitorKey, subscription: Subscription) {
+        let Monitor {
+            version,
+            group,
+            place,
+            ..
+        } = self.monitors[key.0];
+        self.leave(group, place);
+        let encoding = Encoding::from(version);
+        let group = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription);
+        let place = self.groups.get_mut(group).join(key);
+        let monitor = &mut self.monitors[key.0];
+        monitor.group = group;
+        monitor.place = place;
+    }
+
+    fn leave(&mut self, group: GroupId, place: Place) {
+        if let Some((moved, place)) = self.groups.leave(&self.schema, group, place) {
+            self.monitors[moved.0].place = place;
+        }
+    }
+
+    /// Removes a monitor by canonical id; false when unknown. Its pending changes are forgotten.
     pub fn cancel(&mut self, session: SessionId, id: &[u8]) -> bool {
-        let _ = (session, id);
-        todo!()
+        let Some(session) = self.sessions.get_mut(&session) else {
+            return false;
+        };
+        let Some(key) = session.monitors.remove(id) else {
+            return false;
+        };
+        session.dirty.retain(|dirty| *dirty != key);
+        self.remove(key);
+        true
     }
 
     /// Forgets a session.
     pub fn remove_session(&mut self, session: SessionId) {
-        let _ = session;
-        todo!()
+        if let Some(session) = self.sessions.remove(&session) {
+            for key in session.monitors.into_values() {
+                self.remove(key);
+            }
+        }
     }
 
-    /// Removes every monitor (database removed or converted) and returns them as (session, raw id as the client wrote it).
+    fn remove(&mut self, key: MonitorKey) {
+        let monitor = self.monitors.remove(key.0);
+        self.leave(monitor.group, monitor.place);
+    }
+
+    /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending
+    /// afterwards; which sessions are ready stays known.
     pub fn remove_all(&mut self) -> Vec<(SessionId, StdArc<[u8]>)> {
-        todo!()
+        self.groups = Groups::new(&self.schema);
+        self.listed.clear();
+        self.sessions.retain(|_, session| {
+            session.monitors.clear();
+            session.dirty.clear();
+            session.is_listed = false;
+            !session.is_ready
+        });
+        let monitors = std::mem::take(&mut self.monitors);
+        monitors
+            .into_iter()
+            .map(|(_, monitor)| (monitor.session, monitor.id))
+            .collect()
     }
 
     /// Takes note of a stored commit. Visits only groups that it can concern.
-    /// `atoms` is the number of atoms in the database now (bounds the history, protocol.md 4.9).
+    /// `txn` is its id, all zeros where no history is kept; `atoms` is the number of atoms in the database now (bounds the
+    /// history, protocol.md 4.9). An empty delta is no commit.
     pub fn commit(&mut self, delta: &Arc<Delta>, txn: Uuid, atoms: u64) {
-        let _ = (delta, txn, atoms);
-        todo!()
+        if delta.is_empty() {
+            return;
+        }
+        self.history.record(txn, delta, atoms);
+        let mut woken = std::mem::take(&mut self.woken);
+        self.groups.commit(&self.schema, delta, &mut woken);
+        for (key, segment) in woken.drain(..) {
+            let monitor = &mut self.monitors[key.0];
+            monitor.place = Place::Behind(segment);
+            if let Some(session) = self.sessions.get_mut(&monitor.session) {
+                session.dirty.push(key);
+                if session.list() {
+                    self.listed.push(monitor.session);
+                }
+            }
+        }
+        self.woken = woken;
     }
 
-    /// Sessions that have something pending since they were last asked for, each once. Sessions that are not ready (see
-    /// [`Monitors::set_ready`]) are withheld until they are.
+    /// Appends the sessions that have something pending and are ready for it, each once. A session that was handed out is the
+    /// caller's to flush; if it is not flushed it comes again after [`Monitors::set_ready`], not with the next commit.
     pub fn take_pending(&mut self, sessions: &mut Vec<SessionId>) {
-        let _ = sessions;
-        todo!()
+        for id in self.listed.drain(..) {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.is_listed = false;
+                if session.is_ready && !session.dirty.is_empty() {
+                    sessions.push(id);
+                }
+            }
+        }
     }
 
     /// Whether a session's output is drained, so that updates may be composed for it; while it is not, changes merge.
     pub fn set_ready(&mut self, session: SessionId, ready: bool) {
-        let _ = (session, ready);
-        todo!()
+        if ready && !self.sessions.contains_key(&session) {
+            return;
+        }
+        let state = self.sessions.entry(session).or_insert_with(Session::new);
+        state.is_ready = ready;
+        if state.list() {
+            self.listed.push(session);
+        }
     }
 
     /// Composes everything pending for a session, ready or not (a reply must be preceded by it).
     pub fn flush(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
-        let _ = (session, frames);
-        todo!()
+        let Some(session) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        for key in session.dirty.drain(..) {
+            let monitor = &mut self.monitors[key.0];
+            let Place::Behind(segment) = monitor.place else {
+                continue;
+            };
+            let group = self.groups.get_mut(monitor.group);
+            let (body, place) = group.tell(&self.schema, key, segment);
+            monitor.place = place;
+            if let Some(body) = body {
+                let last_txn = self.history.last_txn();
+                frames.push(Frame::update(monitor.version, &monitor.id, last_txn, body));
+            }
+        }
     }
 
-    /// Id of the newest transaction.
+    /// Id of the newest transaction; all zeros without a history.
     #[must_use]
     pub fn last_txn(&self) -> Uuid {
-        todo!()
+        self.history.last_txn()
     }
 
     /// Number of monitors, for `memory/show`.
     #[must_use]
     pub fn len(&self) -> usize {
-        todo!()
+        self.monitors.len()
     }
 
     /// Whether there are none.

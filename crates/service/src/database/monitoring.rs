@@ -12,10 +12,11 @@ impl DatabaseService {
     pub(super) fn monitor(&mut self, request: &Request, version: Version) {
         let in_use = |id: &[u8]| request.foreign_monitors.iter().any(|foreign| **foreign == *id);
         match self.monitors.monitor(&self.database, request.session, version, request.params(), &in_use) {
-            Ok((id, result)) => {
+            Ok(started) => {
                 self.sessions.entry(request.session).or_insert_with(|| request.info.clone());
                 self.send_updates(request.session);
-                self.outputs.reply(request.session, &request.id, &result, Handled::MonitorAdded(id));
+                let reply = started.result.into_reply(&request.id);
+                self.outputs.reply_shared(request.session, reply, Handled::MonitorAdded(started.id));
             }
             Err(error) => self.fail(request, &error),
         }

@@ -44,6 +44,11 @@ impl Outputs {
         self.push(session, vec![Piece::Message(text)], false, handled);
     }
 
+    /// A reply that is composed already, its body shared with other sessions.
+    pub(super) fn reply_shared(&mut self, session: SessionId, reply: Frame, handled: Handled) {
+        self.push(session, vec![Piece::Update(reply)], false, handled);
+    }
+
     /// An error reply with an error object.
     pub(super) fn error(&mut self, session: SessionId, id: &[u8], error: &WireError, handled: Handled) {
         let mut json = Vec::new();

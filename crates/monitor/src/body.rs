@@ -1,0 +1,147 @@
+//! Writes `<table-updates>` objects: tables by name, in each its rows by identity (protocol.md 4.6, 4.7).
+//!
+//! Invariant: a table is opened with its first row, so tables without events never appear, and a row that turns out to have
+//! nothing to tell is taken back whole. Used by both encoders; knows nothing of events.
+
+use corvid_data::{AtomRef, ColumnId, Datum, Row, TableSchema, Uuid, wire};
+
+/// A `<table-updates>` object in the making.
+#[derive(Debug)]
+pub(crate) struct Body {
+    out: Vec<u8>,
+    /// A row of the present table has been written.
+    is_table_open: bool,
+}
+
+/// A state of a [`Body`] to return to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    length: usize,
+    is_table_open: bool,
+}
+
+impl Body {
+    /// Nothing written yet.
+    pub(crate) fn new() -> Body {
+        Body {
+            out: vec![b'{'],
+            is_table_open: false,
+        }
+    }
+
+    /// Writes `"<uuid>":`, opening the table before its first row; the caller appends the row's value to [`Body::out`].
+    /// Rows of a table must come together, [`Body::end_table`] after them.
+    pub(crate) fn begin_row(&mut self, table: &TableSchema, uuid: Uuid) {
+        if self.is_table_open {
+            self.out.push(b',');
+        } else {
+            if self.out.len() > 1 {
+                self.out.push(b',');
+            }
+            // Names of tables and columns are identifiers: nothing to escape.
+            write_name(&mut self.out, &table.name);
+            self.out.push(b'{');
+            self.is_table_open = true;
+        }
+        self.out.push(b'"');
+        self.out.extend_from_slice(&uuid.to_text());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    /// Where values are appended.
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Ends the rows of a table, if there were any.
+    pub(crate) fn end_table(&mut self) {
+        if self.is_table_open {
+            self.out.push(b'}');
+            self.is_table_open = false;
+        }
+    }
+
+    /// Remembers the present state.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            length: self.out.len(),
+            is_table_open: self.is_table_open,
+        }
+    }
+
+    /// Takes back what was written since `mark`.
+    pub(crate) fn take_back(&mut self, mark: Mark) {
+        self.out.truncate(mark.length);
+        self.is_table_open = mark.is_table_open;
+    }
+
+    /// The whole object; `{}` when no row was written.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        debug_assert!(!self.is_table_open);
+        self.out.push(b'}');
+        self.out
+    }
+}
+
+/// Writes a `<row>` member by member.
+#[derive(Debug)]
+pub(crate) struct RowWriter<'a> {
+    out: &'a mut Vec<u8>,
+    table: &'a TableSchema,
+    is_empty: bool,
+}
+
+impl<'a> RowWriter<'a> {
+    /// Opens the row.
+    pub(crate) fn begin(out: &'a mut Vec<u8>, table: &'a TableSchema) -> RowWriter<'a> {
+        out.push(b'{');
+        RowWriter {
+            out,
+            table,
+            is_empty: true,
+        }
+    }
+
+    /// Writes a column as it is in `row`.
+    pub(crate) fn cell(&mut self, row: &Row, column: ColumnId) {
+        match column {
+            ColumnId::UUID => self.identity(column, row.uuid),
+            ColumnId::VERSION => self.identity(column, row.version),
+            ColumnId(own) => self.datum(column, &row.columns[usize::from(own)]),
+        }
+    }
+
+    /// Writes a column with a datum or a difference as its value.
+    pub(crate) fn datum(&mut self, column: ColumnId, datum: &Datum) {
+        let is_map = self.name(column);
+        wire::write_datum(self.out, datum, is_map);
+    }
+
+    /// Closes the row; returns whether it has no member.
+    pub(crate) fn end(self) -> bool {
+        self.out.push(b'}');
+        self.is_empty
+    }
+
+    fn identity(&mut self, column: ColumnId, uuid: Uuid) {
+        self.name(column);
+        wire::write_atom(self.out, AtomRef::Uuid(uuid));
+    }
+
+    /// Writes `"<column>":` and tells whether the column holds a map.
+    fn name(&mut self, column: ColumnId) -> bool {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        let schema = self.table.column(column);
+        write_name(self.out, &schema.name);
+        schema.column_type.is_map()
+    }
+}
+
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}

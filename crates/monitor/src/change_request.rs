@@ -1,0 +1,107 @@
+//! The parameters of `monitor_cond_change` (protocol.md 4.8).
+//!
+//! Everything is checked before anything is applied. The checks of ids, which need the session, lie between the two steps
+//! here and belong to the caller.
+
+use std::sync::Arc as StdArc;
+
+use corvid_data::{Kinds, Members, Schema, TableId, TableSchema, Tag, What, WireError};
+use corvid_engine::Condition;
+
+use crate::Version;
+use crate::condition::TableCondition;
+use crate::params;
+use crate::request::find_table;
+use crate::subscription::Subscription;
+
+/// Ids and conditions, the latter not yet read.
+#[derive(Debug)]
+pub(crate) struct ChangeRequest<'a> {
+    /// Canonical.
+    pub(crate) old_id: StdArc<[u8]>,
+    /// Canonical.
+    pub(crate) new_id: StdArc<[u8]>,
+    requests: &'a [u8],
+}
+
+/// New conditions by table; tables that keep theirs are absent.
+pub(crate) type Conditions = Vec<(TableId, StdArc<TableCondition>)>;
+
+impl<'a> ChangeRequest<'a> {
+    /// Splits the `params`.
+    ///
+    /// # Errors
+    /// Not three of them.
+    pub(crate) fn parse(raw: &'a [u8]) -> Result<ChangeRequest<'a>, WireError> {
+        match *params::elements(raw)? {
+            [old_id, new_id, requests] => Ok(ChangeRequest {
+                old_id: params::canonical_id(old_id)?,
+                new_id: params::canonical_id(new_id)?,
+                requests,
+            }),
+            _ => Err(params::invalid(raw)),
+        }
+    }
+
+    /// Reads the conditions for a monitor of `version` and `subscription`. Those of a [`Version::V1`] monitor are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// The texts of protocol.md 4.8 from the third parameter on.
+    pub(crate) fn conditions(
+        &self,
+        schema: &Schema,
+        version: Version,
+        subscription: &Subscription,
+    ) -> Result<Conditions, WireError> {
+        let Some(by_table) = params::members(self.requests) else {
+            let details = "monitor-cond-change-requests must be object";
+            return Err(WireError::new(Tag::SyntaxError, details));
+        };
+        let mut conditions = Vec::new();
+        for (name, raw) in by_table {
+            let Some(id) = find_table(schema, &name) else {
+                return Err(params::no_table(&name));
+            };
+            let table = schema.table(id);
+            if subscription.table(id).is_none() {
+                let details = format!("no table named {} in monitor session", table.name);
+                return Err(WireError::new(Tag::SyntaxError, details));
+            }
+            if !params::is_array(raw) {
+                let details = format!("table {} no monitor-cond-change JSON array", table.name);
+                return Err(WireError::new(Tag::SyntaxError, details));
+            }
+            let mut last = None;
+            for element in params::elements(raw)? {
+                last = Some(parse_element(table, version, element)?);
+            }
+            if let Some(condition) = last
+                && version != Version::V1
+            {
+                let condition = TableCondition::of_requests(vec![condition]);
+                conditions.push((id, StdArc::new(condition)));
+            }
+        }
+        Ok(conditions)
+    }
+}
+
+/// Reads one element; an absent `where` is true.
+fn parse_element(
+    table: &TableSchema,
+    version: Version,
+    raw: &[u8],
+) -> Result<Option<Condition>, WireError> {
+    let mut members = Members::parse(What::Table(&table.name), raw)?;
+    let columns = members.take_optional("columns", Kinds::ARRAY)?;
+    let condition = members.take_optional("where", Kinds::ARRAY)?;
+    members.finish()?;
+    if columns.is_some() {
+        return Err(WireError::syntax(raw, "changing columns is unsupported"));
+    }
+    match condition {
+        Some(raw) if version != Version::V1 => Condition::parse(table, raw, None).map(Some),
+        _ => Ok(None),
+    }
+}

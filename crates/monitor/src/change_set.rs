@@ -1,0 +1,313 @@
+//! A change set: the net effect of consecutive commits on the rows in view of one group (protocol.md 1.10).
+//!
+//! An entry holds a row as the client saw it last (`old`) and as it is now (`new`), where a version out of view counts as
+//! absent. So the rules of merging fall out of keeping the first `old` and the last `new`: insert then modify is an insert of the
+//! last content, insert then delete is nothing, delete then insert is a modification, and leaving and entering the view are
+//! deletion and insertion.
+//!
+//! Cost: adding the changes of a single commit is a push each; the index by row identity is made when a second commit merges.
+//! Memory: one entry per distinct row that differs from what was told, whatever the number of commits.
+//! Filled by groups, read by the encoders; knows neither columns nor conditions.
+
+use corvid_data::{Arc, Row, TableId, Uuid};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// A row's net change; at least one version is present.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Its identity.
+    pub(crate) uuid: Uuid,
+    /// In view before the first commit.
+    pub(crate) old: Option<Arc<Row>>,
+    /// In view after the last commit.
+    pub(crate) new: Option<Arc<Row>>,
+    /// Where the change stands in its delta; of use while the set covers that delta alone.
+    pub(crate) change: usize,
+}
+
+/// Net changes of one table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableChanges {
+    /// The table.
+    pub(crate) table: TableId,
+    /// In order of first change, except that removal moves the last entry up.
+    entries: Vec<Entry>,
+    /// Positions in `entries` by row identity; empty until the first merge.
+    index: HashTable<usize>,
+}
+
+/// Net changes of all tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChangeSet {
+    /// Sorted by table.
+    tables: Vec<TableChanges>,
+}
+
+impl ChangeSet {
+    /// Adds a change of a row that has no entry yet, as is known within one commit.
+    pub(crate) fn push(&mut self, table: TableId, entry: Entry) {
+        self.table_mut(table).push(entry);
+    }
+
+    /// Adds a later change of a row that may have an entry.
+    pub(crate) fn merge(&mut self, table: TableId, entry: Entry) {
+        self.table_mut(table).merge(entry);
+    }
+
+    /// Adds all of `later`, which covers the commits after this set's. O(the smaller set).
+    pub(crate) fn append(&mut self, later: ChangeSet) {
+        for changes in later.tables {
+            let own = self.table_mut(changes.table);
+            if own.entries.len() >= changes.entries.len() {
+                for entry in changes.entries {
+                    own.merge(entry);
+                }
+            } else {
+                let earlier = std::mem::replace(own, changes);
+                for entry in earlier.entries {
+                    own.merge_earlier(entry);
+                }
+            }
+        }
+    }
+
+    /// The tables with their changes, by id; a table may have none left.
+    pub(crate) fn tables(&self) -> &[TableChanges] {
+        &self.tables
+    }
+
+    fn table_mut(&mut self, table: TableId) -> &mut TableChanges {
+        let found = self
+            .tables
+            .binary_search_by_key(&table, |changes| changes.table);
+        let position = found.unwrap_or_else(|position| {
+            self.tables.insert(position, TableChanges::new(table));
+            position
+        });
+        &mut self.tables[position]
+    }
+}
+
+impl TableChanges {
+    fn new(table: TableId) -> TableChanges {
+        TableChanges {
+            table,
+            entries: Vec::new(),
+            index: HashTable::new(),
+        }
+    }
+
+    /// The changes, each row once.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn push(&mut self, entry: Entry) {
+        if !self.index.is_empty() {
+            let position = self.entries.len();
+            let entries = &self.entries;
+            self.index
+                .insert_unique(hash(entry.uuid), position, |&other| {
+                    hash(entries[other].uuid)
+                });
+        }
+        self.entries.push(entry);
+    }
+
+    fn merge(&mut self, entry: Entry) {
+        match self.position(entry.uuid) {
+            Some(position) => {
+                self.entries[position].new = entry.new;
+                self.drop_if_void(position);
+            }
+            None => self.push(entry),
+        }
+    }
+
+    fn merge_earlier(&mut self, entry: Entry) {
+        match self.position(entry.uuid) {
+            Some(position) => {
+                self.entries[position].old = entry.old;
+                self.drop_if_void(position);
+            }
+            None => self.push(entry),
+        }
+    }
+
+    /// Where the row's entry is; makes the index when there is none.
+    fn position(&mut self, uuid: Uuid) -> Option<usize> {
+        let entries = &self.entries;
+        if self.index.is_empty() {
+            self.index
+                .reserve(entries.len(), |&other| hash(entries[other].uuid));
+            for (position, entry) in entries.iter().enumerate() {
+                self.index
+                    .insert_unique(hash(entry.uuid), position, |&other| {
+                        hash(entries[other].uuid)
+                    });
+            }
+        }
+        self.index
+            .find(hash(uuid), |&other| entries[other].uuid == uuid)
+            .copied()
+    }
+
+    /// Forgets a row that came and went; else rows that live shortly would pile up behind a client that never reads.
+    fn drop_if_void(&mut self, position: usize) {
+        let entry = &self.entries[position];
+        if entry.old.is_some() || entry.new.is_some() {
+            return;
+        }
+        self.remove_from_index(entry.uuid, position);
+        let last = self.entries.len() - 1;
+        if position != last {
+            let moved = self.entries[last].uuid;
+            self.remove_from_index(moved, last);
+            self.entries.swap_remove(position);
+            let entries = &self.entries;
+            self.index
+                .insert_unique(hash(moved), position, |&other| hash(entries[other].uuid));
+        } else {
+            self.entries.pop();
+        }
+    }
+
+    fn remove_from_index(&mut self, uuid: Uuid, position: usize) {
+        if let Ok(occupied) = self
+            .index
+            .find_entry(hash(uuid), |&other| other == position)
+        {
+            occupied.remove();
+        }
+    }
+}
+
+/// Row identities are made by clients too, so they are hashed.
+fn hash(uuid: Uuid) -> u64 {
+    FixedState::default().hash_one(uuid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::{Atom, Datum};
+
+    const TABLE: TableId = TableId(0);
+
+    fn uuid(number: u8) -> Uuid {
+        Uuid([number; 16])
+    }
+
+    fn row(number: u8, value: i64) -> Option<Arc<Row>> {
+        Some(Arc::new(Row {
+            uuid: uuid(number),
+            version: Uuid::ZERO,
+            columns: Box::new([Datum::one(Atom::Integer(value))]),
+        }))
+    }
+
+    fn entry(number: u8, old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> Entry {
+        Entry {
+            uuid: uuid(number),
+            old,
+            new,
+            change: 0,
+        }
+    }
+
+    fn value(row: Option<&Arc<Row>>) -> Option<i64> {
+        row.and_then(|row| row.columns[0].first()?.as_integer())
+    }
+
+    /// (row, old value, new value), sorted.
+    fn content(set: &ChangeSet) -> Vec<(u8, Option<i64>, Option<i64>)> {
+        let mut content: Vec<_> = set
+            .tables()
+            .iter()
+            .flat_map(TableChanges::entries)
+            .map(|entry| {
+                (
+                    entry.uuid.0[0],
+                    value(entry.old.as_ref()),
+                    value(entry.new.as_ref()),
+                )
+            })
+            .collect();
+        content.sort_unstable();
+        content
+    }
+
+    #[test]
+    fn insert_then_modify_is_an_insert_of_the_last_content() {
+        let mut set = ChangeSet::default();
+        set.push(TABLE, entry(1, None, row(1, 1)));
+        set.merge(TABLE, entry(1, row(1, 1), row(1, 2)));
+        assert_eq!(content(&set), [(1, None, Some(2))]);
+    }
+
+    #[test]
+    fn insert_then_delete_leaves_nothing_behind() {
+        let mut set = ChangeSet::default();
+        for number in 0..100 {
+            set.merge(TABLE, entry(number, None, row(number, 1)));
+            if number != 50 {
+                set.merge(TABLE, entry(number, row(number, 1), None));
+            }
+        }
+        assert_eq!(content(&set), [(50, None, Some(1))]);
+        set.merge(TABLE, entry(50, row(50, 1), row(50, 2)));
+        assert_eq!(content(&set), [(50, None, Some(2))]);
+    }
+
+    #[test]
+    fn modify_then_delete_is_a_delete_of_what_was_told() {
+        let mut set = ChangeSet::default();
+        set.push(TABLE, entry(1, row(1, 1), row(1, 2)));
+        set.merge(TABLE, entry(1, row(1, 2), None));
+        assert_eq!(content(&set), [(1, Some(1), None)]);
+    }
+
+    #[test]
+    fn delete_then_insert_is_a_modification() {
+        let mut set = ChangeSet::default();
+        set.push(TABLE, entry(1, row(1, 1), None));
+        set.merge(TABLE, entry(1, None, row(1, 3)));
+        assert_eq!(content(&set), [(1, Some(1), Some(3))]);
+    }
+
+    #[test]
+    fn appending_a_larger_later_set_keeps_first_old_and_last_new() {
+        let mut early = ChangeSet::default();
+        early.push(TABLE, entry(1, row(1, 1), row(1, 2)));
+        early.push(TABLE, entry(2, None, row(2, 1)));
+        let mut later = ChangeSet::default();
+        later.push(TABLE, entry(1, row(1, 2), row(1, 3)));
+        later.push(TABLE, entry(2, row(2, 1), None));
+        later.push(TABLE, entry(3, None, row(3, 1)));
+        later.push(TableId(1), entry(4, None, row(4, 1)));
+        early.append(later);
+        assert_eq!(
+            content(&early),
+            [
+                (1, Some(1), Some(3)),
+                (3, None, Some(1)),
+                (4, None, Some(1))
+            ]
+        );
+    }
+
+    #[test]
+    fn appending_a_smaller_later_set_gives_the_same() {
+        let mut early = ChangeSet::default();
+        for number in 1..=5 {
+            early.push(TABLE, entry(number, row(number, 0), row(number, 1)));
+        }
+        let mut later = ChangeSet::default();
+        later.push(TABLE, entry(3, row(3, 1), None));
+        early.append(later);
+        assert_eq!(content(&early)[2], (3, Some(0), None));
+        assert_eq!(content(&early).len(), 5);
+    }
+}

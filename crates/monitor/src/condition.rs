@@ -1,0 +1,206 @@
+//! The condition of one table of a subscription, in canonical form: a disjunction (protocol.md 4.7).
+//!
+//! Invariant: clauses are sorted and distinct, and none is constant, so equal conditions compare equal whatever the clause
+//! order. Knows clauses, not rows' whereabouts: finding rows is the engine's, evaluating a clause too.
+
+use corvid_data::{Row, TableSchema};
+use corvid_engine::Condition;
+use corvid_engine::condition::{Clause, Function};
+
+/// Which rows of a table are in view.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum TableCondition {
+    /// Every row: no `where`, an empty one, or one with a true clause.
+    Always,
+    /// No row: only false clauses.
+    Never,
+    /// Rows that match some clause; at least one clause.
+    Any(Condition),
+}
+
+impl TableCondition {
+    /// The condition of the requests for one table: the union of their clauses; an absent `where` (`None`) is true. Without
+    /// any request it is true as well (such a table has nothing selected).
+    pub(crate) fn of_requests(requests: Vec<Option<Condition>>) -> TableCondition {
+        let mut clauses = Vec::new();
+        if requests.is_empty() {
+            return TableCondition::Always;
+        }
+        for request in requests {
+            match request {
+                Some(condition) if !condition.clauses.is_empty() => {
+                    clauses.extend(condition.clauses);
+                }
+                _ => return TableCondition::Always,
+            }
+        }
+        TableCondition::of_clauses(clauses)
+    }
+
+    fn of_clauses(mut clauses: Vec<Clause>) -> TableCondition {
+        if clauses.iter().any(is_true) {
+            return TableCondition::Always;
+        }
+        clauses.retain(|clause| !matches!(clause, Clause::Constant(_)));
+        if clauses.is_empty() {
+            return TableCondition::Never;
+        }
+        clauses.sort_unstable();
+        clauses.dedup();
+        TableCondition::Any(Condition { clauses })
+    }
+
+    /// Whether `row` is in view.
+    pub(crate) fn matches(&self, table: &TableSchema, row: &Row) -> bool {
+        match self {
+            TableCondition::Always => true,
+            TableCondition::Never => false,
+            TableCondition::Any(condition) => condition.matches_any(table, row),
+        }
+    }
+
+    /// What to ask the engine in order to visit all rows in view; `None`: there are none.
+    pub(crate) fn query(&self) -> Option<Condition> {
+        match self {
+            TableCondition::Always => Some(Condition::default()),
+            TableCondition::Never => None,
+            TableCondition::Any(condition) => Some(condition.clone()),
+        }
+    }
+
+    /// What to ask the engine in order to visit every row that is in view here and not in `other`. Rows in view of both may
+    /// be visited as well, the caller tells them apart; clauses that both have are left out, so the cost follows the change.
+    /// `None`: there are no such rows.
+    pub(crate) fn query_beyond(&self, other: &TableCondition) -> Option<Condition> {
+        match (self, other) {
+            (TableCondition::Never, _) | (_, TableCondition::Always) => None,
+            (TableCondition::Any(own), TableCondition::Any(others)) => {
+                let added: Vec<Clause> = own
+                    .clauses
+                    .iter()
+                    .filter(|clause| others.clauses.binary_search(clause).is_err())
+                    .cloned()
+                    .collect();
+                (!added.is_empty()).then(|| Condition { clauses: added })
+            }
+            (own, _) => own.query(),
+        }
+    }
+}
+
+/// Whether a clause holds for every row.
+fn is_true(clause: &Clause) -> bool {
+    match clause {
+        Clause::Constant(constant) => *constant,
+        Clause::Compare {
+            function: Function::Includes | Function::Excludes,
+            argument,
+            ..
+        } => argument.is_empty(),
+        Clause::Compare { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::{Atom, ColumnId, Datum};
+
+    fn equal(value: i64) -> Clause {
+        Clause::Compare {
+            column: ColumnId(0),
+            function: Function::Equal,
+            argument: Datum::one(Atom::Integer(value)),
+        }
+    }
+
+    fn of(clauses: Vec<Clause>) -> TableCondition {
+        TableCondition::of_requests(vec![Some(Condition { clauses })])
+    }
+
+    #[test]
+    fn order_and_repetition_of_clauses_do_not_matter() {
+        assert_eq!(
+            of(vec![equal(2), equal(1), equal(2)]),
+            of(vec![equal(1), equal(2)])
+        );
+    }
+
+    #[test]
+    fn a_true_clause_anywhere_makes_everything_match() {
+        let last = vec![
+            Clause::Constant(false),
+            Clause::Constant(false),
+            Clause::Constant(true),
+        ];
+        assert_eq!(of(last), TableCondition::Always);
+        assert_eq!(
+            of(vec![equal(1), Clause::Constant(true)]),
+            TableCondition::Always
+        );
+    }
+
+    #[test]
+    fn only_false_clauses_match_nothing_and_vanish_beside_others() {
+        assert_eq!(of(vec![Clause::Constant(false)]), TableCondition::Never);
+        assert_eq!(
+            of(vec![Clause::Constant(false), equal(1)]),
+            of(vec![equal(1)])
+        );
+    }
+
+    #[test]
+    fn several_requests_are_a_disjunction_and_an_absent_where_is_true() {
+        let some = |value| {
+            Some(Condition {
+                clauses: vec![equal(value)],
+            })
+        };
+        let both = TableCondition::of_requests(vec![some(1), some(2)]);
+        assert_eq!(both, of(vec![equal(1), equal(2)]));
+        assert_eq!(
+            TableCondition::of_requests(vec![some(1), None]),
+            TableCondition::Always
+        );
+        let empty = Some(Condition::default());
+        assert_eq!(
+            TableCondition::of_requests(vec![some(1), empty]),
+            TableCondition::Always
+        );
+    }
+
+    #[test]
+    fn including_nothing_is_true() {
+        let includes_nothing = Clause::Compare {
+            column: ColumnId(0),
+            function: Function::Includes,
+            argument: Datum::empty(),
+        };
+        assert_eq!(of(vec![includes_nothing]), TableCondition::Always);
+    }
+
+    #[test]
+    fn what_lies_beyond_is_asked_by_new_clauses_alone() {
+        let old = of(vec![equal(1), equal(2)]);
+        let new = of(vec![equal(2), equal(3)]);
+        assert_eq!(
+            new.query_beyond(&old),
+            Some(Condition {
+                clauses: vec![equal(3)]
+            })
+        );
+        assert_eq!(
+            old.query_beyond(&new),
+            Some(Condition {
+                clauses: vec![equal(1)]
+            })
+        );
+        assert_eq!(new.query_beyond(&new), None);
+        assert_eq!(new.query_beyond(&TableCondition::Always), None);
+        assert_eq!(
+            TableCondition::Always.query_beyond(&new),
+            Some(Condition::default())
+        );
+        assert_eq!(new.query_beyond(&TableCondition::Never), new.query());
+    }
+}

@@ -1,0 +1,379 @@
+//! From a changed row to the groups that can see it.
+//!
+//! Groups are filed by table in one of three ways. Without a condition: every change of the table visits them. With clauses that
+//! name a value (`==`, `includes`): under each value, so a change visits only groups that name a value of the old or the new
+//! version; five hundred groups with `host == X`, each its own X, cost one hash probe per version. With any other clause
+//! (`<`, `!=`, `excludes`): every change of the table evaluates them.
+//!
+//! Cost per changed row and indexed column: the smaller of the column's elements and the values asked for, in probes.
+//! Invariant: a group is filed once per table, in one way. Knows nothing of what a group does with a change.
+
+use std::hash::BuildHasher;
+
+use corvid_data::{
+    Atom, AtomRef, ColumnId, ColumnType, Datum, Row, RowChange, Schema, TableSchema,
+};
+use corvid_engine::condition::{Clause, Function};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::condition::TableCondition;
+use crate::group::GroupId;
+use crate::subscription::{Select, Subscription, TableSubscription};
+use crate::view::Match;
+
+/// A group that a change can concern, and what is known of the two versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hit {
+    /// The group.
+    pub(crate) group: GroupId,
+    /// Of the version before.
+    pub(crate) old: Match,
+    /// Of the version after.
+    pub(crate) new: Match,
+}
+
+/// All groups of one database, by what they look at.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    /// By table id.
+    tables: Vec<TableDispatch>,
+}
+
+#[derive(Debug, Default)]
+struct TableDispatch {
+    /// Sorted.
+    always: Vec<GroupId>,
+    /// Sorted.
+    evaluated: Vec<GroupId>,
+    /// Columns named by the clauses of the other groups.
+    columns: Vec<ColumnIndex>,
+}
+
+/// Groups by the values that they ask of one column.
+#[derive(Debug)]
+struct ColumnIndex {
+    column: ColumnId,
+    values: HashTable<Posting>,
+    /// Groups that ask for an empty column.
+    empty: Postings,
+}
+
+#[derive(Debug)]
+struct Posting {
+    value: Atom,
+    groups: Postings,
+}
+
+/// Sorted by group. `Yes`: holding the value puts a row in view; `Maybe`: the condition must be evaluated.
+type Postings = Vec<(GroupId, Match)>;
+
+/// What a clause asks of its column.
+#[derive(Clone, Copy)]
+enum Key<'a> {
+    Empty,
+    Element(AtomRef<'a>),
+}
+
+impl Dispatch {
+    /// No groups.
+    pub(crate) fn new(schema: &Schema) -> Dispatch {
+        let tables = schema.tables().iter().map(|_| TableDispatch::default());
+        Dispatch {
+            tables: tables.collect(),
+        }
+    }
+
+    /// Files a group under everything that it looks at.
+    pub(crate) fn add(&mut self, schema: &Schema, subscription: &Subscription, group: GroupId) {
+        for asked in subscription.tables() {
+            let table = &mut self.tables[usize::from(asked.table.0)];
+            match Way::of(asked) {
+                Way::None => {}
+                Way::Always => insert_sorted(&mut table.always, group),
+                Way::Evaluated => insert_sorted(&mut table.evaluated, group),
+                Way::ByValue(clauses) => {
+                    for clause in clauses {
+                        if let Some((column, key, known)) =
+                            key_of(schema.table(asked.table), clause)
+                        {
+                            table.column_mut(column).add(key, group, known);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a group out again.
+    pub(crate) fn remove(&mut self, schema: &Schema, subscription: &Subscription, group: GroupId) {
+        for asked in subscription.tables() {
+            let table = &mut self.tables[usize::from(asked.table.0)];
+            match Way::of(asked) {
+                Way::None => {}
+                Way::Always => remove_sorted(&mut table.always, group),
+                Way::Evaluated => remove_sorted(&mut table.evaluated, group),
+                Way::ByValue(clauses) => {
+                    for clause in clauses {
+                        if let Some((column, key, _)) = key_of(schema.table(asked.table), clause) {
+                            table.column_mut(column).remove(key, group);
+                        }
+                    }
+                    table.columns.retain(|index| !index.is_empty());
+                }
+            }
+        }
+    }
+
+    /// Fills `hits` with every group that `change` can concern, each once.
+    pub(crate) fn candidates(&self, change: &RowChange, hits: &mut Vec<Hit>) {
+        hits.clear();
+        let table = &self.tables[usize::from(change.table.0)];
+        let of = |known: Match| {
+            let of_version = |is_there: bool| if is_there { known } else { Match::No };
+            (
+                of_version(change.old.is_some()),
+                of_version(change.new.is_some()),
+            )
+        };
+        let all = |groups: &[GroupId], known: Match, hits: &mut Vec<Hit>| {
+            let (old, new) = of(known);
+            hits.extend(groups.iter().map(|&group| Hit { group, old, new }));
+        };
+        all(&table.always, Match::Yes, hits);
+        all(&table.evaluated, Match::Maybe, hits);
+        let first = hits.len();
+        for index in &table.columns {
+            if let Some(old) = &change.old {
+                index.find(old, |group, old| {
+                    hits.push(Hit {
+                        group,
+                        old,
+                        new: Match::No,
+                    });
+                });
+            }
+            if let Some(new) = &change.new {
+                index.find(new, |group, new| {
+                    hits.push(Hit {
+                        group,
+                        old: Match::No,
+                        new,
+                    });
+                });
+            }
+        }
+        unite(hits, first);
+    }
+}
+
+/// Makes one hit per group of those from `first` on, the strongest knowledge winning.
+fn unite(hits: &mut Vec<Hit>, first: usize) {
+    if hits.len() - first < 2 {
+        return;
+    }
+    hits[first..].sort_unstable_by_key(|hit| hit.group);
+    let mut kept = first;
+    for next in first + 1..hits.len() {
+        let hit = hits[next];
+        if hits[kept].group == hit.group {
+            hits[kept].old = hits[kept].old.max(hit.old);
+            hits[kept].new = hits[kept].new.max(hit.new);
+        } else {
+            kept += 1;
+            hits[kept] = hit;
+        }
+    }
+    hits.truncate(kept + 1);
+}
+
+/// How a group is filed in one table.
+enum Way<'a> {
+    None,
+    Always,
+    Evaluated,
+    ByValue(&'a [Clause]),
+}
+
+impl Way<'_> {
+    fn of(asked: &TableSubscription) -> Way<'_> {
+        if asked.select == Select::NONE {
+            return Way::None;
+        }
+        match &*asked.condition {
+            TableCondition::Always => Way::Always,
+            TableCondition::Never => Way::None,
+            TableCondition::Any(condition) => {
+                let clauses = &condition.clauses;
+                let by_value = |clause: &Clause| {
+                    matches!(
+                        clause,
+                        Clause::Compare {
+                            function: Function::Equal | Function::Includes,
+                            ..
+                        }
+                    )
+                };
+                if clauses.iter().all(by_value) {
+                    Way::ByValue(clauses)
+                } else {
+                    Way::Evaluated
+                }
+            }
+        }
+    }
+}
+
+/// The value under which a clause is filed, and whether holding it is all that the clause asks. Of several elements the first
+/// stands for all: a row that matches holds it.
+fn key_of<'a>(table: &TableSchema, clause: &'a Clause) -> Option<(ColumnId, Key<'a>, Match)> {
+    let Clause::Compare {
+        column,
+        function,
+        argument,
+    } = clause
+    else {
+        return None;
+    };
+    let column_type = &table.column(*column).column_type;
+    let Some(element) = argument.first() else {
+        return Some((*column, Key::Empty, Match::Yes));
+    };
+    let known = if is_settled_by_element(*function, column_type, argument) {
+        Match::Yes
+    } else {
+        Match::Maybe
+    };
+    Some((*column, Key::Element(element), known))
+}
+
+fn is_settled_by_element(function: Function, column_type: &ColumnType, argument: &Datum) -> bool {
+    !column_type.is_map()
+        && argument.len() == 1
+        && (function == Function::Includes || !column_type.is_composite())
+}
+
+impl TableDispatch {
+    fn column_mut(&mut self, column: ColumnId) -> &mut ColumnIndex {
+        let found = self.columns.iter().position(|index| index.column == column);
+        let position = found.unwrap_or_else(|| {
+            self.columns.push(ColumnIndex {
+                column,
+                values: HashTable::new(),
+                empty: Vec::new(),
+            });
+            self.columns.len() - 1
+        });
+        &mut self.columns[position]
+    }
+}
+
+impl ColumnIndex {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.empty.is_empty()
+    }
+
+    fn add(&mut self, key: Key<'_>, group: GroupId, known: Match) {
+        let postings = match key {
+            Key::Empty => &mut self.empty,
+            Key::Element(atom) => {
+                let entry = self.values.entry(
+                    hash(atom),
+                    |posting| posting.value.as_ref() == atom,
+                    |posting| hash(posting.value.as_ref()),
+                );
+                let new = || Posting {
+                    value: atom.to_owned(),
+                    groups: Vec::new(),
+                };
+                &mut entry.or_insert_with(new).into_mut().groups
+            }
+        };
+        match postings.binary_search_by_key(&group, |(filed, _)| *filed) {
+            Ok(found) => postings[found].1 = postings[found].1.max(known),
+            Err(position) => postings.insert(position, (group, known)),
+        }
+    }
+
+    fn remove(&mut self, key: Key<'_>, group: GroupId) {
+        match key {
+            Key::Empty => remove_posting(&mut self.empty, group),
+            Key::Element(atom) => {
+                let found = self
+                    .values
+                    .find_entry(hash(atom), |posting| posting.value.as_ref() == atom);
+                if let Ok(mut entry) = found {
+                    remove_posting(&mut entry.get_mut().groups, group);
+                    if entry.get().groups.is_empty() {
+                        entry.remove();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` for each group under a value that `row` holds; a group can be visited more than once.
+    fn find(&self, row: &Row, mut visit: impl FnMut(GroupId, Match)) {
+        let mut visit_all = |postings: &Postings| {
+            for (group, known) in postings {
+                visit(*group, *known);
+            }
+        };
+        let datum = match self.column {
+            ColumnId::UUID => {
+                return self
+                    .probe(AtomRef::Uuid(row.uuid))
+                    .into_iter()
+                    .for_each(visit_all);
+            }
+            ColumnId::VERSION => {
+                return self
+                    .probe(AtomRef::Uuid(row.version))
+                    .into_iter()
+                    .for_each(visit_all);
+            }
+            ColumnId(own) => &row.columns[usize::from(own)],
+        };
+        if datum.is_empty() {
+            visit_all(&self.empty);
+        } else if datum.len() <= self.values.len() {
+            for element in datum.keys() {
+                self.probe(element).into_iter().for_each(&mut visit_all);
+            }
+        } else {
+            for posting in &self.values {
+                if datum.contains(posting.value.as_ref()) {
+                    visit_all(&posting.groups);
+                }
+            }
+        }
+    }
+
+    fn probe(&self, atom: AtomRef<'_>) -> Option<&Postings> {
+        self.values
+            .find(hash(atom), |posting| posting.value.as_ref() == atom)
+            .map(|posting| &posting.groups)
+    }
+}
+
+fn insert_sorted(groups: &mut Vec<GroupId>, group: GroupId) {
+    if let Err(position) = groups.binary_search(&group) {
+        groups.insert(position, group);
+    }
+}
+
+fn remove_sorted(groups: &mut Vec<GroupId>, group: GroupId) {
+    if let Ok(position) = groups.binary_search(&group) {
+        groups.remove(position);
+    }
+}
+
+fn remove_posting(postings: &mut Postings, group: GroupId) {
+    if let Ok(position) = postings.binary_search_by_key(&group, |(filed, _)| *filed) {
+        postings.remove(position);
+    }
+}
+
+fn hash(atom: AtomRef<'_>) -> u64 {
+    FixedState::default().hash_one(atom)
+}

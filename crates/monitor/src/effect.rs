@@ -1,0 +1,58 @@
+//! What a change of conditions shows: rows that come into view and rows that leave it (protocol.md 4.8).
+//!
+//! Cost: the rows that match the clauses which only one of the two conditions has, found by the engine through its indexes
+//! where they allow it; clauses that stay are not looked at. Called with everything pending already told.
+
+use corvid_data::Schema;
+use corvid_engine::Database;
+
+use crate::body::Body;
+use crate::encode_v2;
+use crate::subscription::{Event, Subscription, TableSubscription};
+
+/// `<table-updates2>` that lead from the view of `old` to that of `new`, which differ in conditions only; `{}` when nothing
+/// shows. Never a modification, never a row that is in both views.
+pub(crate) fn encode(
+    schema: &Schema,
+    database: &Database,
+    old: &Subscription,
+    new: &Subscription,
+) -> Vec<u8> {
+    let mut body = Body::new();
+    for (old, new) in old.tables().iter().zip(new.tables()) {
+        debug_assert_eq!(old.table, new.table);
+        if old.condition != new.condition {
+            encode_table(&mut body, schema, database, old, new);
+        }
+    }
+    body.finish()
+}
+
+fn encode_table(
+    body: &mut Body,
+    schema: &Schema,
+    database: &Database,
+    old: &TableSubscription,
+    new: &TableSubscription,
+) {
+    let table = schema.table(new.table);
+    if new.select.has(Event::Delete)
+        && let Some(query) = old.condition.query_beyond(&new.condition)
+    {
+        database.for_each_matching_any(new.table, &query, &mut |row| {
+            if !new.condition.matches(table, row) {
+                encode_v2::delete(body, table, row.uuid);
+            }
+        });
+    }
+    if new.select.has(Event::Insert)
+        && let Some(query) = new.condition.query_beyond(&old.condition)
+    {
+        database.for_each_matching_any(new.table, &query, &mut |row| {
+            if !old.condition.matches(table, row) {
+                encode_v2::insert(body, table, new, row);
+            }
+        });
+    }
+    body.end_table();
+}

@@ -1,0 +1,129 @@
+//! `<table-updates>` of `monitor` and `update` (protocol.md 4.6): whole rows, old and new.
+//!
+//! Cost: every selected column of a changed row; that is the format. Called once per group and set of changes.
+
+use corvid_data::{ColumnId, Delta, Row, Schema, TableSchema};
+
+use crate::body::{Body, RowWriter};
+use crate::change_set::{ChangeSet, Entry};
+use crate::subscription::{Event, Subscription, TableSubscription};
+
+/// Appends one row of the initial content.
+pub(crate) fn initial(body: &mut Body, table: &TableSchema, asked: &TableSubscription, row: &Row) {
+    body.begin_row(table, row.uuid);
+    body.out().push(b'{');
+    write_row(body, table, asked, Event::Initial, row);
+    body.out().push(b'}');
+}
+
+/// Appends all events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
+pub(crate) fn changes(
+    body: &mut Body,
+    schema: &Schema,
+    subscription: &Subscription,
+    changes: &ChangeSet,
+    delta: Option<&Delta>,
+) {
+    for of_table in changes.tables() {
+        let Some(asked) = subscription.table(of_table.table) else {
+            continue;
+        };
+        let table = schema.table(of_table.table);
+        for entry in of_table.entries() {
+            match (&entry.old, &entry.new) {
+                (None, Some(row)) if asked.select.has(Event::Insert) => {
+                    write_whole(body, table, asked, Event::Insert, row);
+                }
+                (Some(row), None) if asked.select.has(Event::Delete) => {
+                    write_whole(body, table, asked, Event::Delete, row);
+                }
+                (Some(old), Some(new)) if asked.select.has(Event::Modify) => {
+                    write_modify(body, table, asked, entry, (old, new), delta);
+                }
+                _ => {}
+            }
+        }
+        body.end_table();
+    }
+}
+
+/// `{"new":ROW}` or `{"old":ROW}`.
+fn write_whole(
+    body: &mut Body,
+    table: &TableSchema,
+    asked: &TableSubscription,
+    event: Event,
+    row: &Row,
+) {
+    body.begin_row(table, row.uuid);
+    body.out().push(b'{');
+    write_row(body, table, asked, event, row);
+    body.out().push(b'}');
+}
+
+fn write_row(
+    body: &mut Body,
+    table: &TableSchema,
+    asked: &TableSubscription,
+    event: Event,
+    row: &Row,
+) {
+    let member: &[u8] = if event == Event::Delete {
+        b"\"old\":"
+    } else {
+        b"\"new\":"
+    };
+    body.out().extend_from_slice(member);
+    let mut writer = RowWriter::begin(body.out(), table);
+    for column in asked.columns_for(event) {
+        writer.cell(row, column);
+    }
+    writer.end();
+}
+
+/// `{"old":ROW1,"new":ROW2}`, or nothing when no column that reports modifications differs.
+fn write_modify(
+    body: &mut Body,
+    table: &TableSchema,
+    asked: &TableSubscription,
+    entry: &Entry,
+    (old, new): (&Row, &Row),
+    delta: Option<&Delta>,
+) {
+    let mark = body.mark();
+    body.begin_row(table, entry.uuid);
+    body.out().extend_from_slice(b"{\"old\":");
+    let mut writer = RowWriter::begin(body.out(), table);
+    for column in asked.columns_for(Event::Modify) {
+        if differs(entry, (old, new), column, delta) {
+            writer.cell(old, column);
+        }
+    }
+    if writer.end() {
+        body.take_back(mark);
+        return;
+    }
+    body.out().push(b',');
+    write_row(body, table, asked, Event::Modify, new);
+    body.out().push(b'}');
+}
+
+fn differs(
+    entry: &Entry,
+    (old, new): (&Row, &Row),
+    column: ColumnId,
+    delta: Option<&Delta>,
+) -> bool {
+    match (column, delta) {
+        (ColumnId::UUID, _) => false,
+        (ColumnId::VERSION, _) => old.version != new.version,
+        (_, Some(delta)) => delta.changes[entry.change]
+            .diffs
+            .iter()
+            .any(|diff| diff.column == column),
+        (ColumnId(own), None) => {
+            let own = usize::from(own);
+            !old.columns[own].ptr_eq(&new.columns[own]) && old.columns[own] != new.columns[own]
+        }
+    }
+}

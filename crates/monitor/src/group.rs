@@ -1,0 +1,274 @@
+//! A group: the monitors with equal subscriptions and the same encoding. Changes are noted and encoded once for all of them.
+//!
+//! A member is clean (told everything) or holds the segment at which its untold changes begin. Invariants: while there are
+//! no segments all members are clean; a group has members.
+//!
+//! Cost of a commit: the rows in view, plus one step per clean member, which is to be told of it; members that are behind
+//! already cost nothing. Owned by `groups`; knows no sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc as StdArc, Weak};
+
+use corvid_data::{Arc, Delta, Schema, TableId, Uuid};
+use corvid_engine::Database;
+use foldhash::fast::FixedState;
+
+use crate::body::Body;
+use crate::change_set::{ChangeSet, Entry};
+use crate::segments::{SegmentId, Segments};
+use crate::subscription::{Event, Subscription};
+use crate::{Version, encode_v1, encode_v2, view};
+
+/// Names a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct GroupId(pub(crate) usize);
+
+/// Names a monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MonitorKey(pub(crate) usize);
+
+/// How changes are written: `update2` and `update3` differ in their heads only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Encoding {
+    /// `<table-updates>`
+    Rows,
+    /// `<table-updates2>`
+    Differences,
+}
+
+impl From<Version> for Encoding {
+    fn from(version: Version) -> Encoding {
+        match version {
+            Version::V1 => Encoding::Rows,
+            Version::V2 | Version::V3 => Encoding::Differences,
+        }
+    }
+}
+
+/// Where a member stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Told everything; its place in the group's list of such members.
+    Clean(usize),
+    /// Has yet to be told from here on.
+    Behind(SegmentId),
+}
+
+/// Monitors that share their updates.
+#[derive(Debug)]
+pub(crate) struct Group {
+    encoding: Encoding,
+    subscription: StdArc<Subscription>,
+    members: usize,
+    clean: Vec<MonitorKey>,
+    segments: Segments,
+    /// Number of the commit noted last.
+    commit: u64,
+    /// Commits noted so far: what was encoded at one count holds until the next.
+    version: u64,
+    /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
+    bodies: HashMap<SegmentId, Option<StdArc<[u8]>>, FixedState>,
+    initial: Option<Shared>,
+    since: Option<(Uuid, Shared)>,
+}
+
+/// A body that lives as long as some client's frame holds it, and is handed to all who ask meanwhile.
+#[derive(Debug)]
+struct Shared {
+    version: u64,
+    body: Weak<[u8]>,
+}
+
+impl Group {
+    /// No members yet.
+    pub(crate) fn new(encoding: Encoding, subscription: StdArc<Subscription>) -> Group {
+        Group {
+            encoding,
+            subscription,
+            members: 0,
+            clean: Vec::new(),
+            segments: Segments::default(),
+            commit: 0,
+            version: 0,
+            bodies: HashMap::default(),
+            initial: None,
+            since: None,
+        }
+    }
+
+    /// How its updates are written.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// What its members asked for.
+    pub(crate) fn subscription(&self) -> &StdArc<Subscription> {
+        &self.subscription
+    }
+
+    /// Adds a member that knows the present state.
+    pub(crate) fn join(&mut self, key: MonitorKey) -> Place {
+        self.members += 1;
+        self.make_clean(key)
+    }
+
+    /// Removes a member. Returns the clean member whose place it took over, if one moved.
+    pub(crate) fn leave(&mut self, place: Place) -> Option<(MonitorKey, Place)> {
+        self.members -= 1;
+        match place {
+            Place::Behind(segment) => {
+                self.release(segment);
+                None
+            }
+            Place::Clean(position) => {
+                self.clean.swap_remove(position);
+                let moved = self.clean.get(position)?;
+                Some((*moved, Place::Clean(position)))
+            }
+        }
+    }
+
+    /// Whether nobody is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members == 0
+    }
+
+    /// Takes note of a change in view. `commit` numbers the commit, greater each time. At its first change the members that
+    /// were clean are handed to `woken` with the segment from which they are behind.
+    pub(crate) fn note(
+        &mut self,
+        (commit, delta): (u64, &Arc<Delta>),
+        table: TableId,
+        entry: Entry,
+        woken: &mut Vec<(MonitorKey, SegmentId)>,
+    ) {
+        if self.commit != commit {
+            self.commit = commit;
+            self.version += 1;
+            self.bodies.clear();
+            if !self.clean.is_empty() {
+                let segment = self.segments.open(delta, self.clean.len());
+                woken.extend(self.clean.drain(..).map(|key| (key, segment)));
+            } else if let Some(last) = self.segments.last_mut() {
+                last.extend();
+            }
+        }
+        if let Some(last) = self.segments.last_mut() {
+            last.add(table, entry);
+        }
+    }
+
+    /// Tells the member `key`, which is behind from `segment`: its update's body (`None` when the net change shows
+    /// nothing), and its place from now on.
+    pub(crate) fn tell(
+        &mut self,
+        schema: &Schema,
+        key: MonitorKey,
+        segment: SegmentId,
+    ) -> (Option<StdArc<[u8]>>, Place) {
+        let body = match self.bodies.get(&segment) {
+            Some(body) => body.clone(),
+            None => {
+                let body = self.encode_from(schema, segment);
+                self.bodies.insert(segment, body.clone());
+                body
+            }
+        };
+        self.release(segment);
+        (body, self.make_clean(key))
+    }
+
+    /// Everything in view now, as the reply to a monitor request. Encoded once for all who ask before the next change.
+    pub(crate) fn initial(&mut self, schema: &Schema, database: &Database) -> StdArc<[u8]> {
+        if let Some(body) = self
+            .initial
+            .as_ref()
+            .and_then(|shared| shared.at(self.version))
+        {
+            return body;
+        }
+        let body: StdArc<[u8]> = self.encode_initial(schema, database).into();
+        self.initial = Some(Shared::new(self.version, &body));
+        body
+    }
+
+    /// The net change of `commits`, all those after `txn`. Encoded once for all who come back from there before the next
+    /// change.
+    pub(crate) fn since<'a>(
+        &mut self,
+        schema: &Schema,
+        txn: Uuid,
+        commits: impl Iterator<Item = &'a Arc<Delta>>,
+    ) -> StdArc<[u8]> {
+        if let Some((known, shared)) = &self.since
+            && *known == txn
+            && let Some(body) = shared.at(self.version)
+        {
+            return body;
+        }
+        let changes = view::of_commits(schema, &self.subscription, commits);
+        let body: StdArc<[u8]> = self.encode(schema, &changes, None).into();
+        self.since = Some((txn, Shared::new(self.version, &body)));
+        body
+    }
+
+    fn make_clean(&mut self, key: MonitorKey) -> Place {
+        self.clean.push(key);
+        Place::Clean(self.clean.len() - 1)
+    }
+
+    fn release(&mut self, segment: SegmentId) {
+        if self.segments.release(segment) {
+            self.bodies.remove(&segment);
+        }
+    }
+
+    fn encode_from(&self, schema: &Schema, segment: SegmentId) -> Option<StdArc<[u8]>> {
+        let untold = self.segments.untold(segment)?;
+        let body = self.encode(schema, untold.changes(), untold.delta());
+        (body != b"{}").then(|| body.into())
+    }
+
+    fn encode(&self, schema: &Schema, changes: &ChangeSet, delta: Option<&Delta>) -> Vec<u8> {
+        let mut body = Body::new();
+        let encode = match self.encoding {
+            Encoding::Rows => encode_v1::changes,
+            Encoding::Differences => encode_v2::changes,
+        };
+        encode(&mut body, schema, &self.subscription, changes, delta);
+        body.finish()
+    }
+
+    fn encode_initial(&self, schema: &Schema, database: &Database) -> Vec<u8> {
+        let mut body = Body::new();
+        let encode = match self.encoding {
+            Encoding::Rows => encode_v1::initial,
+            Encoding::Differences => encode_v2::initial,
+        };
+        for asked in self.subscription.tables() {
+            let table = schema.table(asked.table);
+            if asked.select.has(Event::Initial)
+                && let Some(query) = asked.condition.query()
+            {
+                database.for_each_matching_any(asked.table, &query, &mut |row| {
+                    encode(&mut body, table, asked, row);
+                });
+                body.end_table();
+            }
+        }
+        body.finish()
+    }
+}
+
+impl Shared {
+    fn new(version: u64, body: &StdArc<[u8]>) -> Shared {
+        Shared {
+            version,
+            body: StdArc::downgrade(body),
+        }
+    }
+
+    fn at(&self, version: u64) -> Option<StdArc<[u8]>> {
+        (self.version == version).then(|| self.body.upgrade())?
+    }
+}

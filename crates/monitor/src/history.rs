@@ -1,0 +1,172 @@
+//! The transaction history: the newest commits by id, from which a client that was away is brought up to date
+//! (protocol.md 4.9).
+//!
+//! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no
+//! history. Bounded by 100 entries and by as many atoms as the database holds. Knows deltas, not subscriptions.
+
+use std::collections::VecDeque;
+
+use corvid_data::{Arc, Datum, Delta, Row, Uuid};
+
+/// Most entries kept; a client is found if at most one fewer commits came after the one that it knows.
+const ENTRIES_MAX: usize = 100;
+
+/// The newest commits of one database.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    entries: VecDeque<Entry>,
+    /// Sum over `entries`.
+    atoms: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    txn: Uuid,
+    /// `None` for the state that the history began with.
+    delta: Option<Arc<Delta>>,
+    atoms: u64,
+}
+
+impl History {
+    /// A history that begins with the state after `last_txn`; all zeros: with nothing.
+    pub(crate) fn new(last_txn: Uuid) -> History {
+        let mut history = History::default();
+        if last_txn != Uuid::ZERO {
+            history.entries.push_back(Entry {
+                txn: last_txn,
+                delta: None,
+                atoms: 0,
+            });
+        }
+        history
+    }
+
+    /// Adds a commit. `database_atoms` counts the database after it. An all-zero `txn` ends the history: later states cannot be
+    /// told from earlier ones any more.
+    pub(crate) fn record(&mut self, txn: Uuid, delta: &Arc<Delta>, database_atoms: u64) {
+        if txn == Uuid::ZERO {
+            *self = History::default();
+            return;
+        }
+        let atoms = atoms_of(delta);
+        self.atoms += atoms;
+        self.entries.push_back(Entry {
+            txn,
+            delta: Some(delta.clone()),
+            atoms,
+        });
+        while self.entries.len() > 1
+            && (self.entries.len() > ENTRIES_MAX || self.atoms > database_atoms)
+        {
+            if let Some(dropped) = self.entries.pop_front() {
+                self.atoms -= dropped.atoms;
+            }
+        }
+    }
+
+    /// Id of the newest commit; all zeros without a history.
+    pub(crate) fn last_txn(&self) -> Uuid {
+        self.entries.back().map_or(Uuid::ZERO, |entry| entry.txn)
+    }
+
+    /// The commits after `txn`, oldest first; `None` when it is not known.
+    pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
+        let found = self.entries.iter().rposition(|entry| entry.txn == txn)?;
+        let later = self.entries.iter().skip(found + 1);
+        Some(later.filter_map(|entry| entry.delta.as_ref()))
+    }
+}
+
+/// Atoms that an entry accounts for: both versions of every changed row.
+fn atoms_of(delta: &Delta) -> u64 {
+    let of_row = |row: &Arc<Row>| 2 + row.columns.iter().map(Datum::atom_count).sum::<u64>();
+    let versions = delta
+        .changes
+        .iter()
+        .flat_map(|change| change.old.iter().chain(&change.new));
+    versions.map(of_row).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::{Atom, RowChange, TableId};
+
+    fn txn(number: u8) -> Uuid {
+        Uuid([number; 16])
+    }
+
+    /// Inserts one row of `atoms` atoms, `_uuid` and `_version` among them.
+    fn delta(atoms: u64) -> Arc<Delta> {
+        let mut set = Datum::empty();
+        for atom in 2..atoms {
+            set.insert(Atom::Integer(i64::try_from(atom).expect("small")), None);
+        }
+        let row = Row {
+            uuid: txn(1),
+            version: Uuid::ZERO,
+            columns: Box::new([set]),
+        };
+        Arc::new(Delta {
+            changes: vec![RowChange {
+                table: TableId(0),
+                uuid: txn(1),
+                old: None,
+                new: Some(Arc::new(row)),
+                diffs: Box::default(),
+            }],
+            ..Delta::default()
+        })
+    }
+
+    fn later(history: &History, number: u8) -> Option<usize> {
+        history.since(txn(number)).map(Iterator::count)
+    }
+
+    #[test]
+    fn commits_after_a_known_one_are_found() {
+        let mut history = History::new(txn(9));
+        assert_eq!(history.last_txn(), txn(9));
+        assert_eq!(later(&history, 9), Some(0));
+        history.record(txn(1), &delta(3), 1000);
+        history.record(txn(2), &delta(3), 1000);
+        assert_eq!(history.last_txn(), txn(2));
+        assert_eq!(later(&history, 9), Some(2));
+        assert_eq!(later(&history, 1), Some(1));
+        assert_eq!(later(&history, 2), Some(0));
+        assert_eq!(later(&history, 3), None);
+    }
+
+    #[test]
+    fn at_most_a_hundred_entries_are_kept() {
+        let mut history = History::new(Uuid::ZERO);
+        for number in 1..=150 {
+            history.record(txn(number), &delta(3), 10_000);
+        }
+        assert_eq!(later(&history, 50), None);
+        assert_eq!(later(&history, 51), Some(99));
+    }
+
+    #[test]
+    fn atoms_are_bounded_by_the_database_but_one_entry_stays() {
+        let mut history = History::new(Uuid::ZERO);
+        history.record(txn(1), &delta(10), 25);
+        history.record(txn(2), &delta(10), 25);
+        assert_eq!(later(&history, 1), Some(1));
+        history.record(txn(3), &delta(10), 25);
+        assert_eq!(later(&history, 1), None);
+        assert_eq!(later(&history, 2), Some(1));
+        history.record(txn(4), &delta(30), 25);
+        assert_eq!(later(&history, 3), None);
+        assert_eq!(later(&history, 4), Some(0));
+    }
+
+    #[test]
+    fn a_zero_id_ends_the_history() {
+        let mut history = History::new(txn(1));
+        history.record(Uuid::ZERO, &delta(3), 1000);
+        assert_eq!(history.last_txn(), Uuid::ZERO);
+        assert_eq!(later(&history, 1), None);
+        assert!(history.since(Uuid::ZERO).is_none());
+    }
+}

@@ -1,0 +1,265 @@
+//! What one group's members have yet to be told, as segments of the commit sequence.
+//!
+//! A segment is the net change of consecutive commits. A commit goes to the last segment only; a member that is behind holds
+//! the segment at which its own untold changes begin, and what it has to be told is that segment and all after it:
+//!
+//! ```text
+//! commits    1 2 3   4 5   6 7
+//! segments  [  a  ] [ b ] [ c ]
+//! holders    slow    B     C, D      slow is told a+b+c, B b+c, C and D c
+//! ```
+//!
+//! Invariant: every segment has a holder. When B has been told, nobody begins at b any more and it merges into a. So the number
+//! of segments is at most the number of distinct places at which members stand, and the memory behind a member that never
+//! reads is bounded by the number of distinct rows. Owned by a group; knows no members, only how many hold a segment.
+
+use std::collections::BTreeMap;
+
+use corvid_data::{Arc, Delta};
+
+use crate::change_set::ChangeSet;
+
+/// Names a segment; later ones are greater. Stays valid while its holder holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SegmentId(u64);
+
+/// The net change of consecutive commits.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    changes: ChangeSet,
+    /// The commit, while there is only one: its differences need not be computed again.
+    delta: Option<Arc<Delta>>,
+    holders: usize,
+}
+
+/// Untold changes, with the delta that they stem from when it is a single one.
+#[derive(Debug)]
+pub(crate) enum Untold<'a> {
+    /// One segment, as it lies.
+    Segment(&'a ChangeSet, Option<&'a Delta>),
+    /// Several, merged.
+    Merged(ChangeSet),
+}
+
+/// The segments of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    by_id: BTreeMap<SegmentId, Segment>,
+    next: u64,
+}
+
+impl Segments {
+    /// Whether everybody has been told everything.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Begins a segment with the commit `delta`, held by `holders` members (at least one).
+    pub(crate) fn open(&mut self, delta: &Arc<Delta>, holders: usize) -> SegmentId {
+        debug_assert!(holders > 0);
+        let id = SegmentId(self.next);
+        self.next += 1;
+        let segment = Segment {
+            changes: ChangeSet::default(),
+            delta: Some(delta.clone()),
+            holders,
+        };
+        self.by_id.insert(id, segment);
+        id
+    }
+
+    /// The segment that takes the present commit. `None` when there is none.
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Segment> {
+        self.by_id
+            .last_entry()
+            .map(std::collections::btree_map::OccupiedEntry::into_mut)
+    }
+
+    /// Everything from `from` on. `None` when nobody holds it.
+    pub(crate) fn untold(&self, from: SegmentId) -> Option<Untold<'_>> {
+        let mut segments = self.by_id.range(from..).map(|(_, segment)| segment);
+        let first = segments.next()?;
+        let Some(second) = segments.next() else {
+            return Some(Untold::Segment(&first.changes, first.delta.as_deref()));
+        };
+        let mut merged = first.changes.clone();
+        merged.append(second.changes.clone());
+        for segment in segments {
+            merged.append(segment.changes.clone());
+        }
+        Some(Untold::Merged(merged))
+    }
+
+    /// A holder lets go of `id`. Returns whether it was the last, in which case the segment is gone.
+    pub(crate) fn release(&mut self, id: SegmentId) -> bool {
+        let Some(segment) = self.by_id.get_mut(&id) else {
+            debug_assert!(false, "a member holds a segment that is gone");
+            return false;
+        };
+        segment.holders -= 1;
+        if segment.holders > 0 {
+            return false;
+        }
+        if let Some(retired) = self.by_id.remove(&id)
+            && let Some((_, before)) = self.by_id.range_mut(..id).next_back()
+        {
+            before.changes.append(retired.changes);
+            before.delta = None;
+        }
+        true
+    }
+
+    /// Number of segments.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+}
+
+impl Segment {
+    /// Makes ready for changes of a commit other than the first.
+    pub(crate) fn extend(&mut self) {
+        self.delta = None;
+    }
+
+    /// Adds a change of the present commit.
+    pub(crate) fn add(&mut self, table: corvid_data::TableId, entry: crate::change_set::Entry) {
+        if self.delta.is_some() {
+            self.changes.push(table, entry);
+        } else {
+            self.changes.merge(table, entry);
+        }
+    }
+}
+
+impl Untold<'_> {
+    /// The net changes.
+    pub(crate) fn changes(&self) -> &ChangeSet {
+        match self {
+            Untold::Segment(changes, _) => changes,
+            Untold::Merged(changes) => changes,
+        }
+    }
+
+    /// The only commit that they stem from.
+    pub(crate) fn delta(&self) -> Option<&Delta> {
+        match self {
+            Untold::Segment(_, delta) => *delta,
+            Untold::Merged(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change_set::Entry;
+    use corvid_data::{Row, TableId, Uuid};
+
+    fn row(number: u8) -> Arc<Row> {
+        Arc::new(Row {
+            uuid: Uuid([number; 16]),
+            version: Uuid::ZERO,
+            columns: Box::default(),
+        })
+    }
+
+    fn insert(number: u8) -> Entry {
+        Entry {
+            uuid: Uuid([number; 16]),
+            old: None,
+            new: Some(row(number)),
+            change: 0,
+        }
+    }
+
+    fn delete(number: u8) -> Entry {
+        Entry {
+            old: Some(row(number)),
+            new: None,
+            ..insert(number)
+        }
+    }
+
+    /// Rows told from `from` on.
+    fn told(segments: &Segments, from: SegmentId) -> Vec<u8> {
+        let untold = segments.untold(from).expect("held");
+        let tables = untold.changes().tables();
+        let mut rows: Vec<u8> = tables
+            .iter()
+            .flat_map(|table| table.entries().iter().map(|entry| entry.uuid.0[0]))
+            .collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    #[test]
+    fn each_holder_is_told_from_its_own_segment_on() {
+        let mut segments = Segments::default();
+        let delta = Arc::new(Delta::default());
+        let slow = segments.open(&delta, 1);
+        segments
+            .last_mut()
+            .expect("open")
+            .add(TableId(0), insert(1));
+        let other = segments.open(&delta, 2);
+        segments
+            .last_mut()
+            .expect("open")
+            .add(TableId(0), insert(2));
+        assert_eq!(told(&segments, slow), [1, 2]);
+        assert_eq!(told(&segments, other), [2]);
+        assert!(segments.untold(other).expect("held").delta().is_some());
+        assert!(segments.untold(slow).expect("held").delta().is_none());
+    }
+
+    #[test]
+    fn a_segment_that_nobody_begins_at_merges_into_the_one_before() {
+        let mut segments = Segments::default();
+        let delta = Arc::new(Delta::default());
+        let slow = segments.open(&delta, 1);
+        segments
+            .last_mut()
+            .expect("open")
+            .add(TableId(0), insert(1));
+        for _ in 0..100 {
+            let fast = segments.open(&delta, 1);
+            segments
+                .last_mut()
+                .expect("open")
+                .add(TableId(0), insert(2));
+            assert!(segments.release(fast));
+            let fast = segments.open(&delta, 1);
+            segments
+                .last_mut()
+                .expect("open")
+                .add(TableId(0), delete(2));
+            assert!(segments.release(fast));
+            assert_eq!(segments.len(), 1);
+        }
+        assert_eq!(told(&segments, slow), [1]);
+        assert!(segments.release(slow));
+        assert!(segments.is_empty());
+    }
+
+    #[test]
+    fn the_first_segment_is_dropped_with_its_last_holder() {
+        let mut segments = Segments::default();
+        let delta = Arc::new(Delta::default());
+        let first = segments.open(&delta, 2);
+        segments
+            .last_mut()
+            .expect("open")
+            .add(TableId(0), insert(1));
+        let second = segments.open(&delta, 1);
+        segments
+            .last_mut()
+            .expect("open")
+            .add(TableId(0), insert(2));
+        assert!(!segments.release(first));
+        assert!(segments.release(first));
+        assert_eq!(segments.len(), 1);
+        assert_eq!(told(&segments, second), [2]);
+    }
+}

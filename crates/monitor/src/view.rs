@@ -1,0 +1,76 @@
+//! How a row change looks through one table subscription: which of its two versions are in view.
+//!
+//! Invariant: a version out of view is replaced by none, so everything downstream sees insertion, deletion or modification and
+//! never a condition again (protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
+
+use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableSchema};
+
+use crate::change_set::{ChangeSet, Entry};
+use crate::subscription::{ColumnMask, Subscription, TableSubscription};
+
+/// What is known of one version of a row before the condition is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Match {
+    /// There is no such version, or it is out of view.
+    No,
+    /// The condition must be evaluated.
+    Maybe,
+    /// It is in view.
+    Yes,
+}
+
+/// The change as `asked` sees it, `old` and `new` telling what is known; `None`: there is nothing to see. `position` is the
+/// change's place in its delta, `changed` its columns.
+pub(crate) fn of_change(
+    asked: &TableSubscription,
+    table: &TableSchema,
+    (position, change): (usize, &RowChange),
+    changed: &ColumnMask,
+    (old, new): (Match, Match),
+) -> Option<Entry> {
+    let in_view = |row: &Option<Arc<Row>>, known: Match| {
+        row.as_ref()
+            .filter(|row| match known {
+                Match::No => false,
+                Match::Maybe => asked.condition.matches(table, row),
+                Match::Yes => true,
+            })
+            .cloned()
+    };
+    let old = in_view(&change.old, old);
+    let new = in_view(&change.new, new);
+    let is_seen = match (&old, &new) {
+        (None, None) => false,
+        (Some(_), Some(_)) => asked.concerns(changed),
+        _ => true,
+    };
+    is_seen.then_some(Entry {
+        uuid: change.uuid,
+        old,
+        new,
+        change: position,
+    })
+}
+
+/// The net change of consecutive commits as `subscription` sees it. O(rows changed).
+pub(crate) fn of_commits<'a>(
+    schema: &Schema,
+    subscription: &Subscription,
+    deltas: impl Iterator<Item = &'a Arc<Delta>>,
+) -> ChangeSet {
+    let mut changes = ChangeSet::default();
+    for delta in deltas {
+        for (position, change) in delta.changes.iter().enumerate() {
+            let Some(asked) = subscription.table(change.table) else {
+                continue;
+            };
+            let changed = ColumnMask::of_change(change);
+            let unknown = (Match::Maybe, Match::Maybe);
+            let table = schema.table(change.table);
+            if let Some(entry) = of_change(asked, table, (position, change), &changed, unknown) {
+                changes.merge(change.table, entry);
+            }
+        }
+    }
+    changes
+}
