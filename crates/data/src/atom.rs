@@ -1,4 +1,7 @@
-//! Atoms: the single values of RFC 7047, owned and borrowed.
+//! Atoms: the single values of RFC 7047, owned and borrowed (protocol.md 2.1).
+//!
+//! Atoms of one type are totally ordered as protocol.md 2.1 sorts them. Checks against a column's constraints are in
+//! [`crate::constraint`], notations in [`crate::wire`] and [`crate::text`].
 
 use crate::{AtomType, Real, Str, Uuid};
 
@@ -40,7 +43,7 @@ impl Atom {
             AtomType::Integer => Atom::Integer(0),
             AtomType::Real => Atom::Real(Real::default()),
             AtomType::Boolean => Atom::Boolean(false),
-            AtomType::String => Atom::String(Str::new("")),
+            AtomType::String => Atom::String(Str::default()),
             AtomType::Uuid => Atom::Uuid(Uuid::ZERO),
         }
     }
@@ -59,6 +62,30 @@ impl Atom {
 }
 
 impl AtomRef<'_> {
+    /// Its type.
+    #[must_use]
+    pub fn atom_type(self) -> AtomType {
+        match self {
+            AtomRef::Integer(_) => AtomType::Integer,
+            AtomRef::Real(_) => AtomType::Real,
+            AtomRef::Boolean(_) => AtomType::Boolean,
+            AtomRef::String(_) => AtomType::String,
+            AtomRef::Uuid(_) => AtomType::Uuid,
+        }
+    }
+
+    /// Whether it is the default of its type.
+    #[must_use]
+    pub fn is_default(self) -> bool {
+        match self {
+            AtomRef::Integer(integer) => integer == 0,
+            AtomRef::Real(real) => real == Real::default(),
+            AtomRef::Boolean(boolean) => !boolean,
+            AtomRef::String(text) => text.is_empty(),
+            AtomRef::Uuid(uuid) => uuid == Uuid::ZERO,
+        }
+    }
+
     /// Copies it (strings are shared).
     #[must_use]
     pub fn to_owned(self) -> Atom {

@@ -1,191 +1,355 @@
 //! A datum: the content of one column of one row. Inline for none and one, a sorted shared array when small, a chunked
 //! structurally shared tree when large, so that changing one element costs O(log n) and clones are O(1).
 //!
-//! Elements are sorted and distinct. A datum carries no type; operations that need one take it.
+//! Elements are sorted and distinct. A datum carries no type; operations that need one take it. The form is a matter of
+//! memory only: equal content compares and hashes equal whatever its form. Above [`LEAF_LIMIT`] elements a datum is always
+//! a tree, from [`TREE_LIMIT`] down never; between them it keeps the form it has, so that a datum whose length swings
+//! around one limit is not converted at each change.
 
-use crate::{Atom, AtomRef, ColumnType, WireError};
+mod algebra;
+mod builder;
+mod cursor;
+mod leaf;
+mod order;
+mod tree;
+
+use triomphe::Arc;
+
+pub use builder::DatumBuilder;
+pub use cursor::Iter;
+pub(crate) use algebra::{is_lookup_cheaper, merge};
+pub(crate) use cursor::{Chunks, Path};
+pub(crate) use leaf::{Chunk, Element, Leaf};
+pub(crate) use tree::{Inner, Node};
+
+use crate::{Atom, AtomRef, ColumnType, Str, Uuid};
+
+/// The longest sorted array; one more element makes a tree.
+const LEAF_LIMIT: usize = 256;
+/// A tree that shrinks to this many elements becomes a sorted array again.
+const TREE_LIMIT: usize = 128;
 
 /// A set (scalars and optional scalars are sets of at most one) or a map. 24 bytes.
 ///
-/// Equality, order and hash follow protocol.md 2.4: element count, then keys, then values.
-#[derive(Clone, Debug, Default)]
-pub struct Datum {
-    _repr: (),
-}
+/// Equality, order and hash follow protocol.md 2.4: element count, then keys, then values. The empty set and the empty map
+/// are the same datum.
+///
+/// ```
+/// use corvid_data::{Atom, AtomRef, Datum};
+///
+/// let mut ports = Datum::one(Atom::Integer(7));
+/// ports.insert(Atom::Integer(3), None);
+/// assert!(ports.contains(AtomRef::Integer(7)));
+/// let first = ports.clone();
+/// ports.remove(AtomRef::Integer(3));
+/// assert!(ports < first, "fewer elements sort first");
+/// ```
+#[derive(Clone, Default)]
+pub struct Datum(Repr);
 
-/// Collects elements in any order and checks duplicates.
-#[derive(Debug, Default)]
-pub struct DatumBuilder {}
+#[derive(Clone, Default)]
+enum Repr {
+    #[default]
+    Empty,
+    /// A set of one. Maps of one pair are leaves.
+    One(Atom),
+    Leaf(Arc<Leaf>),
+    Tree(Arc<Inner>),
+}
 
 impl Datum {
     /// No elements.
     #[must_use]
     pub const fn empty() -> Datum {
-        Datum { _repr: () }
+        Datum(Repr::Empty)
     }
 
     /// A set of one atom: every scalar.
     #[must_use]
-    pub fn one(atom: Atom) -> Datum {
-        let _ = atom;
-        todo!()
+    pub const fn one(atom: Atom) -> Datum {
+        Datum(Repr::One(atom))
     }
 
     /// A map of one pair.
     #[must_use]
     pub fn pair(key: Atom, value: Atom) -> Datum {
-        let _ = (key, value);
-        todo!()
+        Datum(Repr::Leaf(Arc::new(Leaf::single(key, Some(value)))))
     }
 
     /// The default of a column: empty when `min` is 0, else one default atom or pair (protocol.md 2.4).
     #[must_use]
     pub fn default_for(column_type: &ColumnType) -> Datum {
-        let _ = column_type;
-        todo!()
+        if column_type.min == 0 {
+            return Datum::empty();
+        }
+        let key = Atom::default_for(column_type.key.atom);
+        match &column_type.value {
+            None => Datum::one(key),
+            Some(value) => Datum::pair(key, Atom::default_for(value.atom)),
+        }
     }
 
     /// Whether it equals [`Datum::default_for`], without making one.
     #[must_use]
     pub fn is_default(&self, column_type: &ColumnType) -> bool {
-        let _ = column_type;
-        todo!()
+        if column_type.min == 0 {
+            return self.is_empty();
+        }
+        let mut elements = self.iter();
+        match (elements.next(), elements.next()) {
+            (Some((key, value)), None) => {
+                key.is_default() && value.is_none_or(AtomRef::is_default)
+            }
+            _ => false,
+        }
     }
 
     /// Number of elements or pairs.
     #[must_use]
     pub fn len(&self) -> usize {
-        todo!()
+        match &self.0 {
+            Repr::Empty => 0,
+            Repr::One(_) => 1,
+            Repr::Leaf(leaf) => leaf.len(),
+            Repr::Tree(tree) => tree.len(),
+        }
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        matches!(self.0, Repr::Empty)
     }
 
     /// The only element of a scalar or non-empty optional scalar; the first of a larger set.
     #[must_use]
     pub fn first(&self) -> Option<AtomRef<'_>> {
-        todo!()
+        match &self.0 {
+            Repr::One(atom) => Some(atom.as_ref()),
+            _ => self.keys().next(),
+        }
+    }
+
+    /// The first element if it is a string: a scalar string column's text.
+    #[must_use]
+    pub fn as_string(&self) -> Option<&Str> {
+        match self.first() {
+            Some(AtomRef::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The first element if it is a UUID.
+    #[must_use]
+    pub fn as_uuid(&self) -> Option<Uuid> {
+        self.first().and_then(AtomRef::as_uuid)
+    }
+
+    /// The first element if it is an integer.
+    #[must_use]
+    pub fn as_integer(&self) -> Option<i64> {
+        self.first().and_then(AtomRef::as_integer)
+    }
+
+    /// The first element if it is a boolean.
+    #[must_use]
+    pub fn as_boolean(&self) -> Option<bool> {
+        self.first().and_then(AtomRef::as_boolean)
+    }
+
+    pub(crate) fn chunks(&self) -> Chunks<'_> {
+        match &self.0 {
+            Repr::Tree(tree) => Chunks::tree(tree),
+            _ => Chunks::single(self.chunk()),
+        }
+    }
+
+    /// The elements in one run; empty for a tree.
+    pub(crate) fn chunk(&self) -> Chunk<'_> {
+        match &self.0 {
+            Repr::Empty | Repr::Tree(_) => Chunk::EMPTY,
+            Repr::One(atom) => Chunk::of(atom),
+            Repr::Leaf(leaf) => leaf.chunk(),
+        }
+    }
+
+    /// The root when it is a tree.
+    pub(crate) fn root(&self) -> Option<&Inner> {
+        match &self.0 {
+            Repr::Tree(tree) => Some(tree),
+            _ => None,
+        }
     }
 
     /// Elements in order, maps with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (AtomRef<'_>, Option<AtomRef<'_>>)> + '_ {
-        std::iter::empty()
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter::new(self.chunks(), self.len())
     }
 
     /// Elements or map keys in order.
-    pub fn keys(&self) -> impl Iterator<Item = AtomRef<'_>> + '_ {
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = AtomRef<'_>> + '_ {
         self.iter().map(|(key, _)| key)
+    }
+
+    /// The values of a map in key order; nothing for a set.
+    pub fn values(&self) -> impl Iterator<Item = AtomRef<'_>> + '_ {
+        self.iter().filter_map(|(_, value)| value)
+    }
+
+    /// Looks up an element: the value in a map, `Some(None)` in a set, `None` when absent.
+    pub(crate) fn find(&self, key: AtomRef<'_>) -> Option<Option<AtomRef<'_>>> {
+        let leaf = match &self.0 {
+            Repr::Empty => return None,
+            Repr::One(atom) => return (atom.as_ref() == key).then_some(None),
+            Repr::Leaf(leaf) => leaf,
+            Repr::Tree(tree) => tree.leaf_of(key),
+        };
+        let at = leaf.search(key).ok()?;
+        Some(leaf.chunk().get(at).1)
     }
 
     /// Whether the element or key is present. O(log n).
     #[must_use]
     pub fn contains(&self, key: AtomRef<'_>) -> bool {
-        let _ = key;
-        todo!()
+        self.find(key).is_some()
     }
 
     /// The value at a key of a map. O(log n).
     #[must_use]
     pub fn get(&self, key: AtomRef<'_>) -> Option<AtomRef<'_>> {
-        let _ = key;
-        todo!()
+        self.find(key).flatten()
     }
 
     /// Adds an element or pair; `false` and unchanged when the key is present (maps keep their value). O(log n).
     pub fn insert(&mut self, key: Atom, value: Option<Atom>) -> bool {
-        let _ = (key, value);
-        todo!()
+        match &mut self.0 {
+            Repr::Empty => {
+                self.0 = match value {
+                    None => Repr::One(key),
+                    pair => Repr::Leaf(Arc::new(Leaf::single(key, pair))),
+                };
+            }
+            Repr::One(present) => {
+                if *present == key {
+                    return false;
+                }
+                let mut leaf = Arc::new(Leaf::single(present.clone(), None));
+                let at = usize::from(*present < key);
+                Leaf::insert(&mut leaf, at, key, value);
+                self.0 = Repr::Leaf(leaf);
+            }
+            Repr::Leaf(leaf) => {
+                let Err(at) = leaf.search(key.as_ref()) else {
+                    return false;
+                };
+                Leaf::insert(leaf, at, key, value);
+                if leaf.len() > LEAF_LIMIT {
+                    self.0 = Repr::Tree(Inner::build(Leaf::clone(leaf)));
+                }
+            }
+            Repr::Tree(tree) => {
+                if tree.leaf_of(key.as_ref()).search(key.as_ref()).is_ok() {
+                    return false;
+                }
+                Inner::insert(tree, key, value);
+            }
+        }
+        true
     }
 
     /// Adds a pair or replaces the value at its key. O(log n).
     pub fn replace(&mut self, key: Atom, value: Atom) {
-        let _ = (key, value);
-        todo!()
+        match self.find(key.as_ref()) {
+            None => {
+                self.insert(key, Some(value));
+            }
+            Some(present) if present == Some(value.as_ref()) => {}
+            Some(_) => match &mut self.0 {
+                Repr::Leaf(leaf) => {
+                    if let Ok(at) = leaf.search(key.as_ref()) {
+                        Leaf::set_value(leaf, at, value);
+                    }
+                }
+                Repr::Tree(tree) => Inner::set_value(tree, key.as_ref(), value),
+                Repr::Empty | Repr::One(_) => unreachable!("value put into a set"),
+            },
+        }
     }
 
     /// Removes an element or key; `false` when absent. O(log n).
     pub fn remove(&mut self, key: AtomRef<'_>) -> bool {
-        let _ = key;
-        todo!()
-    }
-
-    /// Every element (map: key and value) of `other` is here: the `includes` function. O(|other| log n).
-    #[must_use]
-    pub fn includes(&self, other: &Datum) -> bool {
-        let _ = other;
-        todo!()
-    }
-
-    /// No element (map: key and value) of `other` is here: the `excludes` function. O(|other| log n) or better.
-    #[must_use]
-    pub fn excludes(&self, other: &Datum) -> bool {
-        let _ = other;
-        todo!()
+        match &mut self.0 {
+            Repr::Empty => return false,
+            Repr::One(present) => {
+                if present.as_ref() != key {
+                    return false;
+                }
+                self.0 = Repr::Empty;
+            }
+            Repr::Leaf(leaf) => {
+                let Ok(at) = leaf.search(key) else {
+                    return false;
+                };
+                match (leaf.len(), &leaf.values) {
+                    (1, _) => self.0 = Repr::Empty,
+                    (2, None) => {
+                        let other = leaf.keys.slice().get(1 - at).to_owned();
+                        self.0 = Repr::One(other);
+                    }
+                    _ => Leaf::remove(leaf, at),
+                }
+            }
+            Repr::Tree(tree) => {
+                if tree.leaf_of(key).search(key).is_err() {
+                    return false;
+                }
+                Inner::remove(tree, key);
+                if tree.len() <= TREE_LIMIT {
+                    self.0 = Repr::Leaf(Arc::new(tree.flatten()));
+                }
+            }
+        }
+        true
     }
 
     /// Whether both share their memory (or are equal inline atoms), so are equal without a look inside.
     #[must_use]
     pub fn ptr_eq(&self, other: &Datum) -> bool {
-        let _ = other;
-        todo!()
+        match (&self.0, &other.0) {
+            (Repr::Empty, Repr::Empty) => true,
+            (Repr::One(left), Repr::One(right)) => left == right,
+            (Repr::Leaf(left), Repr::Leaf(right)) => Arc::ptr_eq(left, right),
+            (Repr::Tree(left), Repr::Tree(right)) => Arc::ptr_eq(left, right),
+            _ => false,
+        }
     }
 
     /// Atoms held: elements, map pairs count 2 (protocol.md 4.9, history).
     #[must_use]
     pub fn atom_count(&self) -> u64 {
-        todo!()
+        let is_map = match &self.0 {
+            Repr::Empty | Repr::One(_) => false,
+            Repr::Leaf(leaf) => leaf.values.is_some(),
+            Repr::Tree(tree) => self.first().is_some_and(|key| tree.leaf_of(key).values.is_some()),
+        };
+        self.len() as u64 * if is_map { 2 } else { 1 }
     }
 }
 
-impl PartialEq for Datum {
-    fn eq(&self, other: &Datum) -> bool {
-        self.cmp(other).is_eq()
+/// One element: every scalar.
+impl From<Atom> for Datum {
+    fn from(atom: Atom) -> Datum {
+        Datum::one(atom)
     }
 }
 
-impl Eq for Datum {}
+impl<'a> IntoIterator for &'a Datum {
+    type Item = (AtomRef<'a>, Option<AtomRef<'a>>);
+    type IntoIter = Iter<'a>;
 
-impl PartialOrd for Datum {
-    fn partial_cmp(&self, other: &Datum) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
     }
 }
 
-impl Ord for Datum {
-    fn cmp(&self, other: &Datum) -> std::cmp::Ordering {
-        let _ = other;
-        todo!()
-    }
-}
-
-impl std::hash::Hash for Datum {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        let _ = state;
-        todo!()
-    }
-}
-
-impl DatumBuilder {
-    /// An empty builder.
-    #[must_use]
-    pub fn new() -> DatumBuilder {
-        DatumBuilder {}
-    }
-
-    /// Adds an element or pair; all must have the same types.
-    pub fn push(&mut self, key: Atom, value: Option<Atom>) {
-        let _ = (key, value);
-        todo!()
-    }
-
-    /// Sorts.
-    ///
-    /// # Errors
-    /// `ovsdb error` with `set contains duplicate` or `map contains duplicate key`.
-    pub fn finish(self) -> Result<Datum, WireError> {
-        todo!()
-    }
-}

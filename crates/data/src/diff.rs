@@ -1,7 +1,18 @@
 //! Differences of data: what `modify` in update2, `_is_diff` records and reference counting are made of (protocol.md 4.7,
 //! storage.md 4.4). Subtrees that old and new share are skipped, so the cost follows the change.
+//!
+//! [`Changes`] walks both data in lockstep. Each side stands before an element of the leaf it reads, or, between leaves,
+//! before a whole node that it has not entered yet. Two sides before the same shared node both pass it; before different
+//! nodes the higher one is entered, so that siblings of equal height meet again after a difference:
+//!
+//! ```text
+//! old   [ L1 ][ L2 ][ L3        ][ L4 ]      L1, L2: same memory, passed
+//! new   [ L1 ][ L2 ][ L3a ][ L3b ][ L4 ]     L3 against L3a, L3b: element by element
+//!                                            L4: both stand before it again, passed
+//! ```
 
-use crate::{AtomRef, ColumnType, Datum, WireError};
+use crate::datum::{Chunk, Inner, Node, Path};
+use crate::{AtomRef, ColumnType, Datum, DatumBuilder, Tag, WireError};
 
 /// One element of the difference between two data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +27,180 @@ pub enum Change<'a> {
 
 /// Calls `visit` for each difference in key order. O(changes · log n) where memory is shared, O(n) otherwise.
 pub fn changes<'a>(old: &'a Datum, new: &'a Datum, visit: &mut dyn FnMut(Change<'a>)) {
-    let _ = (old, new, visit);
-    todo!()
+    Changes::new(old, new).for_each(visit);
+}
+
+/// The differences between two data in key order. O(changes · log n) where memory is shared, O(n) otherwise.
+pub struct Changes<'a> {
+    old: Side<'a>,
+    new: Side<'a>,
+}
+
+/// A place in one datum.
+struct Side<'a> {
+    /// The leaf being read and the place in it.
+    chunk: Chunk<'a>,
+    at: usize,
+    /// Above the leaf: what comes after it.
+    path: Path<'a>,
+    /// Nodes entered, for tests of cost.
+    #[cfg(test)]
+    entered: usize,
+}
+
+/// What a side stands before.
+enum Top<'a> {
+    Element(AtomRef<'a>, Option<AtomRef<'a>>),
+    Node(Node<'a>),
+    End,
+}
+
+impl<'a> Side<'a> {
+    fn new(datum: &'a Datum) -> Side<'a> {
+        let mut path = Path::new();
+        if let Some(root) = datum.root() {
+            path.push((root, 0));
+        }
+        Side {
+            chunk: datum.chunk(),
+            at: 0,
+            path,
+            #[cfg(test)]
+            entered: 0,
+        }
+    }
+
+    fn top(&mut self) -> Top<'a> {
+        if self.at < self.chunk.len() {
+            let (key, value) = self.chunk.get(self.at);
+            return Top::Element(key, value);
+        }
+        while let Some((inner, at)) = self.path.last() {
+            if *at < inner.children_len() {
+                return Top::Node(inner.child(*at));
+            }
+            self.path.pop();
+        }
+        Top::End
+    }
+
+    /// Passes the element it stands before.
+    fn step(&mut self) {
+        self.at += 1;
+    }
+
+    /// Passes the whole node it stands before.
+    fn pass(&mut self) {
+        if let Some((_, at)) = self.path.last_mut() {
+            *at += 1;
+        }
+    }
+
+    /// Goes to the start of the node it stands before.
+    fn enter(&mut self, node: Node<'a>) {
+        self.pass();
+        #[cfg(test)]
+        {
+            self.entered += 1;
+        }
+        match node {
+            Node::Leaf(leaf) => {
+                self.chunk = leaf.chunk();
+                self.at = 0;
+            }
+            Node::Inner(inner) => self.path.push((inner, 0)),
+        }
+    }
+}
+
+fn height(node: Node<'_>) -> u32 {
+    match node {
+        Node::Leaf(_) => 0,
+        Node::Inner(inner) => Inner::height(inner),
+    }
+}
+
+fn is_same(left: Node<'_>, right: Node<'_>) -> bool {
+    match (left, right) {
+        (Node::Leaf(left), Node::Leaf(right)) => triomphe::Arc::ptr_eq(left, right),
+        (Node::Inner(left), Node::Inner(right)) => triomphe::Arc::ptr_eq(left, right),
+        _ => false,
+    }
+}
+
+impl<'a> Changes<'a> {
+    /// Starts before the first element of both.
+    #[must_use]
+    pub fn new(old: &'a Datum, new: &'a Datum) -> Changes<'a> {
+        let mut changes = Changes {
+            old: Side::new(old),
+            new: Side::new(new),
+        };
+        if old.ptr_eq(new) {
+            changes.old = Side::new(&EMPTY);
+            changes.new = Side::new(&EMPTY);
+        }
+        changes
+    }
+}
+
+static EMPTY: Datum = Datum::empty();
+
+impl<'a> Iterator for Changes<'a> {
+    type Item = Change<'a>;
+
+    fn next(&mut self) -> Option<Change<'a>> {
+        loop {
+            match (self.old.top(), self.new.top()) {
+                (Top::End, Top::End) => return None,
+                (Top::Node(old), Top::Node(new)) => {
+                    if is_same(old, new) {
+                        self.old.pass();
+                        self.new.pass();
+                        continue;
+                    }
+                    let (old_height, new_height) = (height(old), height(new));
+                    if old_height >= new_height {
+                        self.old.enter(old);
+                    }
+                    if new_height >= old_height {
+                        self.new.enter(new);
+                    }
+                }
+                (Top::Node(old), _) => self.old.enter(old),
+                (_, Top::Node(new)) => self.new.enter(new),
+                (Top::Element(key, value), Top::End) => {
+                    self.old.step();
+                    return Some(Change::Removed(key, value));
+                }
+                (Top::End, Top::Element(key, value)) => {
+                    self.new.step();
+                    return Some(Change::Added(key, value));
+                }
+                (Top::Element(old_key, old_value), Top::Element(new_key, new_value)) => {
+                    match old_key.cmp(&new_key) {
+                        std::cmp::Ordering::Less => {
+                            self.old.step();
+                            return Some(Change::Removed(old_key, old_value));
+                        }
+                        std::cmp::Ordering::Greater => {
+                            self.new.step();
+                            return Some(Change::Added(new_key, new_value));
+                        }
+                        std::cmp::Ordering::Equal => {
+                            self.old.step();
+                            self.new.step();
+                            if let (Some(old), Some(new)) = (old_value, new_value)
+                                && old != new
+                            {
+                                return Some(Change::Replaced(old_key, old, new));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl Datum {
@@ -25,16 +208,76 @@ impl Datum {
     /// difference. `None` when equal.
     #[must_use]
     pub fn diff(old: &Datum, new: &Datum, column_type: &ColumnType) -> Option<Datum> {
-        let _ = (old, new, column_type);
-        todo!()
+        if !column_type.is_composite() {
+            return (old != new).then(|| new.clone());
+        }
+        if old.is_empty() || new.is_empty() {
+            let all = if old.is_empty() { new } else { old };
+            return (!all.is_empty()).then(|| all.clone());
+        }
+        let mut diff = DatumBuilder::new();
+        for change in Changes::new(old, new) {
+            let (key, value) = match change {
+                Change::Added(key, value) | Change::Removed(key, value) => (key, value),
+                Change::Replaced(key, _, new) => (key, Some(new)),
+            };
+            diff.push(key.to_owned(), value.map(AtomRef::to_owned));
+        }
+        (!diff.is_empty()).then(|| diff.finish_sorted())
     }
 
-    /// Applies such a difference. O(|diff| · log n).
+    /// Applies such a difference. O(|diff| · log n). On error nothing is changed.
     ///
     /// # Errors
     /// `Datum crated by diff has size error` (the reference's spelling) when the result has too many or too few elements.
     pub fn apply_diff(&mut self, diff: &Datum, column_type: &ColumnType) -> Result<(), WireError> {
-        let _ = (diff, column_type);
-        todo!()
+        let is_bounded = column_type.min > 0 || column_type.max != ColumnType::UNLIMITED;
+        if is_bounded && !column_type.admits(self.len_after(diff, column_type)) {
+            return Err(WireError::new(
+                Tag::OvsdbError,
+                "Datum crated by diff has size error",
+            ));
+        }
+        if !column_type.is_composite() || self.is_empty() {
+            *self = diff.clone();
+        } else if crate::datum::is_lookup_cheaper(diff.len(), self.len()) {
+            for (key, value) in diff {
+                match self.find(key) {
+                    None => {
+                        self.insert(key.to_owned(), value.map(AtomRef::to_owned));
+                    }
+                    Some(present) if present == value => {
+                        self.remove(key);
+                    }
+                    Some(_) => {
+                        if let Some(value) = value {
+                            self.replace(key.to_owned(), value.to_owned());
+                        }
+                    }
+                }
+            }
+        } else {
+            *self = crate::datum::merge(self, diff, |here, there| {
+                (here != there).then_some(there)
+            });
+        }
+        Ok(())
+    }
+
+    /// How many elements there will be after `diff`.
+    fn len_after(&self, diff: &Datum, column_type: &ColumnType) -> usize {
+        if !column_type.is_composite() {
+            return diff.len();
+        }
+        let mut len = self.len();
+        for (key, value) in diff {
+            match self.find(key) {
+                None => len += 1,
+                Some(present) if present == value => len -= 1,
+                Some(_) => {}
+            }
+        }
+        len
     }
 }
+

@@ -1,5 +1,8 @@
 //! Errors that clients see: a tag, details and the offending fragment, as protocol.md 1.7 shapes them.
+//!
+//! Called wherever a request can be wrong; rendered only here. Messages of JSON-RPC that are bare strings are not its matter.
 
+use corvid_json::{Value, write};
 use thiserror::Error;
 
 /// The `error` member of an error object.
@@ -99,17 +102,42 @@ impl WireError {
         WireError::new(Tag::SyntaxError, details).with_fragment(fragment)
     }
 
-    /// Attaches the raw JSON text of the offending value.
+    /// A `syntax error` about a tree.
+    pub fn syntax_value(fragment: &Value, details: impl Into<String>) -> WireError {
+        WireError {
+            syntax: Some(fragment.to_string().into_boxed_str()),
+            ..WireError::new(Tag::SyntaxError, details)
+        }
+    }
+
+    /// Attaches the raw JSON text of the offending value. Invalid UTF-8 is shown with replacement characters.
     #[must_use]
     pub fn with_fragment(self, fragment: &[u8]) -> WireError {
-        let _ = fragment;
-        todo!()
+        let syntax = match Value::parse(fragment) {
+            Ok(value) => value.to_string(),
+            Err(_) => String::from_utf8_lossy(fragment).into_owned(),
+        };
+        WireError {
+            syntax: Some(syntax.into_boxed_str()),
+            ..self
+        }
     }
 
     /// Appends the error object as JSON (members sorted).
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        let _ = out;
-        todo!()
+        out.extend_from_slice(b"{\"details\":");
+        write::string(out, self.details.as_bytes());
+        out.extend_from_slice(b",\"error\":");
+        write::string(out, self.tag.text().as_bytes());
+        if let Some(io_error) = &self.io_error {
+            out.extend_from_slice(b",\"io-error\":");
+            write::string(out, io_error.as_bytes());
+        }
+        if let Some(syntax) = &self.syntax {
+            out.extend_from_slice(b",\"syntax\":");
+            write::string(out, syntax.as_bytes());
+        }
+        out.push(b'}');
     }
 }
 
@@ -123,5 +151,43 @@ impl std::fmt::Display for WireError {
             write!(f, " ({io_error})")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_have_sorted_members_and_sorted_fragments() {
+        let error = WireError::syntax(br#"{"b":[1.0, 2.50],"a":"x"}"#, "oh \"no\"");
+        let mut json = Vec::new();
+        error.write_json(&mut json);
+        assert_eq!(
+            String::from_utf8_lossy(&json),
+            r#"{"details":"oh \"no\"","error":"syntax error","syntax":"{\"a\":\"x\",\"b\":[1,2.5]}"}"#
+        );
+        assert_eq!(
+            error.to_string(),
+            r#"syntax "{"a":"x","b":[1,2.5]}": syntax error: oh "no""#
+        );
+    }
+
+    #[test]
+    fn the_words_of_the_operating_system_come_last() {
+        let error = WireError {
+            io_error: Some("No space left on device".into()),
+            ..WireError::new(Tag::IoError, "a.db: write failed")
+        };
+        assert_eq!(
+            error.to_string(),
+            "I/O error: a.db: write failed (No space left on device)"
+        );
+        let mut json = Vec::new();
+        error.write_json(&mut json);
+        assert_eq!(
+            String::from_utf8_lossy(&json),
+            r#"{"details":"a.db: write failed","error":"I/O error","io-error":"No space left on device"}"#
+        );
     }
 }

@@ -3,11 +3,13 @@
 //! This crate knows no table contents, no transactions, no sessions, no files.
 
 pub mod atom;
+mod atoms;
 pub mod constraint;
 pub mod datum;
 pub mod delta;
 pub mod diff;
 pub mod error;
+pub mod members;
 pub mod real;
 pub mod row;
 pub mod schema;
@@ -21,12 +23,14 @@ pub mod wire;
 pub use atom::{Atom, AtomRef};
 pub use datum::{Datum, DatumBuilder};
 pub use delta::{ColumnDiff, Delta, Recorded, RecordedRow, RowChange};
+pub use diff::{Change, Changes};
 pub use error::{Tag, WireError};
+pub use members::{Kinds, Members, What};
 pub use real::Real;
 pub use row::Row;
 pub use schema::{ColumnId, ColumnSchema, Schema, TableId, TableSchema};
 pub use str::Str;
 pub use triomphe::Arc;
 pub use types::{AtomType, BaseType, ColumnType, RefType, Reference};
-pub use uuid::Uuid;
+pub use uuid::{Uuid, UuidSource};
 pub use wire::Symbols;

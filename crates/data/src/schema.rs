@@ -1,8 +1,12 @@
 //! Schemas as the engine uses them: tables and columns by small numbers, names looked up once (protocol.md 3).
+//!
+//! Invariant: tables and columns are sorted by name and their ids are their places, so a sorted message meets them in
+//! order. A schema never changes; a conversion makes another. Its JSON form is in [`crate::schema_json`].
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use crate::{ColumnType, Str};
+use crate::{AtomType, ColumnType, Str};
 
 /// A table's place in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,8 +152,7 @@ impl TableSchema {
     #[must_use]
     pub fn column(&self, id: ColumnId) -> &ColumnSchema {
         match id {
-            ColumnId::UUID => standard_column("_uuid"),
-            ColumnId::VERSION => standard_column("_version"),
+            standard if standard.is_standard() => standard_column(standard),
             own => &self.columns[usize::from(own.0)],
         }
     }
@@ -165,7 +168,15 @@ impl TableSchema {
     }
 }
 
-fn standard_column(name: &str) -> &'static ColumnSchema {
-    let _ = name;
-    todo!()
+/// The description of `_uuid` and `_version`, which no schema lists (protocol.md 2.5).
+fn standard_column(id: ColumnId) -> &'static ColumnSchema {
+    static STANDARD: LazyLock<[ColumnSchema; 2]> = LazyLock::new(|| {
+        ["_uuid", "_version"].map(|name| ColumnSchema {
+            name: Str::new(name),
+            column_type: ColumnType::scalar(AtomType::Uuid),
+            mutable: false,
+            persistent: false,
+        })
+    });
+    &STANDARD[usize::from(id == ColumnId::VERSION)]
 }

@@ -1,27 +1,47 @@
 //! A shared, immutable UTF-8 string of one word; clones count references.
+//!
+//! Invariant: the empty string owns no memory, so that empty columns cost nothing. Every string atom of messages, rows,
+//! records and updates is one of these; the type knows nothing of atoms.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
 use triomphe::ThinArc;
 
-/// String atoms: 8 bytes, shared between parsed message, row, log and update.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Str(ThinArc<(), u8>);
+/// String atoms: 8 bytes, shared between parsed message, row, log and update. `None` is the empty string.
+#[derive(Clone, Default)]
+pub struct Str(Option<ThinArc<(), u8>>);
 
 impl Str {
     /// Copies `text`.
     #[must_use]
     pub fn new(text: &str) -> Str {
-        Str(ThinArc::from_header_and_slice((), text.as_bytes()))
+        if text.is_empty() {
+            return Str(None);
+        }
+        Str(Some(ThinArc::from_header_and_slice((), text.as_bytes())))
     }
 
     /// The text.
     #[must_use]
     #[allow(unsafe_code)]
     pub fn as_str(&self) -> &str {
-        // SAFETY: the only constructor copies a `&str`, and the bytes are never changed afterwards.
-        unsafe { std::str::from_utf8_unchecked(&self.0.slice) }
+        match &self.0 {
+            None => "",
+            // SAFETY: the only constructor copies a `&str`, and the bytes are never changed afterwards.
+            Some(shared) => unsafe { std::str::from_utf8_unchecked(&shared.slice) },
+        }
+    }
+
+    /// Whether both share their memory, so are equal without a look inside.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Str) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(left), Some(right)) => std::ptr::eq(left.slice.as_ptr(), right.slice.as_ptr()),
+            _ => false,
+        }
     }
 }
 
@@ -38,6 +58,14 @@ impl From<&str> for Str {
     }
 }
 
+impl PartialEq for Str {
+    fn eq(&self, other: &Str) -> bool {
+        self.ptr_eq(other) || self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Str {}
+
 /// Hashes like `str`, so that maps keyed by `Str` can be asked with `&str`.
 impl std::hash::Hash for Str {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
@@ -52,13 +80,17 @@ impl std::borrow::Borrow<str> for Str {
 }
 
 impl PartialOrd for Str {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
+/// Bytewise, as the reference sorts strings.
 impl Ord for Str {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.ptr_eq(other) {
+            return Ordering::Equal;
+        }
         self.as_str().cmp(other.as_str())
     }
 }
@@ -72,5 +104,32 @@ impl fmt::Display for Str {
 impl fmt::Debug for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_is_one_word() {
+        assert_eq!(size_of::<Str>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn clones_share_and_equal_texts_compare_equal() {
+        let text = Str::new("br-int");
+        assert!(text.clone().ptr_eq(&text));
+        assert!(!Str::new("br-int").ptr_eq(&text));
+        assert_eq!(Str::new("br-int"), text);
+        assert_eq!(Str::new(""), Str::default());
+        assert!(Str::new("") < text);
+    }
+
+    #[test]
+    fn order_is_bytewise() {
+        assert!(Str::new("Z") < Str::new("a"));
+        assert!(Str::new("z") < Str::new("\u{e9}"));
+        assert!(Str::new("ab") < Str::new("abc"));
     }
 }

@@ -158,9 +158,45 @@ impl ColumnType {
         self.max > 1
     }
 
-    /// The English name in messages, for example `set of up to 1 integers` (protocol.md 2.7).
+    /// Whether a datum of `count` elements is neither too short nor too long.
+    #[must_use]
+    pub fn admits(&self, count: usize) -> bool {
+        // Data hold at most u32::MAX elements, which is what "unlimited" means.
+        count >= self.min as usize && count <= self.max as usize
+    }
+
+    /// The English name in messages (protocol.md 2.7).
+    ///
+    /// ```
+    /// use corvid_data::{AtomType, ColumnType};
+    ///
+    /// let mut column_type = ColumnType::scalar(AtomType::Integer);
+    /// assert_eq!(column_type.english(), "integer");
+    /// column_type.min = 0;
+    /// assert_eq!(column_type.english(), "set of up to 1 integers");
+    /// ```
     #[must_use]
     pub fn english(&self) -> String {
-        todo!()
+        if self.is_scalar() {
+            return self.key.atom.name().to_owned();
+        }
+        let class = self.class();
+        let key = self.key.atom.name();
+        let count = match (self.min, self.max) {
+            (0, ColumnType::UNLIMITED) => String::new(),
+            (min, ColumnType::UNLIMITED) => format!("{min} or more "),
+            (0, max) => format!("up to {max} "),
+            (min, max) => format!("{min} to {max} "),
+        };
+        match &self.value {
+            None => format!("{class} of {count}{key}s"),
+            Some(value) => format!("{class} of {count}({key}, {}) pairs", value.atom.name()),
+        }
+    }
+
+    /// `map` or `set`, as messages call it.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        if self.is_map() { "map" } else { "set" }
     }
 }

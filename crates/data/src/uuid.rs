@@ -1,4 +1,7 @@
 //! 128-bit row identities and their text form (protocol.md 2.1).
+//!
+//! Bytes are kept in the order of the text, so byte order is text order. Nothing here draws randomness: fresh identities
+//! come in through [`UuidSource`].
 
 use std::fmt;
 
@@ -6,28 +9,70 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uuid(pub [u8; 16]);
 
+/// Offsets of the hyphens in the text form.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+/// For each byte of the UUID, the offset of its first digit in the text form.
+const DIGITS: [usize; 16] = [
+    0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34,
+];
+
+/// Value of each hexadecimal digit, `0xff` for every other byte.
+const HEX: [u8; 256] = {
+    let mut table = [0xff; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        table[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    table
+};
+
 impl Uuid {
     /// All zeros, the default of uuid columns.
     pub const ZERO: Uuid = Uuid([0; 16]);
 
-    /// Makes a version 4 UUID of 16 random bytes.
+    /// Length of the text form in bytes.
+    pub const TEXT_LEN: usize = 36;
+
+    /// Makes a version 4 UUID (RFC 4122 4.4) of 16 random bytes.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Uuid {
-        let _ = bytes;
-        todo!()
+        let mut bytes = bytes;
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        Uuid(bytes)
     }
 
-    /// Parses exactly `8-4-4-4-12` hex digits, either case.
+    /// Parses exactly `8-4-4-4-12` hex digits, either case; version and variant are not looked at.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Uuid> {
-        let _ = text;
-        todo!()
+        let text: &[u8; Uuid::TEXT_LEN] = text.try_into().ok()?;
+        if HYPHENS.iter().any(|&at| text[at] != b'-') {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        // A digit is at most 0x0f, so one bad character anywhere leaves high bits in `seen`.
+        let mut seen = 0;
+        for (byte, &at) in bytes.iter_mut().zip(&DIGITS) {
+            let (high, low) = (HEX[usize::from(text[at])], HEX[usize::from(text[at + 1])]);
+            seen |= high | low;
+            *byte = (high << 4) | (low & 0x0f);
+        }
+        (seen <= 0x0f).then_some(Uuid(bytes))
     }
 
     /// The 36 lower-case characters.
     #[must_use]
-    pub fn to_text(self) -> [u8; 36] {
-        todo!()
+    pub fn to_text(self) -> [u8; Uuid::TEXT_LEN] {
+        const LOWER: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; Uuid::TEXT_LEN];
+        for (byte, &at) in self.0.iter().zip(&DIGITS) {
+            text[at] = LOWER[usize::from(byte >> 4)];
+            text[at + 1] = LOWER[usize::from(byte & 0x0f)];
+        }
+        text
     }
 }
 
@@ -47,4 +92,39 @@ impl fmt::Debug for Uuid {
 pub trait UuidSource {
     /// A UUID never handed out before.
     fn fresh(&mut self) -> Uuid;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "01234567-89ab-cdef-0123-456789abcdef";
+
+    #[test]
+    fn text_round_trips_and_is_lower_case() {
+        let uuid = Uuid::parse(TEXT.to_uppercase().as_bytes()).expect("valid");
+        assert_eq!(uuid.to_string(), TEXT);
+        assert_eq!(Uuid::parse(TEXT.as_bytes()), Some(uuid));
+    }
+
+    #[test]
+    fn every_damaged_character_is_refused() {
+        for at in 0..TEXT.len() {
+            for bad in [b'g', b' ', b'-', b'0', 0xff] {
+                let mut text = TEXT.as_bytes().to_vec();
+                let was_hyphen = text[at] == b'-';
+                text[at] = bad;
+                let fine = if was_hyphen { bad == b'-' } else { bad == b'0' };
+                assert_eq!(Uuid::parse(&text).is_some(), fine, "{bad:#x} at {at}");
+            }
+        }
+        assert_eq!(Uuid::parse(&TEXT.as_bytes()[1..]), None);
+        assert_eq!(Uuid::parse(b""), None);
+    }
+
+    #[test]
+    fn random_identities_are_version_4() {
+        let text = Uuid::from_random([0xff; 16]).to_string();
+        assert_eq!(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
 }

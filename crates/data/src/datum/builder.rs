@@ -1,0 +1,174 @@
+//! Collecting elements in any order into a datum.
+//!
+//! Invariant: nothing is allocated for none or one set element; input that is already sorted is never sorted again.
+
+use triomphe::Arc;
+
+use super::leaf::Leaf;
+use super::tree::Inner;
+use super::{Datum, LEAF_LIMIT, Repr};
+use crate::atoms::Atoms;
+use crate::{Atom, Tag, WireError};
+
+/// Collects elements in any order and checks duplicates.
+#[derive(Debug, Default)]
+pub struct DatumBuilder {
+    elements: Elements,
+    /// Some key was not greater than the one before it.
+    is_unsorted: bool,
+    /// How many elements the caller expects.
+    expected: usize,
+}
+
+#[derive(Debug, Default)]
+enum Elements {
+    #[default]
+    None,
+    One(Atom),
+    Many(Leaf),
+}
+
+impl DatumBuilder {
+    /// An empty builder.
+    #[must_use]
+    pub fn new() -> DatumBuilder {
+        DatumBuilder::default()
+    }
+
+    /// An empty builder that allocates for `expected` elements when it allocates.
+    #[must_use]
+    pub fn with_capacity(expected: usize) -> DatumBuilder {
+        DatumBuilder {
+            expected,
+            ..DatumBuilder::default()
+        }
+    }
+
+    /// Number of elements so far, duplicates counted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.elements {
+            Elements::None => 0,
+            Elements::One(_) => 1,
+            Elements::Many(leaf) => leaf.len(),
+        }
+    }
+
+    /// Whether nothing was pushed yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an element or pair; all must have the same types.
+    pub fn push(&mut self, key: Atom, value: Option<Atom>) {
+        match &mut self.elements {
+            Elements::None => {
+                self.elements = match value {
+                    None => Elements::One(key),
+                    pair => Elements::Many(run(key, pair, self.expected)),
+                }
+            }
+            Elements::One(first) => {
+                self.is_unsorted |= *first >= key;
+                let mut leaf = run(
+                    std::mem::replace(first, Atom::Boolean(false)),
+                    None,
+                    self.expected.max(4),
+                );
+                leaf.keys.push(key);
+                self.elements = Elements::Many(leaf);
+            }
+            Elements::Many(leaf) => {
+                if !self.is_unsorted {
+                    self.is_unsorted = leaf.keys.slice().get(leaf.len() - 1) >= key.as_ref();
+                }
+                leaf.keys.push(key);
+                match (&mut leaf.values, value) {
+                    (Some(values), Some(value)) => values.push(value),
+                    (None, None) => {}
+                    _ => unreachable!("pairs and elements mixed"),
+                }
+            }
+        }
+    }
+
+    /// Sorts what is not sorted yet.
+    ///
+    /// # Errors
+    /// `ovsdb error` with `set contains duplicate` or `map contains duplicate key`.
+    pub fn finish(self) -> Result<Datum, WireError> {
+        match self.elements {
+            Elements::None => Ok(Datum::empty()),
+            Elements::One(atom) => Ok(Datum::one(atom)),
+            Elements::Many(mut leaf) => {
+                if self.is_unsorted {
+                    leaf = sort(leaf);
+                    if leaf.keys.slice().has_repeats() {
+                        let details = match leaf.values {
+                            Some(_) => "map contains duplicate key",
+                            None => "set contains duplicate",
+                        };
+                        return Err(WireError::new(Tag::OvsdbError, details));
+                    }
+                }
+                Ok(from_sorted(leaf))
+            }
+        }
+    }
+}
+
+impl DatumBuilder {
+    /// Like [`DatumBuilder::finish`] for keys that were pushed in strictly ascending order.
+    pub(crate) fn finish_sorted(self) -> Datum {
+        assert!(!self.is_unsorted, "keys pushed out of order");
+        match self.elements {
+            Elements::None => Datum::empty(),
+            Elements::One(atom) => Datum::one(atom),
+            Elements::Many(leaf) => from_sorted(leaf),
+        }
+    }
+}
+
+/// A leaf of one element with room for more.
+fn run(key: Atom, value: Option<Atom>, capacity: usize) -> Leaf {
+    let start = |atom: Atom| {
+        let mut run = Atoms::for_atom(&atom, capacity);
+        run.push(atom);
+        run
+    };
+    Leaf {
+        keys: start(key),
+        values: value.map(start),
+    }
+}
+
+fn sort(leaf: Leaf) -> Leaf {
+    let mut leaf = leaf;
+    match &leaf.values {
+        None => {
+            leaf.keys.sort();
+            leaf
+        }
+        Some(values) => {
+            let positions = leaf.keys.sorted_positions();
+            Leaf {
+                values: Some(values.permuted(&positions)),
+                keys: leaf.keys.permuted(&positions),
+            }
+        }
+    }
+}
+
+/// The datum of sorted distinct elements, at least one. O(n).
+pub(super) fn from_sorted(leaf: Leaf) -> Datum {
+    let mut leaf = leaf;
+    if leaf.len() == 1 && leaf.values.is_none() {
+        return Datum::one(leaf.first_key());
+    }
+    if leaf.len() > LEAF_LIMIT {
+        return Datum(Repr::Tree(Inner::build(leaf)));
+    }
+    leaf.shrink_to_fit();
+    Datum(Repr::Leaf(Arc::new(leaf)))
+}

@@ -1,0 +1,145 @@
+//! A leaf: a sorted run of keys, for maps with a run of values beside it. A whole small datum, or one leaf of a large one.
+//!
+//! Invariant: keys are strictly ascending, `values` (if any) has as many elements as `keys`. Leaves are shared by
+//! reference count; whoever changes one goes through the functions here that copy a shared leaf first.
+
+use triomphe::Arc;
+
+use crate::atoms::{AtomSlice, Atoms};
+use crate::{Atom, AtomRef};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) keys: Atoms,
+    pub(crate) values: Option<Atoms>,
+}
+
+/// A borrowed leaf, or the borrowed element of an inline datum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) keys: AtomSlice<'a>,
+    pub(crate) values: Option<AtomSlice<'a>>,
+}
+
+/// An element of a set, or a pair of a map.
+pub(crate) type Element<'a> = (AtomRef<'a>, Option<AtomRef<'a>>);
+
+impl<'a> Chunk<'a> {
+    pub(crate) const EMPTY: Chunk<'static> = Chunk {
+        keys: AtomSlice::Boolean(&[]),
+        values: None,
+    };
+
+    pub(crate) fn of(atom: &'a Atom) -> Chunk<'a> {
+        Chunk {
+            keys: AtomSlice::of(atom),
+            values: None,
+        }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.keys.len()
+    }
+
+    pub(crate) fn get(self, at: usize) -> Element<'a> {
+        (
+            self.keys.get(at),
+            self.values.map(|values| values.get(at)),
+        )
+    }
+}
+
+impl Leaf {
+    /// A leaf of one element.
+    pub(crate) fn single(key: Atom, value: Option<Atom>) -> Leaf {
+        let run = |atom: Atom| {
+            let mut run = Atoms::for_atom(&atom, 1);
+            run.push(atom);
+            run
+        };
+        Leaf {
+            keys: run(key),
+            values: value.map(run),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(crate) fn chunk(&self) -> Chunk<'_> {
+        Chunk {
+            keys: self.keys.slice(),
+            values: self.values.as_ref().map(Atoms::slice),
+        }
+    }
+
+    pub(crate) fn search(&self, key: AtomRef<'_>) -> Result<usize, usize> {
+        self.keys.slice().search(key)
+    }
+
+    /// The smallest key, owned. The leaf is not empty.
+    pub(crate) fn first_key(&self) -> Atom {
+        self.keys.slice().get(0).to_owned()
+    }
+
+    /// Inserts at `at`: in place when nobody else holds the leaf, else into a copy made in one go.
+    pub(crate) fn insert(this: &mut Arc<Leaf>, at: usize, key: Atom, value: Option<Atom>) {
+        assert_eq!(this.values.is_some(), value.is_some(), "pair in a set");
+        if let Some(leaf) = Arc::get_mut(this) {
+            leaf.keys.insert(at, key);
+            if let (Some(values), Some(value)) = (&mut leaf.values, value) {
+                values.insert(at, value);
+            }
+        } else {
+            *this = Arc::new(Leaf {
+                keys: this.keys.copy_with(at, key),
+                values: this
+                    .values
+                    .as_ref()
+                    .zip(value)
+                    .map(|(values, value)| values.copy_with(at, value)),
+            });
+        }
+    }
+
+    /// Removes the element at `at`, copying a shared leaf.
+    pub(crate) fn remove(this: &mut Arc<Leaf>, at: usize) {
+        let leaf = Arc::make_mut(this);
+        leaf.keys.remove(at);
+        if let Some(values) = &mut leaf.values {
+            values.remove(at);
+        }
+    }
+
+    /// Replaces the value at `at` of a map, copying a shared leaf.
+    pub(crate) fn set_value(this: &mut Arc<Leaf>, at: usize, value: Atom) {
+        match &mut Arc::make_mut(this).values {
+            Some(values) => values.set(at, value),
+            None => unreachable!("value put into a set"),
+        }
+    }
+
+    /// Keeps the elements before `at` and returns the rest.
+    pub(crate) fn split_off(&mut self, at: usize) -> Leaf {
+        Leaf {
+            keys: self.keys.split_off(at),
+            values: self.values.as_mut().map(|values| values.split_off(at)),
+        }
+    }
+
+    /// Appends the elements of `right`, all greater than those here.
+    pub(crate) fn append(&mut self, right: Chunk<'_>) {
+        self.keys.extend_from(right.keys, 0, right.len());
+        if let (Some(values), Some(more)) = (&mut self.values, right.values) {
+            values.extend_from(more, 0, more.len());
+        }
+    }
+
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.keys.shrink_to_fit();
+        if let Some(values) = &mut self.values {
+            values.shrink_to_fit();
+        }
+    }
+}

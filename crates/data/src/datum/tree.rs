@@ -1,0 +1,405 @@
+//! The form of large data: a persistent B+tree whose leaves and inner nodes are shared by reference count.
+//!
+//! ```text
+//!                  Inner { firsts: [a m], children: [. .] }            height 2
+//!                 /                                        \
+//!     Inner [a f] height 1                          Inner [m t] height 1
+//!      /        \                                     /        \
+//!   a..e        f..l                               m..s        t..z      leaves, up to LEAF_MAX elements
+//! ```
+//!
+//! Invariants: all leaves are equally deep; `firsts[i]` is the smallest key below `children[i]`; `len` counts the elements
+//! below; no child is empty, and every child of a node with more than one is at least `LEAF_MIN` or `FANOUT_MIN` long. A
+//! change copies the shared nodes on one path from the root, so the cost is O(log n) and everything else stays shared.
+//! Only [`crate::Datum`] makes and changes trees.
+
+use triomphe::Arc;
+
+use super::leaf::Leaf;
+use crate::atoms::Atoms;
+use crate::{Atom, AtomRef};
+
+/// Elements of a leaf of a tree.
+const LEAF_MAX: usize = 128;
+/// A leaf below this is joined with a neighbour.
+const LEAF_MIN: usize = 32;
+/// Elements of a leaf of a freshly built tree: room for inserts before the first split.
+const LEAF_FILL: usize = 96;
+/// Children of an inner node.
+const FANOUT_MAX: usize = 32;
+/// An inner node below this is joined with a neighbour.
+const FANOUT_MIN: usize = 8;
+/// Children of an inner node of a freshly built tree.
+const FANOUT_FILL: usize = 24;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Inner {
+    len: usize,
+    height: u32,
+    firsts: Atoms,
+    children: Children,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Children {
+    Leaves(Vec<Arc<Leaf>>),
+    Inners(Vec<Arc<Inner>>),
+}
+
+/// A borrowed child.
+#[derive(Clone, Copy)]
+pub(crate) enum Node<'a> {
+    Leaf(&'a Arc<Leaf>),
+    Inner(&'a Arc<Inner>),
+}
+
+impl Children {
+    fn len(&self) -> usize {
+        match self {
+            Children::Leaves(leaves) => leaves.len(),
+            Children::Inners(inners) => inners.len(),
+        }
+    }
+
+    /// Elements below.
+    fn elements(&self) -> usize {
+        match self {
+            Children::Leaves(leaves) => leaves.iter().map(|leaf| leaf.len()).sum(),
+            Children::Inners(inners) => inners.iter().map(|inner| inner.len).sum(),
+        }
+    }
+
+    fn split_off(&mut self, at: usize) -> Children {
+        match self {
+            Children::Leaves(leaves) => Children::Leaves(leaves.split_off(at)),
+            Children::Inners(inners) => Children::Inners(inners.split_off(at)),
+        }
+    }
+
+    fn append(&mut self, right: &Children) {
+        match (self, right) {
+            (Children::Leaves(left), Children::Leaves(right)) => left.extend_from_slice(right),
+            (Children::Inners(left), Children::Inners(right)) => left.extend_from_slice(right),
+            _ => unreachable!("neighbours of different height"),
+        }
+    }
+}
+
+impl Inner {
+    /// Builds a tree of at least one element in O(n).
+    pub(crate) fn build(elements: Leaf) -> Arc<Inner> {
+        let mut elements = elements;
+        let mut leaves = Vec::with_capacity(elements.len() / LEAF_FILL + 1);
+        // Cut from the end: what is cut off is moved once, what remains not at all.
+        for at in cuts(elements.len(), LEAF_FILL).rev() {
+            let mut leaf = elements.split_off(at);
+            leaf.shrink_to_fit();
+            leaves.push(Arc::new(leaf));
+        }
+        leaves.reverse();
+        let mut level = Inner::level(Children::Leaves(leaves), 1);
+        let mut height = 2;
+        while level.len() > 1 {
+            level = Inner::level(Children::Inners(level), height);
+            height += 1;
+        }
+        match level.pop() {
+            Some(root) => root,
+            None => unreachable!("a tree of nothing"),
+        }
+    }
+
+    /// Puts `children` under as many nodes as they need.
+    fn level(children: Children, height: u32) -> Vec<Arc<Inner>> {
+        let mut children = children;
+        let mut level = Vec::new();
+        for at in cuts(children.len(), FANOUT_FILL).rev() {
+            level.push(Arc::new(Inner::over(children.split_off(at), height)));
+        }
+        level.reverse();
+        level
+    }
+
+    /// A node over `children`, of which there is at least one.
+    fn over(children: Children, height: u32) -> Inner {
+        let mut keys = match &children {
+            Children::Leaves(leaves) => Keys::Leaves(leaves.iter()),
+            Children::Inners(inners) => Keys::Inners(inners.iter()),
+        };
+        let first = match keys.next() {
+            Some(first) => first,
+            None => unreachable!("a node without children"),
+        };
+        let mut firsts = Atoms::for_atom(&first, children.len());
+        firsts.push(first);
+        keys.for_each(|key| firsts.push(key));
+        Inner {
+            len: children.elements(),
+            height,
+            firsts,
+            children,
+        }
+    }
+
+    /// Number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Levels of nodes down to the leaves: 1 right above them.
+    pub(crate) fn height(&self) -> u32 {
+        self.height
+    }
+
+    pub(crate) fn children_len(&self) -> usize {
+        self.children.len()
+    }
+
+    pub(crate) fn child(&self, at: usize) -> Node<'_> {
+        match &self.children {
+            Children::Leaves(leaves) => Node::Leaf(&leaves[at]),
+            Children::Inners(inners) => Node::Inner(&inners[at]),
+        }
+    }
+
+    fn first_key(&self) -> Atom {
+        self.firsts.slice().get(0).to_owned()
+    }
+
+    /// The child that holds `key` or where it belongs.
+    fn child_of(&self, key: AtomRef<'_>) -> usize {
+        match self.firsts.slice().search(key) {
+            Ok(at) => at,
+            Err(at) => at.saturating_sub(1),
+        }
+    }
+
+    /// The leaf where `key` is or belongs.
+    pub(crate) fn leaf_of(&self, key: AtomRef<'_>) -> &Leaf {
+        let mut node = self;
+        loop {
+            let at = node.child_of(key);
+            match &node.children {
+                Children::Leaves(leaves) => return &leaves[at],
+                Children::Inners(inners) => node = &inners[at],
+            }
+        }
+    }
+
+    /// Inserts an element whose key is absent.
+    pub(crate) fn insert(root: &mut Arc<Inner>, key: Atom, value: Option<Atom>) {
+        if let Some(right) = Inner::insert_below(root, key, value) {
+            let height = root.height + 1;
+            let left = Arc::clone(root);
+            *root = Arc::new(Inner::over(Children::Inners(vec![left, right]), height));
+        }
+    }
+
+    /// Inserts below `this` and returns the right half when `this` had to be split.
+    fn insert_below(this: &mut Arc<Inner>, key: Atom, value: Option<Atom>) -> Option<Arc<Inner>> {
+        let node = Arc::make_mut(this);
+        let at = node.child_of(key.as_ref());
+        node.len += 1;
+        if key.as_ref() < node.firsts.slice().get(at) {
+            node.firsts.set(at, key.clone());
+        }
+        match &mut node.children {
+            Children::Leaves(leaves) => {
+                let leaf = &mut leaves[at];
+                let Err(place) = leaf.search(key.as_ref()) else {
+                    unreachable!("insert of a present key");
+                };
+                Leaf::insert(leaf, place, key, value);
+                if leaf.len() > LEAF_MAX {
+                    let half = leaf.len() / 2;
+                    let right = Arc::make_mut(leaf).split_off(half);
+                    node.firsts.insert(at + 1, right.first_key());
+                    leaves.insert(at + 1, Arc::new(right));
+                }
+            }
+            Children::Inners(inners) => {
+                if let Some(right) = Inner::insert_below(&mut inners[at], key, value) {
+                    node.firsts.insert(at + 1, right.first_key());
+                    inners.insert(at + 1, right);
+                }
+            }
+        }
+        (node.children.len() > FANOUT_MAX).then(|| Arc::new(node.split_half()))
+    }
+
+    /// Replaces the value at a present key of a map.
+    pub(crate) fn set_value(this: &mut Arc<Inner>, key: AtomRef<'_>, value: Atom) {
+        let node = Arc::make_mut(this);
+        let at = node.child_of(key);
+        match &mut node.children {
+            Children::Leaves(leaves) => {
+                let Ok(place) = leaves[at].search(key) else {
+                    unreachable!("replacement at an absent key");
+                };
+                Leaf::set_value(&mut leaves[at], place, value);
+            }
+            Children::Inners(inners) => Inner::set_value(&mut inners[at], key, value),
+        }
+    }
+
+    /// Removes a present key. The caller keeps trees well above [`LEAF_MAX`] elements, so none becomes empty.
+    pub(crate) fn remove(root: &mut Arc<Inner>, key: AtomRef<'_>) {
+        Inner::remove_below(root, key);
+        while let Children::Inners(inners) = &root.children {
+            if inners.len() > 1 {
+                break;
+            }
+            *root = Arc::clone(&inners[0]);
+        }
+    }
+
+    fn remove_below(this: &mut Arc<Inner>, key: AtomRef<'_>) {
+        let node = Arc::make_mut(this);
+        let at = node.child_of(key);
+        node.len -= 1;
+        let (size, minimum, first) = match &mut node.children {
+            Children::Leaves(leaves) => {
+                let leaf = &mut leaves[at];
+                let Ok(place) = leaf.search(key) else {
+                    unreachable!("removal of an absent key");
+                };
+                Leaf::remove(leaf, place);
+                (leaf.len(), LEAF_MIN, (place == 0).then(|| leaf.first_key()))
+            }
+            Children::Inners(inners) => {
+                Inner::remove_below(&mut inners[at], key);
+                let inner = &inners[at];
+                let moved = node.firsts.slice().get(at) == key;
+                (
+                    inner.children.len(),
+                    FANOUT_MIN,
+                    moved.then(|| inner.first_key()),
+                )
+            }
+        };
+        if let Some(first) = first {
+            node.firsts.set(at, first);
+        }
+        if size < minimum && node.children.len() > 1 {
+            // The last child leans on its left neighbour, any other on its right one.
+            node.join(at.min(node.children.len() - 2));
+        }
+    }
+
+    /// Joins children `at` and `at + 1`, and cuts the outcome in halves when it is too long for one.
+    fn join(&mut self, at: usize) {
+        self.firsts.remove(at + 1);
+        match &mut self.children {
+            Children::Leaves(leaves) => {
+                let right = leaves.remove(at + 1);
+                let left = Arc::make_mut(&mut leaves[at]);
+                left.append(right.chunk());
+                if left.len() > LEAF_MAX {
+                    let half = left.split_off(left.len() / 2);
+                    self.firsts.insert(at + 1, half.first_key());
+                    leaves.insert(at + 1, Arc::new(half));
+                }
+            }
+            Children::Inners(inners) => {
+                let right = inners.remove(at + 1);
+                let left = Arc::make_mut(&mut inners[at]);
+                left.len += right.len;
+                left.firsts
+                    .extend_from(right.firsts.slice(), 0, right.firsts.len());
+                left.children.append(&right.children);
+                if left.children.len() > FANOUT_MAX {
+                    let half = left.split_half();
+                    self.firsts.insert(at + 1, half.first_key());
+                    inners.insert(at + 1, Arc::new(half));
+                }
+            }
+        }
+    }
+
+    /// Keeps the left half of the children and returns a node with the others.
+    fn split_half(&mut self) -> Inner {
+        let half = self.children.len() / 2;
+        let children = self.children.split_off(half);
+        let right = Inner {
+            len: children.elements(),
+            height: self.height,
+            firsts: self.firsts.split_off(half),
+            children,
+        };
+        self.len -= right.len;
+        right
+    }
+
+    /// All elements in one leaf.
+    pub(crate) fn flatten(&self) -> Leaf {
+        let mut first = self;
+        while let Children::Inners(inners) = &first.children {
+            first = &inners[0];
+        }
+        let Children::Leaves(leaves) = &first.children else {
+            unreachable!("the lowest node has leaves");
+        };
+        let model = &leaves[0];
+        let run = |atoms: &Atoms| Atoms::with_capacity(atoms.atom_type(), self.len);
+        let mut flat = Leaf {
+            keys: run(&model.keys),
+            values: model.values.as_ref().map(run),
+        };
+        self.append_to(&mut flat);
+        flat
+    }
+
+    fn append_to(&self, flat: &mut Leaf) {
+        match &self.children {
+            Children::Leaves(leaves) => leaves.iter().for_each(|leaf| flat.append(leaf.chunk())),
+            Children::Inners(inners) => inners.iter().for_each(|inner| inner.append_to(flat)),
+        }
+    }
+
+    /// Asserts the invariants of the file head.
+    #[cfg(test)]
+    pub(crate) fn check(&self, is_root: bool) {
+        assert_eq!(self.len, self.children.elements());
+        assert_eq!(self.firsts.len(), self.children.len());
+        assert!(self.children.len() <= FANOUT_MAX);
+        assert!(is_root || self.children.len() >= FANOUT_MIN);
+        for at in 0..self.children.len() {
+            match self.child(at) {
+                Node::Leaf(leaf) => {
+                    assert_eq!(self.height, 1);
+                    assert!(self.firsts.slice().get(at) == leaf.first_key().as_ref());
+                    assert!(leaf.len() <= LEAF_MAX && leaf.len() >= LEAF_MIN);
+                    assert!(leaf.values.as_ref().is_none_or(|v| v.len() == leaf.len()));
+                }
+                Node::Inner(inner) => {
+                    assert_eq!(self.height, inner.height + 1);
+                    assert!(self.firsts.slice().get(at) == inner.firsts.slice().get(0));
+                    inner.check(false);
+                }
+            }
+        }
+    }
+}
+
+/// Smallest keys of children, in order.
+enum Keys<'a> {
+    Leaves(std::slice::Iter<'a, Arc<Leaf>>),
+    Inners(std::slice::Iter<'a, Arc<Inner>>),
+}
+
+impl Iterator for Keys<'_> {
+    type Item = Atom;
+
+    fn next(&mut self) -> Option<Atom> {
+        match self {
+            Keys::Leaves(leaves) => leaves.next().map(|leaf| leaf.first_key()),
+            Keys::Inners(inners) => inners.next().map(|inner| inner.first_key()),
+        }
+    }
+}
+
+/// Where to cut `len` things into parts of about `fill`, all equally long but for one: the offset of each part.
+fn cuts(len: usize, fill: usize) -> impl DoubleEndedIterator<Item = usize> {
+    let parts = len.div_ceil(fill).max(1);
+    (0..parts).map(move |part| part * len / parts)
+}

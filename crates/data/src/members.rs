@@ -1,0 +1,453 @@
+//! Objects with named members: the generic parser whose messages operations, monitor requests and schemas share
+//! (protocol.md 1.7).
+//!
+//! An object is split into members once; the caller takes the members it knows and then calls [`Members::finish`]. Works on
+//! raw JSON text (requests, no tree) and on [`Value`] trees (schemas). Of repeated names the last wins. The first problem
+//! found is the one reported, so callers take members in the order in which problems should be noticed.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use corvid_json::{Kind, Number, Reader, Value};
+use smallvec::SmallVec;
+
+use crate::{Tag, WireError};
+
+/// What is being parsed, as messages name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What<'a> {
+    /// One operation of a `transact` request; `number` counts from 1.
+    Operation {
+        /// Its place, from 1.
+        number: usize,
+        /// How many operations the request has.
+        count: usize,
+    },
+    /// A monitor request for a table.
+    Table(&'a str),
+    /// The `select` member of a monitor request.
+    TableSelect(&'a str),
+    /// A database schema.
+    DatabaseSchema,
+    /// A table schema.
+    TableSchema(&'a str),
+    /// A column schema.
+    Column(&'a str),
+    /// A column type or base type.
+    Type,
+}
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Operation { number, count } => write!(f, "ovsdb operation {number} of {count}"),
+            What::Table(table) => write!(f, "table {table}"),
+            What::TableSelect(table) => write!(f, "table {table} select"),
+            What::DatabaseSchema => f.write_str("database schema"),
+            What::TableSchema(table) => write!(f, "table schema for table {table}"),
+            What::Column(column) => write!(f, "schema for column {column}"),
+            What::Type => f.write_str("ovsdb type"),
+        }
+    }
+}
+
+/// A set of JSON kinds that a member may have. `null` is in none but [`Kinds::ANY`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// `null`
+    pub const NULL: Kinds = Kinds(1);
+    /// `true` or `false`
+    pub const BOOLEAN: Kinds = Kinds(1 << 1);
+    /// A number that is exactly an `i64`.
+    pub const INTEGER: Kinds = Kinds(1 << 2);
+    /// Any other number.
+    pub const REAL: Kinds = Kinds(1 << 3);
+    /// Any number.
+    pub const NUMBER: Kinds = Kinds(1 << 2 | 1 << 3);
+    /// Any string.
+    pub const STRING: Kinds = Kinds(1 << 4);
+    /// An array.
+    pub const ARRAY: Kinds = Kinds(1 << 5);
+    /// An object.
+    pub const OBJECT: Kinds = Kinds(1 << 6);
+    /// A string that is an `<id>` ([`is_id`]).
+    pub const ID: Kinds = Kinds(1 << 7);
+    /// Everything.
+    pub const ANY: Kinds = Kinds(0x7f);
+
+    /// Both.
+    #[must_use]
+    pub const fn or(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    const fn has(self, other: Kinds) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Whether `text` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
+#[must_use]
+pub fn is_id(text: &[u8]) -> bool {
+    match text {
+        [first, rest @ ..] => {
+            (first.is_ascii_alphabetic() || *first == b'_')
+                && rest
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        }
+        [] => false,
+    }
+}
+
+/// How a member's value is held: raw JSON text (`&[u8]`, valid by earlier framing and validation) or a tree (`&Value`).
+pub trait MemberValue<'a>: Copy {
+    /// Whether the value is of one of `kinds`.
+    fn is_of(self, kinds: Kinds) -> bool;
+    /// A `syntax error` about this value.
+    fn error(self, details: String) -> WireError;
+    /// The members of the object, or `None` when it is none.
+    fn split(self) -> Option<SmallVec<[Member<'a, Self>; 8]>>;
+}
+
+/// A member and whether it was asked for.
+#[derive(Debug)]
+pub struct Member<'a, V> {
+    name: Cow<'a, [u8]>,
+    value: V,
+    is_taken: bool,
+}
+
+impl<'a, V> Member<'a, V> {
+    fn new(name: Cow<'a, [u8]>, value: V) -> Member<'a, V> {
+        Member {
+            name,
+            value,
+            is_taken: false,
+        }
+    }
+}
+
+impl<'a> MemberValue<'a> for &'a [u8] {
+    fn is_of(self, kinds: Kinds) -> bool {
+        match Reader::trusted(self).peek() {
+            Ok(Kind::Null) => kinds.has(Kinds::NULL),
+            Ok(Kind::Bool) => kinds.has(Kinds::BOOLEAN),
+            Ok(Kind::Number) if !kinds.has(Kinds::NUMBER) => false,
+            Ok(Kind::Number) if kinds.0 & Kinds::NUMBER.0 == Kinds::NUMBER.0 => true,
+            Ok(Kind::Number) => match corvid_json::number::parse(self) {
+                Some(Number::Integer(_)) => kinds.has(Kinds::INTEGER),
+                _ => kinds.has(Kinds::REAL),
+            },
+            Ok(Kind::String) if kinds.has(Kinds::STRING) => true,
+            Ok(Kind::String) => kinds.has(Kinds::ID) && string(self).is_some_and(|id| is_id(&id)),
+            Ok(Kind::Array) => kinds.has(Kinds::ARRAY),
+            Ok(Kind::Object) => kinds.has(Kinds::OBJECT),
+            Err(_) => false,
+        }
+    }
+
+    fn error(self, details: String) -> WireError {
+        WireError::syntax(self, details)
+    }
+
+    fn split(self) -> Option<SmallVec<[Member<'a, Self>; 8]>> {
+        let mut reader = Reader::trusted(self);
+        let mut members = SmallVec::new();
+        reader.begin_object().ok()?;
+        while let Some(name) = reader.next_member().ok()? {
+            members.push(Member::new(name, reader.skip().ok()?));
+        }
+        Some(members)
+    }
+}
+
+impl<'a> MemberValue<'a> for &'a Value {
+    fn is_of(self, kinds: Kinds) -> bool {
+        kinds.has(match self {
+            Value::Null => Kinds::NULL,
+            Value::Bool(_) => Kinds::BOOLEAN,
+            Value::Integer(_) => Kinds::INTEGER,
+            Value::Real(_) => Kinds::REAL,
+            Value::String(text) if is_id(text) => Kinds::STRING.or(Kinds::ID),
+            Value::String(_) => Kinds::STRING,
+            Value::Array(_) => Kinds::ARRAY,
+            Value::Object(_) => Kinds::OBJECT,
+        })
+    }
+
+    fn error(self, details: String) -> WireError {
+        WireError::syntax_value(self, details)
+    }
+
+    fn split(self) -> Option<SmallVec<[Member<'a, Self>; 8]>> {
+        let members = self.as_object()?;
+        Some(
+            members
+                .iter()
+                .map(|(name, value)| Member::new(Cow::Borrowed(&name[..]), value))
+                .collect(),
+        )
+    }
+}
+
+/// The members of one object.
+///
+/// ```
+/// use corvid_data::{Kinds, Members, What};
+///
+/// let raw: &[u8] = br#"{"op":"insert","table":"T","row":{},"x":1}"#;
+/// let mut members = Members::parse(What::Operation { number: 1, count: 2 }, raw)?;
+/// let table = members.take_required("table", Kinds::ID)?;
+/// assert_eq!(table, br#""T""#);
+/// members.take_required("op", Kinds::STRING)?;
+/// members.take_optional("row", Kinds::OBJECT)?;
+/// let error = members.finish().expect_err("x is unknown");
+/// assert_eq!(
+///     error.details,
+///     "Parsing ovsdb operation 1 of 2 failed: Member 'x' is present but not allowed here."
+/// );
+/// # Ok::<(), corvid_data::WireError>(())
+/// ```
+#[derive(Debug)]
+pub struct Members<'a, V> {
+    what: What<'a>,
+    whole: V,
+    members: SmallVec<[Member<'a, V>; 8]>,
+}
+
+impl<'a, V: MemberValue<'a>> Members<'a, V> {
+    /// Splits an object; `whole` is its valid JSON text or tree.
+    ///
+    /// # Errors
+    /// `Parsing WHAT failed: Object expected.`, without a fragment.
+    pub fn parse(what: What<'a>, whole: V) -> Result<Members<'a, V>, WireError> {
+        match whole.split() {
+            Some(members) => Ok(Members {
+                what,
+                whole,
+                members,
+            }),
+            None => Err(WireError::new(
+                Tag::SyntaxError,
+                format!("Parsing {what} failed: Object expected."),
+            )),
+        }
+    }
+
+    /// The whole object, for fragments of errors about it.
+    #[must_use]
+    pub fn whole(&self) -> V {
+        self.whole
+    }
+
+    /// Whether a member is present, without taking it.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.members
+            .iter()
+            .any(|member| *member.name == *name.as_bytes())
+    }
+
+    /// Takes a member that must be there.
+    ///
+    /// # Errors
+    /// It is missing, or of another kind.
+    pub fn take_required(&mut self, name: &str, kinds: Kinds) -> Result<V, WireError> {
+        match self.take_optional(name, kinds)? {
+            Some(value) => Ok(value),
+            None => Err(self.error(&format!("Required '{name}' member is missing."))),
+        }
+    }
+
+    /// Takes a member that may be absent.
+    ///
+    /// # Errors
+    /// It is there, but of another kind.
+    pub fn take_optional(&mut self, name: &str, kinds: Kinds) -> Result<Option<V>, WireError> {
+        let mut found = None;
+        for member in &mut self.members {
+            if *member.name == *name.as_bytes() {
+                member.is_taken = true;
+                found = Some(member.value);
+            }
+        }
+        match found {
+            Some(value) if !value.is_of(kinds) => {
+                Err(self.error(&format!("Type mismatch for member '{name}'.")))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Checks that every member was taken.
+    ///
+    /// # Errors
+    /// The message about unexpected members.
+    pub fn finish(self) -> Result<(), WireError> {
+        if self.members.iter().all(|member| member.is_taken) {
+            return Ok(());
+        }
+        let mut unexpected: Vec<&[u8]> = self
+            .members
+            .iter()
+            .filter(|member| !member.is_taken)
+            .map(|member| &*member.name)
+            .collect();
+        unexpected.sort_unstable();
+        unexpected.dedup();
+        let first = String::from_utf8_lossy(unexpected[0]);
+        Err(self.error(&match unexpected.len() - 1 {
+            0 => format!("Member '{first}' is present but not allowed here."),
+            1 => format!("Member '{first}' and 1 other member are present but not allowed here."),
+            others => format!(
+                "Member '{first}' and {others} other members are present but not allowed here."
+            ),
+        }))
+    }
+
+    /// A `syntax error` about the whole object.
+    fn error(&self, problem: &str) -> WireError {
+        self.whole
+            .error(format!("Parsing {} failed: {problem}", self.what))
+    }
+}
+
+/// The string that the JSON text `raw` is; borrowed when it has no escapes. `None` when it is no string.
+#[must_use]
+pub fn string(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
+    Reader::trusted(raw).string().ok()
+}
+
+/// The text of a string that is valid UTF-8, as every `<id>` is.
+#[must_use]
+pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
+    match string(raw)? {
+        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+    }
+}
+
+/// The integer that the JSON text `raw` is.
+#[must_use]
+pub fn integer(raw: &[u8]) -> Option<i64> {
+    match corvid_json::number::parse(raw)? {
+        Number::Integer(integer) => Some(integer),
+        Number::Real(_) => None,
+    }
+}
+
+/// The boolean that the JSON text `raw` is.
+#[must_use]
+pub fn boolean(raw: &[u8]) -> Option<bool> {
+    match raw {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(raw: &str) -> Members<'_, &[u8]> {
+        let what = What::Operation {
+            number: 2,
+            count: 3,
+        };
+        Members::parse(what, raw.as_bytes()).expect("object")
+    }
+
+    #[test]
+    fn an_object_is_expected() {
+        for raw in ["[]", "5", "\"x\"", "null"] {
+            let error = Members::parse(What::Table("T"), raw.as_bytes()).expect_err(raw);
+            assert_eq!(
+                error.to_string(),
+                "syntax error: Parsing table T failed: Object expected."
+            );
+            let tree = Value::parse(raw.as_bytes()).expect("json");
+            assert_eq!(
+                Members::parse(What::Table("T"), &tree).expect_err(raw),
+                error
+            );
+        }
+    }
+
+    #[test]
+    fn missing_and_mistyped_members_show_the_whole_object_sorted() {
+        let error = operation(r#"{"z":1, "a":2.50}"#)
+            .take_required("op", Kinds::STRING)
+            .expect_err("missing");
+        assert_eq!(
+            error.to_string(),
+            r#"syntax "{"a":2.5,"z":1}": syntax error: Parsing ovsdb operation 2 of 3 failed: Required 'op' member is missing."#
+        );
+        for (raw, kinds) in [
+            (r#"{"m":null}"#, Kinds::STRING),
+            (r#"{"m":5}"#, Kinds::STRING.or(Kinds::REAL)),
+            (r#"{"m":1.5}"#, Kinds::INTEGER),
+            (r#"{"m":"a b"}"#, Kinds::ID),
+            (r#"{"m":"ab","m":"5b"}"#, Kinds::ID),
+            (r#"{"m":[]}"#, Kinds::OBJECT),
+        ] {
+            let error = operation(raw)
+                .take_optional("m", kinds)
+                .expect_err("another kind");
+            assert_eq!(
+                error.details,
+                "Parsing ovsdb operation 2 of 3 failed: Type mismatch for member 'm'."
+            );
+            let tree = Value::parse(raw.as_bytes()).expect("json");
+            let mut members = Members::parse(What::Type, &tree).expect("object");
+            assert!(members.take_optional("m", kinds).is_err());
+        }
+    }
+
+    #[test]
+    fn the_last_of_repeated_members_wins() {
+        let mut members = operation(r#"{"m":1,"\u006d":2,"n":true}"#);
+        let raw = members.take_required("m", Kinds::INTEGER).expect("there");
+        assert_eq!(integer(raw), Some(2));
+        let raw = members.take_required("n", Kinds::BOOLEAN).expect("there");
+        assert_eq!(boolean(raw), Some(true));
+        members.finish().expect("all taken");
+    }
+
+    #[test]
+    fn unexpected_members_are_counted_once_each() {
+        for (raw, problem) in [
+            (
+                r#"{"b":1,"b":2}"#,
+                "Member 'b' is present but not allowed here.",
+            ),
+            (
+                r#"{"b":1,"a":2}"#,
+                "Member 'a' and 1 other member are present but not allowed here.",
+            ),
+            (
+                r#"{"c":1,"b":1,"a":2,"a":3}"#,
+                "Member 'a' and 2 other members are present but not allowed here.",
+            ),
+        ] {
+            let error = operation(raw).finish().expect_err("unexpected");
+            assert_eq!(
+                error.details,
+                format!("Parsing ovsdb operation 2 of 3 failed: {problem}")
+            );
+        }
+    }
+
+    #[test]
+    fn ids() {
+        for id in ["a", "_", "_uuid", "A9_z"] {
+            assert!(is_id(id.as_bytes()), "{id}");
+        }
+        for other in ["", "9a", "a-b", "a b", "\u{e9}"] {
+            assert!(!is_id(other.as_bytes()), "{other}");
+        }
+    }
+}
