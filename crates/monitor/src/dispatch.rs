@@ -377,3 +377,185 @@ fn remove_posting(postings: &mut Postings, group: GroupId) {
 fn hash(atom: AtomRef<'_>) -> u64 {
     FixedState::default().hash_one(atom)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::{Arc, AtomType, BaseType, ColumnSchema, Str, TableId, Uuid};
+    use corvid_engine::Condition;
+
+    const NAME: ColumnId = ColumnId(0);
+    const TAGS: ColumnId = ColumnId(1);
+
+    fn schema() -> Schema {
+        let column = |name: &str, min, max| ColumnSchema {
+            name: Str::new(name),
+            column_type: ColumnType {
+                key: BaseType::plain(AtomType::String),
+                value: None,
+                min,
+                max,
+            },
+            mutable: true,
+            persistent: true,
+        };
+        let columns = vec![
+            column("name", 1, 1),
+            column("tags", 0, ColumnType::UNLIMITED),
+        ];
+        let table = TableSchema::new(Str::new("T"), columns);
+        Schema::from_parts(Str::new("D"), String::new(), String::new(), vec![table])
+    }
+
+    fn set(elements: &[&str]) -> Datum {
+        let mut datum = Datum::empty();
+        for element in elements {
+            datum.insert(Atom::String(Str::new(element)), None);
+        }
+        datum
+    }
+
+    fn row(name: &str, tags: &[&str]) -> Option<Arc<Row>> {
+        Some(Arc::new(Row {
+            uuid: Uuid([7; 16]),
+            version: Uuid([8; 16]),
+            columns: Box::new([set(&[name]), set(tags)]),
+        }))
+    }
+
+    fn change(old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> RowChange {
+        RowChange {
+            table: TableId(0),
+            uuid: Uuid([7; 16]),
+            old,
+            new,
+            diffs: Box::default(),
+        }
+    }
+
+    fn clause(column: ColumnId, function: Function, argument: Datum) -> Clause {
+        Clause::Compare {
+            column,
+            function,
+            argument,
+        }
+    }
+
+    fn subscription(clauses: Vec<Clause>) -> Subscription {
+        let condition = TableCondition::of_requests(vec![Some(Condition { clauses })]);
+        let table = TableSubscription::new(TableId(0), Select::ALL, Vec::new(), condition);
+        Subscription::new(vec![table])
+    }
+
+    fn hits(dispatch: &Dispatch, change: &RowChange) -> Vec<(usize, Match, Match)> {
+        let mut hits = vec![Hit {
+            group: GroupId(99),
+            old: Match::No,
+            new: Match::No,
+        }];
+        dispatch.candidates(change, &mut hits);
+        hits.iter()
+            .map(|hit| (hit.group.0, hit.old, hit.new))
+            .collect()
+    }
+
+    #[test]
+    fn of_many_groups_only_those_that_name_a_value_are_visited() {
+        let schema = schema();
+        let mut dispatch = Dispatch::new(&schema);
+        let of = |number: usize| {
+            subscription(vec![clause(
+                NAME,
+                Function::Equal,
+                set(&[&format!("host-{number}")]),
+            )])
+        };
+        for number in 0..500 {
+            dispatch.add(&schema, &of(number), GroupId(number));
+        }
+        let moved = change(row("host-3", &[]), row("host-4", &[]));
+        assert_eq!(
+            hits(&dispatch, &moved),
+            [(3, Match::Yes, Match::No), (4, Match::No, Match::Yes)]
+        );
+        assert_eq!(hits(&dispatch, &change(None, row("other", &[]))), []);
+        for number in 0..500 {
+            dispatch.remove(&schema, &of(number), GroupId(number));
+        }
+        assert_eq!(hits(&dispatch, &moved), []);
+        assert!(dispatch.tables[0].columns.is_empty());
+    }
+
+    #[test]
+    fn elements_settle_single_includes_and_only_hint_at_larger_values() {
+        let schema = schema();
+        let mut dispatch = Dispatch::new(&schema);
+        let cases = [
+            clause(TAGS, Function::Includes, set(&["a"])),
+            clause(TAGS, Function::Includes, set(&["a", "b"])),
+            clause(TAGS, Function::Equal, set(&["a"])),
+            clause(TAGS, Function::Equal, set(&[])),
+        ];
+        for (number, clause) in cases.into_iter().enumerate() {
+            dispatch.add(&schema, &subscription(vec![clause]), GroupId(number));
+        }
+        let tagged = change(row("n", &[]), row("n", &["a", "c", "d", "e"]));
+        assert_eq!(
+            hits(&dispatch, &tagged),
+            [
+                (0, Match::No, Match::Yes),
+                (1, Match::No, Match::Maybe),
+                (2, Match::No, Match::Maybe),
+                (3, Match::Yes, Match::No),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_group_found_by_several_clauses_is_visited_once() {
+        let schema = schema();
+        let mut dispatch = Dispatch::new(&schema);
+        let several = subscription(vec![
+            clause(NAME, Function::Equal, set(&["n"])),
+            clause(TAGS, Function::Equal, set(&["a", "b"])),
+            clause(TAGS, Function::Includes, set(&["c"])),
+            clause(
+                ColumnId::UUID,
+                Function::Equal,
+                Datum::one(Atom::Uuid(Uuid([7; 16]))),
+            ),
+            clause(
+                ColumnId::VERSION,
+                Function::Equal,
+                Datum::one(Atom::Uuid(Uuid([8; 16]))),
+            ),
+        ]);
+        dispatch.add(&schema, &several, GroupId(5));
+        let tagged = change(row("m", &["a"]), row("n", &["a", "c"]));
+        assert_eq!(hits(&dispatch, &tagged), [(5, Match::Yes, Match::Yes)]);
+    }
+
+    #[test]
+    fn other_functions_are_evaluated_and_no_condition_is_no_question() {
+        let schema = schema();
+        let mut dispatch = Dispatch::new(&schema);
+        let not = subscription(vec![
+            clause(NAME, Function::Equal, set(&["a"])),
+            clause(NAME, Function::NotEqual, set(&["b"])),
+        ]);
+        dispatch.add(&schema, &not, GroupId(1));
+        dispatch.add(&schema, &subscription(vec![]), GroupId(2));
+        dispatch.add(
+            &schema,
+            &subscription(vec![Clause::Constant(false)]),
+            GroupId(3),
+        );
+        assert_eq!(
+            hits(&dispatch, &change(None, row("n", &[]))),
+            [(2, Match::No, Match::Yes), (1, Match::No, Match::Maybe)]
+        );
+        dispatch.remove(&schema, &not, GroupId(1));
+        dispatch.remove(&schema, &subscription(vec![]), GroupId(2));
+        assert_eq!(hits(&dispatch, &change(None, row("n", &[]))), []);
+    }
+}
