@@ -114,7 +114,7 @@ fn push_code(out: &mut Vec<u8>, code: u32) {
         0..0x80 => out.push(code as u8),
         0x80..0x800 => out.extend([0xc0 | (code >> 6) as u8, continuation(0)]),
         0x800..0x1_0000 => {
-            out.extend([0xe0 | (code >> 12) as u8, continuation(6), continuation(0)])
+            out.extend([0xe0 | (code >> 12) as u8, continuation(6), continuation(0)]);
         }
         _ => out.extend([
             0xf0 | (code >> 18) as u8,

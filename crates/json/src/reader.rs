@@ -63,6 +63,8 @@ pub struct Reader<'a> {
 struct Quoted<'a> {
     /// What is between the quotes.
     raw: &'a [u8],
+    /// Offset of the closing quote, where the reference places a bad escape.
+    quote: usize,
     has_escapes: bool,
 }
 
@@ -346,6 +348,7 @@ impl<'a> Reader<'a> {
                     self.at = end + 1;
                     return Ok(Quoted {
                         raw: &self.bytes[start..end],
+                        quote: end,
                         has_escapes,
                     });
                 }
@@ -366,13 +369,12 @@ impl<'a> Reader<'a> {
         }
         escape::unescape(quoted.raw)
             .map(Cow::Owned)
-            .map_err(|fault| self.bad_escape(&fault))
+            .map_err(|fault| self.bad_escape(quoted, &fault))
     }
 
-    /// The reference places a bad escape at the closing quote, which was the last byte consumed.
     #[cold]
-    fn bad_escape(&self, fault: &escape::Fault) -> Error {
-        Error::at(self.bytes, self.at - 1, fault.to_string())
+    fn bad_escape(&self, quoted: &Quoted<'a>, fault: &escape::Fault) -> Error {
+        Error::at(self.bytes, quoted.quote, fault.to_string())
     }
 
     /// The letters that come next; not consumed.
@@ -422,7 +424,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn check(&self, quoted: &Quoted<'a>) -> Result<(), Error> {
         if quoted.has_escapes && !self.trusted {
-            escape::check(quoted.raw).map_err(|fault| self.bad_escape(&fault))?;
+            escape::check(quoted.raw).map_err(|fault| self.bad_escape(quoted, &fault))?;
         }
         Ok(())
     }

@@ -95,7 +95,7 @@ mod portable {
         };
         for (index, &word) in block.as_chunks::<8>().0.iter().enumerate() {
             let word = u64::from_le_bytes(word);
-            let folded = word | LOW_BITS * 0x20;
+            let folded = word | (LOW_BITS * 0x20);
             let shift = 8 * index;
             masks.quote |= gather(equal(word, b'"')) << shift;
             masks.backslash |= gather(equal(word, b'\\')) << shift;
