@@ -1,1 +1,40 @@
-//! Placeholder head, replaced by the crate's first file.
+//! The shell: everything that touches sockets, files, clocks, signals and processes.
+//!
+//! The pure crates take bytes, time and randomness as inputs; this crate supplies them. It carries bytes and framed JSON
+//! texts but knows nothing of OVSDB: no database, schema, monitor or transaction is named here. The binaries put the two
+//! together.
+//!
+//! Every effect has one home: [`shard`] for connections, [`disk`] and [`log_file`] for files, [`vlog`] for logging,
+//! [`daemon`] and [`signals`] for the process, [`unixctl`] for the control socket, [`clock`] and [`random`] for time and
+//! chance.
+
+// pub mod args;
+pub mod blocking;
+pub mod cleanup;
+pub mod clock;
+pub mod coverage;
+// pub mod daemon;
+pub mod dirs;
+// pub mod disk;
+pub mod errno;
+pub mod listener;
+// pub mod lockfile;
+// pub mod log_file;
+// pub mod mailbox;
+pub mod pidfile;
+pub mod program;
+pub mod random;
+pub mod resolve;
+pub mod segment;
+pub mod shard;
+pub mod signals;
+pub mod socket;
+pub mod stream;
+pub mod target;
+pub mod timeout;
+pub mod unix_path;
+pub mod unixctl;
+pub mod vlog;
+
+#[cfg(test)]
+mod test_dir;

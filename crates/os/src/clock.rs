@@ -1,0 +1,70 @@
+//! The only clock. Every pure crate receives time as a [`Now`]; none reads one.
+//!
+//! Monotonic milliseconds count from an arbitrary start before this process (the boot of the machine) and are never zero
+//! or negative, so "never" can be told from "at the start". Wall time is for dates in records and logs only.
+
+#![allow(unsafe_code)]
+
+use std::time::Duration;
+
+/// One reading of both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    /// Monotonic time, ms; for deadlines and intervals.
+    pub mono_ms: u64,
+    /// Wall time, ms since 1970-01-01 UTC; for dates.
+    pub wall_ms: i64,
+}
+
+impl Now {
+    /// Reads both clocks.
+    #[must_use]
+    pub fn read() -> Now {
+        Now {
+            mono_ms: mono_ms(),
+            wall_ms: wall_ms(),
+        }
+    }
+
+    /// The time left until a monotonic deadline, zero when it has passed.
+    #[must_use]
+    pub fn until(&self, deadline_ms: u64) -> Duration {
+        Duration::from_millis(deadline_ms.saturating_sub(self.mono_ms))
+    }
+}
+
+/// Monotonic time, ms.
+#[must_use]
+pub fn mono_ms() -> u64 {
+    millis(libc::CLOCK_MONOTONIC).max(1) as u64
+}
+
+/// Wall time, ms since 1970-01-01 UTC.
+#[must_use]
+pub fn wall_ms() -> i64 {
+    millis(libc::CLOCK_REALTIME)
+}
+
+fn millis(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place for the result; both clocks exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn monotonic_time_does_not_go_back() {
+        let first = Now::read();
+        let second = Now::read();
+        assert!(second.mono_ms >= first.mono_ms && first.wall_ms > 1_600_000_000_000);
+        assert_eq!(second.until(second.mono_ms + 5), Duration::from_millis(5));
+        assert_eq!(second.until(0), Duration::ZERO);
+    }
+}

@@ -1,0 +1,49 @@
+//! Pieces of output: bodies that many connections share, and heads of one connection.
+//!
+//! A shared body is never copied, only counted; each client's message is its own small head followed by the body.
+
+use std::sync::Arc;
+
+/// A piece of output.
+#[derive(Debug, Clone)]
+pub enum Segment {
+    /// bytes that other connections send as well
+    Shared(Arc<[u8]>),
+    /// bytes of this connection alone
+    Owned(Vec<u8>),
+}
+
+impl Segment {
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Segment::Shared(bytes) => bytes,
+            Segment::Owned(bytes) => bytes,
+        }
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    /// Whether there is nothing to send.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.as_bytes().is_empty()
+    }
+}
+
+impl From<Arc<[u8]>> for Segment {
+    fn from(bytes: Arc<[u8]>) -> Segment {
+        Segment::Shared(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Segment {
+    fn from(bytes: Vec<u8>) -> Segment {
+        Segment::Owned(bytes)
+    }
+}

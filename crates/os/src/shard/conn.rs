@@ -1,0 +1,157 @@
+//! One connection of a shard: its stream, the texts that arrived and the output that waits.
+//!
+//! Holds the state that the loop's rules are about; the rules themselves are in `run`.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+use corvid_json::frame::{Framed, Framer};
+
+use super::accept::Counted;
+use super::output::{Output, Progress};
+use super::timers::Timer;
+use super::{CloseReason, ConnId, ConnInfo};
+use crate::stream::Stream;
+
+/// How the input of a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum InputEnd {
+    EndOfFile,
+    Failed(i32),
+    BadFraming(String),
+}
+
+pub(super) struct Conn {
+    pub(super) id: ConnId,
+    pub(super) info: ConnInfo,
+    pub(super) stream: Stream,
+    /// Whether the connection stands; before, it is being opened.
+    pub(super) is_open: bool,
+    /// The kernel may have input for us: an edge was seen and not yet followed by EAGAIN.
+    pub(super) may_read: bool,
+    /// The peer has closed its sending side: input must be read to its end, for no further edge will come.
+    pub(super) is_read_closed: bool,
+    /// The handler does not want texts now.
+    pub(super) is_paused: bool,
+    /// A write left bytes over: nothing is read until they are gone.
+    pub(super) is_blocked: bool,
+    /// Close as soon as the output is sent.
+    pub(super) is_finishing: bool,
+    /// The connection is to be closed at the end of this wake-up.
+    pub(super) doom: Option<CloseReason>,
+    /// Whether it is queued for being looked at.
+    pub(super) is_scheduled: bool,
+    /// Whether it is queued for writing.
+    pub(super) is_dirty: bool,
+    /// Whether the poll reports writability too.
+    pub(super) wants_writable: bool,
+    /// When bytes were last received (or unsent output shrank), monotonic ms.
+    pub(super) received_ms: u64,
+    pub(super) timer: Timer,
+    /// Held for the sake of its end.
+    pub(super) counted: Option<Counted>,
+    pub(super) output: Output,
+    /// Texts cut but not delivered.
+    pub(super) frames: VecDeque<Vec<u8>>,
+    pub(super) input_end: Option<InputEnd>,
+    framer: Framer,
+    /// The beginning of a text whose end has not arrived.
+    partial: Vec<u8>,
+}
+
+impl Conn {
+    pub(super) fn new(
+        id: ConnId,
+        info: ConnInfo,
+        stream: Stream,
+        is_open: bool,
+        now_ms: u64,
+    ) -> Conn {
+        Conn {
+            id,
+            info,
+            stream,
+            is_open,
+            may_read: is_open,
+            is_read_closed: false,
+            is_paused: false,
+            is_blocked: false,
+            is_finishing: false,
+            doom: None,
+            is_scheduled: false,
+            is_dirty: false,
+            wants_writable: false,
+            received_ms: now_ms,
+            timer: Timer::default(),
+            counted: None,
+            output: Output::default(),
+            frames: VecDeque::new(),
+            input_end: None,
+            framer: Framer::default(),
+            partial: Vec::new(),
+        }
+    }
+
+    /// Whether texts may be delivered now.
+    pub(super) fn is_listening(&self) -> bool {
+        self.is_open
+            && !self.is_paused
+            && !self.is_blocked
+            && !self.is_finishing
+            && self.doom.is_none()
+    }
+
+    /// Reads once and cuts texts; returns how many bytes came. Zero means that there is nothing more now.
+    pub(super) fn read(&mut self, scratch: &mut [u8]) -> usize {
+        let received = loop {
+            match self.stream.read(scratch) {
+                Ok(0) => {
+                    self.input_end = Some(InputEnd::EndOfFile);
+                    break 0;
+                }
+                Ok(received) => break received,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break 0,
+                Err(error) => {
+                    self.input_end =
+                        Some(InputEnd::Failed(error.raw_os_error().unwrap_or(libc::EIO)));
+                    break 0;
+                }
+            }
+        };
+        // A short read has emptied the socket: the next edge will tell, no need to ask.
+        self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
+        if let Err(error) = self.cut(&scratch[..received]) {
+            self.input_end = Some(InputEnd::BadFraming(error.to_string()));
+        }
+        received
+    }
+
+    fn cut(&mut self, mut input: &[u8]) -> Result<(), corvid_json::Error> {
+        while !input.is_empty() {
+            match self.framer.advance(input)? {
+                Framed::Complete { start, end } => {
+                    let mut frame = std::mem::take(&mut self.partial);
+                    frame.extend_from_slice(&input[start..end]);
+                    self.frames.push_back(frame);
+                    input = &input[end..];
+                }
+                Framed::Partial { start } => {
+                    self.partial.extend_from_slice(&input[start..]);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is queued. Sending counts as a sign of life only when it frees a peer that was behind.
+    pub(super) fn write(&mut self, now_ms: u64) -> io::Result<Progress> {
+        let before = self.output.bytes();
+        let progress = self.output.write_to(&mut self.stream)?;
+        if self.is_blocked && self.output.bytes() < before {
+            self.received_ms = now_ms;
+        }
+        Ok(progress)
+    }
+}

@@ -1,0 +1,147 @@
+//! What a connection still has to send: a queue of segments and how much of the first is gone.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+
+use crate::segment::Segment;
+
+/// Segments per vectored write; more gain nothing, and the kernel's limit is 1024.
+const SLICES_MAX: usize = 64;
+
+/// How far writing got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing is left.
+    Drained,
+    /// The peer does not take more now.
+    Blocked,
+}
+
+/// An outbound queue. Not limited here: replies are bounded by the requests that are read (none while this is blocked) and
+/// updates by the handler, which merges them while the connection is not drained.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    segments: VecDeque<Segment>,
+    /// Bytes of the first segment that are sent.
+    sent: usize,
+    /// Bytes not yet sent.
+    bytes: usize,
+}
+
+impl Output {
+    pub(super) fn push(&mut self, segment: Segment) {
+        // Empty segments are not queued, so that a write of zero bytes always means a problem.
+        if !segment.is_empty() {
+            self.bytes += segment.len();
+            self.segments.push_back(segment);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Writes until nothing is left or the stream takes no more.
+    pub(super) fn write_to(&mut self, stream: &mut impl Write) -> io::Result<Progress> {
+        while !self.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let mut count = 0;
+            for (segment, slice) in self.segments.iter().zip(&mut slices) {
+                let skip = if count == 0 { self.sent } else { 0 };
+                *slice = IoSlice::new(&segment.as_bytes()[skip..]);
+                count += 1;
+            }
+            match stream.write_vectored(&slices[..count]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.consume(written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Progress::Blocked);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Progress::Drained)
+    }
+
+    fn consume(&mut self, written: usize) {
+        assert!(
+            written <= self.bytes,
+            "a stream took more than it was given"
+        );
+        self.bytes -= written;
+        self.sent += written;
+        while let Some(first) = self.segments.front() {
+            if self.sent < first.len() {
+                break;
+            }
+            self.sent -= first.len();
+            self.segments.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// Takes a few bytes at a time and then refuses.
+    struct Narrow {
+        taken: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.write_vectored(&[IoSlice::new(bytes)])
+        }
+
+        fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+            if self.room == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let all: Vec<u8> = slices
+                .iter()
+                .flat_map(|slice| slice.iter().copied())
+                .collect();
+            let count = all.len().min(self.room).min(5);
+            self.taken.extend(&all[..count]);
+            self.room -= count;
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn segments_leave_in_order_whatever_the_stream_takes() {
+        let mut output = Output::default();
+        let mut expected = Vec::new();
+        for i in 0..200u8 {
+            let bytes = vec![i; usize::from(i % 7)];
+            expected.extend(&bytes);
+            output.push(if i % 2 == 0 {
+                Arc::<[u8]>::from(bytes).into()
+            } else {
+                bytes.into()
+            });
+        }
+        assert_eq!(output.bytes(), expected.len());
+        let mut stream = Narrow {
+            taken: Vec::new(),
+            room: 333,
+        };
+        assert_eq!(output.write_to(&mut stream).unwrap(), Progress::Blocked);
+        stream.room = usize::MAX;
+        assert_eq!(output.write_to(&mut stream).unwrap(), Progress::Drained);
+        assert_eq!(stream.taken, expected);
+        assert!(output.is_empty() && output.segments.is_empty());
+    }
+}

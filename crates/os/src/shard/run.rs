@@ -1,0 +1,443 @@
+//! The loop of one shard.
+//!
+//! One wake-up: note readiness, receive messages, serve connections that have input, fire timers, tell the handler that
+//! the batch is complete, write everything that was queued, close what is doomed. What a limit of fairness left over is
+//! done in the next wake-up, which then does not wait.
+
+use std::io;
+use std::time::Duration;
+
+use mio::{Events, Poll, Token};
+use slab::Slab;
+
+use super::accept::{Accepted, Intake};
+use super::conn::InputEnd;
+use super::group::WAKER;
+use super::inbox::Envelope;
+use super::io::Io;
+use super::output::Progress;
+use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
+use crate::clock::Now;
+use crate::errno;
+use crate::vlog::{self, Module, RateLimit};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 128 * 1024;
+/// Bytes read from one connection in one wake-up, so that others get their turn.
+const READ_BYTES_PER_TURN: usize = 4 * READ_BYTES;
+/// Texts delivered for one connection in one wake-up.
+const FRAMES_PER_TURN: usize = 128;
+/// Events taken from the kernel at a time.
+const EVENTS: usize = 1024;
+/// Tokens of listeners lie above those of connections.
+const LISTENER_TOKENS: usize = super::io::CONNECTIONS_MAX;
+
+pub(super) struct Shard<H: Handler> {
+    /// Our place in `group`.
+    index: usize,
+    poll: Poll,
+    io: Io,
+    handler: H,
+    inbox: ShardHandle<H::Message>,
+    /// All shards of the group, to deal connections to.
+    group: Vec<ShardHandle<H::Message>>,
+    next_in_group: usize,
+    intakes: Slab<Intake>,
+    scratch: Box<[u8]>,
+    envelopes: Vec<Envelope<H::Message>>,
+}
+
+impl<H: Handler> Shard<H> {
+    pub(super) fn new(
+        index: usize,
+        poll: Poll,
+        group: Vec<ShardHandle<H::Message>>,
+        handler: H,
+    ) -> io::Result<Shard<H>> {
+        let io = Io::new(poll.registry().try_clone()?);
+        Ok(Shard {
+            index,
+            poll,
+            io,
+            handler,
+            inbox: group[index].clone(),
+            group,
+            next_in_group: 0,
+            intakes: Slab::new(),
+            scratch: vec![0; READ_BYTES].into_boxed_slice(),
+            envelopes: Vec::new(),
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.io.is_shutdown {
+            let timeout = self.wait();
+            match self.poll.poll(&mut events, timeout) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    vlog::err(
+                        Module::PollLoop,
+                        format_args!("poll: {}", errno::text(&error)),
+                    );
+                    break;
+                }
+            }
+            self.turn(&events);
+        }
+        let ids: Vec<ConnId> = self.io.connections().map(|(id, _)| id).collect();
+        ids.into_iter()
+            .for_each(|id| self.io.doom(id, CloseReason::Shutdown));
+        self.bury(Now::read());
+    }
+
+    /// How long to wait for events; `None` for as long as it takes.
+    fn wait(&self) -> Option<Duration> {
+        if !self.io.scheduled.is_empty() || !self.io.dirty.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let retry = self
+            .intakes
+            .iter()
+            .filter_map(|(_, intake)| intake.retry_ms)
+            .min();
+        let deadlines = [self.io.timers.next_ms(), self.handler.next_timeout(), retry];
+        deadlines
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|deadline| Now::read().until(deadline))
+    }
+
+    fn turn(&mut self, events: &Events) {
+        let now = Now::read();
+        self.io.now_ms = now.mono_ms;
+        self.note_readiness(events, now);
+        self.receive(now);
+        self.retry_listeners(now);
+        for _ in 0..self.io.scheduled.len() {
+            if let Some(conn) = self.io.scheduled.pop_front() {
+                self.serve(conn, now);
+            }
+        }
+        self.fire_timers(now);
+        if self
+            .handler
+            .next_timeout()
+            .is_some_and(|at_ms| at_ms <= now.mono_ms)
+        {
+            self.handler.timeout(now, &mut self.io);
+        }
+        self.handler.batch_end(now, &mut self.io);
+        for conn in std::mem::take(&mut self.io.dirty) {
+            self.flush(conn, now);
+        }
+        self.bury(now);
+    }
+
+    fn note_readiness(&mut self, events: &Events, now: Now) {
+        for event in events {
+            let Token(token) = event.token();
+            if event.token() == WAKER {
+                continue;
+            }
+            if token >= LISTENER_TOKENS {
+                self.accept(token - LISTENER_TOKENS, now);
+                continue;
+            }
+            let Some(conn) = self.io.conns.get_mut(token) else {
+                continue;
+            };
+            let id = conn.id;
+            let has_failed = event.is_error();
+            if event.is_readable() || event.is_read_closed() || has_failed {
+                conn.may_read = true;
+                conn.is_read_closed |= event.is_read_closed();
+                self.io.schedule(id);
+            }
+            if event.is_writable() || event.is_write_closed() || has_failed {
+                let (is_open, is_blocked) = self
+                    .io
+                    .get(id)
+                    .map_or((true, false), |conn| (conn.is_open, conn.is_blocked));
+                if !is_open {
+                    self.finish_connecting(id, now);
+                } else if is_blocked {
+                    self.io.mark_dirty(id);
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Now) {
+        let mut envelopes = std::mem::take(&mut self.envelopes);
+        self.inbox.take(&mut envelopes);
+        for envelope in envelopes.drain(..) {
+            match envelope {
+                Envelope::Message(message) => self.handler.message(now, message, &mut self.io),
+                Envelope::Adopt(accepted) => self.adopt(accepted, now),
+                Envelope::Listen(intake) => self.listen(*intake, now),
+                Envelope::Unlisten(listener) => self.unlisten(listener),
+                Envelope::CloseAll(listener) => self.io.doom_listener(listener),
+                Envelope::Shutdown => self.io.shutdown(),
+            }
+        }
+        self.envelopes = envelopes;
+    }
+
+    fn adopt(&mut self, accepted: Accepted, now: Now) {
+        let Accepted {
+            stream,
+            info,
+            counted,
+        } = accepted;
+        match self.io.insert(stream, info.clone(), true) {
+            Ok(conn) => {
+                if let Some(conn) = self.io.conn(conn) {
+                    conn.counted = Some(counted);
+                }
+                self.handler.opened(now, conn, &info, &mut self.io);
+            }
+            Err(error) => {
+                vlog::err(
+                    Module::Stream,
+                    format_args!("{}: {}", info.name, errno::text(&error)),
+                );
+            }
+        }
+    }
+
+    fn finish_connecting(&mut self, id: ConnId, now: Now) {
+        let Some(conn) = self.io.conn(id) else { return };
+        match conn.stream.connect_result() {
+            Ok(None) => {}
+            Ok(Some(())) => {
+                conn.is_open = true;
+                conn.received_ms = now.mono_ms;
+                let info = conn.info.clone();
+                if let Err(error) = self.io.want_writable(id, false) {
+                    self.io.doom(id, failed(&error));
+                }
+                self.handler.opened(now, id, &info, &mut self.io);
+                self.io.schedule(id);
+            }
+            Err(error) => {
+                self.io.doom(
+                    id,
+                    CloseReason::ConnectFailed(error.raw_os_error().unwrap_or(libc::EIO)),
+                );
+            }
+        }
+    }
+
+    /// Reads from a connection and delivers its texts, as far as the rules allow.
+    fn serve(&mut self, id: ConnId, now: Now) {
+        let (mut bytes, mut frames) = (0, 0);
+        if let Some(conn) = self.io.conn(id) {
+            conn.is_scheduled = false;
+        }
+        loop {
+            let Some(conn) = self.io.conn(id).filter(|conn| conn.is_listening()) else {
+                return;
+            };
+            if frames >= FRAMES_PER_TURN || bytes >= READ_BYTES_PER_TURN {
+                self.io.schedule(id);
+                return;
+            }
+            if let Some(frame) = conn.frames.pop_front() {
+                frames += 1;
+                self.handler.frame(now, id, frame, &mut self.io);
+            } else if let Some(end) = conn.input_end.clone() {
+                self.input_ended(id, end, now);
+                return;
+            } else if conn.may_read {
+                let received = conn.read(&mut self.scratch);
+                bytes += received;
+                if received > 0 {
+                    conn.received_ms = now.mono_ms;
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn input_ended(&mut self, id: ConnId, end: InputEnd, now: Now) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let name = self.io.name(id);
+        match end {
+            InputEnd::EndOfFile => {
+                if let Some(conn) = self.io.conn(id) {
+                    // Nothing follows; without this the end would be reported again when reading resumes.
+                    conn.is_paused = true;
+                }
+                self.handler.end_of_input(now, id, &mut self.io);
+            }
+            InputEnd::Failed(code) => {
+                let text = errno::text_of(code);
+                vlog::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: receive error: {text}"),
+                );
+                self.io.doom(id, CloseReason::Failed(code));
+            }
+            InputEnd::BadFraming(text) => {
+                vlog::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: error parsing stream: {text}"),
+                );
+                self.io.doom(id, CloseReason::BadFraming);
+            }
+        }
+    }
+
+    fn fire_timers(&mut self, now: Now) {
+        while let Some((at_ms, id)) = self.io.timers.pop(now.mono_ms) {
+            let Io { conns, timers, .. } = &mut self.io;
+            let Some(conn) = conns
+                .get_mut(id.slot())
+                .filter(|conn| conn.id == id && conn.doom.is_none())
+            else {
+                continue;
+            };
+            if timers.fires(id, &mut conn.timer, at_ms, now.mono_ms) {
+                self.handler.timer(now, id, &mut self.io);
+            }
+        }
+    }
+
+    fn flush(&mut self, id: ConnId, now: Now) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let Some(conn) = self.io.conn(id) else { return };
+        conn.is_dirty = false;
+        if !conn.is_open || conn.doom.is_some() {
+            return;
+        }
+        match conn.write(now.mono_ms) {
+            Ok(Progress::Drained) => {
+                let was_blocked = std::mem::take(&mut conn.is_blocked);
+                if conn.is_finishing {
+                    let reason = match conn.input_end {
+                        Some(InputEnd::EndOfFile) => CloseReason::EndOfFile,
+                        _ => CloseReason::Local,
+                    };
+                    self.io.doom(id, reason);
+                } else if was_blocked {
+                    if let Err(error) = self.io.want_writable(id, false) {
+                        self.io.doom(id, failed(&error));
+                    }
+                    self.handler.drained(now, id, &mut self.io);
+                    self.io.schedule(id);
+                }
+            }
+            Ok(Progress::Blocked) => {
+                conn.is_blocked = true;
+                if let Err(error) = self.io.want_writable(id, true) {
+                    self.io.doom(id, failed(&error));
+                }
+            }
+            Err(error) => {
+                let (name, text) = (self.io.name(id), errno::text(&error));
+                vlog::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: send error: {text}"),
+                );
+                self.io.doom(id, failed(&error));
+            }
+        }
+    }
+
+    /// Closes what is doomed. Closing one connection may doom others.
+    fn bury(&mut self, now: Now) {
+        while let Some(id) = self.io.doomed.pop() {
+            let Some(mut conn) = self
+                .io
+                .get(id)
+                .is_some()
+                .then(|| self.io.conns.remove(id.slot()))
+            else {
+                continue;
+            };
+            let _ = self.io.registry.deregister(conn.stream.source());
+            let reason = conn.doom.take().unwrap_or(CloseReason::Local);
+            drop(conn);
+            self.handler.closed(now, id, reason, &mut self.io);
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> CloseReason {
+    CloseReason::Failed(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Listeners; only the first shard of a group has any.
+impl<H: Handler> Shard<H> {
+    fn listen(&mut self, mut intake: Intake, now: Now) {
+        let token = Token(LISTENER_TOKENS + self.intakes.vacant_key());
+        if let Err(error) = intake.register(&self.io.registry, token) {
+            vlog::err(
+                Module::PollLoop,
+                format_args!("register: {}", errno::text(&error)),
+            );
+        }
+        if intake.is_open() {
+            // Those who came before the registration are found by looking, not by an edge.
+            intake.retry_ms = Some(now.mono_ms);
+        }
+        self.intakes.insert(intake);
+    }
+
+    fn unlisten(&mut self, listener: ListenerId) {
+        let key = self
+            .intakes
+            .iter()
+            .find(|(_, intake)| intake.id == listener)
+            .map(|(key, _)| key);
+        if let Some(key) = key {
+            self.intakes.remove(key).close(&self.io.registry);
+        }
+        // Connections dealt out earlier arrive at their shards before this.
+        for shard in &self.group {
+            shard.extend([Envelope::CloseAll(listener)]);
+        }
+    }
+
+    fn retry_listeners(&mut self, now: Now) {
+        let due = |(key, intake): (usize, &Intake)| {
+            intake
+                .retry_ms
+                .filter(|&at_ms| at_ms <= now.mono_ms)
+                .map(|_| key)
+        };
+        let keys: Vec<usize> = self.intakes.iter().filter_map(due).collect();
+        for key in keys {
+            let intake = &mut self.intakes[key];
+            if !intake.is_open() {
+                intake.open(now.mono_ms);
+                if intake.is_open() {
+                    let _ = intake.register(&self.io.registry, Token(LISTENER_TOKENS + key));
+                }
+            }
+            self.accept(key, now);
+        }
+    }
+
+    fn accept(&mut self, key: usize, now: Now) {
+        let Some(intake) = self.intakes.get_mut(key) else {
+            return;
+        };
+        for accepted in intake.accept(now.mono_ms) {
+            let turn = self.next_in_group;
+            self.next_in_group = (turn + 1) % self.group.len();
+            if turn == self.index {
+                self.adopt(accepted, now);
+            } else {
+                self.group[turn].extend([Envelope::Adopt(accepted)]);
+            }
+        }
+    }
+}

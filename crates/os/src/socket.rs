@@ -1,0 +1,99 @@
+//! Sockets before they become streams or listeners: creation, options, names.
+//!
+//! All sockets made here are close-on-exec and non-blocking.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// The code point that OVSDB connections carry by default (the upper six bits of the TOS byte 0xC0: CS6).
+pub const DSCP_DEFAULT: u8 = 48;
+
+/// A new TCP socket for this address, with the code point set.
+pub(crate) fn tcp(address: &SocketAddr, dscp: u8) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(*address),
+        Type::STREAM.nonblocking().cloexec(),
+        None,
+    )?;
+    set_dscp(&socket, address.is_ipv6(), dscp)?;
+    Ok(socket)
+}
+
+/// A new Unix stream socket.
+pub(crate) fn unix() -> io::Result<Socket> {
+    Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)
+}
+
+/// Sets the code point, 0 to 63.
+fn set_dscp(socket: &Socket, is_ipv6: bool, dscp: u8) -> io::Result<()> {
+    if dscp > 63 {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let tos = u32::from(dscp) << 2;
+    if is_ipv6 {
+        socket.set_tclass_v6(tos)
+    } else {
+        socket.set_tos_v4(tos)
+    }
+}
+
+/// Joins address, port and scope.
+pub(crate) fn address(ip: IpAddr, port: u16, scope: u32) -> SocketAddr {
+    match ip {
+        IpAddr::V4(_) => SocketAddr::new(ip, port),
+        IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, scope).into(),
+    }
+}
+
+/// The number of a network interface.
+pub(crate) fn interface_index(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: the name is a terminated string that outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => None,
+        index => Some(index),
+    }
+}
+
+/// The name under which an accepted connection is logged: `tcp:IP:PORT`, `unix:FILE` for a bound client, else `unix#N`.
+pub(crate) fn peer_name(scheme: &str, peer: &SockAddr) -> String {
+    static UNNAMED: AtomicU64 = AtomicU64::new(0);
+    if let Some(address) = peer.as_socket() {
+        return format!("{scheme}:{}", ip_and_port(&address));
+    }
+    match peer.as_pathname() {
+        Some(path) => format!(
+            "unix:{}",
+            String::from_utf8_lossy(path.as_os_str().as_bytes())
+        ),
+        None => format!("unix#{}", UNNAMED.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+/// `IP:PORT`, an IPv6 address in brackets.
+fn ip_and_port(address: &SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(v4) => v4.to_string(),
+        SocketAddr::V6(v6) => format!("[{}]:{}", v6.ip(), v6.port()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_named_as_the_log_shows_them() {
+        let name =
+            |text: &str| peer_name("tcp", &SockAddr::from(text.parse::<SocketAddr>().unwrap()));
+        assert_eq!(name("192.0.2.1:6640"), "tcp:192.0.2.1:6640");
+        assert_eq!(name("[2001:db8::1]:6640"), "tcp:[2001:db8::1]:6640");
+    }
+}

@@ -1,0 +1,200 @@
+//! JSON-RPC 1.0 messages of the control channel, both ways.
+//!
+//! A small codec of its own: the channel must work when everything else is in trouble, and its messages are tiny.
+
+use corvid_json::{Object, Value};
+
+use super::Format;
+
+/// A request that a server received.
+#[derive(Debug, PartialEq)]
+pub(super) struct Request {
+    pub(super) id: Value,
+    pub(super) method: String,
+    pub(super) params: Vec<Value>,
+}
+
+/// Why a message ends the connection, as the log says it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A well-formed message of the wrong kind.
+    Unexpected(&'static str),
+    /// Not a JSON-RPC message.
+    Bad(String),
+    /// Not JSON.
+    Syntax(String),
+}
+
+fn member(object: &Object, name: &str) -> Option<Value> {
+    object
+        .get(bstr::BStr::new(name))
+        .filter(|value| **value != Value::Null)
+        .cloned()
+}
+
+/// Reads what a client sent.
+pub(super) fn request(text: &[u8]) -> Result<Request, Refusal> {
+    let bad = |what: &str| Refusal::Bad(what.to_owned());
+    let value = Value::parse(text).map_err(|error| Refusal::Syntax(error.to_string()))?;
+    let Some(object) = value.as_object() else {
+        return Err(bad("message is not a JSON object"));
+    };
+    let known = ["method", "params", "result", "error", "id"];
+    if let Some(name) = object.keys().find(|name| {
+        !known
+            .iter()
+            .any(|known| name.as_slice() == known.as_bytes())
+    }) {
+        return Err(Refusal::Bad(format!(
+            "message has unexpected member \"{name}\""
+        )));
+    }
+    let id = member(object, "id");
+    if member(object, "result").is_some() {
+        return Err(Refusal::Unexpected("reply"));
+    }
+    if member(object, "error").is_some() {
+        return Err(Refusal::Unexpected("error"));
+    }
+    let method = match object.get(bstr::BStr::new("method")) {
+        Some(method) => method
+            .as_str()
+            .ok_or_else(|| bad("\"method\" must be JSON string"))?
+            .to_owned(),
+        None => {
+            return Err(bad(if id.is_some() {
+                "request must have \"method\""
+            } else {
+                "notification must have \"method\""
+            }));
+        }
+    };
+    let params = match member(object, "params") {
+        Some(Value::Array(params)) => params,
+        Some(_) => return Err(bad("\"params\" must be JSON array")),
+        None => {
+            return Err(bad(if id.is_some() {
+                "request must have \"params\""
+            } else {
+                "notification must have \"params\""
+            }));
+        }
+    };
+    let id = id.ok_or(Refusal::Unexpected("notification"))?;
+    Ok(Request { id, method, params })
+}
+
+/// The bytes of a request that a client sends.
+pub(super) fn encode_request(id: i64, method: &str, params: &[String]) -> Vec<u8> {
+    let params = params.iter().map(Value::string).collect();
+    object([
+        ("id", Value::Integer(id)),
+        ("method", Value::string(method)),
+        ("params", Value::Array(params)),
+    ])
+}
+
+/// What a handler answers: a text or, where the command has it, JSON.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reply {
+    Text(String),
+    Json(Value),
+    Error(String),
+}
+
+/// The bytes of a reply.
+///
+/// In text mode the newline is added here: clients of releases before 3.4 print what they receive, later ones tolerate it.
+pub(super) fn encode_reply(id: Value, reply: Reply, format: Format) -> Vec<u8> {
+    let line = |mut text: String| {
+        if format == Format::Text && !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Value::string(text)
+    };
+    let (result, error) = match (reply, format) {
+        (Reply::Text(text), Format::Json) => {
+            let text = [
+                ("reply", Value::string(text)),
+                ("reply-format", Value::string("plain")),
+            ];
+            (
+                Value::Object(
+                    text.into_iter()
+                        .map(|(name, value)| (name.into(), value))
+                        .collect(),
+                ),
+                Value::Null,
+            )
+        }
+        (Reply::Text(text), Format::Text) => (line(text), Value::Null),
+        (Reply::Json(value), _) => (value, Value::Null),
+        (Reply::Error(text), _) => (Value::Null, line(text)),
+    };
+    object([("error", error), ("id", id), ("result", result)])
+}
+
+fn object<const N: usize>(members: [(&str, Value); N]) -> Vec<u8> {
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect(),
+    )
+    .to_bytes()
+}
+
+/// Reads what a server answered to request `id`: its result, or the error that it returned.
+pub(super) fn reply(text: &[u8], id: i64) -> Result<Result<Value, Value>, String> {
+    let value = Value::parse(text).map_err(|error| error.to_string())?;
+    let object = value.as_object().ok_or("message is not a JSON object")?;
+    if object.get(bstr::BStr::new("id")) != Some(&Value::Integer(id)) {
+        return Err("reply has unexpected id".to_owned());
+    }
+    match (member(object, "error"), member(object, "result")) {
+        (Some(error), _) => Ok(Err(error)),
+        (None, Some(result)) => Ok(Ok(result)),
+        (None, None) => Err("reply has neither result nor error".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_end_in_a_newline_in_text_mode_only() {
+        let text = |reply, format| {
+            String::from_utf8(encode_reply(Value::Integer(1), reply, format)).unwrap()
+        };
+        assert_eq!(
+            text(Reply::Text("ok".into()), Format::Text),
+            r#"{"error":null,"id":1,"result":"ok\n"}"#
+        );
+        assert_eq!(
+            text(Reply::Text(String::new()), Format::Text),
+            r#"{"error":null,"id":1,"result":""}"#
+        );
+        assert_eq!(
+            text(Reply::Error("no".into()), Format::Text),
+            r#"{"error":"no\n","id":1,"result":null}"#
+        );
+        let wrapped = r#"{"error":null,"id":1,"result":{"reply":"ok","reply-format":"plain"}}"#;
+        assert_eq!(text(Reply::Text("ok".into()), Format::Json), wrapped);
+    }
+
+    #[test]
+    fn messages_that_are_not_requests_are_refused() {
+        let refusal = |text: &str| request(text.as_bytes()).unwrap_err();
+        assert_eq!(
+            refusal(r#"{"id":null,"method":"x","params":[]}"#),
+            Refusal::Unexpected("notification")
+        );
+        assert_eq!(
+            refusal(r#"{"id":1,"result":"x","error":null}"#),
+            Refusal::Unexpected("reply")
+        );
+        let params = Refusal::Bad("\"params\" must be JSON array".into());
+        assert_eq!(refusal(r#"{"id":1,"method":"x","params":{}}"#), params);
+    }
+}

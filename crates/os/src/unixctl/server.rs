@@ -1,0 +1,489 @@
+//! The server side of the control channel, run by the program's main loop.
+//!
+//! [`Server::turn`] waits for control requests, for a fatal signal (of which it dies, after cleaning up) and for the
+//! program's own [`Server::waker`]. Handlers therefore run on the main thread, between two turns of the loop. Requests of
+//! one connection are answered in order, one at a time.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use corvid_json::frame::{Framed, Framer};
+use corvid_json::{Object, Value};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use slab::Slab;
+
+use super::message::{self, Refusal, Reply, Request};
+use super::registry::{Action, Registry};
+use super::{Format, Outcome};
+use crate::listener::{ListenError, Listener};
+use crate::stream::Stream;
+use crate::target::Passive;
+use crate::vlog::{self, Module, RateLimit};
+use crate::{clock, dirs, errno, program, signals};
+
+const WAKER: Token = Token(usize::MAX);
+const SIGNALS: Token = Token(usize::MAX - 1);
+const LISTENER: Token = Token(usize::MAX - 2);
+/// Bytes of unanswered requests per connection; a client that sends more without reading is cut off.
+const PENDING_BYTES_MAX: usize = 16 << 20;
+
+/// Serves the control channel for a program whose state is a `C`.
+pub struct Server<C> {
+    poll: Poll,
+    events: Events,
+    listener: Option<Listener>,
+    path: Option<PathBuf>,
+    connections: Slab<Connection>,
+    next_serial: u64,
+    registry: Registry<C>,
+    waker: Arc<Waker>,
+    replies: (Sender<(Ticket, Outcome)>, Receiver<(Ticket, Outcome)>),
+}
+
+/// Whom a deferred reply is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ticket {
+    slot: usize,
+    serial: u64,
+}
+
+/// Answers one deferred request, from any thread. Dropping it unanswered sends an error, so that nobody waits for ever.
+#[derive(Debug)]
+pub struct Replier {
+    ticket: Ticket,
+    sender: Option<Sender<(Ticket, Outcome)>>,
+    waker: Arc<Waker>,
+}
+
+impl Replier {
+    /// Sends the answer: the text of a reply or of an error.
+    pub fn reply(mut self, outcome: Outcome) {
+        self.finish(outcome);
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        if let Some(sender) = self.sender.take() {
+            // Both fail only when the server is gone, and with it whoever asked.
+            let _ = sender.send((self.ticket, outcome));
+            let _ = self.waker.wake();
+        }
+    }
+}
+
+impl Drop for Replier {
+    fn drop(&mut self) {
+        self.finish(Err("command was abandoned".to_owned()));
+    }
+}
+
+struct Connection {
+    serial: u64,
+    name: String,
+    stream: Stream,
+    framer: Framer,
+    partial: Vec<u8>,
+    frames: VecDeque<Vec<u8>>,
+    pending_bytes: usize,
+    format: Format,
+    /// The id of the request that is being answered.
+    current: Option<Value>,
+    output: Vec<u8>,
+    /// The peer sends no more.
+    is_ended: bool,
+    is_dead: bool,
+}
+
+impl<C: 'static> Server<C> {
+    /// Opens the socket: `name` as `--unixctl` gives it (`none`: no socket; default: `RUNDIR/PROG.PID.ctl`). Call it in the
+    /// final process, for the default name carries its pid. The commands that every program has are registered.
+    ///
+    /// # Errors
+    /// The text of the fatal message: `PATH: could not initialize control socket (ERR)`. Details are logged.
+    pub fn open(name: Option<&str>) -> Result<Server<C>, String> {
+        let path = match name {
+            Some("none") => None,
+            Some(name) => Some(dirs::absolute_under(&dirs::run(), name)),
+            None => {
+                Some(dirs::run().join(format!("{}.{}.ctl", program::name(), std::process::id())))
+            }
+        };
+        Server::new(path.as_deref()).map_err(|error| {
+            error.log();
+            let path = path.unwrap_or_default();
+            format!(
+                "{}: could not initialize control socket ({error})",
+                path.display()
+            )
+        })
+    }
+
+    fn new(path: Option<&Path>) -> Result<Server<C>, ListenError> {
+        let listener = match path {
+            Some(path) => Some(Listener::open(&Passive::Unix(path.to_owned()), 0)?),
+            None => None,
+        };
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        if let Some(listener) = &listener {
+            poll.registry().register(
+                &mut SourceFd(&listener.as_raw_fd()),
+                LISTENER,
+                Interest::READABLE,
+            )?;
+        }
+        if let Some(fd) = signals::fd() {
+            poll.registry()
+                .register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
+        }
+        let mut registry = Registry::default();
+        super::register_builtin(&mut registry);
+        Ok(Server {
+            poll,
+            events: Events::with_capacity(64),
+            listener,
+            path: path.map(Path::to_owned),
+            connections: Slab::new(),
+            next_serial: 0,
+            registry,
+            waker,
+            replies: channel(),
+        })
+    }
+
+    /// The commands; more may be registered at any time between turns.
+    pub fn registry(&mut self) -> &mut Registry<C> {
+        &mut self.registry
+    }
+
+    /// The socket's path.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Ends the wait of [`Server::turn`] from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Waits for something to do (at most `timeout`) and does it. Returns after each wake-up. Dies of a fatal signal.
+    ///
+    /// # Errors
+    /// Waiting failed.
+    pub fn turn(&mut self, context: &mut C, timeout: Option<Duration>) -> io::Result<()> {
+        signals::run();
+        let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        let waited = self.poll.poll(&mut events, timeout);
+        signals::run();
+        match waited {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(()) => {
+                for event in &events {
+                    match event.token() {
+                        LISTENER => self.accept(),
+                        Token(slot) if self.connections.contains(slot) => self.serve(slot, context),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.events = events;
+        while let Ok((ticket, outcome)) = self.replies.1.try_recv() {
+            let is_same = |connection: &Connection| connection.serial == ticket.serial;
+            if self.connections.get(ticket.slot).is_some_and(is_same) {
+                self.answer(ticket.slot, outcome.map_or_else(Reply::Error, Reply::Text));
+                self.serve(ticket.slot, context);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what is queued (the reply to `exit` above all), waiting at most a second, and closes the channel.
+    pub fn close(mut self) {
+        let deadline = clock::mono_ms() + 1000;
+        for (_, connection) in &mut self.connections {
+            while connection.flush().is_ok()
+                && !connection.output.is_empty()
+                && clock::mono_ms() < deadline
+            {
+                let left = Duration::from_millis(deadline.saturating_sub(clock::mono_ms()));
+                if signals::poll_or_die(
+                    Some((connection.stream.as_raw_fd(), libc::POLLOUT)),
+                    Some(left),
+                )
+                .is_err()
+                {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        while let Some(listener) = &self.listener {
+            match listener.accept() {
+                Ok(Some((stream, name))) => self.adopt(stream, name),
+                Ok(None) => break,
+                Err(error) => {
+                    let text = errno::text(&error);
+                    vlog::warn_limited(
+                        &LIMIT,
+                        Module::Unixctl,
+                        format_args!("accept failed: {text}"),
+                    );
+                    break;
+                }
+            }
+        }
+    }
+
+    fn adopt(&mut self, mut stream: Stream, name: String) {
+        let entry = self.connections.vacant_entry();
+        // Both directions at once: a reply that does not fit is continued by the next writable edge.
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self
+            .poll
+            .registry()
+            .register(stream.source(), Token(entry.key()), interest)
+            .is_err()
+        {
+            return;
+        }
+        self.next_serial += 1;
+        entry.insert(Connection {
+            serial: self.next_serial,
+            name,
+            stream,
+            framer: Framer::default(),
+            partial: Vec::new(),
+            frames: VecDeque::new(),
+            pending_bytes: 0,
+            format: Format::Text,
+            current: None,
+            output: Vec::new(),
+            is_ended: false,
+            is_dead: false,
+        });
+    }
+
+    /// Reads, handles requests while none is being answered, writes, and drops the connection when it is done for.
+    fn serve(&mut self, slot: usize, context: &mut C) {
+        if let Err(text) = self.connections[slot].read() {
+            self.connections[slot].refuse(&Refusal::Syntax(text));
+        }
+        while let Some(frame) = self.connections[slot].next_frame() {
+            match message::request(&frame) {
+                Ok(request) => self.handle(slot, request, context),
+                Err(refusal) => self.connections[slot].refuse(&refusal),
+            }
+        }
+        let connection = &mut self.connections[slot];
+        let sent = connection.flush();
+        let is_idle = connection.current.is_none() && connection.output.is_empty();
+        if sent.is_err() || connection.is_dead || (connection.is_ended && is_idle) {
+            let mut connection = self.connections.remove(slot);
+            let _ = self.poll.registry().deregister(connection.stream.source());
+        }
+    }
+
+    fn handle(&mut self, slot: usize, request: Request, context: &mut C) {
+        let Request { id, method, params } = request;
+        vlog::dbg(
+            Module::Unixctl,
+            format_args!("received request {method}, id={id}"),
+        );
+        self.connections[slot].current = Some(id);
+        // These two concern the connection and the table itself, which other handlers do not see.
+        match method.as_str() {
+            "list-commands" if params.is_empty() => {
+                let reply = self.list_commands(self.connections[slot].format);
+                return self.answer(slot, reply);
+            }
+            "set-options" if (1..=2).contains(&params.len()) => {
+                let reply = self.set_options(slot, &params);
+                return self.answer(slot, reply);
+            }
+            _ => {}
+        }
+        let ticket = Ticket {
+            slot,
+            serial: self.connections[slot].serial,
+        };
+        let outcome = match self.registry.find(&method, params.len()) {
+            Err(error) => Err(error),
+            Ok(command) => match params
+                .iter()
+                .map(|param| param.as_str().map(str::to_owned))
+                .collect::<Option<Vec<_>>>()
+            {
+                None => Err(format!("\"{method}\" command has non-string argument")),
+                Some(args) => match &mut command.action {
+                    Action::Direct(handler) => handler(context, &args),
+                    Action::Deferred(handler) => {
+                        let sender = Some(self.replies.0.clone());
+                        return handler(
+                            context,
+                            &args,
+                            Replier {
+                                ticket,
+                                sender,
+                                waker: Arc::clone(&self.waker),
+                            },
+                        );
+                    }
+                },
+            },
+        };
+        self.answer(slot, outcome.map_or_else(Reply::Error, Reply::Text));
+    }
+
+    fn answer(&mut self, slot: usize, reply: Reply) {
+        let connection = &mut self.connections[slot];
+        if let Some(id) = connection.current.take() {
+            connection
+                .output
+                .extend(message::encode_reply(id, reply, connection.format));
+        }
+    }
+
+    fn list_commands(&self, format: Format) -> Reply {
+        if format == Format::Json {
+            let usages: Object = self
+                .registry
+                .listed()
+                .map(|(name, usage)| (name.into(), Value::string(usage)))
+                .collect();
+            return Reply::Json(Value::Object(usages));
+        }
+        let lines = self
+            .registry
+            .listed()
+            .map(|(name, usage)| format!("  {name:<23} {usage}\n"));
+        Reply::Text(
+            std::iter::once("The available commands are:\n".to_owned())
+                .chain(lines)
+                .collect(),
+        )
+    }
+
+    fn set_options(&mut self, slot: usize, params: &[Value]) -> Reply {
+        let args: Option<Vec<&str>> = params.iter().map(Value::as_str).collect();
+        let Some(args) = args else {
+            return Reply::Error("\"set-options\" command has non-string argument".to_owned());
+        };
+        let (option, value) = match args[0].split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (args[0], args.get(1).copied()),
+        };
+        if option != "--format" {
+            return Reply::Error(format!("unrecognized option '{option}'"));
+        }
+        let Some(value) = value else {
+            return Reply::Error(format!("option '{option}' requires an argument"));
+        };
+        let Some(format) = Format::parse(value) else {
+            return Reply::Error(format!("option format has invalid value {value}"));
+        };
+        self.connections[slot].format = format;
+        Reply::Text(String::new())
+    }
+}
+
+impl Connection {
+    /// Reads all there is; an error is the text of a syntax error.
+    fn read(&mut self) -> Result<(), String> {
+        let mut buffer = [0; 4096];
+        while !self.is_ended {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.is_ended = true,
+                Ok(count) => self.cut(&buffer[..count])?,
+                Err(error) if errno::is_again(&error) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.is_ended = true;
+                    self.is_dead = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, mut input: &[u8]) -> Result<(), String> {
+        self.pending_bytes += input.len();
+        if self.pending_bytes > PENDING_BYTES_MAX {
+            return Err("too many requests".to_owned());
+        }
+        while !input.is_empty() {
+            match self
+                .framer
+                .advance(input)
+                .map_err(|error| error.to_string())?
+            {
+                Framed::Complete { start, end } => {
+                    let mut frame = std::mem::take(&mut self.partial);
+                    frame.extend_from_slice(&input[start..end]);
+                    self.frames.push_back(frame);
+                    input = &input[end..];
+                }
+                Framed::Partial { start } => {
+                    self.partial.extend_from_slice(&input[start..]);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_frame(&mut self) -> Option<Vec<u8>> {
+        if self.current.is_some() || self.is_dead {
+            return None;
+        }
+        let frame = self.frames.pop_front()?;
+        self.pending_bytes = self.pending_bytes.saturating_sub(frame.len());
+        Some(frame)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.output.is_empty() {
+            match io::Write::write(&mut self.stream, &self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                Err(error) if errno::is_again(&error) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let name = &self.name;
+        match refusal {
+            Refusal::Unexpected(kind) => {
+                let line = format_args!("{name}: received unexpected {kind} message");
+                vlog::warn_limited(&LIMIT, Module::Unixctl, line);
+            }
+            Refusal::Bad(text) => {
+                let line = format_args!("{name}: received bad JSON-RPC message: {text}");
+                vlog::warn_limited(&LIMIT, Module::Jsonrpc, line);
+            }
+            Refusal::Syntax(text) => {
+                vlog::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: error parsing stream: {text}"),
+                );
+            }
+        }
+        self.is_dead = true;
+    }
+}

@@ -1,0 +1,76 @@
+//! The log file: appended to line by line, with one write each, and reopened by name after rotation.
+//!
+//! A failing write is ignored: a full device must not stop the program.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A log file's name and, unless it is closed, its descriptor.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl LogFile {
+    pub(super) fn open(path: PathBuf) -> io::Result<LogFile> {
+        let file = open(&path)?;
+        Ok(LogFile {
+            path,
+            file: Some(file),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    pub(super) fn close(&mut self) {
+        self.file = None;
+    }
+
+    /// Gives the file to another owner; for `--user`.
+    pub(super) fn chown(&self, user: u32, group: u32) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| {
+            std::os::unix::fs::fchown(file, Some(user), Some(group))
+        })
+    }
+
+    /// A new file of the same name, unless that is the file which is open already.
+    pub(super) fn open_again(&self) -> io::Result<Option<File>> {
+        let new = open(&self.path)?;
+        let same = match &self.file {
+            Some(old) => {
+                let (old, new) = (old.metadata()?, new.metadata()?);
+                (old.dev(), old.ino()) == (new.dev(), new.ino())
+            }
+            None => false,
+        };
+        Ok((!same).then_some(new))
+    }
+
+    pub(super) fn replace(&mut self, file: File) {
+        self.file = Some(file);
+    }
+
+    /// Writes one line, its newline included, with one call.
+    pub(super) fn write(&mut self, line: &[u8]) {
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(line);
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o660)
+        .open(path)
+}

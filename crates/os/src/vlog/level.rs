@@ -1,0 +1,98 @@
+//! Severities and destinations: the two axes on which a module is configured.
+
+/// How severe a message is, and up to where a destination shows messages. `Off` is a setting only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    /// show nothing
+    Off,
+    /// the process is about to end
+    Emer,
+    /// something failed
+    Err,
+    /// something is not as it should be
+    Warn,
+    /// a routine event worth keeping
+    Info,
+    /// a trace for developers
+    Dbg,
+}
+
+impl Level {
+    const ALL: [(Level, &'static str); 6] = [
+        (Level::Off, "OFF"),
+        (Level::Emer, "EMER"),
+        (Level::Err, "ERR"),
+        (Level::Warn, "WARN"),
+        (Level::Info, "INFO"),
+        (Level::Dbg, "DBG"),
+    ];
+
+    /// The upper-case name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Level::ALL[self as usize].1
+    }
+
+    /// The level of this name, in any case.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Level> {
+        Level::ALL
+            .into_iter()
+            .find(|(_, name)| name.eq_ignore_ascii_case(word))
+            .map(|(level, _)| level)
+    }
+
+    pub(super) fn from_u8(value: u8) -> Level {
+        Level::ALL
+            .get(usize::from(value))
+            .map_or(Level::Dbg, |(level, _)| *level)
+    }
+
+    /// The syslog severity (RFC 5424 6.2.1).
+    pub(super) fn severity(self) -> u8 {
+        match self {
+            Level::Off | Level::Emer => 1,
+            Level::Err => 3,
+            Level::Warn => 4,
+            Level::Info => 5,
+            Level::Dbg => 7,
+        }
+    }
+}
+
+/// Where messages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Destination {
+    /// the system log
+    Syslog,
+    /// standard error
+    Console,
+    /// the log file, if one is open
+    File,
+}
+
+impl Destination {
+    /// All destinations, in the order in which they are listed.
+    pub const ALL: [Destination; 3] =
+        [Destination::Syslog, Destination::Console, Destination::File];
+
+    /// The lower-case name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Destination::Syslog => "syslog",
+            Destination::Console => "console",
+            Destination::File => "file",
+        }
+    }
+
+    /// The destination of this name, in any case.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Destination> {
+        Destination::ALL
+            .into_iter()
+            .find(|destination| destination.name().eq_ignore_ascii_case(word))
+    }
+}
