@@ -1,1 +1,3 @@
-//! Placeholder head, replaced by the crate's first file.
+//! JSON-RPC 1.0 as OVSDB speaks it: message envelopes, and the state machines of a connection that involve no socket.
+
+pub mod message;

@@ -1,0 +1,278 @@
+//! Message envelopes: which of four kinds a JSON text is, and writing each kind (protocol.md 1.5, 1.7).
+//!
+//! Parsing is one validating pass: a text that parses here is valid JSON throughout, so later readers may trust it. `params` and
+//! `id` stay raw slices; nothing is copied but names with escapes.
+
+use std::borrow::Cow;
+
+use corvid_json::{Kind, Reader, Value};
+use thiserror::Error;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Wants an answer.
+    Request {
+        /// Its name.
+        method: Cow<'a, [u8]>,
+        /// Raw text of an array.
+        params: &'a [u8],
+        /// Raw text of any JSON but `null`.
+        id: &'a [u8],
+    },
+    /// Wants none.
+    Notification {
+        /// Its name.
+        method: Cow<'a, [u8]>,
+        /// Raw text of an array.
+        params: &'a [u8],
+    },
+    /// Answers a request.
+    Reply {
+        /// Raw text.
+        id: &'a [u8],
+        /// Raw text.
+        result: &'a [u8],
+    },
+    /// Answers a request with an error.
+    ErrorReply {
+        /// Raw text.
+        id: &'a [u8],
+        /// Raw text.
+        error: &'a [u8],
+    },
+}
+
+/// Why a text is no message; the connection is closed then. Displays as the reference logs it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MessageError {
+    /// Not JSON.
+    #[error("{0}")]
+    Syntax(#[from] corvid_json::Error),
+    /// The outermost value is an array.
+    #[error("message is not a JSON object")]
+    NotObject,
+    /// `method` is there and no string.
+    #[error("method is not a JSON string")]
+    MethodNotString,
+    /// `params` is there and no array.
+    #[error("\"params\" must be JSON array")]
+    ParamsNotArray,
+    /// A member beyond the five.
+    #[error("message has unexpected member \"{0}\"")]
+    UnexpectedMember(String),
+    /// A member that this kind of message needs.
+    #[error("{kind} must have \"{member}\"")]
+    Missing {
+        /// Kind of message.
+        kind: &'static str,
+        /// What it lacks.
+        member: &'static str,
+    },
+    /// A member that this kind of message may not have.
+    #[error("{kind} must not have \"{member}\"")]
+    Excess {
+        /// Kind of message.
+        kind: &'static str,
+        /// What it has too much.
+        member: &'static str,
+    },
+}
+
+/// The members as they stand in the text; `null` counts as absent, of repeated ones the last wins.
+#[derive(Default)]
+struct Members<'a> {
+    method: Option<Cow<'a, [u8]>>,
+    params: Option<&'a [u8]>,
+    result: Option<&'a [u8]>,
+    error: Option<&'a [u8]>,
+    id: Option<&'a [u8]>,
+}
+
+impl<'a> Message<'a> {
+    /// Reads one message; `text` is a whole frame.
+    ///
+    /// # Errors
+    /// [`MessageError`].
+    pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
+        let members = Members::read(text)?;
+        if members.params.is_some_and(|params| params.first() != Some(&b'[')) {
+            return Err(MessageError::ParamsNotArray);
+        }
+        if let Some(result) = members.result {
+            members.check("reply", [false, false, true, false, true])?;
+            Ok(Message::Reply { id: members.id.unwrap_or_default(), result })
+        } else if let Some(error) = members.error {
+            members.check("error", [false, false, false, true, true])?;
+            Ok(Message::ErrorReply { id: members.id.unwrap_or_default(), error })
+        } else if let Some(id) = members.id {
+            members.check("request", [true, true, false, false, true])?;
+            let params = members.params.unwrap_or_default();
+            Ok(Message::Request { method: members.method.unwrap_or_default(), params, id })
+        } else {
+            members.check("notification", [true, true, false, false, false])?;
+            let params = members.params.unwrap_or_default();
+            Ok(Message::Notification { method: members.method.unwrap_or_default(), params })
+        }
+    }
+}
+
+impl<'a> Members<'a> {
+    fn read(text: &'a [u8]) -> Result<Members<'a>, MessageError> {
+        let mut reader = Reader::new(text);
+        if reader.peek()? != Kind::Object {
+            return Err(MessageError::NotObject);
+        }
+        let mut members = Members::default();
+        let mut unexpected = None;
+        let mut method_is_string = true;
+        reader.begin_object()?;
+        while let Some(name) = reader.next_member()? {
+            if &*name == b"method" {
+                method_is_string = reader.peek()? == Kind::String;
+                if method_is_string {
+                    members.method = Some(reader.string()?);
+                } else {
+                    reader.skip()?;
+                }
+                continue;
+            }
+            let value = reader.skip()?;
+            let value = (value != b"null").then_some(value);
+            match &*name {
+                b"params" => members.params = value,
+                b"result" => members.result = value,
+                b"error" => members.error = value,
+                b"id" => members.id = value,
+                _ => unexpected = Some(String::from_utf8_lossy(&name).into_owned()),
+            }
+        }
+        reader.end()?;
+        match unexpected {
+            Some(name) => Err(MessageError::UnexpectedMember(name)),
+            None if !method_is_string => Err(MessageError::MethodNotString),
+            None => Ok(members),
+        }
+    }
+
+    /// Each member must be there or not, as `wanted` says in the order method, params, result, error, id.
+    fn check(&self, kind: &'static str, wanted: [bool; 5]) -> Result<(), MessageError> {
+        let found = [
+            ("method", self.method.is_some()),
+            ("params", self.params.is_some()),
+            ("result", self.result.is_some()),
+            ("error", self.error.is_some()),
+            ("id", self.id.is_some()),
+        ];
+        for ((member, found), wanted) in found.into_iter().zip(wanted) {
+            match (found, wanted) {
+                (false, true) => return Err(MessageError::Missing { kind, member }),
+                (true, false) => return Err(MessageError::Excess { kind, member }),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts. Plain integers and
+/// strings without escapes, which is what clients use, are copied as they are.
+#[must_use]
+pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
+    let is_plain_integer = raw.len() < 18
+        && raw.iter().all(u8::is_ascii_digit)
+        && (raw.len() == 1 || raw.first().is_some_and(|digit| *digit != b'0'));
+    if is_plain_integer {
+        return raw.to_vec();
+    }
+    Value::parse(raw).map_or_else(|_| raw.to_vec(), |value| value.to_bytes())
+}
+
+/// Appends a reply; `id` and `result` are JSON texts.
+pub fn write_reply(out: &mut Vec<u8>, id: &[u8], result: &[u8]) {
+    for part in [b"{\"id\":".as_slice(), id, b",\"result\":", result, b",\"error\":null}"] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Appends an error reply; `id` and `error` are JSON texts. There is no `result` member (protocol.md 1.7).
+pub fn write_error_reply(out: &mut Vec<u8>, id: &[u8], error: &[u8]) {
+    for part in [b"{\"id\":".as_slice(), id, b",\"error\":", error, b"}"] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Appends a notification; `params` is the JSON text of an array.
+pub fn write_notification(out: &mut Vec<u8>, method: &str, params: &[u8]) {
+    write_request(out, method, params, b"null");
+}
+
+/// Appends a request; `params` and `id` are JSON texts.
+pub fn write_request(out: &mut Vec<u8>, method: &str, params: &[u8], id: &[u8]) {
+    let parts = [b"{\"id\":".as_slice(), id, b",\"method\":\"", method.as_bytes(), b"\",\"params\":", params, b"}"];
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// The probe that keeps a silent connection under watch; its reply is swallowed (protocol.md 1.9).
+pub const PROBE: &[u8] = br#"{"id":"echo","method":"echo","params":[]}"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> Result<&'static str, String> {
+        Message::parse(text.as_bytes())
+            .map(|message| match message {
+                Message::Request { .. } => "request",
+                Message::Notification { .. } => "notification",
+                Message::Reply { .. } => "reply",
+                Message::ErrorReply { .. } => "error",
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_kind_follows_from_the_members() {
+        assert_eq!(kind(r#"{"method":"echo","params":[],"id":1}"#), Ok("request"));
+        assert_eq!(kind(r#"{"method":"echo","params":[],"result":null,"error":null,"id":false}"#), Ok("request"));
+        assert_eq!(kind(r#"{"method":"echo","params":[],"id":null}"#), Ok("notification"));
+        assert_eq!(kind(r#"{"method":"echo","params":[]}"#), Ok("notification"));
+        assert_eq!(kind(r#"{"result":{},"id":1}"#), Ok("reply"));
+        assert_eq!(kind(r#"{"error":"x","id":1}"#), Ok("error"));
+    }
+
+    #[test]
+    fn malformed_messages_are_refused() {
+        for text in [
+            "[]",
+            r#"{"method":null,"params":[],"id":1}"#,
+            r#"{"method":"x","params":{},"id":1}"#,
+            r#"{"method":"x","id":1}"#,
+            r#"{"method":"x","params":null,"id":1}"#,
+            r#"{"method":"x","params":[],"id":1,"jsonrpc":"2.0"}"#,
+            r#"{"result":null,"error":null,"id":5}"#,
+            r#"{"result":1,"error":2,"id":5}"#,
+            r#"{"result":1}"#,
+            r#"{"method":"x","params":[1,],"id":1}"#,
+        ] {
+            assert!(kind(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn equal_ids_have_equal_texts() {
+        for (raw, canonical) in [
+            ("1", "1"),
+            ("1.0", "1"),
+            ("10", "10"),
+            ("1.50", "1.5"),
+            (r#"{"b":1,"a":[ 2 ]}"#, r#"{"a":[2],"b":1}"#),
+            ("12345678901234567890", "1.23456789012346e+19"),
+            ("\"\\u00e9\"", "\"é\""),
+        ] {
+            assert_eq!(canonical_id(raw.as_bytes()), canonical.as_bytes(), "{raw}");
+        }
+    }
+}
