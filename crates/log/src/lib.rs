@@ -1,1 +1,32 @@
-//! Placeholder head, replaced by the crate's first file.
+//! The record codec of database files: framing with SHA-1, transactions and schemas as record bodies, and the rules for
+//! reading a file that may be damaged (storage.md sections 1 to 5).
+//!
+//! Pure: bytes in, bytes out. Bytes arrive through [`Source`] and leave through a `Vec` or a sink closure; files, locks,
+//! syncs and renames belong to the shell. This crate knows no tables and no transactions in progress: a
+//! [`Delta`](corvid_data::Delta) goes in, a [`Recorded`](corvid_data::Recorded) comes out.
+//!
+//! ```text
+//! OVSDB JSON 90 70a5f88d...\n        header.rs     one line, at most 127 bytes
+//! {"_date":...,"t":{...}}\n          decode.rs, encode.rs, snapshot.rs
+//! ```
+
+pub mod decode;
+pub mod encode;
+pub mod error;
+#[cfg(test)]
+mod fixture;
+pub mod header;
+pub mod load;
+pub mod reader;
+pub mod record;
+pub mod snapshot;
+pub mod source;
+
+pub use encode::{Stamp, write_schema, write_transaction};
+pub use error::{FormatError, ReadError};
+pub use header::Magic;
+pub use load::{Damage, Load};
+pub use reader::{Raw, RecordReader};
+pub use record::Record;
+pub use snapshot::write_snapshot;
+pub use source::Source;

@@ -1,0 +1,181 @@
+//! Record bodies: what a commit changed, and the schema of record 0 (storage.md sections 3 and 4).
+//!
+//! A record holds what must survive a restart and nothing else: ephemeral columns, `_uuid` and `_version` stay out, and a
+//! commit that changed nothing persistent makes no record. Cost: proportional to the delta. Called by whoever commits; the
+//! time is an input.
+
+use corvid_data::{Delta, RowChange, Schema, TableId, TableSchema, Uuid, wire};
+use corvid_json::write;
+
+use crate::{Magic, Record};
+
+/// What a transaction record says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp<'a> {
+    /// Wall-clock time of the commit, ms since the Unix epoch.
+    pub date_ms: i64,
+    /// `_comment`; none when empty.
+    pub comment: &'a str,
+    /// Modified rows carry differences (`_is_diff`); otherwise the full new values of changed columns, as readers older than
+    /// 2.15 need them.
+    pub is_diff: bool,
+}
+
+/// Appends the record of `delta`. Returns its bytes, or `None` (and appends nothing) when nothing persistent changed.
+pub fn write_transaction(
+    out: &mut Vec<u8>,
+    schema: &Schema,
+    delta: &Delta,
+    date_ms: i64,
+    is_diff: bool,
+) -> Option<usize> {
+    let mut record = Record::begin(out, Magic::Standalone);
+    let comment = &delta.comment;
+    let wrote = write_body(
+        record.body(),
+        schema,
+        delta,
+        &Stamp {
+            date_ms,
+            comment,
+            is_diff,
+        },
+    );
+    wrote.then(|| record.finish())
+}
+
+/// Appends record 0. Returns its bytes.
+pub fn write_schema(out: &mut Vec<u8>, schema: &Schema) -> usize {
+    let mut record = Record::begin(out, Magic::Standalone);
+    schema.to_json().write(record.body());
+    record.finish()
+}
+
+/// Appends the object of a transaction; `false` when it has no row.
+fn write_body(out: &mut Vec<u8>, schema: &Schema, delta: &Delta, stamp: &Stamp<'_>) -> bool {
+    write_head(out, stamp);
+    let mut tables = Tables::default();
+    for change in &delta.changes {
+        let table = schema.table(change.table);
+        if change.old.is_some() && change.new.is_some() && !has_persistent_diff(table, change) {
+            continue;
+        }
+        tables.row(out, schema, change.table, change.uuid);
+        write_change(out, table, change, stamp.is_diff);
+    }
+    tables.finish(out)
+}
+
+/// Appends the special members, brace included; members of tables follow.
+pub(crate) fn write_head(out: &mut Vec<u8>, stamp: &Stamp<'_>) {
+    out.push(b'{');
+    if !stamp.comment.is_empty() {
+        out.extend_from_slice(b"\"_comment\":");
+        write::string(out, stamp.comment.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(b"\"_date\":");
+    write::integer(out, stamp.date_ms);
+    if stamp.is_diff {
+        out.extend_from_slice(b",\"_is_diff\":true");
+    }
+}
+
+/// The punctuation between rows, which arrive grouped by table.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    open: Option<TableId>,
+    closed: Vec<TableId>,
+}
+
+impl Tables {
+    /// Appends what precedes the row-change of `uuid`, opening its table when it is the first of it.
+    pub(crate) fn row(&mut self, out: &mut Vec<u8>, schema: &Schema, table: TableId, uuid: Uuid) {
+        if self.open == Some(table) {
+            out.push(b',');
+        } else {
+            if let Some(previous) = self.open.replace(table) {
+                out.push(b'}');
+                self.closed.push(previous);
+            }
+            // A repeated member name would hide the earlier rows from every reader.
+            assert!(
+                !self.closed.contains(&table),
+                "rows of a delta are grouped by table"
+            );
+            out.push(b',');
+            write::string(out, schema.table(table).name.as_bytes());
+            out.extend_from_slice(b":{");
+        }
+        out.push(b'"');
+        out.extend_from_slice(&uuid.to_text());
+        out.extend_from_slice(b"\":");
+    }
+
+    /// Closes the last table and the object; `false` when there was no row.
+    pub(crate) fn finish(self, out: &mut Vec<u8>) -> bool {
+        if self.open.is_some() {
+            out.push(b'}');
+        }
+        out.push(b'}');
+        self.open.is_some()
+    }
+}
+
+fn has_persistent_diff(table: &TableSchema, change: &RowChange) -> bool {
+    change
+        .diffs
+        .iter()
+        .any(|diff| table.column(diff.column).persistent)
+}
+
+fn write_change(out: &mut Vec<u8>, table: &TableSchema, change: &RowChange, is_diff: bool) {
+    let Some(new) = &change.new else {
+        out.extend_from_slice(b"null");
+        return;
+    };
+    if change.old.is_none() {
+        write_row(out, table, new);
+        return;
+    }
+    let mut separator = b'{';
+    for diff in change
+        .diffs
+        .iter()
+        .filter(|diff| table.column(diff.column).persistent)
+    {
+        let column = table.column(diff.column);
+        let datum = if is_diff {
+            &diff.diff
+        } else {
+            &new.columns[usize::from(diff.column.0)]
+        };
+        out.push(separator);
+        separator = b',';
+        write::string(out, column.name.as_bytes());
+        out.push(b':');
+        wire::write_datum(out, datum, column.column_type.is_map());
+    }
+    out.push(b'}');
+}
+
+/// Appends a whole row: its persistent columns that differ from the default of their type.
+pub(crate) fn write_row(out: &mut Vec<u8>, table: &TableSchema, row: &corvid_data::Row) {
+    out.push(b'{');
+    let empty = out.len();
+    for (column, datum) in table.columns().iter().zip(&row.columns) {
+        if !column.persistent || datum.is_default(&column.column_type) {
+            continue;
+        }
+        if out.len() > empty {
+            out.push(b',');
+        }
+        write::string(out, column.name.as_bytes());
+        out.push(b':');
+        wire::write_datum(out, datum, column.column_type.is_map());
+    }
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests;

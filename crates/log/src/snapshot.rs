@@ -1,0 +1,89 @@
+//! The record that holds a whole database: compaction, conversion and backup write it.
+//!
+//! A header carries the hash and length of what follows it, so the rows are encoded twice: once to measure, once to write.
+//! That costs CPU (about the price of the SHA-1 itself) and saves memory: no more than [`CHUNK_BYTES`] is held at a time,
+//! however large the database. Rows must be a frozen view, walked in the same order both times. Runs on the caller's thread,
+//! never the engine's.
+
+use corvid_data::{Arc, Row, Schema, TableId};
+use sha1::{Digest, Sha1};
+
+use crate::encode::{Stamp, Tables, write_head, write_row};
+use crate::header::{Header, Magic};
+
+/// Size of the pieces that the sink gets; a single larger row makes a larger piece.
+pub const CHUNK_BYTES: usize = 256 * 1024;
+
+/// Writes the record that inserts every row, in pieces, to `sink`; `rows` yields the rows of a table. Returns the bytes of
+/// the record. An empty database still makes a record.
+///
+/// # Errors
+/// The first failure of `sink`.
+pub fn write_snapshot<'a, I, E>(
+    schema: &Schema,
+    stamp: &Stamp<'_>,
+    rows: impl Fn(TableId) -> I,
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<u64, E>
+where
+    I: Iterator<Item = &'a Arc<Row>>,
+{
+    let header = measure(schema, stamp, &rows);
+    let mut line = Vec::new();
+    header.write(Magic::Standalone, &mut line);
+    sink(&line)?;
+    let mut written = 0;
+    encode(schema, stamp, &rows, &mut |piece| {
+        written += piece.len() as u64;
+        sink(piece)
+    })?;
+    assert_eq!(
+        written, header.length,
+        "a snapshot does not change while it is written"
+    );
+    Ok(line.len() as u64 + written)
+}
+
+fn measure<'a, I>(schema: &Schema, stamp: &Stamp<'_>, rows: &impl Fn(TableId) -> I) -> Header
+where
+    I: Iterator<Item = &'a Arc<Row>>,
+{
+    let mut length = 0;
+    let mut hash = Sha1::new();
+    let Ok(()) = encode::<_, std::convert::Infallible>(schema, stamp, rows, &mut |piece| {
+        length += piece.len() as u64;
+        hash.update(piece);
+        Ok(())
+    });
+    Header {
+        length,
+        sha1: hash.finalize().into(),
+    }
+}
+
+fn encode<'a, I, E>(
+    schema: &Schema,
+    stamp: &Stamp<'_>,
+    rows: &impl Fn(TableId) -> I,
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E>
+where
+    I: Iterator<Item = &'a Arc<Row>>,
+{
+    let mut piece = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 8);
+    write_head(&mut piece, stamp);
+    let mut tables = Tables::default();
+    for (id, table) in schema.iter() {
+        for row in rows(id) {
+            tables.row(&mut piece, schema, id, row.uuid);
+            write_row(&mut piece, table, row);
+            if piece.len() >= CHUNK_BYTES {
+                sink(&piece)?;
+                piece.clear();
+            }
+        }
+    }
+    tables.finish(&mut piece);
+    piece.push(b'\n');
+    sink(&piece)
+}

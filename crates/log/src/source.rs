@@ -1,0 +1,21 @@
+//! Where the bytes of a log come from. Implemented by the shell for files and here for slices, so that tests and fuzzers
+//! need no file.
+
+/// Hands out the bytes of a log from its beginning.
+pub trait Source {
+    /// Fills a prefix of `room` (never empty) and returns its length; 0 means the end.
+    ///
+    /// # Errors
+    /// The words of the operating system, without a file name, for example `Input/output error`.
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, String>;
+}
+
+impl Source for &[u8] {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        let taken = self.len().min(room.len());
+        let (now, later) = self.split_at(taken);
+        room[..taken].copy_from_slice(now);
+        *self = later;
+        Ok(taken)
+    }
+}
