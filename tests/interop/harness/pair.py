@@ -13,7 +13,7 @@ def servers(suite, schemas, *, tcp=False, options=(), name="db"):
     """(server under test, reference server), each in a directory of its own with a fresh file per schema."""
     made = []
     for side, binary in (("test", programs.under_test("ovsdb-server")), ("reference", programs.reference("ovsdb-server"))):
-        directory = suite.subdirectory(side)
+        directory = suite.subdirectory(f"{name}-{side}")
         files = [create(os.path.join(directory, f"{file}.db"), schema) for file, schema in schemas.items()]
         made.append(Server(binary, directory, files, tcp=tcp, options=options, name=name))
     return made

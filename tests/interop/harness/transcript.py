@@ -19,6 +19,8 @@ from .canonical import UUID, Contents, _rename
 LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\|\d+\|", re.M)
 LABEL_SET = re.compile(r"\[(<[^\[\]<>]*>(?:, <[^\[\]<>]*>)+)\]")
 HTML_UUID = re.compile(r'<a (?:name="|href="#)([0-9a-f-]{36})">[0-9a-f]{8}</a>')
+# Which of two rows with equal index values is called the first depends on their uuids.
+TWINS = re.compile(r"First row, (with UUID [^.]*)\.  Second row, (with UUID [^.]*)\.")
 BARE_SET = re.compile(r"(<[^<>]*>(?: <[^<>]*>)+)")
 
 
@@ -137,6 +139,7 @@ class Session:
         text = BARE_SET.sub(lambda found: " ".join(sorted(re.findall(r"<[^<>]*>", found.group(1)))), text)
         text = LABEL_SET.sub(lambda found: "[" + ", ".join(sorted(found.group(1).split(", "))) + "]", text)
         text = re.sub(r"-{30,}", "---", text)
+        text = TWINS.sub(lambda found: "First and second row, " + "; ".join(sorted(found.groups())), text)
         if order == "lines":
             text = "\n".join(sorted(text.split("\n")))
         elif order == "blocks":

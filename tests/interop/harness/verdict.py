@@ -1,7 +1,7 @@
 """How a suite says what came out of it.
 
 Exit status 0: passed. 1: failed, with every failure printed. 77: skipped, with a line that nobody overlooks, because
-the peer is not installed on this machine.
+the peer is not installed on this machine. INTEROP_KEEP=1 keeps the scratch directory of a suite that passed.
 """
 
 import os
@@ -79,6 +79,7 @@ def main(name, body, needed=("ovsdb-server", "ovsdb-tool", "ovsdb-client", "ovs-
     if suite.failures:
         print(f"FAILED  {name}: {suite.failures} of {suite.checks} checks, {elapsed:.1f} s; see {suite.directory}", flush=True)
         sys.exit(1)
-    shutil.rmtree(suite.directory, ignore_errors=True)
+    if not os.environ.get("INTEROP_KEEP"):
+        shutil.rmtree(suite.directory, ignore_errors=True)
     print(f"PASSED  {name}: {suite.checks} checks, {elapsed:.1f} s", flush=True)
     sys.exit(0)
