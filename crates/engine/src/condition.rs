@@ -1,6 +1,18 @@
 //! Conditions: `where` of operations (all clauses) and of monitors (any clause), protocol.md 5.4 and 4.7.
+//!
+//! A condition is parsed for one table and judges rows of that table. It knows no indexes and no whereabouts of rows: [`crate::lookup`]
+//! turns it into places. A disjunction of thousands of `==` and `includes` clauses is judged by hashing, not clause by clause.
 
-use corvid_data::{ColumnId, Datum, Row, Symbols, TableSchema, WireError};
+mod disjunction;
+mod read;
+
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+
+use corvid_data::{Atom, AtomRef, ColumnId, Datum, Row, TableSchema};
+
+pub(crate) use disjunction::Disjunction;
+pub(crate) use read::{triple, type_mismatch, unknown_column};
 
 /// The functions of clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +35,45 @@ pub enum Function {
     Excludes,
 }
 
+impl Function {
+    /// The function of this name on the wire.
+    fn from_name(name: &[u8]) -> Option<Function> {
+        Some(match name {
+            b"<" => Function::Less,
+            b"<=" => Function::LessOrEqual,
+            b"==" => Function::Equal,
+            b"!=" => Function::NotEqual,
+            b">=" => Function::GreaterOrEqual,
+            b">" => Function::Greater,
+            b"includes" => Function::Includes,
+            b"excludes" => Function::Excludes,
+            _ => return None,
+        })
+    }
+
+    /// Whether it compares by order, which only numbers have.
+    fn is_ordering(self) -> bool {
+        matches!(
+            self,
+            Function::Less | Function::LessOrEqual | Function::GreaterOrEqual | Function::Greater
+        )
+    }
+
+    fn holds(self, datum: &Datum, argument: &Datum) -> bool {
+        let ordering = || Some(datum.first()?.cmp(&argument.first()?));
+        match self {
+            Function::Equal => datum == argument,
+            Function::NotEqual => datum != argument,
+            Function::Includes => datum.includes(argument),
+            Function::Excludes => datum.excludes(argument),
+            Function::Less => ordering().is_some_and(std::cmp::Ordering::is_lt),
+            Function::LessOrEqual => ordering().is_some_and(std::cmp::Ordering::is_le),
+            Function::GreaterOrEqual => ordering().is_some_and(std::cmp::Ordering::is_ge),
+            Function::Greater => ordering().is_some_and(std::cmp::Ordering::is_gt),
+        }
+    }
+}
+
 /// One clause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Clause {
@@ -39,39 +90,129 @@ pub enum Clause {
     },
 }
 
-/// A list of clauses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+impl Clause {
+    /// Whether it holds for `row`.
+    fn holds(&self, row: &Row) -> bool {
+        match self {
+            Clause::Constant(constant) => *constant,
+            Clause::Compare {
+                column,
+                function,
+                argument,
+            } => with_column(row, *column, |datum| function.holds(datum, argument)),
+        }
+    }
+}
+
+/// Calls `read` with a column of a row, `_uuid` and `_version` included.
+pub(crate) fn with_column<T>(row: &Row, column: ColumnId, read: impl FnOnce(&Datum) -> T) -> T {
+    match column {
+        ColumnId::UUID => read(&Datum::one(Atom::Uuid(row.uuid))),
+        ColumnId::VERSION => read(&Datum::one(Atom::Uuid(row.version))),
+        own => read(&row.columns[usize::from(own.0)]),
+    }
+}
+
+/// A list of clauses, not changed once made.
+#[derive(Clone, Debug, Default)]
 pub struct Condition {
     /// As given.
     pub clauses: Vec<Clause>,
+    /// The same, ready to be judged as a disjunction; made at first use.
+    disjunction: OnceLock<Box<Disjunction>>,
 }
 
 impl Condition {
-    /// Reads the raw text of a `where` array (valid JSON; anything but an array is the caller's type mismatch).
-    /// `symbols: None` in monitors, where named UUIDs are not allowed.
-    ///
-    /// # Errors
-    /// The table of protocol.md 5.4.
-    pub fn parse(
-        table: &TableSchema,
-        raw: &[u8],
-        symbols: Option<&mut dyn Symbols>,
-    ) -> Result<Condition, WireError> {
-        let _ = (table, raw, symbols);
-        todo!()
+    /// A condition of these clauses.
+    #[must_use]
+    pub fn new(clauses: Vec<Clause>) -> Condition {
+        Condition {
+            clauses,
+            disjunction: OnceLock::new(),
+        }
     }
 
-    /// Every clause holds (operations); true when empty.
+    /// Every clause holds (operations); true when empty. `table` is the one that the condition was parsed for.
     #[must_use]
-    pub fn matches_all(&self, table: &TableSchema, row: &Row) -> bool {
-        let _ = (table, row);
-        todo!()
+    pub fn matches_all(&self, _table: &TableSchema, row: &Row) -> bool {
+        self.holds_for(row)
     }
 
-    /// Some clause holds (monitors); true when empty.
+    /// Every clause holds.
+    pub(crate) fn holds_for(&self, row: &Row) -> bool {
+        self.clauses.iter().all(|clause| clause.holds(row))
+    }
+
+    /// Some clause holds (monitors); true when empty. `table` is the one that the condition was parsed for. The time does not grow
+    /// with the number of `==` and one-element `includes` clauses.
     #[must_use]
-    pub fn matches_any(&self, table: &TableSchema, row: &Row) -> bool {
-        let _ = (table, row);
-        todo!()
+    pub fn matches_any(&self, _table: &TableSchema, row: &Row) -> bool {
+        match &self.clauses[..] {
+            [] => true,
+            [one] => one.holds(row),
+            _ => self.as_disjunction().matches(row),
+        }
+    }
+
+    /// The clauses grouped for judging rows and for finding them.
+    pub(crate) fn as_disjunction(&self) -> &Disjunction {
+        self.disjunction
+            .get_or_init(|| Box::new(Disjunction::new(&self.clauses)))
+    }
+
+    /// The row that an operation's condition names by `_uuid`, if it does.
+    pub(crate) fn named_row(&self) -> Option<corvid_data::Uuid> {
+        self.equal_to(ColumnId::UUID).and_then(Datum::as_uuid)
+    }
+
+    /// What some clause demands `column` to be equal to.
+    pub(crate) fn equal_to(&self, wanted: ColumnId) -> Option<&Datum> {
+        self.clauses.iter().find_map(|clause| match clause {
+            Clause::Compare {
+                column,
+                function: Function::Equal,
+                argument,
+            } if *column == wanted => Some(argument),
+            _ => None,
+        })
+    }
+}
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Condition) -> bool {
+        self.clauses == other.clauses
+    }
+}
+
+impl Eq for Condition {}
+
+impl Hash for Condition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.clauses.hash(state);
+    }
+}
+
+/// Looks up owned atoms by borrowed ones.
+pub(crate) struct Probe<'a>(pub(crate) AtomRef<'a>);
+
+impl Hash for Probe<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl hashbrown::Equivalent<Key> for Probe<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.0 == key.0.as_ref()
+    }
+}
+
+/// An atom that hashes like a reference to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key(pub(crate) Atom);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ref().hash(state);
     }
 }

@@ -1,21 +1,34 @@
 //! A database: schema and tables, the home of every committed row.
+//!
+//! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables are exactly at
+//! the last commit, and [`Database::audit`] holds.
 
-use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, WireError};
+use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, UuidSource, WireError};
 
+use crate::layout::Layout;
+use crate::table::Table;
 use crate::{Context, Outcome, Snapshot};
+use crate::{audit, convert, execution, lookup, replay, undo};
 
 /// One database in memory. A single writer owns it.
 #[derive(Debug)]
 pub struct Database {
-    schema: Arc<Schema>,
+    pub(crate) schema: Arc<Schema>,
+    /// One per table, in order of their ids.
+    pub(crate) layouts: Box<[Layout]>,
+    /// One per table, in order of their ids.
+    pub(crate) tables: Box<[Table]>,
 }
 
 impl Database {
     /// An empty database.
     #[must_use]
     pub fn new(schema: Arc<Schema>) -> Database {
-        Database { schema }
+        Database {
+            layouts: Layout::of_schema(&schema),
+            tables: schema.tables().iter().map(Table::new).collect(),
+            schema,
+        }
     }
 
     /// Its schema.
@@ -27,14 +40,12 @@ impl Database {
     /// Executes one attempt of a `transact` request. `params` is the raw text of the `params` array, a valid JSON array whose
     /// first element (the database name) is skipped. On success the changes are applied.
     pub fn execute(&mut self, params: &[u8], context: &mut Context<'_>) -> Outcome {
-        let _ = (params, context);
-        todo!()
+        execution::execute(self, params, context)
     }
 
     /// Takes back a commit that could not be stored; deltas are undone newest first.
     pub fn undo(&mut self, delta: &Delta) {
-        let _ = delta;
-        todo!()
+        undo::undo(self, delta);
     }
 
     /// Applies a transaction read from a log, under all checks of a commit.
@@ -46,8 +57,7 @@ impl Database {
         recorded: Recorded,
         uuids: &mut dyn UuidSource,
     ) -> Result<Delta, WireError> {
-        let _ = (recorded, uuids);
-        todo!()
+        replay::replay(self, recorded, uuids)
     }
 
     /// This content under another schema (protocol.md 4.15), everything checked as if freshly inserted.
@@ -59,34 +69,30 @@ impl Database {
         schema: Arc<Schema>,
         uuids: &mut dyn UuidSource,
     ) -> Result<Database, WireError> {
-        let _ = (schema, uuids);
-        todo!()
+        convert::convert(self, schema, uuids)
     }
 
     /// A frozen view; costs one pointer per page.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        todo!()
+        Snapshot::of(&self.schema, &self.tables)
     }
 
     /// A row by identity.
     #[must_use]
     pub fn get(&self, table: TableId, uuid: Uuid) -> Option<&Arc<Row>> {
-        let _ = (table, uuid);
-        todo!()
+        self.table(table).get(uuid)
     }
 
     /// All rows of a table, in no particular order.
     pub fn rows(&self, table: TableId) -> impl Iterator<Item = &Arc<Row>> + '_ {
-        let _ = table;
-        std::iter::empty()
+        self.table(table).rows()
     }
 
     /// Rows in a table.
     #[must_use]
     pub fn row_count(&self, table: TableId) -> usize {
-        let _ = table;
-        todo!()
+        self.table(table).len()
     }
 
     /// Calls `visit` for every row that matches *any* clause (monitor semantics), through an index or `_uuid` where clauses
@@ -97,19 +103,32 @@ impl Database {
         condition: &crate::Condition,
         visit: &mut dyn FnMut(&Arc<Row>),
     ) {
-        let _ = (table, condition, visit);
-        todo!()
+        let table = self.table(table);
+        lookup::for_each_matching_any(table, condition, &mut |slot| visit(table.at(slot)));
     }
 
     /// Atoms held, `_uuid` and `_version` counted (protocol.md 4.9, history).
     #[must_use]
     pub fn atom_count(&self) -> u64 {
-        todo!()
+        self.tables.iter().map(Table::atoms).sum()
     }
 
     /// Weak references held, for `memory/show`.
     #[must_use]
     pub fn weak_reference_count(&self) -> u64 {
-        todo!()
+        self.tables.iter().map(|table| table.backrefs.total()).sum()
+    }
+
+    /// Recomputes every count, index and back reference from the rows and compares. For tests.
+    ///
+    /// # Errors
+    /// The first difference, in words.
+    #[doc(hidden)]
+    pub fn audit(&self) -> Result<(), String> {
+        audit::audit(self)
+    }
+
+    fn table(&self, table: TableId) -> &Table {
+        &self.tables[usize::from(table.0)]
     }
 }

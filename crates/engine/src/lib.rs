@@ -1,12 +1,40 @@
 //! The transaction engine: tables in copy-on-write pages, operations, references, commit. A commit yields a
 //! [`corvid_data::Delta`], the only thing that leaves.
 //!
+//! One request goes `execution` (operations in order, through `operation`) -> `transaction` (tables changed in place, old rows kept in
+//! the `journal`) -> `commit` (the ordered checks) -> delta. Logs come in through `replay`, new schemas through `convert`, and both end
+//! in the same commit. Costs follow the rows and elements touched, never the size of a table or a set.
+//!
 //! This crate knows no sessions, monitors, files, sockets, clocks or random sources: those arrive through [`Context`].
 
+mod audit;
+mod backrefs;
+mod column_list;
+mod commit;
 pub mod condition;
 pub mod context;
+mod convert;
 pub mod database;
+mod distinct;
+mod execution;
+mod hash;
+mod index;
+mod journal;
+mod layout;
+mod lookup;
+mod mutation;
+mod names;
+mod operation;
+mod page;
+mod rbac;
+mod reference;
+mod replay;
+mod row_id;
+mod row_input;
 pub mod snapshot;
+mod table;
+mod transaction;
+mod undo;
 
 pub use condition::Condition;
 pub use context::{Context, LockOwner, Outcome};

@@ -1,0 +1,74 @@
+//! The commit: an ordered pipeline over the touched rows (protocol.md 5.12), one step per file, that ends in a [`Delta`].
+//!
+//! Invariant: until the last step nothing but rows is changed. Counts of strong references are kept as differences
+//! ([`Commit::strong`]), back references as they were, so a failing step needs no more than the transaction's rollback. Every step's
+//! work follows the touched rows and what refers to them, never a table.
+
+mod finish;
+mod garbage;
+mod max_rows;
+mod net_change;
+pub(crate) mod references;
+mod strong;
+mod unique;
+mod weak;
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Delta, WireError};
+
+use crate::hash::Map;
+use crate::row_id::RowId;
+use crate::transaction::Transaction;
+
+/// A commit in progress.
+struct Commit<'t, 'd> {
+    txn: &'t mut Transaction<'d>,
+    /// By how much strong references to each row have changed.
+    strong: Map<RowId, i64>,
+    /// Rows deleted, explicitly or as garbage, whose weak references have not been looked for yet.
+    deleted: Vec<RowId>,
+    /// Rows that may have become garbage and have not been looked at yet.
+    suspects: Vec<RowId>,
+}
+
+/// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet.
+///
+/// # Errors
+/// The first violation found, in the words of protocol.md 5.12.
+pub(crate) fn commit(
+    mut txn: Transaction<'_>,
+    uuids: &mut dyn UuidSource,
+) -> Result<Delta, WireError> {
+    let mut commit = Commit {
+        txn: &mut txn,
+        strong: Map::default(),
+        deleted: Vec::new(),
+        suspects: Vec::new(),
+    };
+    match commit.check() {
+        Ok(()) => Ok(commit.finish(uuids)),
+        Err(error) => {
+            txn.rollback();
+            Err(error)
+        }
+    }
+}
+
+impl Commit<'_, '_> {
+    fn check(&mut self) -> Result<(), WireError> {
+        if !self.find_net_changes() {
+            return Ok(());
+        }
+        self.count_strong_references()?;
+        self.refuse_referenced_deletions()?;
+        self.collect_garbage();
+        self.check_max_rows()?;
+        self.drop_weak_references()?;
+        // A pair that goes for its weak half may hold the last strong reference to another row, whose end takes more references along.
+        while !self.suspects.is_empty() {
+            self.collect_garbage();
+            self.drop_weak_references()?;
+        }
+        self.check_indexes()
+    }
+}

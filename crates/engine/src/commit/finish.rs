@@ -1,0 +1,56 @@
+//! The last steps: fresh versions, the delta, and bringing counts and back references up to date. Nothing here can fail.
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Delta, RowChange};
+
+use super::Commit;
+use super::references;
+use crate::journal::{Effect, Touched};
+
+impl Commit<'_, '_> {
+    /// Turns the checked state into the committed one.
+    pub(super) fn finish(self, uuids: &mut dyn UuidSource) -> Delta {
+        let Commit { txn, strong, .. } = self;
+        let touched = txn.journal.take();
+        let database = &mut *txn.database;
+        let mut changes = Vec::with_capacity(touched.len());
+        for row in touched {
+            let table = &mut database.tables[usize::from(row.id.table.0)];
+            let slot = table.find(row.id.uuid);
+            if row.effect == Effect::Modified
+                && let Some(slot) = slot
+            {
+                if row.diffs.is_empty() {
+                    // Losing a dangling reference that this transaction added brought it back to what it was.
+                    table.replace(slot, row.old.expect("a modified row was there before"));
+                    continue;
+                }
+                table.set_version(slot, uuids.fresh());
+            }
+            let new = slot.map(|slot| table.at(slot).clone());
+            changes.extend(row_change(row, new));
+        }
+        changes.sort_by_key(|change| change.table);
+        references::apply_strong(database, &strong);
+        for change in &changes {
+            references::apply_weak(database, change);
+        }
+        Delta {
+            changes,
+            ..Delta::default()
+        }
+    }
+}
+
+fn row_change(row: Touched, new: Option<corvid_data::Arc<corvid_data::Row>>) -> Option<RowChange> {
+    if row.effect == Effect::None {
+        return None;
+    }
+    Some(RowChange {
+        table: row.id.table,
+        uuid: row.id.uuid,
+        old: row.old,
+        new,
+        diffs: row.diffs.into_boxed_slice(),
+    })
+}

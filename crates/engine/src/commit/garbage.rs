@@ -1,0 +1,50 @@
+//! Step 4: rows of non-root tables that no other row refers to strongly go, and with them their own references, recursively.
+//!
+//! Only rows whose counts may have changed are looked at, so cycles of two or more rows stay: their counts never reach zero.
+
+use super::Commit;
+use crate::journal::Effect;
+use crate::row_id::RowId;
+
+impl Commit<'_, '_> {
+    /// Empties the list of suspects.
+    pub(super) fn collect_garbage(&mut self) {
+        while let Some(id) = self.suspects.pop() {
+            if !self.is_garbage(id) {
+                continue;
+            }
+            let table = self.txn.table(id.table);
+            let Some(slot) = table.find(id.uuid) else {
+                continue;
+            };
+            let row = table.at(slot).clone();
+            self.txn.delete(id.table, slot);
+            self.settle_deletion(id);
+            self.release(id, &row, None);
+        }
+    }
+
+    fn is_garbage(&self, id: RowId) -> bool {
+        let table = self.txn.table(id.table);
+        if self.txn.table_schema(id.table).is_root || !table.contains(id.uuid) {
+            return false;
+        }
+        let change = self.strong.get(&id).copied().unwrap_or(0);
+        let left = i64::from(table.strong(id.uuid)) + change;
+        assert!(left >= 0, "strong references are counted exactly");
+        left == 0
+    }
+
+    /// Notes that a touched row is gone.
+    fn settle_deletion(&mut self, id: RowId) {
+        let position = self.txn.journal.position(id).expect("deleting touches");
+        let touched = &mut self.txn.journal.rows_mut()[position];
+        touched.diffs.clear();
+        touched.effect = if touched.old.is_some() {
+            Effect::Deleted
+        } else {
+            Effect::None
+        };
+        self.deleted.push(id);
+    }
+}

@@ -1,0 +1,48 @@
+//! What a finished commit changes in counts of strong references and in back references, and what an undone one takes back.
+
+use corvid_data::RowChange;
+
+use crate::database::Database;
+use crate::hash::Map;
+use crate::row_id::RowId;
+
+/// Brings counts of strong references up to date. Targets that are gone have nothing to count.
+pub(crate) fn apply_strong(database: &mut Database, counts: &Map<RowId, i64>) {
+    for (target, change) in counts.iter().filter(|(_, change)| **change != 0) {
+        database.tables[usize::from(target.table.0)].adjust_strong(target.uuid, *change);
+    }
+}
+
+/// What a change adds to the counts of strong references. References of a row to itself do not count: they keep nothing alive.
+pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut Map<RowId, i64>) {
+    let id = RowId::new(change.table, change.uuid);
+    for column in &*database.layouts[usize::from(id.table.0)].strong {
+        column.changes(
+            change.old.as_deref(),
+            change.new.as_deref(),
+            &mut |table, uuid, sign| {
+                let target = RowId::new(table, uuid);
+                if target != id {
+                    *counts.entry(target).or_default() += sign;
+                }
+            },
+        );
+    }
+}
+
+/// Brings back references up to date with a change.
+pub(crate) fn apply_weak(database: &mut Database, change: &RowChange) {
+    let id = RowId::new(change.table, change.uuid);
+    let Database {
+        layouts, tables, ..
+    } = database;
+    for column in &*layouts[usize::from(id.table.0)].weak {
+        column.changes(
+            change.old.as_deref(),
+            change.new.as_deref(),
+            &mut |table, uuid, sign| {
+                tables[usize::from(table.0)].backrefs.adjust(uuid, id, sign);
+            },
+        );
+    }
+}

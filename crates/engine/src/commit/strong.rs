@@ -1,0 +1,107 @@
+//! Steps 2 and 3: added strong references must find their row; deleted rows must have none left.
+
+use corvid_data::{ColumnId, Row, Tag, WireError};
+
+use super::Commit;
+use crate::journal::Effect;
+use crate::row_id::RowId;
+use crate::transaction::Transaction;
+
+impl Commit<'_, '_> {
+    /// Counts the changes in strong references of every changed row.
+    ///
+    /// # Errors
+    /// An added reference to a row that is not there. One to a row that existed before and is deleted here passes: the next step
+    /// refuses it.
+    pub(super) fn count_strong_references(&mut self) -> Result<(), WireError> {
+        let Commit { txn, strong, .. } = self;
+        for touched in txn.journal.rows() {
+            if touched.effect == Effect::None {
+                continue;
+            }
+            let (id, old) = (touched.id, touched.old.as_deref());
+            let new = txn.row(id).map(|row| &**row);
+            for reference in &*txn.layout(id.table).strong {
+                let mut dangling = None;
+                reference.changes(old, new, &mut |table, uuid, sign| {
+                    let target = RowId::new(table, uuid);
+                    if target == id {
+                        return;
+                    }
+                    if sign > 0 && !txn.is_taken(table, uuid) {
+                        dangling.get_or_insert(target);
+                    }
+                    *strong.entry(target).or_default() += sign;
+                });
+                if let Some(target) = dangling {
+                    return Err(dangling_reference(txn, id, reference.column, target));
+                }
+            }
+        }
+        self.suspects.extend(self.strong.keys().copied());
+        Ok(())
+    }
+
+    /// Refuses deletions of rows that others still refer to. Runs before garbage is collected, so references of rows that are about
+    /// to be collected count.
+    pub(super) fn refuse_referenced_deletions(&mut self) -> Result<(), WireError> {
+        for touched in self.txn.journal.rows() {
+            if touched.effect != Effect::Deleted {
+                continue;
+            }
+            let change = self.strong.get(&touched.id).copied().unwrap_or(0);
+            let left = i64::from(touched.strong) + change;
+            assert!(left >= 0, "strong references are counted exactly");
+            if left > 0 {
+                return Err(WireError::new(
+                    Tag::ReferentialIntegrityViolation,
+                    format!(
+                        "cannot delete {} row {} because of {left} remaining reference(s)",
+                        self.txn.table_schema(touched.id.table).name,
+                        touched.id.uuid,
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the references that a row lost after they were first counted, and suspects the rows that they kept.
+    pub(super) fn release(&mut self, id: RowId, old: &Row, new: Option<&Row>) {
+        let Commit {
+            txn,
+            strong,
+            suspects,
+            ..
+        } = self;
+        for reference in &*txn.layout(id.table).strong {
+            reference.changes(Some(old), new, &mut |table, uuid, sign| {
+                let target = RowId::new(table, uuid);
+                if target != id {
+                    *strong.entry(target).or_default() += sign;
+                    suspects.push(target);
+                }
+            });
+        }
+    }
+}
+
+fn dangling_reference(
+    txn: &Transaction<'_>,
+    source: RowId,
+    column: ColumnId,
+    target: RowId,
+) -> WireError {
+    let schema = txn.table_schema(source.table);
+    WireError::new(
+        Tag::ReferentialIntegrityViolation,
+        format!(
+            "Table {} column {} row {} references nonexistent row {} in table {}.",
+            schema.name,
+            schema.column(column).name,
+            source.uuid,
+            target.uuid,
+            txn.table_schema(target.table).name,
+        ),
+    )
+}

@@ -1,0 +1,166 @@
+//! Step 6: weak references to rows that are gone, or never were, leave their columns, in every row of the database.
+//!
+//! Two sources feed it: references added by changed rows, and the back references of deleted rows. Both are taken whatever the
+//! order in which rows were touched, so none can stay behind.
+
+use std::collections::BTreeMap;
+
+use corvid_data::{AtomRef, ColumnId, Datum, Row, Tag, Uuid, WireError};
+
+use super::Commit;
+use super::net_change::difference;
+use crate::hash::Set;
+use crate::journal::Effect;
+use crate::reference::ReferenceColumn;
+use crate::row_id::RowId;
+
+/// Rows that hold dangling weak references, with the missing targets.
+type Holders = BTreeMap<RowId, Set<RowId>>;
+
+impl Commit<'_, '_> {
+    /// Removes every dangling weak reference; rows that lost a strong reference with it become suspects.
+    pub(super) fn drop_weak_references(&mut self) -> Result<(), WireError> {
+        let mut holders = Holders::new();
+        self.find_dangling_additions(&mut holders);
+        for target in self.deleted.drain(..) {
+            for source in self.txn.table(target.table).backrefs.sources(target.uuid) {
+                holders.entry(source).or_default().insert(target);
+            }
+        }
+        for (source, missing) in holders {
+            self.purge(source, &missing)?;
+        }
+        Ok(())
+    }
+
+    fn find_dangling_additions(&self, holders: &mut Holders) {
+        let txn = &*self.txn;
+        for touched in txn.journal.rows() {
+            if !matches!(touched.effect, Effect::Inserted | Effect::Modified) {
+                continue;
+            }
+            let old = touched.old.as_deref();
+            let new = txn.row(touched.id).map(|row| &**row);
+            for reference in &*txn.layout(touched.id.table).weak {
+                reference.changes(old, new, &mut |table, uuid, sign| {
+                    if sign > 0 && !txn.table(table).contains(uuid) {
+                        let missing = holders.entry(touched.id).or_default();
+                        missing.insert(RowId::new(table, uuid));
+                    }
+                });
+            }
+        }
+    }
+
+    /// Removes the references of `source` to rows that are `missing`. It may not hold them any more, or be gone itself.
+    fn purge(&mut self, source: RowId, missing: &Set<RowId>) -> Result<(), WireError> {
+        let Some(slot) = self.txn.table(source.table).find(source.uuid) else {
+            return Ok(());
+        };
+        let before = self.txn.table(source.table).at(slot).clone();
+        let mut written = Vec::new();
+        for reference in &*self.txn.layout(source.table).weak {
+            let datum = &before.columns[usize::from(reference.column.0)];
+            if let Some(purged) = reference.without(datum, missing) {
+                self.check_minimum(source, reference.column, datum, &purged, missing)?;
+                written.push((reference.column, purged));
+            }
+        }
+        if written.is_empty() {
+            return Ok(());
+        }
+        let columns: Vec<ColumnId> = written.iter().map(|(column, _)| *column).collect();
+        self.txn.write(source.table, slot, written.into_iter());
+        let after = self.txn.table(source.table).at(slot).clone();
+        self.settle_columns(source, &columns, &after);
+        self.release(source, &before, Some(&after));
+        Ok(())
+    }
+
+    /// Notes in the journal that `columns` of a row changed again.
+    fn settle_columns(&mut self, id: RowId, columns: &[ColumnId], new: &Row) {
+        let schema = self.txn.database.schema.table(id.table);
+        let position = self.txn.journal.position(id).expect("writing touches");
+        let touched = &mut self.txn.journal.rows_mut()[position];
+        let Some(old) = &touched.old else { return };
+        touched.effect = Effect::Modified;
+        for column in columns {
+            touched.diffs.retain(|diff| diff.column != *column);
+            let place = usize::from(column.0);
+            let diff = difference(schema, *column, &old.columns[place], &new.columns[place]);
+            touched.diffs.extend(diff);
+        }
+        touched.diffs.sort_unstable_by_key(|diff| diff.column);
+    }
+
+    /// The texts are the reference's, its spelling included.
+    fn check_minimum(
+        &self,
+        id: RowId,
+        column: ColumnId,
+        before: &Datum,
+        after: &Datum,
+        missing: &Set<RowId>,
+    ) -> Result<(), WireError> {
+        let schema = self.txn.table_schema(id.table);
+        let column_schema = schema.column(column);
+        if after.len() >= column_schema.column_type.min as usize {
+            return Ok(());
+        }
+        let inserted = self
+            .txn
+            .journal
+            .find(id)
+            .is_some_and(|touched| touched.old.is_none());
+        let zero = missing.iter().any(|target| target.uuid == Uuid::ZERO)
+            && before.iter().any(|(key, value)| {
+                let is_zero = |atom: AtomRef<'_>| atom == AtomRef::Uuid(Uuid::ZERO);
+                is_zero(key) || value.is_some_and(is_zero)
+            });
+        let (column, table, uuid) = (&column_schema.name, &schema.name, id.uuid);
+        let details = if inserted && zero {
+            format!(
+                "Weak reference column \"{column}\" in \"{table}\" row {uuid} (inserted within this transaction) contained \
+                 all-zeros UUID (probably as the default value for this column) but deleting this value caused a \
+                 constraint volation because this column is not allowed to be empty."
+            )
+        } else {
+            let count = before.len() - after.len();
+            let when = if inserted {
+                "(inserted within this transaction) "
+            } else {
+                ""
+            };
+            format!(
+                "Deletion of {count} weak reference(s) to deleted (or never-existing) rows from column \"{column}\" in \
+                 \"{table}\" row {uuid} {when}caused this column to become empty, but constraints on this column \
+                 disallow an empty column."
+            )
+        };
+        Err(WireError::new(Tag::ConstraintViolation, details))
+    }
+}
+
+impl ReferenceColumn {
+    /// `datum` without references to `missing` rows; `None` when it has none. Keys are looked up, so a large set costs no walk; values
+    /// have no order to look them up by and are scanned.
+    fn without(&self, datum: &Datum, missing: &Set<RowId>) -> Option<Datum> {
+        let mut purged = datum.clone();
+        if let Some(table) = self.key {
+            for target in missing.iter().filter(|target| target.table == table) {
+                purged.remove(AtomRef::Uuid(target.uuid));
+            }
+        }
+        if let Some(table) = self.value {
+            let is_missing = |value: Option<AtomRef<'_>>| {
+                value
+                    .and_then(AtomRef::as_uuid)
+                    .is_some_and(|uuid| missing.contains(&RowId::new(table, uuid)))
+            };
+            for (key, _) in datum.iter().filter(|(_, value)| is_missing(*value)) {
+                purged.remove(key);
+            }
+        }
+        (purged.len() < datum.len()).then_some(purged)
+    }
+}

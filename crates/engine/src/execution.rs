@@ -1,0 +1,231 @@
+//! One attempt at a `transact` request: operations in order, then the commit, and the text of the result (protocol.md 5.1).
+//!
+//! Every attempt starts from nothing, so a request that waits can be tried again with the same parameters. Whatever the outcome, the
+//! database is as before or as after the commit, never between.
+
+use corvid_data::members::What;
+use corvid_data::{Arc, Delta, Row, TableId, Tag, WireError};
+use corvid_json::Reader;
+
+use crate::condition::Condition;
+use crate::context::{Context, LockOwner, Outcome};
+use crate::database::Database;
+use crate::lookup::{self, Slots};
+use crate::names::Names;
+use crate::operation::{self, Operation};
+use crate::transaction::Transaction;
+
+/// What an execution knows of who asks.
+pub(crate) struct Requester<'a> {
+    /// Time since the request arrived.
+    pub(crate) elapsed_ms: u64,
+    /// Operations of writing kind fail.
+    pub(crate) is_read_only: bool,
+    /// A non-empty role.
+    pub(crate) role: Option<&'a str>,
+    /// The common name of the client's certificate.
+    pub(crate) client_id: Option<&'a str>,
+    /// The request may be kept until a `wait` is satisfied.
+    pub(crate) can_wait: bool,
+    /// The locks of the session.
+    pub(crate) locks: &'a dyn LockOwner,
+}
+
+/// An execution in progress.
+pub(crate) struct Execution<'e, 'd> {
+    /// The changes so far.
+    pub(crate) txn: Transaction<'d>,
+    /// Named rows and fresh UUIDs.
+    pub(crate) names: Names<'e>,
+    /// Who asks.
+    pub(crate) requester: Requester<'e>,
+    /// Texts of `comment` operations so far, joined by LF.
+    pub(crate) comment: String,
+    /// A `commit` with `durable: true` was among the operations.
+    pub(crate) is_durable: bool,
+    /// The smallest `timeout` of the waits so far.
+    pub(crate) deadline_ms: Option<u64>,
+    /// The result so far.
+    pub(crate) out: Vec<u8>,
+}
+
+/// Why an operation did not succeed.
+pub(crate) enum Failure {
+    /// It failed, and with it the transaction.
+    Error(WireError),
+    /// It waits for the database to change.
+    Blocked,
+}
+
+impl From<WireError> for Failure {
+    fn from(error: WireError) -> Failure {
+        Failure::Error(error)
+    }
+}
+
+/// Executes `params`, the raw text of an array whose first element is the name of the database.
+pub(crate) fn execute(
+    database: &mut Database,
+    params: &[u8],
+    context: &mut Context<'_>,
+) -> Outcome {
+    let operations = split(params);
+    let execution = Execution {
+        txn: Transaction::begin(database),
+        names: Names::new(&mut *context.uuids, &operations),
+        requester: Requester {
+            elapsed_ms: context.elapsed_ms,
+            is_read_only: context.read_only,
+            role: context.role.filter(|role| !role.is_empty()),
+            client_id: context.client_id,
+            can_wait: context.can_wait,
+            locks: context.locks,
+        },
+        comment: String::new(),
+        is_durable: false,
+        deadline_ms: None,
+        out: Vec::with_capacity(80 * operations.len() + 2),
+    };
+    execution.run(&operations)
+}
+
+/// The raw texts of the operations. What is no JSON array has none; framing has refused it before.
+fn split(params: &[u8]) -> Vec<&[u8]> {
+    let mut reader = Reader::trusted(params);
+    let mut operations = Vec::new();
+    let mut is_name = true;
+    if reader.begin_array().is_ok() {
+        while let Ok(true) = reader.next_element() {
+            let Ok(element) = reader.skip() else { break };
+            if !std::mem::take(&mut is_name) {
+                operations.push(element);
+            }
+        }
+    }
+    operations
+}
+
+impl Execution<'_, '_> {
+    fn run(mut self, operations: &[&[u8]]) -> Outcome {
+        let count = operations.len();
+        self.out.push(b'[');
+        for (position, raw) in operations.iter().enumerate() {
+            if position > 0 {
+                self.out.push(b',');
+            }
+            let start = self.out.len();
+            let what = What::Operation {
+                number: position + 1,
+                count,
+            };
+            match self.run_one(what, raw) {
+                Ok(()) => {}
+                Err(Failure::Blocked) => {
+                    self.txn.rollback();
+                    return Outcome::Blocked {
+                        deadline_ms: self.deadline_ms,
+                    };
+                }
+                Err(Failure::Error(error)) => {
+                    self.out.truncate(start);
+                    return self.fail(&error, count - position - 1);
+                }
+            }
+        }
+        self.commit(count)
+    }
+
+    fn run_one(&mut self, what: What<'_>, raw: &[u8]) -> Result<(), Failure> {
+        let schema = Arc::clone(self.txn.schema());
+        let operation = Operation::parse(&schema, what, raw)?;
+        let name = operation.name();
+        let is_writing = operation.is_writing();
+        operation.execute(self)?;
+        if is_writing && self.requester.is_read_only {
+            let details =
+                format!("{name} operation not allowed when database server is in read only mode");
+            return Err(WireError::new(Tag::NotAllowed, details).into());
+        }
+        Ok(())
+    }
+
+    /// Ends with an operation's error, followed by a null for each operation that was not tried.
+    fn fail(mut self, error: &WireError, untried: usize) -> Outcome {
+        self.txn.rollback();
+        error.write_json(&mut self.out);
+        for _ in 0..untried {
+            self.out.extend_from_slice(b",null");
+        }
+        self.out.push(b']');
+        Outcome::Done {
+            result: self.out,
+            delta: None,
+            durable: false,
+        }
+    }
+
+    fn commit(self, count: usize) -> Outcome {
+        let Execution {
+            txn,
+            mut names,
+            comment,
+            is_durable,
+            mut out,
+            ..
+        } = self;
+        let (delta, durable) = match crate::commit::commit(txn, names.source()) {
+            Ok(delta) if delta.is_empty() => (None, is_durable),
+            Ok(delta) => {
+                let delta = Delta {
+                    comment,
+                    durable: is_durable,
+                    ..delta
+                };
+                (Some(Arc::new(delta)), is_durable)
+            }
+            Err(error) => {
+                if count > 0 {
+                    out.push(b',');
+                }
+                error.write_json(&mut out);
+                (None, false)
+            }
+        };
+        out.push(b']');
+        Outcome::Done {
+            result: out,
+            delta,
+            durable,
+        }
+    }
+
+    /// Reads the `where` of an operation.
+    pub(crate) fn read_condition(
+        &mut self,
+        table: TableId,
+        raw: &[u8],
+    ) -> Result<Condition, WireError> {
+        let schema = self.txn.database.schema.table(table);
+        Condition::parse(schema, raw, Some(&mut self.names))
+    }
+
+    /// The rows that a condition matches now.
+    pub(crate) fn matching(&self, table: TableId, condition: &Condition) -> Slots {
+        lookup::matching_all(self.txn.table(table), condition)
+    }
+
+    /// The rows at `slots`.
+    pub(crate) fn rows<'s>(
+        &'s self,
+        table: TableId,
+        slots: &'s Slots,
+    ) -> impl Iterator<Item = &'s Row> + 's {
+        let table = self.txn.table(table);
+        slots.iter().map(move |slot| &**table.at(*slot))
+    }
+
+    /// Appends `{"count":N}`.
+    pub(crate) fn write_count(&mut self, count: usize) {
+        operation::write_count(&mut self.out, count);
+    }
+}

@@ -1,0 +1,95 @@
+//! The journal of a transaction: which rows it has touched, and what each was before the first touch.
+//!
+//! Invariant: one entry per touched row, in the order of first touches. Tables are changed in place; the journal is what a rollback
+//! restores and what the commit compares with. It knows no table.
+
+use corvid_data::{Arc, ColumnDiff, Row};
+
+use crate::hash::Map;
+use crate::row_id::RowId;
+
+/// What a commit found to have happened to a touched row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing: never existed, or equals its original.
+    None,
+    /// New.
+    Inserted,
+    /// Changed in the columns of [`Touched::diffs`].
+    Modified,
+    /// Gone.
+    Deleted,
+}
+
+/// A touched row.
+#[derive(Debug)]
+pub(crate) struct Touched {
+    /// Which row.
+    pub(crate) id: RowId,
+    /// Before the transaction; `None` when it did not exist.
+    pub(crate) old: Option<Arc<Row>>,
+    /// Strong references to it at the last commit.
+    pub(crate) strong: u32,
+    /// What came of it; set and kept by the commit.
+    pub(crate) effect: Effect,
+    /// Changed columns of a modified row, by column; set and kept by the commit.
+    pub(crate) diffs: Vec<ColumnDiff>,
+}
+
+/// All touched rows.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    rows: Vec<Touched>,
+    positions: Map<RowId, usize>,
+}
+
+impl Journal {
+    /// Notes a row before it is changed for the first time; `before` tells what it is then, with its count of strong references.
+    pub(crate) fn touch(
+        &mut self,
+        id: RowId,
+        before: impl FnOnce() -> Option<(Arc<Row>, u32)>,
+    ) -> usize {
+        let rows = &mut self.rows;
+        *self.positions.entry(id).or_insert_with(|| {
+            let (old, strong) = match before() {
+                Some((row, strong)) => (Some(row), strong),
+                None => (None, 0),
+            };
+            rows.push(Touched {
+                id,
+                old,
+                strong,
+                effect: Effect::None,
+                diffs: Vec::new(),
+            });
+            rows.len() - 1
+        })
+    }
+
+    /// The entry of a row, if it was touched.
+    pub(crate) fn find(&self, id: RowId) -> Option<&Touched> {
+        self.position(id).map(|position| &self.rows[position])
+    }
+
+    /// The place of a row's entry, if it was touched.
+    pub(crate) fn position(&self, id: RowId) -> Option<usize> {
+        self.positions.get(&id).copied()
+    }
+
+    /// The entries, in order.
+    pub(crate) fn rows(&self) -> &[Touched] {
+        &self.rows
+    }
+
+    /// The entries, in order.
+    pub(crate) fn rows_mut(&mut self) -> &mut [Touched] {
+        &mut self.rows
+    }
+
+    /// The entries, taken out.
+    pub(crate) fn take(&mut self) -> Vec<Touched> {
+        self.positions.clear();
+        std::mem::take(&mut self.rows)
+    }
+}

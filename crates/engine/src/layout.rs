@@ -1,0 +1,50 @@
+//! What the engine works out of a table schema once: default columns, where references are, which columns must be given.
+//!
+//! Derived from the schema alone and shared by everything that holds the schema; never changes.
+
+use corvid_data::{ColumnId, Datum, RefType, Schema, TableSchema, WireError};
+
+use crate::reference::ReferenceColumn;
+
+/// The derived facts of one table.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// The content of a row of which nothing was given.
+    pub(crate) defaults: Box<[Datum]>,
+    /// Columns whose default breaks their own constraints, with the error of an `insert` that leaves them out.
+    pub(crate) required: Box<[(ColumnId, WireError)]>,
+    /// Columns with strong references.
+    pub(crate) strong: Box<[ReferenceColumn]>,
+    /// Columns with weak references.
+    pub(crate) weak: Box<[ReferenceColumn]>,
+}
+
+impl Layout {
+    /// The layouts of all tables, in order of their ids.
+    pub(crate) fn of_schema(schema: &Schema) -> Box<[Layout]> {
+        schema.tables().iter().map(Layout::of_table).collect()
+    }
+
+    fn of_table(table: &TableSchema) -> Layout {
+        let defaults: Box<[Datum]> = table
+            .columns()
+            .iter()
+            .map(|column| Datum::default_for(&column.column_type))
+            .collect();
+        let required = table
+            .iter()
+            .zip(&defaults)
+            .filter(|(_, default)| default.len() == 1)
+            .filter_map(|((id, column), default)| {
+                let error = column.column_type.check(default).err()?;
+                Some((id, error))
+            })
+            .collect();
+        Layout {
+            defaults,
+            required,
+            strong: ReferenceColumn::of(table, RefType::Strong),
+            weak: ReferenceColumn::of(table, RefType::Weak),
+        }
+    }
+}

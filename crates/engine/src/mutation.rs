@@ -1,0 +1,288 @@
+//! Mutations: `[COLUMN, MUTATOR, VALUE]`, read for a table and applied to a datum (protocol.md 5.5).
+//!
+//! A mutation of a large set by a small argument costs O(log n): the datum shares what it does not change. Arithmetic is exact: what
+//! does not fit is an error, never a wrapped value.
+
+use corvid_data::{
+    Atom, AtomRef, AtomType, BaseType, ColumnId, ColumnSchema, ColumnType, Datum, DatumBuilder,
+    Real, Symbols, TableSchema, Tag, WireError, wire,
+};
+use corvid_json::Reader;
+
+use crate::condition::{triple, type_mismatch, unknown_column};
+use crate::names::reborrow;
+
+/// One mutation of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mutation {
+    /// The column it changes, never a standard one.
+    pub(crate) column: ColumnId,
+    mutator: Mutator,
+    argument: Datum,
+    /// The argument of `delete` on a map is a set of keys.
+    is_by_key: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Insert,
+    Delete,
+}
+
+impl Mutator {
+    fn from_name(name: &[u8]) -> Option<Mutator> {
+        Some(match name {
+            b"+=" => Mutator::Add,
+            b"-=" => Mutator::Subtract,
+            b"*=" => Mutator::Multiply,
+            b"/=" => Mutator::Divide,
+            b"%=" => Mutator::Modulo,
+            b"insert" => Mutator::Insert,
+            b"delete" => Mutator::Delete,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Mutator::Add => "+=",
+            Mutator::Subtract => "-=",
+            Mutator::Multiply => "*=",
+            Mutator::Divide => "/=",
+            Mutator::Modulo => "%=",
+            Mutator::Insert => "insert",
+            Mutator::Delete => "delete",
+        }
+    }
+
+    fn suits(self, column_type: &ColumnType) -> bool {
+        let atom = column_type.key.atom;
+        match self {
+            Mutator::Insert | Mutator::Delete => !column_type.is_scalar(),
+            Mutator::Modulo => !column_type.is_map() && atom == AtomType::Integer,
+            _ => !column_type.is_map() && matches!(atom, AtomType::Integer | AtomType::Real),
+        }
+    }
+}
+
+/// Reads the raw text of a `mutations` array.
+///
+/// # Errors
+/// The first table of protocol.md 5.5.
+pub(crate) fn read_mutations(
+    table: &TableSchema,
+    raw: &[u8],
+    symbols: &mut dyn Symbols,
+) -> Result<Vec<Mutation>, WireError> {
+    let mut symbols = Some(symbols);
+    let mut reader = Reader::trusted(raw);
+    let mut mutations = Vec::new();
+    let malformed = |_| malformed(raw);
+    reader.begin_array().map_err(malformed)?;
+    while reader.next_element().map_err(malformed)? {
+        let raw = reader.skip().map_err(malformed)?;
+        mutations.push(read_mutation(table, raw, reborrow(&mut symbols))?);
+    }
+    Ok(mutations)
+}
+
+fn malformed(mutation: &[u8]) -> WireError {
+    WireError::syntax(mutation, "Parse error in mutation.")
+}
+
+fn read_mutation(
+    table: &TableSchema,
+    raw: &[u8],
+    mut symbols: Option<&mut dyn Symbols>,
+) -> Result<Mutation, WireError> {
+    let Some([name, mutator_name, argument]) = triple(raw) else {
+        return Err(malformed(raw));
+    };
+    let (Ok(name), Ok(mutator_name)) = (
+        Reader::trusted(name).string(),
+        Reader::trusted(mutator_name).string(),
+    ) else {
+        return Err(malformed(raw));
+    };
+    let Some(column) = std::str::from_utf8(&name)
+        .ok()
+        .and_then(|name| table.column_id(name))
+    else {
+        return Err(unknown_column(table, &name, raw));
+    };
+    let schema = table.column(column);
+    if !schema.mutable {
+        return Err(WireError::new(
+            Tag::ConstraintViolation,
+            format!(
+                "Cannot mutate immutable column {} in table {}.",
+                schema.name, table.name
+            ),
+        )
+        .with_fragment(raw));
+    }
+    let Some(mutator) = Mutator::from_name(&mutator_name) else {
+        let name = String::from_utf8_lossy(&mutator_name);
+        return Err(WireError::new(
+            Tag::UnknownMutator,
+            format!("No mutator named {name}."),
+        ));
+    };
+    if !mutator.suits(&schema.column_type) {
+        return Err(type_mismatch(&mutator_name, schema, raw));
+    }
+    let (argument, is_by_key) =
+        read_argument(mutator, &schema.column_type, argument, &mut symbols)?;
+    Ok(Mutation {
+        column,
+        mutator,
+        argument,
+        is_by_key,
+    })
+}
+
+fn read_argument(
+    mutator: Mutator,
+    column_type: &ColumnType,
+    raw: &[u8],
+    symbols: &mut Option<&mut dyn Symbols>,
+) -> Result<(Datum, bool), WireError> {
+    let reader = &mut Reader::trusted(raw);
+    match mutator {
+        Mutator::Insert => {
+            let any_number = ColumnType {
+                min: 0,
+                ..column_type.clone()
+            };
+            let argument = wire::read_datum(reader, &any_number, reborrow(symbols))?;
+            Ok((argument, false))
+        }
+        Mutator::Delete => {
+            let argument = wire::read_diff(reader, column_type, reborrow(symbols));
+            match argument {
+                Err(_) if column_type.is_map() => {
+                    let keys = ColumnType {
+                        value: None,
+                        ..column_type.clone()
+                    };
+                    let reader = &mut Reader::trusted(raw);
+                    let argument = wire::read_diff(reader, &keys, reborrow(symbols))?;
+                    Ok((argument, true))
+                }
+                argument => Ok((argument?, false)),
+            }
+        }
+        _ => {
+            let one = ColumnType::scalar(column_type.key.atom);
+            let argument = wire::read_datum(reader, &one, reborrow(symbols))?;
+            Ok((argument, false))
+        }
+    }
+}
+
+impl Mutation {
+    /// Changes `datum`, a value of `column`.
+    ///
+    /// # Errors
+    /// The second table of protocol.md 5.5. `datum` is then of no further use.
+    pub(crate) fn apply(&self, column: &ColumnSchema, datum: &mut Datum) -> Result<(), WireError> {
+        match self.mutator {
+            Mutator::Insert => datum.insert_all(&self.argument),
+            Mutator::Delete if self.is_by_key => datum.remove_keys(&self.argument),
+            Mutator::Delete => datum.remove_all(&self.argument),
+            _ => return self.compute(&column.column_type.key, datum),
+        };
+        let column_type = &column.column_type;
+        let count = datum.len();
+        if count < column_type.min as usize || count > column_type.max as usize {
+            return Err(WireError::new(
+                Tag::ConstraintViolation,
+                format!(
+                    "Attempted to store {count} elements in {}.",
+                    column_type.english()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Applies an arithmetic mutator to every element.
+    fn compute(&self, base: &BaseType, datum: &mut Datum) -> Result<(), WireError> {
+        let Some(operand) = self.argument.first() else {
+            unreachable!("arithmetic mutators are read with one argument");
+        };
+        let mut results = DatumBuilder::with_capacity(datum.len());
+        for element in datum.keys() {
+            let result = self.mutator.compute(element, operand)?;
+            base.check(result.as_ref())?;
+            results.push(result, None);
+        }
+        *datum = results.finish().map_err(|_| {
+            WireError::new(
+                Tag::ConstraintViolation,
+                format!(
+                    "Result of \"{}\" operation contains duplicates.",
+                    self.mutator.name()
+                ),
+            )
+        })?;
+        Ok(())
+    }
+}
+
+impl Mutator {
+    fn compute(self, x: AtomRef<'_>, y: AtomRef<'_>) -> Result<Atom, WireError> {
+        let result = match (x, y) {
+            (AtomRef::Integer(x), AtomRef::Integer(y)) => {
+                self.check_divisor(y == 0)?;
+                self.compute_integer(x, y).map(Atom::Integer)
+            }
+            (AtomRef::Real(x), AtomRef::Real(y)) => {
+                self.check_divisor(y.get() == 0.0)?;
+                Real::new(self.compute_real(x.get(), y.get())).map(Atom::Real)
+            }
+            _ => unreachable!("arithmetic mutators are read for numbers only"),
+        };
+        result.ok_or_else(|| {
+            WireError::new(
+                Tag::RangeError,
+                format!("Result of \"{}\" operation is out of range.", self.name()),
+            )
+        })
+    }
+
+    fn check_divisor(self, is_zero: bool) -> Result<(), WireError> {
+        if is_zero && matches!(self, Mutator::Divide | Mutator::Modulo) {
+            return Err(WireError::new(Tag::DomainError, "Division by zero."));
+        }
+        Ok(())
+    }
+
+    /// `None` when the result does not fit. Division truncates and the remainder has the sign of the dividend, as in C.
+    fn compute_integer(self, x: i64, y: i64) -> Option<i64> {
+        match self {
+            Mutator::Add => x.checked_add(y),
+            Mutator::Subtract => x.checked_sub(y),
+            Mutator::Multiply => x.checked_mul(y),
+            Mutator::Divide => x.checked_div(y),
+            Mutator::Modulo => x.checked_rem(y),
+            Mutator::Insert | Mutator::Delete => None,
+        }
+    }
+
+    /// Not finite when the result does not fit; reals have no remainder.
+    fn compute_real(self, x: f64, y: f64) -> f64 {
+        match self {
+            Mutator::Add => x + y,
+            Mutator::Subtract => x - y,
+            Mutator::Multiply => x * y,
+            Mutator::Divide => x / y,
+            Mutator::Modulo | Mutator::Insert | Mutator::Delete => f64::NAN,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Names of rows within one execution: `uuid-name` and `["named-uuid", NAME]` (protocol.md 2.6, 5.2).
+//!
+//! Invariant: a name stands for one UUID throughout an execution, whichever comes first, the mention or the insert. A name whose insert
+//! also gives `uuid` stands for that one, at mentions before the insert too; for that the operations are searched once, at the first
+//! name that is mentioned before it is inserted.
+
+use corvid_data::members::{self, is_id};
+use corvid_data::{Symbols, Uuid, UuidSource};
+use corvid_json::Reader;
+
+use crate::hash::Map;
+
+/// The names of one execution and the source of fresh UUIDs.
+pub(crate) struct Names<'a> {
+    uuids: &'a mut dyn UuidSource,
+    operations: &'a [&'a [u8]],
+    bound: Map<Box<str>, Name>,
+    /// What inserts further on bind; `None` until it is needed.
+    announced: Option<Map<Box<str>, Uuid>>,
+}
+
+struct Name {
+    uuid: Uuid,
+    is_inserted: bool,
+}
+
+impl<'a> Names<'a> {
+    /// No names yet.
+    pub(crate) fn new(uuids: &'a mut dyn UuidSource, operations: &'a [&'a [u8]]) -> Names<'a> {
+        Names {
+            uuids,
+            operations,
+            bound: Map::default(),
+            announced: None,
+        }
+    }
+
+    /// Binds the name of an `insert` and returns the row's UUID; `None` when an earlier `insert` has the name. `given` is the `uuid`
+    /// member, if there is one.
+    pub(crate) fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
+        if let Some(known) = self.bound.get_mut(name) {
+            if known.is_inserted {
+                return None;
+            }
+            known.is_inserted = true;
+            if let Some(given) = given {
+                known.uuid = given;
+            }
+            return Some(known.uuid);
+        }
+        let uuid = given.unwrap_or_else(|| self.uuids.fresh());
+        self.bound.insert(
+            name.into(),
+            Name {
+                uuid,
+                is_inserted: true,
+            },
+        );
+        Some(uuid)
+    }
+
+    /// A UUID for a row or version without a name.
+    pub(crate) fn fresh(&mut self) -> Uuid {
+        self.uuids.fresh()
+    }
+
+    /// The source of fresh UUIDs.
+    pub(crate) fn source(&mut self) -> &mut dyn UuidSource {
+        self.uuids
+    }
+}
+
+impl Symbols for Names<'_> {
+    fn resolve(&mut self, name: &str) -> Uuid {
+        if let Some(known) = self.bound.get(name) {
+            return known.uuid;
+        }
+        let announced = self
+            .announced
+            .get_or_insert_with(|| announcements(self.operations));
+        let uuid = match announced.get(name) {
+            Some(uuid) => *uuid,
+            None => self.uuids.fresh(),
+        };
+        self.bound.insert(
+            name.into(),
+            Name {
+                uuid,
+                is_inserted: false,
+            },
+        );
+        uuid
+    }
+}
+
+/// The names that operations bind to a UUID of their own. What is malformed is left for its execution to find.
+fn announcements(operations: &[&[u8]]) -> Map<Box<str>, Uuid> {
+    operations
+        .iter()
+        .filter_map(|operation| announcement(operation))
+        .rev()
+        .collect()
+}
+
+fn announcement(operation: &[u8]) -> Option<(Box<str>, Uuid)> {
+    let (mut name, mut uuid) = (None, None);
+    let mut reader = Reader::trusted(operation);
+    reader.begin_object().ok()?;
+    while let Some(member) = reader.next_member().ok()? {
+        let value = reader.skip().ok()?;
+        match &*member {
+            b"uuid-name" => name = members::text(value),
+            b"uuid" => uuid = members::string(value),
+            _ => {}
+        }
+    }
+    let name = name.filter(|name| is_id(name.as_bytes()))?;
+    Some((name.into(), Uuid::parse(&uuid?)?))
+}
+
+/// Lends an optional symbol table once more.
+pub(crate) fn reborrow<'s>(
+    symbols: &'s mut Option<&mut dyn Symbols>,
+) -> Option<&'s mut dyn Symbols> {
+    match symbols {
+        Some(symbols) => Some(&mut **symbols),
+        None => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! Operations: what each is, how its members are read, and which file executes it (protocol.md 5.1).
+//!
+//! An operation is read completely, unexpected members included, before anything in it is executed, because errors of its members take
+//! precedence over those of its execution.
+
+mod delete;
+mod insert;
+mod mutate;
+mod notes;
+mod select;
+mod update;
+mod wait;
+
+use corvid_data::members::{self, Kinds, Members, What};
+use corvid_data::{Schema, TableId, WireError};
+use corvid_json::write;
+
+use crate::execution::{Execution, Failure};
+
+use delete::Delete;
+use insert::Insert;
+use mutate::Mutate;
+use notes::Note;
+use select::Select;
+use update::Update;
+use wait::Wait;
+
+/// Members of an operation, raw.
+type OperationMembers<'a> = Members<'a, &'a [u8]>;
+
+/// One operation, its members checked for presence and kind. Values are still raw text.
+pub(crate) enum Operation<'a> {
+    Insert(Insert<'a>),
+    Select(Select<'a>),
+    Update(Update<'a>),
+    Mutate(Mutate<'a>),
+    Delete(Delete<'a>),
+    Wait(Wait<'a>),
+    Note(Note<'a>),
+}
+
+/// Reads the members that name tables.
+struct Source<'a, 's> {
+    schema: &'s Schema,
+    what: What<'a>,
+    members: OperationMembers<'a>,
+}
+
+impl<'a> Operation<'a> {
+    /// Reads the members of `raw`.
+    ///
+    /// # Errors
+    /// The first fault in the order of the table in protocol.md 5.1; unexpected members last.
+    pub(crate) fn parse(
+        schema: &Schema,
+        what: What<'a>,
+        raw: &'a [u8],
+    ) -> Result<Operation<'a>, WireError> {
+        let mut source = Source {
+            schema,
+            what,
+            members: Members::parse(what, raw)?,
+        };
+        let op = source.members.take_required("op", Kinds::ID)?;
+        let op = members::text(op).unwrap_or_default();
+        let operation = match &*op {
+            "insert" => Operation::Insert(Insert::parse(&mut source)?),
+            "select" => Operation::Select(Select::parse(&mut source)?),
+            "update" => Operation::Update(Update::parse(&mut source)?),
+            "mutate" => Operation::Mutate(Mutate::parse(&mut source)?),
+            "delete" => Operation::Delete(Delete::parse(&mut source)?),
+            "wait" => Operation::Wait(Wait::parse(&mut source)?),
+            other => match Note::parse(other, &mut source)? {
+                Some(note) => Operation::Note(note),
+                None => return Err(source.error(&format!("No operation \"{op}\""))),
+            },
+        };
+        source.members.finish()?;
+        Ok(operation)
+    }
+
+    /// Its name on the wire.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Operation::Insert(_) => "insert",
+            Operation::Select(_) => "select",
+            Operation::Update(_) => "update",
+            Operation::Mutate(_) => "mutate",
+            Operation::Delete(_) => "delete",
+            Operation::Wait(_) => "wait",
+            Operation::Note(note) => note.name(),
+        }
+    }
+
+    /// Whether read-only sessions and databases refuse it, even when it would change nothing.
+    pub(crate) fn is_writing(&self) -> bool {
+        match self {
+            Operation::Insert(_)
+            | Operation::Update(_)
+            | Operation::Mutate(_)
+            | Operation::Delete(_) => true,
+            Operation::Select(_) | Operation::Wait(_) => false,
+            Operation::Note(note) => note.is_writing(),
+        }
+    }
+
+    /// Executes it and appends its result.
+    pub(crate) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+        match self {
+            Operation::Insert(insert) => insert.execute(execution)?,
+            Operation::Select(select) => select.execute(execution)?,
+            Operation::Update(update) => update.execute(execution)?,
+            Operation::Mutate(mutate) => mutate.execute(execution)?,
+            Operation::Delete(delete) => delete.execute(execution)?,
+            Operation::Wait(wait) => wait.execute(execution)?,
+            Operation::Note(note) => note.execute(execution)?,
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Source<'a, '_> {
+    fn required(&mut self, name: &str, kinds: Kinds) -> Result<&'a [u8], WireError> {
+        self.members.take_required(name, kinds)
+    }
+
+    fn optional(&mut self, name: &str, kinds: Kinds) -> Result<Option<&'a [u8]>, WireError> {
+        self.members.take_optional(name, kinds)
+    }
+
+    fn condition(&mut self) -> Result<&'a [u8], WireError> {
+        self.required("where", Kinds::ARRAY)
+    }
+
+    fn table(&mut self) -> Result<TableId, WireError> {
+        let name = self.required("table", Kinds::ID)?;
+        let name = members::text(name).unwrap_or_default();
+        self.schema
+            .table_id(&name)
+            .ok_or_else(|| self.error(&format!("No table named {name}.")))
+    }
+
+    /// A `syntax error` about the whole operation.
+    fn error(&self, problem: &str) -> WireError {
+        let details = format!("Parsing {} failed: {problem}", self.what);
+        WireError::syntax(self.members.whole(), details)
+    }
+}
+
+/// Appends `{"count":N}`.
+pub(crate) fn write_count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(b"{\"count\":");
+    write::integer(out, i64::try_from(count).unwrap_or(i64::MAX));
+    out.push(b'}');
+}

@@ -1,0 +1,37 @@
+//! `delete` (protocol.md 5.8).
+
+use corvid_data::{TableId, WireError};
+
+use super::Source;
+use crate::execution::Execution;
+use crate::rbac::{self, Access};
+
+/// The members of a `delete`.
+pub(crate) struct Delete<'a> {
+    table: TableId,
+    condition: &'a [u8],
+}
+
+impl<'a> Delete<'a> {
+    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Delete<'a>, WireError> {
+        let condition = source.condition()?;
+        let table = source.table()?;
+        Ok(Delete { table, condition })
+    }
+
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+        let condition = execution.read_condition(self.table, self.condition)?;
+        let slots = execution.matching(self.table, &condition);
+        rbac::check(
+            execution,
+            Access::Delete,
+            self.table,
+            execution.rows(self.table, &slots),
+        )?;
+        for slot in &slots {
+            execution.txn.delete(self.table, *slot);
+        }
+        execution.write_count(slots.len());
+        Ok(())
+    }
+}

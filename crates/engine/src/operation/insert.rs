@@ -1,0 +1,100 @@
+//! `insert` (protocol.md 5.2).
+
+use corvid_data::members::{self, Kinds};
+use corvid_data::{Row, TableId, Tag, Uuid, WireError};
+
+use super::Source;
+use crate::execution::Execution;
+use crate::rbac::{self, Access};
+use crate::row_input::{Given, read_row};
+
+/// The members of an `insert`.
+pub(crate) struct Insert<'a> {
+    table: TableId,
+    uuid: Option<&'a [u8]>,
+    name: Option<&'a [u8]>,
+    row: &'a [u8],
+}
+
+impl<'a> Insert<'a> {
+    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Insert<'a>, WireError> {
+        Ok(Insert {
+            table: source.table()?,
+            uuid: source.optional("uuid", Kinds::STRING)?,
+            name: source.optional("uuid-name", Kinds::ID)?,
+            row: source.required("row", Kinds::OBJECT)?,
+        })
+    }
+
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+        let uuid = self.identity(execution)?;
+        let schema = execution.txn.database.schema.table(self.table);
+        let given = read_row(schema, self.row, &mut execution.names)?;
+        let row = self.complete(execution, uuid, given)?;
+        rbac::check(execution, Access::Insert, self.table, std::iter::once(&row))?;
+        execution.txn.insert(self.table, row);
+        execution.out.extend_from_slice(b"{\"uuid\":[\"uuid\",\"");
+        execution.out.extend_from_slice(&uuid.to_text());
+        execution.out.extend_from_slice(b"\"]}");
+        Ok(())
+    }
+
+    /// The UUID of the new row: given, bound to its name by an earlier mention, or fresh.
+    fn identity(&self, execution: &mut Execution<'_, '_>) -> Result<Uuid, WireError> {
+        let given = match self.uuid {
+            Some(raw) => Some(self.given_identity(execution, raw)?),
+            None => None,
+        };
+        let Some(raw) = self.name else {
+            return Ok(given.unwrap_or_else(|| execution.names.fresh()));
+        };
+        let name = members::text(raw).unwrap_or_default();
+        execution.names.insert(&name, given).ok_or_else(|| {
+            WireError::new(
+                Tag::DuplicateUuidName,
+                "This \"uuid-name\" appeared on an earlier \"insert\" operation.",
+            )
+            .with_fragment(raw)
+        })
+    }
+
+    fn given_identity(&self, execution: &Execution<'_, '_>, raw: &[u8]) -> Result<Uuid, WireError> {
+        let uuid = members::string(raw).and_then(|text| Uuid::parse(&text));
+        let uuid = uuid.ok_or_else(|| WireError::syntax(raw, "bad uuid"))?;
+        if execution.txn.is_taken(self.table, uuid) {
+            let details = format!(
+                "This UUID would duplicate a UUID already present within the \"{}\" table or deleted from this table \
+                 within the same transaction.",
+                execution.txn.table_schema(self.table).name
+            );
+            return Err(WireError::new(Tag::DuplicateUuid, details).with_fragment(raw));
+        }
+        Ok(uuid)
+    }
+
+    /// Fills up with defaults. A default that breaks its column's constraints may not stay.
+    fn complete(
+        &self,
+        execution: &mut Execution<'_, '_>,
+        uuid: Uuid,
+        given: Given,
+    ) -> Result<Row, WireError> {
+        let layout = execution.txn.layout(self.table);
+        for (column, error) in &*layout.required {
+            if !given.iter().any(|(id, _)| id == column) {
+                return Err(error.clone());
+            }
+        }
+        let mut columns = layout.defaults.clone();
+        for (column, datum) in given {
+            if !column.is_standard() {
+                columns[usize::from(column.0)] = datum;
+            }
+        }
+        Ok(Row {
+            uuid,
+            version: execution.names.fresh(),
+            columns,
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! `mutate` (protocol.md 5.5).
+
+use corvid_data::members::Kinds;
+use corvid_data::{ColumnId, Datum, Row, TableId, TableSchema, WireError};
+use smallvec::SmallVec;
+
+use super::Source;
+use crate::execution::Execution;
+use crate::mutation::{Mutation, read_mutations};
+use crate::rbac::{self, Access};
+
+/// The members of a `mutate`.
+pub(crate) struct Mutate<'a> {
+    table: TableId,
+    condition: &'a [u8],
+    mutations: &'a [u8],
+}
+
+/// Columns of one row with their new values.
+type Mutated = SmallVec<[(ColumnId, Datum); 4]>;
+
+impl<'a> Mutate<'a> {
+    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Mutate<'a>, WireError> {
+        Ok(Mutate {
+            table: source.table()?,
+            condition: source.condition()?,
+            mutations: source.required("mutations", Kinds::ARRAY)?,
+        })
+    }
+
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+        let schema = execution.txn.database.schema.table(self.table);
+        let mutations = read_mutations(schema, self.mutations, &mut execution.names)?;
+        let condition = execution.read_condition(self.table, self.condition)?;
+        let slots = execution.matching(self.table, &condition);
+        if !mutations.is_empty() {
+            let columns = mutations.iter().map(|mutation| mutation.column).collect();
+            rbac::check(
+                execution,
+                Access::Mutate(columns),
+                self.table,
+                execution.rows(self.table, &slots),
+            )?;
+            for slot in &slots {
+                let schema = execution.txn.table_schema(self.table);
+                let row = execution.txn.table(self.table).at(*slot);
+                let mutated = mutate(schema, row, &mutations)?;
+                execution.txn.write(self.table, *slot, mutated.into_iter());
+            }
+        }
+        execution.write_count(slots.len());
+        Ok(())
+    }
+}
+
+/// Applies all mutations in sequence; each sees what the ones before it made of its column.
+fn mutate(schema: &TableSchema, row: &Row, mutations: &[Mutation]) -> Result<Mutated, WireError> {
+    let mut mutated = Mutated::new();
+    for mutation in mutations {
+        let column = mutation.column;
+        let position = mutated.iter().position(|(id, _)| *id == column);
+        let position = position.unwrap_or_else(|| {
+            mutated.push((column, row.columns[usize::from(column.0)].clone()));
+            mutated.len() - 1
+        });
+        mutation.apply(schema.column(column), &mut mutated[position].1)?;
+    }
+    Ok(mutated)
+}

@@ -1,0 +1,80 @@
+//! Operations that touch no table: `commit`, `abort`, `comment`, `assert` (protocol.md 5.9 to 5.11).
+
+use corvid_data::members::{self, Kinds};
+use corvid_data::{Tag, WireError};
+
+use super::Source;
+use crate::execution::Execution;
+
+/// One of them with its member.
+pub(crate) enum Note<'a> {
+    /// Asks for a sync before the reply.
+    Commit { is_durable: bool },
+    /// Fails.
+    Abort,
+    /// Text for the log.
+    Comment { text: &'a [u8] },
+    /// Fails unless the session owns a lock.
+    Assert { lock: &'a [u8] },
+}
+
+impl<'a> Note<'a> {
+    /// Reads the members of the operation `op`; `None` when it is another one.
+    pub(super) fn parse(
+        op: &str,
+        source: &mut Source<'a, '_>,
+    ) -> Result<Option<Note<'a>>, WireError> {
+        Ok(Some(match op {
+            "commit" => {
+                let raw = source.required("durable", Kinds::BOOLEAN)?;
+                Note::Commit {
+                    is_durable: members::boolean(raw).unwrap_or_default(),
+                }
+            }
+            "abort" => Note::Abort,
+            "comment" => Note::Comment {
+                text: source.required("comment", Kinds::STRING)?,
+            },
+            "assert" => Note::Assert {
+                lock: source.required("lock", Kinds::ID)?,
+            },
+            _ => return Ok(None),
+        }))
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Note::Commit { .. } => "commit",
+            Note::Abort => "abort",
+            Note::Comment { .. } => "comment",
+            Note::Assert { .. } => "assert",
+        }
+    }
+
+    pub(super) fn is_writing(&self) -> bool {
+        matches!(self, Note::Commit { .. })
+    }
+
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+        match self {
+            Note::Commit { is_durable } => execution.is_durable |= is_durable,
+            Note::Abort => return Err(WireError::new(Tag::Aborted, "aborted by request")),
+            Note::Comment { text } => {
+                if !execution.comment.is_empty() {
+                    execution.comment.push('\n');
+                }
+                let text = members::string(text).unwrap_or_default();
+                execution.comment.push_str(&String::from_utf8_lossy(&text));
+            }
+            Note::Assert { lock } => {
+                let lock = members::text(lock).unwrap_or_default();
+                if !execution.requester.locks.owns(&lock) {
+                    let details = format!("Asserted lock {lock} not held.");
+                    return Err(WireError::new(Tag::NotOwner, details));
+                }
+            }
+        }
+        execution.out.extend_from_slice(b"{}");
+        Ok(())
+    }
+}

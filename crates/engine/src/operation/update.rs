@@ -1,0 +1,67 @@
+//! `update` (protocol.md 5.6).
+
+use corvid_data::members::Kinds;
+use corvid_data::{TableId, TableSchema, Tag, WireError};
+
+use super::Source;
+use crate::execution::Execution;
+use crate::rbac::{self, Access};
+use crate::row_input::{Given, read_row};
+
+/// The members of an `update`.
+pub(crate) struct Update<'a> {
+    table: TableId,
+    condition: &'a [u8],
+    row: &'a [u8],
+    whole: &'a [u8],
+}
+
+impl<'a> Update<'a> {
+    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Update<'a>, WireError> {
+        Ok(Update {
+            table: source.table()?,
+            condition: source.condition()?,
+            row: source.required("row", Kinds::OBJECT)?,
+            whole: source.members.whole(),
+        })
+    }
+
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+        let schema = execution.txn.database.schema.table(self.table);
+        let given = read_row(schema, self.row, &mut execution.names)?;
+        self.refuse_immutable(schema, &given)?;
+        let condition = execution.read_condition(self.table, self.condition)?;
+        let slots = execution.matching(self.table, &condition);
+        let columns = given.iter().map(|(column, _)| *column).collect();
+        rbac::check(
+            execution,
+            Access::Update(columns),
+            self.table,
+            execution.rows(self.table, &slots),
+        )?;
+        if !given.is_empty() {
+            for slot in &slots {
+                execution
+                    .txn
+                    .write(self.table, *slot, given.iter().cloned());
+            }
+        }
+        execution.write_count(slots.len());
+        Ok(())
+    }
+
+    fn refuse_immutable(&self, schema: &TableSchema, given: &Given) -> Result<(), WireError> {
+        let mut columns = given.iter().map(|(column, _)| schema.column(*column));
+        let Some(column) = columns.find(|column| !column.mutable) else {
+            return Ok(());
+        };
+        Err(WireError::new(
+            Tag::ConstraintViolation,
+            format!(
+                "Cannot update immutable column {} in table {}.",
+                column.name, schema.name
+            ),
+        )
+        .with_fragment(self.whole))
+    }
+}

@@ -1,0 +1,148 @@
+//! `wait` (protocol.md 5.7).
+
+use corvid_data::members::{self, Kinds};
+use corvid_data::{ColumnId, Datum, Row, TableId, Tag, Uuid, WireError};
+use corvid_json::{Kind, Reader};
+
+use super::Source;
+use crate::column_list::ColumnList;
+use crate::distinct::Distinct;
+use crate::execution::{Execution, Failure};
+use crate::row_input::{Given, read_row};
+
+/// The members of a `wait`.
+pub(crate) struct Wait<'a> {
+    timeout: Option<&'a [u8]>,
+    condition: &'a [u8],
+    columns: Option<&'a [u8]>,
+    until: &'a [u8],
+    rows: &'a [u8],
+    table: TableId,
+}
+
+impl<'a> Wait<'a> {
+    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Wait<'a>, WireError> {
+        Ok(Wait {
+            timeout: source.optional("timeout", Kinds::INTEGER)?,
+            condition: source.condition()?,
+            columns: source.optional("columns", Kinds::ARRAY)?,
+            until: source.required("until", Kinds::STRING)?,
+            rows: source.required("rows", Kinds::ARRAY)?,
+            table: source.table()?,
+        })
+    }
+
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+        let condition = execution.read_condition(self.table, self.condition)?;
+        let schema = execution.txn.table_schema(self.table);
+        let columns = match self.columns {
+            Some(raw) => ColumnList::parse(schema, raw)?,
+            None => ColumnList::all(schema),
+        };
+        let timeout_ms = self.timeout_ms()?;
+        let wants_equal = self.wants_equal()?;
+        let expected = self.expected(execution)?;
+        let slots = execution.matching(self.table, &condition);
+        let is_equal = look_the_same(&columns, &expected, execution.rows(self.table, &slots));
+        if let Some(timeout_ms) = timeout_ms {
+            let earliest_ms = execution.deadline_ms.unwrap_or(timeout_ms);
+            execution.deadline_ms = Some(earliest_ms.min(timeout_ms));
+        }
+        if is_equal != wants_equal {
+            return Err(unsatisfied(execution, timeout_ms));
+        }
+        execution.out.extend_from_slice(b"{}");
+        Ok(())
+    }
+
+    fn timeout_ms(&self) -> Result<Option<u64>, WireError> {
+        let Some(raw) = self.timeout else {
+            return Ok(None);
+        };
+        match members::integer(raw).map(u64::try_from) {
+            Some(Ok(timeout_ms)) => Ok(Some(timeout_ms)),
+            _ => Err(WireError::syntax(raw, "timeout must be nonnegative")),
+        }
+    }
+
+    fn wants_equal(&self) -> Result<bool, WireError> {
+        match members::string(self.until).as_deref() {
+            Some(b"==") => Ok(true),
+            Some(b"!=") => Ok(false),
+            _ => Err(WireError::syntax(
+                self.until,
+                "\"until\" must be \"==\" or \"!=\"",
+            )),
+        }
+    }
+
+    fn expected(&self, execution: &mut Execution<'_, '_>) -> Result<Vec<Row>, WireError> {
+        let broken = |_| WireError::syntax(self.rows, "row must be JSON object");
+        let schema = execution.txn.database.schema.table(self.table);
+        let mut rows = Vec::new();
+        let mut reader = Reader::trusted(self.rows);
+        reader.begin_array().map_err(broken)?;
+        while reader.next_element().map_err(broken)? {
+            let is_object = matches!(reader.peek(), Ok(Kind::Object));
+            let raw = reader.skip().map_err(broken)?;
+            if !is_object {
+                return Err(WireError::syntax(raw, "row must be JSON object"));
+            }
+            let given = read_row(schema, raw, &mut execution.names)?;
+            rows.push(complete(&execution.txn.layout(self.table).defaults, given));
+        }
+        Ok(rows)
+    }
+}
+
+/// What is not given stands for its default.
+fn complete(defaults: &[Datum], given: Given) -> Row {
+    let mut row = Row {
+        uuid: Uuid::ZERO,
+        version: Uuid::ZERO,
+        columns: defaults.into(),
+    };
+    for (column, datum) in given {
+        match column {
+            ColumnId::UUID => row.uuid = datum.as_uuid().unwrap_or_default(),
+            ColumnId::VERSION => row.version = datum.as_uuid().unwrap_or_default(),
+            own => row.columns[usize::from(own.0)] = datum,
+        }
+    }
+    row
+}
+
+/// Whether both, seen through `columns`, are the same set.
+fn look_the_same<'r>(
+    columns: &'r ColumnList,
+    expected: &'r [Row],
+    actual: impl Iterator<Item = &'r Row>,
+) -> bool {
+    let mut wanted = Distinct::new(columns);
+    for row in expected {
+        wanted.insert(row);
+    }
+    let mut is_found = vec![false; wanted.len()];
+    for row in actual {
+        match wanted.find(row) {
+            Some(position) => is_found[position] = true,
+            None => return false,
+        }
+    }
+    is_found.into_iter().all(|is_found| is_found)
+}
+
+fn unsatisfied(execution: &Execution<'_, '_>, timeout_ms: Option<u64>) -> Failure {
+    let elapsed_ms = execution.requester.elapsed_ms;
+    if timeout_ms.is_some_and(|timeout_ms| elapsed_ms >= timeout_ms) {
+        let details = match elapsed_ms {
+            0 => "\"where\" clause test failed".to_owned(),
+            _ => format!("\"wait\" timed out after {elapsed_ms} ms"),
+        };
+        return WireError::new(Tag::TimedOut, details).into();
+    }
+    if !execution.requester.can_wait {
+        return WireError::new(Tag::NotSupported, "triggers not supported").into();
+    }
+    Failure::Blocked
+}

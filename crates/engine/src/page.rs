@@ -1,0 +1,66 @@
+//! Pages: where rows lie. 256 slots, shared with snapshots, copied by the writer once per snapshot.
+//!
+//! A page knows no uuid, no index and no schema; [`crate::table::Table`] is its only user, [`crate::Snapshot`] its only reader.
+
+use corvid_data::{Arc, Row};
+
+/// Slots of a page: 2 KiB of pointers, so that copying one after a snapshot costs well under a microsecond.
+pub(crate) const PAGE_SLOTS: usize = 256;
+
+/// A place in the pages of one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Slot(u32);
+
+impl Slot {
+    /// The slot `number` of a table.
+    ///
+    /// Four thousand million rows are beyond any memory, so running out is a bug.
+    pub(crate) fn new(number: usize) -> Slot {
+        Slot(u32::try_from(number).expect("a table has fewer than 2^32 rows"))
+    }
+
+    /// Which page.
+    pub(crate) fn page(self) -> usize {
+        self.0 as usize / PAGE_SLOTS
+    }
+
+    /// Where in the page.
+    pub(crate) fn offset(self) -> usize {
+        self.0 as usize % PAGE_SLOTS
+    }
+}
+
+/// 256 slots, each with at most one row.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    slots: [Option<Arc<Row>>; PAGE_SLOTS],
+}
+
+impl Page {
+    /// A page without rows.
+    pub(crate) fn empty() -> Page {
+        Page {
+            slots: [const { None }; PAGE_SLOTS],
+        }
+    }
+
+    /// The row at `offset`.
+    pub(crate) fn get(&self, offset: usize) -> Option<&Arc<Row>> {
+        self.slots[offset].as_ref()
+    }
+
+    /// The place at `offset`, to fill or empty it.
+    pub(crate) fn get_mut(&mut self, offset: usize) -> &mut Option<Arc<Row>> {
+        &mut self.slots[offset]
+    }
+
+    /// The rows it holds, in slot order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<Row>> + '_ {
+        self.slots.iter().flatten()
+    }
+
+    /// Its slots, in order.
+    pub(crate) fn slots(&self) -> &[Option<Arc<Row>>; PAGE_SLOTS] {
+        &self.slots
+    }
+}

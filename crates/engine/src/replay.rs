@@ -1,0 +1,93 @@
+//! Applying a transaction read from a log (storage.md 4): the same transaction and commit as a client's, so that a file can bring in
+//! nothing that a client could not.
+
+use corvid_data::{ColumnId, Datum, Delta, Recorded, RecordedRow, Row, Tag, UuidSource, WireError};
+
+use crate::commit::commit;
+use crate::database::Database;
+use crate::page::Slot;
+use crate::transaction::Transaction;
+
+/// Applies `recorded` and commits.
+///
+/// # Errors
+/// A row that does not fit, or what a commit may answer; nothing changes then.
+pub(crate) fn replay(
+    database: &mut Database,
+    recorded: Recorded,
+    uuids: &mut dyn UuidSource,
+) -> Result<Delta, WireError> {
+    let mut txn = Transaction::begin(database);
+    for row in recorded.rows {
+        if let Err(error) = apply(&mut txn, row, recorded.is_diff, uuids) {
+            txn.rollback();
+            return Err(error);
+        }
+    }
+    let delta = commit(txn, uuids)?;
+    Ok(Delta {
+        comment: recorded.comment.unwrap_or_default(),
+        ..delta
+    })
+}
+
+fn apply(
+    txn: &mut Transaction<'_>,
+    row: RecordedRow,
+    is_diff: bool,
+    uuids: &mut dyn UuidSource,
+) -> Result<(), WireError> {
+    let RecordedRow {
+        table,
+        uuid,
+        columns,
+    } = row;
+    match (txn.table(table).find(uuid), columns) {
+        (None, None) => {
+            let details = format!("transaction deletes row {uuid} that does not exist");
+            return Err(WireError::new(Tag::SyntaxError, details));
+        }
+        (Some(slot), None) => txn.delete(table, slot),
+        (Some(slot), Some(columns)) if is_diff => {
+            let columns = apply_diffs(txn, table, slot, columns)?;
+            txn.write(table, slot, columns.into_iter());
+        }
+        (Some(slot), Some(columns)) => txn.write(table, slot, own(columns)),
+        (None, Some(columns)) => {
+            let mut row = Row {
+                uuid,
+                version: uuids.fresh(),
+                columns: txn.layout(table).defaults.clone(),
+            };
+            for (column, datum) in own(columns) {
+                row.columns[usize::from(column.0)] = datum;
+            }
+            txn.insert(table, row);
+        }
+    }
+    Ok(())
+}
+
+/// Without `_uuid` and `_version`, which a record cannot change.
+fn own(columns: Vec<(ColumnId, Datum)>) -> impl Iterator<Item = (ColumnId, Datum)> {
+    columns
+        .into_iter()
+        .filter(|(column, _)| !column.is_standard())
+}
+
+fn apply_diffs(
+    txn: &Transaction<'_>,
+    table: corvid_data::TableId,
+    slot: Slot,
+    diffs: Vec<(ColumnId, Datum)>,
+) -> Result<Vec<(ColumnId, Datum)>, WireError> {
+    let schema = txn.table_schema(table);
+    let row = txn.table(table).at(slot);
+    own(diffs)
+        .map(|(column, diff)| {
+            let mut datum = row.columns[usize::from(column.0)].clone();
+            datum.apply_diff(&diff, &schema.column(column).column_type)?;
+            Ok((column, datum))
+        })
+        .collect()
+}

@@ -1,0 +1,47 @@
+//! Row objects of operations: column names and values as a client gives them (protocol.md 5.2, 5.6, 5.7).
+
+use corvid_data::{ColumnId, Datum, Symbols, TableSchema, WireError, wire};
+use corvid_json::Reader;
+use smallvec::SmallVec;
+
+use crate::condition::unknown_column;
+
+/// The columns that a row object names, `_uuid` and `_version` included, each once.
+pub(crate) type Given = SmallVec<[(ColumnId, Datum); 8]>;
+
+/// Reads the raw text of a row object; the caller has seen that it is an object.
+///
+/// # Errors
+/// An unknown column, or a value that does not fit its column. With several faults, the first of those that no later member of
+/// the same name replaces.
+pub(crate) fn read_row(
+    table: &TableSchema,
+    raw: &[u8],
+    symbols: &mut dyn Symbols,
+) -> Result<Given, WireError> {
+    let mut given = Given::new();
+    let mut faults: Vec<(ColumnId, WireError)> = Vec::new();
+    let mut reader = Reader::trusted(raw);
+    let broken = |_| WireError::syntax(raw, "row must be JSON object");
+    reader.begin_object().map_err(broken)?;
+    while let Some(name) = reader.next_member().map_err(broken)? {
+        let Some(column) = std::str::from_utf8(&name)
+            .ok()
+            .and_then(|name| table.column_id(name))
+        else {
+            return Err(unknown_column(table, &name, raw));
+        };
+        // Of repeated members the last counts, whether the earlier ones were good or bad.
+        given.retain(|(id, _)| *id != column);
+        faults.retain(|(id, _)| *id != column);
+        let column_type = &table.column(column).column_type;
+        match wire::read_datum(&mut reader, column_type, Some(symbols)) {
+            Ok(datum) => given.push((column, datum)),
+            Err(fault) => faults.push((column, fault)),
+        }
+    }
+    match faults.into_iter().next() {
+        Some((_, fault)) => Err(fault),
+        None => Ok(given),
+    }
+}

@@ -1,0 +1,235 @@
+//! A table in memory: rows in copy-on-write pages, found by identity and by the schema's indexes, each with the number of strong
+//! references to it.
+//!
+//! Invariants: every row is in exactly one slot, in `places` and in every index; `atoms` counts what the rows hold. These hold after
+//! each call, also in the middle of a transaction. Counts of strong references and back references are those of the last commit:
+//! [`crate::commit`] alone changes them. A table knows nothing of transactions, schemas' rules or other tables.
+
+use corvid_data::{Arc, ColumnId, Datum, Row, TableSchema, Uuid};
+
+use crate::backrefs::BackRefs;
+use crate::hash::Map;
+use crate::index::Index;
+use crate::page::{PAGE_SLOTS, Page, Slot};
+
+/// The rows of one table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pages: Vec<Arc<Page>>,
+    places: Map<Uuid, Place>,
+    free: Vec<Slot>,
+    indexes: Box<[Index]>,
+    atoms: u64,
+    /// Weak references to rows of this table.
+    pub(crate) backrefs: BackRefs,
+}
+
+/// Where a row is, and how many strong references other rows hold to it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slot: Slot,
+    strong: u32,
+}
+
+/// Atoms of a row: its columns, `_uuid` and `_version`.
+fn row_atoms(row: &Row) -> u64 {
+    2 + row.columns.iter().map(Datum::atom_count).sum::<u64>()
+}
+
+impl Table {
+    /// An empty table. Schema indexes over `_uuid` or `_version` cannot be violated and get no structure.
+    pub(crate) fn new(schema: &TableSchema) -> Table {
+        let indexes = schema
+            .indexes
+            .iter()
+            .filter(|columns| columns.iter().all(|column| !column.is_standard()))
+            .map(|columns| Index::new(columns.as_slice().into()))
+            .collect();
+        Table {
+            pages: Vec::new(),
+            places: Map::default(),
+            free: Vec::new(),
+            indexes,
+            atoms: 0,
+            backrefs: BackRefs::default(),
+        }
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Atoms held.
+    pub(crate) fn atoms(&self) -> u64 {
+        self.atoms
+    }
+
+    /// The pages, to be shared with a snapshot.
+    pub(crate) fn pages(&self) -> &[Arc<Page>] {
+        &self.pages
+    }
+
+    /// The schema's indexes.
+    pub(crate) fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// All rows, in slot order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<Row>> + '_ {
+        self.pages.iter().flat_map(|page| page.rows())
+    }
+
+    /// All rows with their places.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Arc<Row>)> + '_ {
+        let slots = self.pages.iter().flat_map(|page| page.slots());
+        slots
+            .enumerate()
+            .filter_map(|(number, row)| Some((Slot::new(number), row.as_ref()?)))
+    }
+
+    /// The place of a row.
+    pub(crate) fn find(&self, uuid: Uuid) -> Option<Slot> {
+        self.places.get(&uuid).map(|place| place.slot)
+    }
+
+    /// A row by identity.
+    pub(crate) fn get(&self, uuid: Uuid) -> Option<&Arc<Row>> {
+        self.find(uuid).map(|slot| self.at(slot))
+    }
+
+    /// Whether a row exists.
+    pub(crate) fn contains(&self, uuid: Uuid) -> bool {
+        self.places.contains_key(&uuid)
+    }
+
+    /// The row at a place that is known to be filled.
+    pub(crate) fn at(&self, slot: Slot) -> &Arc<Row> {
+        self.pages[slot.page()]
+            .get(slot.offset())
+            .expect("slots come from this table and are filled")
+    }
+
+    /// Strong references from other rows at the last commit; zero for absent rows.
+    pub(crate) fn strong(&self, uuid: Uuid) -> u32 {
+        self.places.get(&uuid).map_or(0, |place| place.strong)
+    }
+
+    /// Adds `change` to the count of strong references of a row; absent rows have none to count.
+    pub(crate) fn adjust_strong(&mut self, uuid: Uuid, change: i64) {
+        if let Some(place) = self.places.get_mut(&uuid) {
+            let now = i64::from(place.strong) + change;
+            place.strong = u32::try_from(now).expect("strong references are counted exactly");
+        }
+    }
+
+    /// Adds a row that is not there, with the number of strong references that other rows hold to it.
+    pub(crate) fn insert(&mut self, row: Arc<Row>, strong: u32) -> Slot {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => self.grow(),
+        };
+        self.atoms += row_atoms(&row);
+        for index in &mut self.indexes {
+            index.insert(slot, &row);
+        }
+        let before = self.places.insert(row.uuid, Place { slot, strong });
+        assert!(before.is_none(), "row {} inserted twice", row.uuid);
+        *self.entry(slot) = Some(row);
+        slot
+    }
+
+    /// Takes a row out, with its count of strong references.
+    pub(crate) fn remove(&mut self, uuid: Uuid) -> Option<(Arc<Row>, u32)> {
+        let Place { slot, strong } = self.places.remove(&uuid)?;
+        let row = self
+            .entry(slot)
+            .take()
+            .expect("places point to filled slots");
+        for index in &mut self.indexes {
+            index.remove(slot, &row);
+        }
+        self.atoms -= row_atoms(&row);
+        self.free.push(slot);
+        Some((row, strong))
+    }
+
+    /// Puts another version of the row at `slot` and returns the one that was there.
+    pub(crate) fn replace(&mut self, slot: Slot, row: Arc<Row>) -> Arc<Row> {
+        self.atoms += row_atoms(&row);
+        let old = self
+            .entry(slot)
+            .replace(row)
+            .expect("only filled slots are replaced");
+        self.atoms -= row_atoms(&old);
+        for index in &mut self.indexes {
+            let new = self.pages[slot.page()]
+                .get(slot.offset())
+                .expect("filled just now");
+            if !index.same_key(&old, new) {
+                index.remove(slot, &old);
+                index.insert(slot, new);
+            }
+        }
+        old
+    }
+
+    /// Writes columns of the row at `slot`. A version that others hold is copied first, so theirs does not change.
+    pub(crate) fn write(&mut self, slot: Slot, columns: impl Iterator<Item = (ColumnId, Datum)>) {
+        for (column, datum) in columns {
+            self.write_column(slot, column, datum);
+        }
+    }
+
+    fn write_column(&mut self, slot: Slot, column: ColumnId, datum: Datum) {
+        let position = usize::from(column.0);
+        let Table {
+            pages,
+            indexes,
+            atoms,
+            ..
+        } = self;
+        let row = Arc::make_mut(&mut pages[slot.page()])
+            .get_mut(slot.offset())
+            .as_mut()
+            .expect("only filled slots are written");
+        let old = &row.columns[position];
+        if old.ptr_eq(&datum) {
+            return;
+        }
+        *atoms -= old.atom_count();
+        *atoms += datum.atom_count();
+        // A key must leave its index before it changes and enter it after.
+        let keyed = |index: &Index| index.columns().contains(&column);
+        for index in indexes.iter_mut().filter(|index| keyed(index)) {
+            index.remove(slot, row);
+        }
+        let row = Arc::make_mut(row);
+        row.columns[position] = datum;
+        for index in indexes.iter_mut().filter(|index| keyed(index)) {
+            index.insert(slot, row);
+        }
+    }
+
+    /// Gives the row at `slot` another `_version`.
+    pub(crate) fn set_version(&mut self, slot: Slot, version: Uuid) {
+        let row = self
+            .entry(slot)
+            .as_mut()
+            .expect("only filled slots are written");
+        Arc::make_mut(row).version = version;
+    }
+
+    fn entry(&mut self, slot: Slot) -> &mut Option<Arc<Row>> {
+        Arc::make_mut(&mut self.pages[slot.page()]).get_mut(slot.offset())
+    }
+
+    /// Adds a page and returns its first slot; the others are free, lowest next.
+    fn grow(&mut self) -> Slot {
+        let first = self.pages.len() * PAGE_SLOTS;
+        self.pages.push(Arc::new(Page::empty()));
+        self.free
+            .extend((first + 1..first + PAGE_SLOTS).rev().map(Slot::new));
+        Slot::new(first)
+    }
+}

@@ -1,0 +1,121 @@
+//! A transaction in progress: changes the tables in place and remembers what they were.
+//!
+//! Working in place means that scans and index lookups of later operations see earlier ones without an overlay. Until the commit has
+//! passed all its checks nothing but rows, their places and their index entries differs from the last commit, so putting back the old
+//! rows is a full rollback. Operations, replay and conversion change tables only through here.
+
+use corvid_data::{Arc, ColumnId, Datum, Row, Schema, TableId, TableSchema, Uuid};
+
+use crate::database::Database;
+use crate::journal::Journal;
+use crate::layout::Layout;
+use crate::page::Slot;
+use crate::row_id::RowId;
+use crate::table::Table;
+
+/// Changes to a database that are not yet committed.
+pub(crate) struct Transaction<'d> {
+    pub(crate) database: &'d mut Database,
+    pub(crate) journal: Journal,
+}
+
+impl<'d> Transaction<'d> {
+    /// Begins.
+    pub(crate) fn begin(database: &'d mut Database) -> Transaction<'d> {
+        Transaction {
+            database,
+            journal: Journal::default(),
+        }
+    }
+
+    /// The schema.
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        self.database.schema()
+    }
+
+    /// A table's schema.
+    pub(crate) fn table_schema(&self, table: TableId) -> &TableSchema {
+        self.database.schema().table(table)
+    }
+
+    /// A table's derived facts.
+    pub(crate) fn layout(&self, table: TableId) -> &Layout {
+        &self.database.layouts[usize::from(table.0)]
+    }
+
+    /// A table as this transaction sees it.
+    pub(crate) fn table(&self, table: TableId) -> &Table {
+        &self.database.tables[usize::from(table.0)]
+    }
+
+    pub(crate) fn table_mut(&mut self, table: TableId) -> &mut Table {
+        &mut self.database.tables[usize::from(table.0)]
+    }
+
+    /// A row as this transaction sees it.
+    pub(crate) fn row(&self, id: RowId) -> Option<&Arc<Row>> {
+        self.table(id.table).get(id.uuid)
+    }
+
+    /// Whether `uuid` may not be given to a new row: present now, or deleted by this transaction (a row that it also inserted does
+    /// not count).
+    pub(crate) fn is_taken(&self, table: TableId, uuid: Uuid) -> bool {
+        self.table(table).contains(uuid)
+            || self
+                .journal
+                .find(RowId::new(table, uuid))
+                .is_some_and(|touched| touched.old.is_some())
+    }
+
+    /// Adds a row whose identity is not taken.
+    pub(crate) fn insert(&mut self, table: TableId, row: Row) -> Slot {
+        let id = RowId::new(table, row.uuid);
+        self.journal.touch(id, || None);
+        self.table_mut(table).insert(Arc::new(row), 0)
+    }
+
+    /// Writes columns of the row at `slot`.
+    pub(crate) fn write(
+        &mut self,
+        table: TableId,
+        slot: Slot,
+        columns: impl Iterator<Item = (ColumnId, Datum)>,
+    ) {
+        self.touch(table, slot);
+        self.table_mut(table).write(slot, columns);
+    }
+
+    /// Deletes the row at `slot`.
+    pub(crate) fn delete(&mut self, table: TableId, slot: Slot) {
+        let id = self.touch(table, slot);
+        self.table_mut(table).remove(id.uuid);
+    }
+
+    fn touch(&mut self, table: TableId, slot: Slot) -> RowId {
+        let content = &self.database.tables[usize::from(table.0)];
+        let row = content.at(slot);
+        let id = RowId::new(table, row.uuid);
+        self.journal
+            .touch(id, || Some((Arc::clone(row), content.strong(row.uuid))));
+        id
+    }
+
+    /// Puts back every row as it was.
+    pub(crate) fn rollback(mut self) {
+        for touched in self.journal.take().into_iter().rev() {
+            let table = self.table_mut(touched.id.table);
+            match (table.find(touched.id.uuid), touched.old) {
+                (Some(slot), Some(old)) => {
+                    table.replace(slot, old);
+                }
+                (None, Some(old)) => {
+                    table.insert(old, touched.strong);
+                }
+                (Some(_), None) => {
+                    table.remove(touched.id.uuid);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+}
