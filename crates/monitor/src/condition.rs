@@ -3,6 +3,8 @@
 //! Invariant: clauses are sorted and distinct, and none is constant, so equal conditions compare equal whatever the clause
 //! order. Knows clauses, not rows' whereabouts: finding rows is the engine's, evaluating a clause too.
 
+use std::borrow::Cow;
+
 use corvid_data::{Row, TableSchema};
 use corvid_engine::Condition;
 use corvid_engine::condition::{Clause, Function};
@@ -47,7 +49,7 @@ impl TableCondition {
         }
         clauses.sort_unstable();
         clauses.dedup();
-        TableCondition::Any(Condition { clauses })
+        TableCondition::Any(Condition::new(clauses))
     }
 
     /// Whether `row` is in view.
@@ -60,18 +62,18 @@ impl TableCondition {
     }
 
     /// What to ask the engine in order to visit all rows in view; `None`: there are none.
-    pub(crate) fn query(&self) -> Option<Condition> {
+    pub(crate) fn query(&self) -> Option<Cow<'_, Condition>> {
         match self {
-            TableCondition::Always => Some(Condition::default()),
+            TableCondition::Always => Some(Cow::Owned(Condition::default())),
             TableCondition::Never => None,
-            TableCondition::Any(condition) => Some(condition.clone()),
+            TableCondition::Any(condition) => Some(Cow::Borrowed(condition)),
         }
     }
 
     /// What to ask the engine in order to visit every row that is in view here and not in `other`. Rows in view of both may
     /// be visited as well, the caller tells them apart; clauses that both have are left out, so the cost follows the change.
     /// `None`: there are no such rows.
-    pub(crate) fn query_beyond(&self, other: &TableCondition) -> Option<Condition> {
+    pub(crate) fn query_beyond(&self, other: &TableCondition) -> Option<Cow<'_, Condition>> {
         match (self, other) {
             (TableCondition::Never, _) | (_, TableCondition::Always) => None,
             (TableCondition::Any(own), TableCondition::Any(others)) => {
@@ -81,7 +83,7 @@ impl TableCondition {
                     .filter(|clause| others.clauses.binary_search(clause).is_err())
                     .cloned()
                     .collect();
-                (!added.is_empty()).then(|| Condition { clauses: added })
+                (!added.is_empty()).then(|| Cow::Owned(Condition::new(added)))
             }
             (own, _) => own.query(),
         }
@@ -115,7 +117,7 @@ mod tests {
     }
 
     fn of(clauses: Vec<Clause>) -> TableCondition {
-        TableCondition::of_requests(vec![Some(Condition { clauses })])
+        TableCondition::of_requests(vec![Some(Condition::new(clauses))])
     }
 
     #[test]
@@ -151,11 +153,7 @@ mod tests {
 
     #[test]
     fn several_requests_are_a_disjunction_and_an_absent_where_is_true() {
-        let some = |value| {
-            Some(Condition {
-                clauses: vec![equal(value)],
-            })
-        };
+        let some = |value| Some(Condition::new(vec![equal(value)]));
         let both = TableCondition::of_requests(vec![some(1), some(2)]);
         assert_eq!(both, of(vec![equal(1), equal(2)]));
         assert_eq!(
@@ -183,24 +181,15 @@ mod tests {
     fn what_lies_beyond_is_asked_by_new_clauses_alone() {
         let old = of(vec![equal(1), equal(2)]);
         let new = of(vec![equal(2), equal(3)]);
-        assert_eq!(
-            new.query_beyond(&old),
-            Some(Condition {
-                clauses: vec![equal(3)]
-            })
-        );
-        assert_eq!(
-            old.query_beyond(&new),
-            Some(Condition {
-                clauses: vec![equal(1)]
-            })
-        );
-        assert_eq!(new.query_beyond(&new), None);
-        assert_eq!(new.query_beyond(&TableCondition::Always), None);
-        assert_eq!(
-            TableCondition::Always.query_beyond(&new),
-            Some(Condition::default())
-        );
+        let asked = |own: &TableCondition, other: &TableCondition| {
+            own.query_beyond(other).map(Cow::into_owned)
+        };
+        assert_eq!(asked(&new, &old), Some(Condition::new(vec![equal(3)])));
+        assert_eq!(asked(&old, &new), Some(Condition::new(vec![equal(1)])));
+        assert_eq!(asked(&new, &new), None);
+        assert_eq!(asked(&new, &TableCondition::Always), None);
+        let all = Some(Condition::default());
+        assert_eq!(asked(&TableCondition::Always, &new), all);
         assert_eq!(new.query_beyond(&TableCondition::Never), new.query());
     }
 }

@@ -442,7 +442,7 @@ mod tests {
     }
 
     fn subscription(clauses: Vec<Clause>) -> Subscription {
-        let condition = TableCondition::of_requests(vec![Some(Condition { clauses })]);
+        let condition = TableCondition::of_requests(vec![Some(Condition::new(clauses))]);
         let table = TableSubscription::new(TableId(0), Select::ALL, Vec::new(), condition);
         Subscription::new(vec![table])
     }

@@ -272,6 +272,18 @@ impl Monitors {
             .collect()
     }
 
+    /// Goes on with another schema (protocol.md 4.15): removes every monitor as [`Monitors::remove_all`] does, and begins the
+    /// history anew with the conversion, `last_txn`.
+    pub fn convert(
+        &mut self,
+        schema: Arc<Schema>,
+        last_txn: Uuid,
+    ) -> Vec<(SessionId, StdArc<[u8]>)> {
+        self.schema = schema;
+        self.history = History::new(last_txn);
+        self.remove_all()
+    }
+
     /// Takes note of a stored commit. Visits only groups that it can concern.
     /// `txn` is its id, all zeros where no history is kept; `atoms` is the number of atoms in the database now (bounds the
     /// history, protocol.md 4.9). An empty delta is no commit.

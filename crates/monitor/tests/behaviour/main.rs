@@ -1,0 +1,13 @@
+//! What clients of monitors see, told through the public interface: a real database, transactions as JSON text, notifications
+//! compared as text. One file per topic of protocol.md 4.5 to 4.9.
+
+mod bed;
+mod coalescing;
+mod condition_change;
+mod conditions;
+mod errors;
+mod replay;
+mod replica;
+mod since;
+mod version1;
+mod version2;

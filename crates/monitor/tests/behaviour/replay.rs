@@ -1,0 +1,635 @@
+//! Random transactions, sessions, conditions and flush points: whatever a client was told, applied one after the other, must be
+//! the part of the database that it asked for. `CORVID_SEED=N` repeats one run.
+
+use std::collections::BTreeMap;
+
+use corvid_data::Uuid;
+use corvid_json::Value;
+use corvid_monitor::{Frame, SessionId, Version};
+
+use crate::bed::{Bed, ZOO};
+use crate::replica::{self, Cell, Row, Rows};
+
+const SESSIONS: u64 = 3;
+const STEPS: usize = 80;
+
+/// SplitMix64: enough for tests, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<'a>(&mut self, among: &[&'a str]) -> &'a str {
+        among[usize::try_from(self.below(among.len() as u64)).expect("small")]
+    }
+}
+
+/// A clause as text and as something that the test evaluates itself.
+#[derive(Clone, Debug)]
+struct Clause {
+    column: &'static str,
+    function: &'static str,
+    value: &'static str,
+}
+
+const CLAUSES: &[(&str, &[Clause])] = &[
+    (
+        "Keeper",
+        &[
+            Clause {
+                column: "name",
+                function: "==",
+                value: r#""a""#,
+            },
+            Clause {
+                column: "name",
+                function: "includes",
+                value: r#""b""#,
+            },
+            Clause {
+                column: "name",
+                function: "!=",
+                value: r#""c""#,
+            },
+            Clause {
+                column: "age",
+                function: "==",
+                value: "1",
+            },
+            Clause {
+                column: "age",
+                function: "==",
+                value: r#"["set",[]]"#,
+            },
+            Clause {
+                column: "age",
+                function: "<",
+                value: "2",
+            },
+            Clause {
+                column: "tags",
+                function: "includes",
+                value: r#""x""#,
+            },
+            Clause {
+                column: "tags",
+                function: "includes",
+                value: r#"["set",["x","y"]]"#,
+            },
+            Clause {
+                column: "tags",
+                function: "==",
+                value: r#"["set",["y","z"]]"#,
+            },
+            Clause {
+                column: "tags",
+                function: "excludes",
+                value: r#""x""#,
+            },
+            Clause {
+                column: "cfg",
+                function: "includes",
+                value: r#"["map",[["k","1"]]]"#,
+            },
+            Clause {
+                column: "cfg",
+                function: "==",
+                value: r#"["map",[]]"#,
+            },
+        ],
+    ),
+    (
+        "Pet",
+        &[
+            Clause {
+                column: "kind",
+                function: "==",
+                value: r#""a""#,
+            },
+            Clause {
+                column: "kind",
+                function: "==",
+                value: r#""b""#,
+            },
+            Clause {
+                column: "size",
+                function: ">=",
+                value: "1",
+            },
+            Clause {
+                column: "size",
+                function: "==",
+                value: "2",
+            },
+        ],
+    ),
+];
+
+/// A monitor and what its owner makes of the notifications.
+struct Client {
+    session: SessionId,
+    id: u64,
+    version: Version,
+    columns: BTreeMap<String, Vec<String>>,
+    /// By table; no entry: everything.
+    conditions: BTreeMap<String, Vec<Option<Clause>>>,
+    rows: Rows,
+    last_txn: Uuid,
+}
+
+/// One run.
+struct Run {
+    random: Random,
+    bed: Bed,
+    clients: Vec<Client>,
+    ids: u64,
+    dead: Vec<(String, String)>,
+    /// Restarts that were answered with a net change.
+    found: usize,
+}
+
+#[test]
+fn replicas_equal_the_part_of_the_database_that_they_ask_for() {
+    let seed = std::env::var("CORVID_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seeds = seed.map_or(0..250, |seed: u64| seed..seed + 1);
+    let mut found = 0;
+    for seed in seeds.clone() {
+        eprintln!("CORVID_SEED={seed}");
+        let mut run = Run::new(seed);
+        for _ in 0..STEPS {
+            run.step();
+        }
+        for session in 0..SESSIONS {
+            run.flush(SessionId(session));
+        }
+        found += run.found;
+    }
+    assert!(
+        found > 0 || seeds.end - seeds.start < 10,
+        "no restart was answered from the history"
+    );
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut run = Run {
+            random: Random(seed),
+            bed: Bed::new(ZOO),
+            clients: Vec::new(),
+            ids: 0,
+            dead: Vec::new(),
+            found: 0,
+        };
+        if run.random.chance(80) {
+            run.bed.insert_ballast();
+        }
+        for _ in 0..5 {
+            run.transact();
+        }
+        for session in 0..SESSIONS * 3 {
+            run.add_client(SessionId(session % SESSIONS));
+        }
+        run
+    }
+
+    fn step(&mut self) {
+        let session = SessionId(self.random.below(SESSIONS));
+        match self.random.below(10) {
+            0..5 => self.transact(),
+            5 => self.flush(session),
+            6 => {
+                let ready = self.random.chance(50);
+                self.bed.monitors.set_ready(session, ready);
+            }
+            7 => {
+                for session in self.bed.pending() {
+                    self.flush(SessionId(session));
+                }
+            }
+            8 => self.change_condition(),
+            _ => self.restart(),
+        }
+    }
+
+    fn transact(&mut self) {
+        let before = replica::content(&self.bed.database);
+        let count = 1 + self.random.below(4);
+        let mut operations = Vec::new();
+        for _ in 0..count {
+            operations.push(self.operation(&before));
+        }
+        self.bed.transact(&operations.join(","));
+        let after = replica::content(&self.bed.database);
+        self.dead
+            .extend(before.into_keys().filter(|key| !after.contains_key(key)));
+        self.dead.retain(|key| !after.contains_key(key));
+    }
+
+    fn operation(&mut self, before: &Rows) -> String {
+        let is_keeper = self.random.chance(70);
+        let table = if is_keeper { "Keeper" } else { "Pet" };
+        match self.random.below(6) {
+            0 | 1 => {
+                let reborn = self.dead.iter().position(|(dead, _)| dead == table);
+                let uuid = match reborn {
+                    Some(position) if self.random.chance(40) => {
+                        let (_, uuid) = self.dead.swap_remove(position);
+                        format!(r#""uuid":"{uuid}","#)
+                    }
+                    _ => String::new(),
+                };
+                let row = self.row(is_keeper);
+                format!(r#"{{"op":"insert","table":"{table}",{uuid}"row":{row}}}"#)
+            }
+            2 | 3 => {
+                let (selection, row) = (self.selection(before, table), self.row(is_keeper));
+                format!(r#"{{"op":"update","table":"{table}","where":{selection},"row":{row}}}"#)
+            }
+            4 if is_keeper => {
+                let selection = self.selection(before, table);
+                let mutator = self.random.pick(&["insert", "delete"]);
+                let mutation = match self.random.pick(&["tags", "cfg"]) {
+                    "tags" => format!(
+                        r#"["tags","{mutator}","{}"]"#,
+                        self.random.pick(&["x", "y", "z"])
+                    ),
+                    _ => format!(
+                        r#"["cfg","{mutator}",["map",[["{}","1"]]]]"#,
+                        self.random.pick(&["k", "l"])
+                    ),
+                };
+                format!(
+                    r#"{{"op":"mutate","table":"{table}","where":{selection},"mutations":[{mutation}]}}"#
+                )
+            }
+            _ => {
+                let selection = self.selection(before, table);
+                format!(r#"{{"op":"delete","table":"{table}","where":{selection}}}"#)
+            }
+        }
+    }
+
+    /// A `where` that matches one row, or a few.
+    fn selection(&mut self, before: &Rows, table: &str) -> String {
+        let rows: Vec<&str> = before
+            .keys()
+            .filter(|key| key.0 == table)
+            .map(|key| &*key.1)
+            .collect();
+        if rows.is_empty() || self.random.chance(15) {
+            let column = if table == "Keeper" { "name" } else { "kind" };
+            return format!(
+                r#"[["{column}","==","{}"]]"#,
+                self.random.pick(&["a", "b", "c"])
+            );
+        }
+        format!(r#"[["_uuid","==",["uuid","{}"]]]"#, self.random.pick(&rows))
+    }
+
+    fn row(&mut self, is_keeper: bool) -> String {
+        let columns: &[(&str, &[&str])] = if is_keeper {
+            &[
+                ("name", &[r#""a""#, r#""b""#, r#""c""#, r#""""#]),
+                ("age", &["0", "1", "2", r#"["set",[]]"#]),
+                (
+                    "tags",
+                    &[
+                        r#""x""#,
+                        r#"["set",["x","y"]]"#,
+                        r#"["set",["y","z"]]"#,
+                        r#"["set",[]]"#,
+                    ],
+                ),
+                (
+                    "badge",
+                    &[
+                        r#"["map",[]]"#,
+                        r#"["map",[["x",1]]]"#,
+                        r#"["map",[["x",2]]]"#,
+                    ],
+                ),
+                (
+                    "cfg",
+                    &[
+                        r#"["map",[]]"#,
+                        r#"["map",[["k","1"],["l","2"]]]"#,
+                        r#"["map",[["k","2"]]]"#,
+                    ],
+                ),
+            ]
+        } else {
+            &[
+                ("kind", &[r#""a""#, r#""b""#, r#""""#]),
+                ("size", &["0", "1", "2"]),
+            ]
+        };
+        let mut members = Vec::new();
+        for (name, values) in columns {
+            if self.random.chance(50) {
+                members.push(format!(r#""{name}":{}"#, self.random.pick(values)));
+            }
+        }
+        format!("{{{}}}", members.join(","))
+    }
+
+    fn add_client(&mut self, session: SessionId) {
+        let version = match self.random.below(3) {
+            0 => Version::V1,
+            1 => Version::V2,
+            _ => Version::V3,
+        };
+        let mut columns = BTreeMap::new();
+        let mut conditions = BTreeMap::new();
+        for (table, all) in [
+            (
+                "Keeper",
+                &["name", "age", "tags", "badge", "cfg", "_version"][..],
+            ),
+            ("Pet", &["kind", "size", "_uuid"][..]),
+        ] {
+            if self.random.chance(80) {
+                let chosen = all.iter().filter(|_| self.random.chance(60));
+                let chosen: Vec<String> = chosen.map(|&name| name.to_owned()).collect();
+                columns.insert(table.to_owned(), chosen);
+                if version != Version::V1 && self.random.chance(70) {
+                    conditions.insert(table.to_owned(), self.condition(table));
+                }
+            }
+        }
+        self.ids += 1;
+        self.clients.push(Client {
+            session,
+            id: self.ids,
+            version,
+            columns,
+            conditions,
+            rows: Rows::new(),
+            last_txn: Uuid::ZERO,
+        });
+        self.start(self.clients.len() - 1);
+    }
+
+    /// Clauses; `None` stands for `false`.
+    fn condition(&mut self, table: &str) -> Vec<Option<Clause>> {
+        let of_table = CLAUSES
+            .iter()
+            .find(|(name, _)| *name == table)
+            .expect("known")
+            .1;
+        let percent = if self.random.chance(50) { 10 } else { 30 };
+        let mut chosen: Vec<Option<Clause>> = vec![None];
+        for clause in of_table {
+            if self.random.chance(percent) {
+                chosen.push(Some(clause.clone()));
+            }
+        }
+        chosen
+    }
+
+    fn start(&mut self, position: usize) {
+        let client = &mut self.clients[position];
+        let tables = client.columns.iter().map(|(table, columns)| {
+            let condition = client.conditions.get(table);
+            let condition = condition.map_or(String::new(), |clauses| {
+                format!(r#","where":{}"#, text(clauses))
+            });
+            format!(r#""{table}":{{"columns":{columns:?}{condition}}}"#)
+        });
+        let tables = tables.collect::<Vec<_>>().join(",");
+        let since = match client.version {
+            Version::V3 => format!(r#","{}""#, client.last_txn),
+            _ => String::new(),
+        };
+        let params = format!(r#"["Zoo",{},{{{tables}}}{since}]"#, client.id);
+        let started = self
+            .bed
+            .monitors
+            .monitor(
+                &self.bed.database,
+                client.session,
+                client.version,
+                params.as_bytes(),
+                &|_| false,
+            )
+            .expect("started");
+        let result = Value::parse(&started.result.to_bytes()).expect("result");
+        let schema = self.bed.database.schema();
+        let (found, updates) = match result.as_array() {
+            Some([found, txn, updates]) => {
+                client.last_txn =
+                    Uuid::parse(txn.as_str().expect("text").as_bytes()).expect("uuid");
+                (found.as_bool().expect("boolean"), updates)
+            }
+            _ => (false, &result),
+        };
+        if found {
+            self.found += 1;
+        } else {
+            client.rows.clear();
+        }
+        replica::apply(
+            &mut client.rows,
+            schema,
+            client.version,
+            &client.columns,
+            updates,
+        );
+        self.check(position);
+    }
+
+    /// Cancels a monitor that has been told everything or not, and starts it again from what its replica holds.
+    fn restart(&mut self) {
+        let position = self.any_client();
+        let client = &self.clients[position];
+        let id = client.id.to_string();
+        assert!(self.bed.monitors.cancel(client.session, id.as_bytes()));
+        self.start(position);
+    }
+
+    fn any_client(&mut self) -> usize {
+        usize::try_from(self.random.below(self.clients.len() as u64)).expect("small")
+    }
+
+    fn change_condition(&mut self) {
+        let position = self.any_client();
+        let tables: Vec<String> = self.clients[position].columns.keys().cloned().collect();
+        let mut changed = Vec::new();
+        for table in tables {
+            if self.random.chance(60) {
+                let condition = self.condition(&table);
+                changed.push(format!(r#""{table}":[{{"where":{}}}]"#, text(&condition)));
+                if self.clients[position].version != Version::V1 {
+                    self.clients[position].conditions.insert(table, condition);
+                }
+            }
+        }
+        let client = &mut self.clients[position];
+        let old_id = client.id;
+        if self.random.chance(50) {
+            self.ids += 1;
+            client.id = self.ids;
+        }
+        let params = format!("[{old_id},{},{{{}}}]", client.id, changed.join(","));
+        let session = client.session;
+        let changed = self
+            .bed
+            .monitors
+            .change_condition(&self.bed.database, session, params.as_bytes(), &|_| false)
+            .expect("changed");
+        for frame in &changed.frames {
+            self.receive(frame, Some((old_id, position)));
+        }
+        // A client that comes back later must name a transaction that it saw under these conditions.
+        self.clients[position].last_txn = self.bed.monitors.last_txn();
+        self.check_session(session);
+    }
+
+    fn flush(&mut self, session: SessionId) {
+        for frame in self.bed.frames(session) {
+            self.receive(&frame, None);
+        }
+        self.check_session(session);
+    }
+
+    fn receive(&mut self, frame: &Frame, renamed: Option<(u64, usize)>) {
+        let message = Value::parse(&frame.to_bytes()).expect("message");
+        let params = message
+            .get("params")
+            .and_then(Value::as_array)
+            .expect("params");
+        let id = params[0]
+            .as_integer()
+            .and_then(|id| u64::try_from(id).ok())
+            .expect("id");
+        let position = match renamed {
+            Some((old_id, position)) if old_id == id => position,
+            _ => self
+                .clients
+                .iter()
+                .position(|client| client.id == id)
+                .expect("known"),
+        };
+        let client = &mut self.clients[position];
+        let (method, updates) = match client.version {
+            Version::V1 => ("update", &params[1]),
+            Version::V2 => ("update2", &params[1]),
+            Version::V3 => {
+                client.last_txn =
+                    Uuid::parse(params[1].as_str().expect("text").as_bytes()).expect("uuid");
+                ("update3", &params[2])
+            }
+        };
+        assert_eq!(message.get("method").and_then(Value::as_str), Some(method));
+        assert_ne!(updates.to_bytes(), b"{}", "an empty notification");
+        let schema = self.bed.database.schema();
+        replica::apply(
+            &mut client.rows,
+            schema,
+            client.version,
+            &client.columns,
+            updates,
+        );
+    }
+
+    fn check_session(&self, session: SessionId) {
+        for (position, client) in self.clients.iter().enumerate() {
+            if client.session == session {
+                self.check(position);
+            }
+        }
+    }
+
+    /// Compares a replica that has been told everything.
+    fn check(&self, position: usize) {
+        let client = &self.clients[position];
+        let mut expected = Rows::new();
+        for ((table, uuid), row) in replica::content(&self.bed.database) {
+            let Some(columns) = client.columns.get(&table) else {
+                continue;
+            };
+            if client.shows(&self.bed, &table, &row) {
+                let row: Row = row
+                    .into_iter()
+                    .filter(|(name, _)| columns.contains(name))
+                    .collect();
+                expected.insert((table, uuid), row);
+            }
+        }
+        assert_eq!(
+            client.rows, expected,
+            "client {} {:?}",
+            client.id, client.version
+        );
+    }
+}
+
+impl Client {
+    fn shows(&self, bed: &Bed, table: &str, row: &Row) -> bool {
+        let Some(clauses) = self.conditions.get(table) else {
+            return true;
+        };
+        let schema = bed.database.schema();
+        let schema = schema.table(schema.table_id(table).expect("known"));
+        clauses.iter().flatten().any(|clause| {
+            let column = schema.column_id(clause.column).expect("known");
+            let value = Value::parse(clause.value.as_bytes()).expect("value");
+            let value = Cell::parse(&value, &schema.column(column).column_type);
+            holds(&row[clause.column], clause.function, &value)
+        })
+    }
+}
+
+fn holds(cell: &Cell, function: &str, value: &Cell) -> bool {
+    let number = |cell: &Cell| match cell {
+        Cell::Whole(text) => String::from_utf8_lossy(text).parse::<i64>().ok(),
+        _ => None,
+    };
+    match function {
+        "==" => cell == value,
+        "!=" => cell != value,
+        "<" => number(cell).is_some_and(|own| Some(own) < number(value)),
+        ">=" => number(cell).is_some_and(|own| Some(own) >= number(value)),
+        "includes" => includes(cell, value),
+        "excludes" => match (cell, value) {
+            (Cell::Set(own), Cell::Set(asked)) => own.is_disjoint(asked),
+            _ => cell != value,
+        },
+        other => panic!("no function {other}"),
+    }
+}
+
+fn includes(cell: &Cell, value: &Cell) -> bool {
+    match (cell, value) {
+        (Cell::Set(own), Cell::Set(asked)) => own.is_superset(asked),
+        (Cell::Map(own), Cell::Map(asked)) => {
+            asked.iter().all(|(key, value)| own.get(key) == Some(value))
+        }
+        _ => cell == value,
+    }
+}
+
+/// The text of a `where`.
+fn text(clauses: &[Option<Clause>]) -> String {
+    let clause = |clause: &Option<Clause>| match clause {
+        Some(Clause {
+            column,
+            function,
+            value,
+        }) => format!(r#"["{column}","{function}",{value}]"#),
+        None => "false".to_owned(),
+    };
+    let clauses: Vec<String> = clauses.iter().map(clause).collect();
+    format!("[{}]", clauses.join(","))
+}
