@@ -97,7 +97,7 @@ impl Connection {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if errno::is_again(&error) => {
-                    wait(self.stream.as_raw_fd(), libc::POLLOUT, deadline_ms)?
+                    wait(self.stream.as_raw_fd(), libc::POLLOUT, deadline_ms)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -125,7 +125,7 @@ impl Connection {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
                 Err(error) if errno::is_again(&error) => {
-                    wait(self.stream.as_raw_fd(), libc::POLLIN, deadline_ms)?
+                    wait(self.stream.as_raw_fd(), libc::POLLIN, deadline_ms)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -105,7 +105,7 @@ pub fn run(now_ms: u64) -> u64 {
             let total = tracked.counter.total.load(Ordering::Relaxed);
             tracked.seconds[sample % PER_MINUTE] = total - tracked.seen;
             tracked.seen = total;
-            if (sample + 1) % PER_MINUTE == 0 {
+            if (sample + 1).is_multiple_of(PER_MINUTE) {
                 tracked.minutes[sample / PER_MINUTE % PER_HOUR] = tracked.seconds.iter().sum();
             }
         }

@@ -8,19 +8,19 @@
 //! [`daemon`] and [`signals`] for the process, [`unixctl`] for the control socket, [`clock`] and [`random`] for time and
 //! chance.
 
-// pub mod args;
+pub mod args;
 pub mod blocking;
 pub mod cleanup;
 pub mod clock;
 pub mod coverage;
 // pub mod daemon;
 pub mod dirs;
-// pub mod disk;
+pub mod disk;
 pub mod errno;
 pub mod listener;
-// pub mod lockfile;
-// pub mod log_file;
-// pub mod mailbox;
+pub mod lockfile;
+pub mod log_file;
+pub mod mailbox;
 pub mod pidfile;
 pub mod program;
 pub mod random;

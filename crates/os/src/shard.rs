@@ -121,6 +121,11 @@ pub trait Handler: Send + 'static {
         None
     }
 
+    /// What was queued in this wake-up has been offered to the kernel; [`Io::is_drained`] tells whose output it took whole.
+    fn flushed(&mut self, now: Now, io: &mut Io) {
+        let _ = (now, io);
+    }
+
     /// All events of one wake-up were handled: the moment to send batches to other threads. Output queued here is still
     /// part of this wake-up's writes.
     fn batch_end(&mut self, now: Now, io: &mut Io) {

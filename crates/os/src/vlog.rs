@@ -194,7 +194,7 @@ impl Sinks {
                 continue;
             }
             if destination == Destination::Syslog {
-                self.to_syslog(module, level, message, wall_ms);
+                self.emit_to_syslog(module, level, message, wall_ms);
                 continue;
             }
             if destination == Destination::File && !self.file.as_ref().is_some_and(LogFile::is_open)
@@ -211,7 +211,7 @@ impl Sinks {
         }
     }
 
-    fn to_syslog(&mut self, module: Module, level: Level, message: &str, wall_ms: i64) {
+    fn emit_to_syslog(&mut self, module: Module, level: Level, message: &str, wall_ms: i64) {
         if !matches!(self.method(), syslog::Method::Null) {
             let line = self.format(Destination::Syslog, module, level, message, wall_ms);
             let facility = self.facility.unwrap_or(FACILITY_DAEMON);
@@ -494,10 +494,10 @@ pub fn set_syslog_method(text: &str) -> Result<(), String> {
 
 /// Sends a copy of every syslog message to `HOST:PORT` as RFC 5424 datagrams, and warns that this is deprecated.
 pub fn set_syslog_target(text: &str) {
-    if let Some(address) = syslog::udp_address(text) {
-        if let Some(socket) = syslog::udp_socket(&address) {
-            sinks().target = Some((socket, address));
-        }
+    if let Some(address) = syslog::udp_address(text)
+        && let Some(socket) = syslog::udp_socket(&address)
+    {
+        sinks().target = Some((socket, address));
     }
     warn(
         Module::Vlog,

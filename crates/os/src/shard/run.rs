@@ -133,6 +133,7 @@ impl<H: Handler> Shard<H> {
         for conn in std::mem::take(&mut self.io.dirty) {
             self.flush(conn, now);
         }
+        self.handler.flushed(now, &mut self.io);
         self.bury(now);
     }
 

@@ -296,7 +296,7 @@ fn a_failed_listener_is_opened_once_its_directory_exists() {
 
 #[test]
 fn connections_can_be_opened_from_inside() {
-    let fixture = Fixture::new(1, true);
+    let fixture = Fixture::new(1, false);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let Target::Active(target) = Target::parse(&format!("tcp:127.0.0.1:{port}")).unwrap() else {

@@ -43,8 +43,11 @@ pub struct Server<C> {
     next_serial: u64,
     registry: Registry<C>,
     waker: Arc<Waker>,
-    replies: (Sender<(Ticket, Outcome)>, Receiver<(Ticket, Outcome)>),
+    replies: (Sender<LateReply>, Receiver<LateReply>),
 }
+
+/// The answer to a deferred request.
+type LateReply = (Ticket, Outcome);
 
 /// Whom a deferred reply is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +60,7 @@ struct Ticket {
 #[derive(Debug)]
 pub struct Replier {
     ticket: Ticket,
-    sender: Option<Sender<(Ticket, Outcome)>>,
+    sender: Option<Sender<LateReply>>,
     waker: Arc<Waker>,
 }
 
