@@ -2,10 +2,24 @@
 //!
 //! Used when expectations are rewritten. Reading the short form back is here too, so that the two stay inverse.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Width at which a line is broken.
 const WIDTH: usize = 118;
+
+/// Reads a JSON text, however deep: the protocol allows a thousand brackets, more than `serde_json` does by itself.
+///
+/// # Errors
+///
+/// Anything but one JSON text.
+pub fn parse(text: &str) -> Result<Value, String> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    let value = Deserialize::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(value)
+}
 
 /// The short form of a received message, see [`crate::script`]; `newest` is the id of the newest request.
 pub fn written(message: &Value, newest: u64) -> String {
@@ -39,7 +53,7 @@ pub fn written(message: &Value, newest: u64) -> String {
 /// A text of another form, or with bad JSON.
 pub fn read(text: &str, newest: u64) -> Result<Value, String> {
     if text.starts_with('{') {
-        return serde_json::from_str(text).map_err(|error| error.to_string());
+        return parse(text);
     }
     let (id, text) = match text.split_once(": ") {
         Some((digits, rest)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => (
@@ -51,13 +65,12 @@ pub fn read(text: &str, newest: u64) -> Result<Value, String> {
         _ => (newest, text),
     };
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let value = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| error.to_string());
     match word {
-        "result" => Ok(json!({"id": id, "result": value(rest)?, "error": null})),
-        "error" => Ok(json!({"id": id, "error": value(rest)?})),
+        "result" => Ok(json!({"id": id, "result": parse(rest)?, "error": null})),
+        "error" => Ok(json!({"id": id, "error": parse(rest)?})),
         "notify" => match rest.trim().split_once(' ') {
             Some((method, params)) => {
-                Ok(json!({"id": null, "method": method, "params": value(params)?}))
+                Ok(json!({"id": null, "method": method, "params": parse(params)?}))
             }
             None => Err("a notification needs a method and params".to_owned()),
         },

@@ -7,7 +7,7 @@
 //! | `<*>` | any value; inside a longer string, any text |
 //! | `["<any-order>",A,B]` | an array of these elements in any order |
 //! | `<xff>` | one byte, in what is sent, and a byte that is not UTF-8 in what was received |
-//! | `<998*[>` | a repetition, only in what is sent |
+//! | `<998*[>` | a repetition, expanded before anything else is read |
 //! | `<dir>` | the server's directory |
 //!
 //! Invariant: two names never stand for one UUID, so a server that mixes up two rows is found out. Nothing else in
@@ -265,6 +265,23 @@ impl Bindings {
     }
 }
 
+/// A written expectation with its repetitions written out, so that it can be read as JSON.
+pub fn unrepeated(written: &str) -> String {
+    let mut text = String::new();
+    let mut rest = written;
+    while let Some(open) = rest.find('<') {
+        let inside = rest[open + 1..].split('>').next().unwrap_or_default();
+        let (end, repeated) = match special(inside) {
+            Some((Piece::Repeat(count, part), length)) => (open + length + 2, part.repeat(count)),
+            _ => (open + 1, "<".to_owned()),
+        };
+        text.push_str(&rest[..open]);
+        text.push_str(&repeated);
+        rest = &rest[end..];
+    }
+    text + rest
+}
+
 /// Received bytes as text: what is not UTF-8 becomes `<xNN>`.
 pub fn readable(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -423,6 +440,12 @@ mod tests {
         let mut bindings = Bindings::default();
         assert!(bindings.matches(&json!(["<any-order>", 1, 2]), &json!([2, 1])));
         assert!(!bindings.matches(&json!(["<any-order>", 1, 2]), &json!([2, 1, 1])));
+    }
+
+    #[test]
+    fn repetitions_are_written_out() {
+        assert_eq!(unrepeated("[<3*[><2*ab>]<k1>"), "[[[[abab]<k1>");
+        assert_eq!(unrepeated("a <= <2*x> >"), "a <= xx >");
     }
 
     #[test]

@@ -12,13 +12,16 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, Received};
 use crate::layout;
-use crate::placeholder::{Bindings, readable};
+use crate::placeholder::{Bindings, readable, unrepeated};
 use crate::script::{Action, Case, ConnectionName, Step};
 use crate::server::{Implementation, Server};
 use crate::shorthand;
 
 /// How long an expected message may take. Generous, because a failing case is rare and a busy machine is not.
 const RECEIVE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Most characters shown of a message that is not as expected.
+const SHOWN_MAX: usize = 2000;
 
 /// The barrier that proves silence: its answer is the next message exactly if nothing else was under way.
 const BARRIER: &[u8] = br#"{"id":"barrier","method":"echo","params":[]}"#;
@@ -232,8 +235,7 @@ impl Stage<'_> {
         match received {
             Received::Text(bytes) => {
                 let text = readable(&bytes);
-                let value: Value =
-                    serde_json::from_str(&text).map_err(|error| format!("{error} in {text}"))?;
+                let value = layout::parse(&text).map_err(|error| format!("{error} in {text}"))?;
                 if !is_compact(&bytes) {
                     return Err(format!("white space outside strings in {text}"));
                 }
@@ -254,14 +256,14 @@ impl Stage<'_> {
         lines: Range<usize>,
     ) -> Result<(), String> {
         let newest = self.connection(name)?.newest;
-        let expected = layout::read(text, newest);
+        let expected = layout::read(&unrepeated(text), newest);
         let arrival = self.receive(name)?;
         if let (Ok(expected), Arrival::Message(actual)) = (&expected, &arrival)
             && self.bindings.matches(expected, actual)
         {
             return Ok(());
         }
-        let expected = expected.map_or_else(|fault| fault, |value| value.to_string());
+        let expected = expected.map_or_else(|fault| fault, |value| shortened(&value.to_string()));
         self.not_as_expected(name, &expected, &arrival, lines)
     }
 
@@ -277,7 +279,7 @@ impl Stage<'_> {
             let arrival = self.receive(name)?;
             let found = open.iter().position(|step| match (&step.action, &arrival) {
                 (Action::ExpectAnyOrder(_, text), Arrival::Message(actual)) => {
-                    layout::read(text, newest)
+                    layout::read(&unrepeated(text), newest)
                         .is_ok_and(|expected| self.bindings.matches(&expected, actual))
                 }
                 _ => false,
@@ -446,10 +448,18 @@ enum Arrival {
 impl std::fmt::Display for Arrival {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Arrival::Message(value) => value.fmt(f),
+            Arrival::Message(value) => shortened(&value.to_string()).fmt(f),
             Arrival::Closed => f.write_str("the end of the connection"),
             Arrival::Nothing => f.write_str("nothing"),
         }
+    }
+}
+
+/// A text fit for a report.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -35,6 +35,10 @@ macro_rules! topics {
 }
 
 topics! {
+    json_strictness "json-strictness.txt"
+    numbers "numbers.txt"
+    rpc_envelope "rpc-envelope.txt"
+    utf8 "utf8.txt"
     worked_examples "worked-examples.txt"
 }
 
