@@ -16,6 +16,7 @@ pub mod schema;
 pub mod schema_json;
 pub mod str;
 pub mod text;
+mod type_json;
 pub mod types;
 pub mod uuid;
 pub mod wire;

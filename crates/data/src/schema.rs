@@ -96,6 +96,11 @@ impl Schema {
         self.by_name.get(name).copied()
     }
 
+    /// For the parser, which finds the tables of references once all tables are known.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [TableSchema], &HashMap<Str, TableId>) {
+        (&mut self.tables, &self.by_name)
+    }
+
     /// Assembles a schema from parsed parts; `tables` must be sorted by name.
     #[must_use]
     pub fn from_parts(
@@ -141,6 +146,10 @@ impl TableSchema {
     #[must_use]
     pub fn columns(&self) -> &[ColumnSchema] {
         &self.columns
+    }
+
+    pub(crate) fn columns_mut(&mut self) -> &mut [ColumnSchema] {
+        &mut self.columns
     }
 
     /// Own columns with their ids.
