@@ -30,6 +30,9 @@ fn main() {
     for elements in [10, 30_000] {
         large_set(elements);
     }
+    for clauses in [10, 3_000] {
+        grown_condition(clauses);
+    }
 }
 
 /// One subscription, every session told after every commit.
@@ -86,6 +89,24 @@ fn large_set(elements: i64) {
         "set, one element: {elements:5} elements {:8.2} us a commit",
         bed.run(false)
     );
+}
+
+/// A condition of many clauses gets one more; what remains is reading the request.
+fn grown_condition(clauses: usize) {
+    let mut bed = Bed::new();
+    let mut condition: Vec<String> = (0..clauses)
+        .map(|clause| format!(r#"["host","==","h{clause}"]"#))
+        .collect();
+    let table = |condition: &[String]| format!(r#""where":[{}]"#, condition.join(","));
+    bed.monitor(0, &format!(r#"{{"T":[{{{}}}]}}"#, table(&condition)));
+    condition.push(r#"["size","==",5]"#.to_owned());
+    let params = format!(r#"[null,null,{{"T":[{{{}}}]}}]"#, table(&condition));
+    let start = Instant::now();
+    bed.monitors
+        .change_condition(&bed.database, SessionId(0), params.as_bytes(), &|_| false)
+        .expect("changed");
+    let spent = start.elapsed().as_secs_f64() * 1e6;
+    println!("one more clause:  {clauses:5} clauses  {spent:8.2} us a change");
 }
 
 struct Bed {

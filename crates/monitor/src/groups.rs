@@ -126,10 +126,90 @@ impl Groups {
         }
         self.hits = hits;
     }
+}
 
-    /// Number of groups.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.slab.len()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::TableCondition;
+    use crate::subscription::{Select, TableSubscription};
+    use corvid_data::{Row, RowChange, Str, TableId, TableSchema, Uuid};
+
+    const TABLE: TableId = TableId(0);
+
+    fn schema() -> Schema {
+        let table = TableSchema::new(Str::new("T"), Vec::new());
+        Schema::from_parts(Str::new("D"), String::new(), String::new(), vec![table])
+    }
+
+    fn everything() -> Subscription {
+        let condition = TableCondition::Always;
+        let table = TableSubscription::new(TABLE, Select::ALL, Vec::new(), condition);
+        Subscription::new(vec![table])
+    }
+
+    fn insert(number: u8) -> Arc<Delta> {
+        let row = Row {
+            uuid: Uuid([number; 16]),
+            version: Uuid::ZERO,
+            columns: Box::default(),
+        };
+        Arc::new(Delta {
+            changes: vec![RowChange {
+                table: TABLE,
+                uuid: row.uuid,
+                old: None,
+                new: Some(Arc::new(row)),
+                diffs: Box::default(),
+            }],
+            ..Delta::default()
+        })
+    }
+
+    #[test]
+    fn equal_subscriptions_are_one_group_until_the_last_member_leaves() {
+        let schema = schema();
+        let mut groups = Groups::new(&schema);
+        let rows = groups.find_or_add(&schema, Encoding::Rows, everything());
+        let differences = groups.find_or_add(&schema, Encoding::Differences, everything());
+        assert_ne!(rows, differences);
+        let places = [0, 1].map(|key| groups.get_mut(rows).join(MonitorKey(key)));
+        groups.get_mut(differences).join(MonitorKey(2));
+        assert_eq!(
+            groups.find_or_add(&schema, Encoding::Rows, everything()),
+            rows
+        );
+
+        let moved = groups.leave(&schema, rows, places[0]);
+        assert_eq!(moved, Some((MonitorKey(1), Place::Clean(0))));
+        assert_eq!(groups.slab.len(), 2);
+        assert_eq!(groups.leave(&schema, rows, Place::Clean(0)), None);
+        assert_eq!(groups.slab.len(), 1);
+        assert_eq!(groups.by_subscription.len(), 1);
+
+        let mut woken = Vec::new();
+        groups.commit(&schema, &insert(1), &mut woken);
+        assert_eq!(woken.len(), 1, "the group that is gone is not visited");
+    }
+
+    #[test]
+    fn members_that_are_behind_are_not_woken_again() {
+        let schema = schema();
+        let mut groups = Groups::new(&schema);
+        let group = groups.find_or_add(&schema, Encoding::Differences, everything());
+        for key in 0..10 {
+            groups.get_mut(group).join(MonitorKey(key));
+        }
+        let mut woken = Vec::new();
+        groups.commit(&schema, &insert(1), &mut woken);
+        assert_eq!(woken.len(), 10);
+        let (key, segment) = woken[3];
+        woken.clear();
+        groups.commit(&schema, &insert(2), &mut woken);
+        assert!(woken.is_empty());
+        let (body, _) = groups.get_mut(group).tell(&schema, key, segment);
+        assert!(body.is_some());
+        groups.commit(&schema, &insert(3), &mut woken);
+        assert_eq!(woken.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key]);
     }
 }

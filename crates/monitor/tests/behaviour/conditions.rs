@@ -242,7 +242,7 @@ fn an_initial_reply_is_encoded_once_for_all_who_ask_before_the_next_change() {
     let mut bed = Bed::new(ZOO);
     bed.insert("Keeper", r#"{"name":"ann"}"#);
     let params = format!("[\"Zoo\",{}]", keeper("[]"));
-    let mut ask = |bed: &mut Bed, session| {
+    let ask = |bed: &mut Bed, session| {
         let session = SessionId(session);
         let started = bed
             .monitors

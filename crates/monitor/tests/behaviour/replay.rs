@@ -344,7 +344,16 @@ impl Run {
         format!("{{{}}}", members.join(","))
     }
 
+    /// Adds a client; every other one asks for the same as a client before it, so that groups have several members.
     fn add_client(&mut self, session: SessionId) {
+        if !self.clients.is_empty() && self.random.chance(50) {
+            let twin = self.any_client();
+            let twin = &self.clients[twin];
+            let (version, columns) = (twin.version, twin.columns.clone());
+            let conditions = twin.conditions.clone();
+            self.add(session, version, columns, conditions);
+            return;
+        }
         let version = match self.random.below(3) {
             0 => Version::V1,
             1 => Version::V2,
@@ -368,6 +377,16 @@ impl Run {
                 }
             }
         }
+        self.add(session, version, columns, conditions);
+    }
+
+    fn add(
+        &mut self,
+        session: SessionId,
+        version: Version,
+        columns: BTreeMap<String, Vec<String>>,
+        conditions: BTreeMap<String, Vec<Option<Clause>>>,
+    ) {
         self.ids += 1;
         self.clients.push(Client {
             session,
@@ -464,11 +483,16 @@ impl Run {
 
     fn change_condition(&mut self) {
         let position = self.any_client();
+        let example = self.any_client();
         let tables: Vec<String> = self.clients[position].columns.keys().cloned().collect();
         let mut changed = Vec::new();
         for table in tables {
             if self.random.chance(60) {
-                let condition = self.condition(&table);
+                let known = self.clients[example].conditions.get(&table).cloned();
+                let condition = match known {
+                    Some(condition) if self.random.chance(50) => condition,
+                    _ => self.condition(&table),
+                };
                 changed.push(format!(r#""{table}":[{{"where":{}}}]"#, text(&condition)));
                 if self.clients[position].version != Version::V1 {
                     self.clients[position].conditions.insert(table, condition);
