@@ -14,10 +14,10 @@ use crate::transaction::Transaction;
 /// The first datum that does not fit its new type, or what the commit answers.
 pub(crate) fn convert(
     source: &Database,
-    schema: Arc<Schema>,
+    schema: &Arc<Schema>,
     uuids: &mut dyn UuidSource,
 ) -> Result<Database, WireError> {
-    let mut database = Database::new(Arc::clone(&schema));
+    let mut database = Database::new(Arc::clone(schema));
     let mut txn = Transaction::begin(&mut database);
     for (table, new) in schema.iter() {
         let Some(old_table) = source.schema.table_id(&new.name) else {
@@ -56,11 +56,7 @@ impl ColumnSource<'_> {
         let datum = &row.columns[usize::from(self.column.0)];
         match self.types {
             None => Ok(datum.clone()),
-            Some((from, to)) => {
-                let mut t = Vec::new();
-                corvid_data::wire::write_datum(&mut t, datum, from.is_map());
-                corvid_data::wire::read_datum(&mut corvid_json::Reader::trusted(&t), to, None)
-            }
+            Some((from, to)) => datum.convert(from, to),
         }
     }
 }

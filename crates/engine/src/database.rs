@@ -64,12 +64,13 @@ impl Database {
     ///
     /// # Errors
     /// The datum or commit error of the first misfit.
+    #[allow(clippy::needless_pass_by_value)]
     pub fn convert(
         &self,
         schema: Arc<Schema>,
         uuids: &mut dyn UuidSource,
     ) -> Result<Database, WireError> {
-        convert::convert(self, schema, uuids)
+        convert::convert(self, &schema, uuids)
     }
 
     /// A frozen view; costs one pointer per page.

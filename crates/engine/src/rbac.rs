@@ -30,7 +30,7 @@ pub(crate) enum Access {
 /// `permission error`.
 pub(crate) fn check<'r>(
     execution: &Execution<'_, '_>,
-    access: Access,
+    access: &Access,
     table: TableId,
     rows: impl Iterator<Item = &'r Row>,
 ) -> Result<(), WireError> {
@@ -43,7 +43,7 @@ pub(crate) fn check<'r>(
     let client_id = execution.requester.client_id;
     let is_allowed = client_id.is_some_and(|client_id| {
         Permission::find(&execution.txn, roles, role, table)
-            .is_some_and(|permission| permission.allows(&access, client_id, rows))
+            .is_some_and(|permission| permission.allows(access, client_id, rows))
     });
     if is_allowed {
         return Ok(());

@@ -24,7 +24,7 @@ impl<'a> Delete<'a> {
         let slots = execution.matching(self.table, &condition);
         rbac::check(
             execution,
-            Access::Delete,
+            &Access::Delete,
             self.table,
             execution.rows(self.table, &slots),
         )?;

@@ -31,7 +31,12 @@ impl<'a> Insert<'a> {
         let schema = execution.txn.database.schema.table(self.table);
         let given = read_row(schema, self.row, &mut execution.names)?;
         let row = self.complete(execution, uuid, given)?;
-        rbac::check(execution, Access::Insert, self.table, std::iter::once(&row))?;
+        rbac::check(
+            execution,
+            &Access::Insert,
+            self.table,
+            std::iter::once(&row),
+        )?;
         execution.txn.insert(self.table, row);
         execution.out.extend_from_slice(b"{\"uuid\":[\"uuid\",\"");
         execution.out.extend_from_slice(&uuid.to_text());

@@ -37,7 +37,7 @@ impl<'a> Mutate<'a> {
             let columns = mutations.iter().map(|mutation| mutation.column).collect();
             rbac::check(
                 execution,
-                Access::Mutate(columns),
+                &Access::Mutate(columns),
                 self.table,
                 execution.rows(self.table, &slots),
             )?;

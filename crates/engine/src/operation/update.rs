@@ -35,7 +35,7 @@ impl<'a> Update<'a> {
         let columns = given.iter().map(|(column, _)| *column).collect();
         rbac::check(
             execution,
-            Access::Update(columns),
+            &Access::Update(columns),
             self.table,
             execution.rows(self.table, &slots),
         )?;

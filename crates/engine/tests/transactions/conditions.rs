@@ -1,0 +1,372 @@
+//! `where`, with all-semantics and any-semantics.
+
+use corvid_data::{Row, TableId};
+use corvid_engine::Condition;
+use expect_test::{Expect, expect};
+
+use crate::fixture::{Fixture, expand};
+
+fn zoo() -> Fixture {
+    let mut zoo = Fixture::zoo();
+    zoo.run(
+        r#"{"op":"insert","table":"Keeper","row":{"name":"ann","age":30,"tags":["set",["a","b"]],"cfg":["map",[["k","v"],["l","w"]]]}},
+           {"op":"insert","table":"Keeper","row":{"name":"bob","age":40,"tags":"b"}},
+           {"op":"insert","table":"Keeper","row":{"name":"eve","cfg":["map",[["k","x"]]]}}"#,
+    );
+    zoo
+}
+
+/// Names of the keepers that match.
+fn select(zoo: &mut Fixture, condition: &str) -> String {
+    zoo.run(&format!(
+        r#"{{"op":"select","table":"Keeper","where":{condition},"columns":["name"],"sort":["name"]}}"#
+    ))
+}
+
+#[test]
+fn functions() {
+    let mut zoo = zoo();
+    let cases: &[(&str, Expect)] = &[
+        (
+            r#"[["name","==","ann"]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["name","!=","ann"]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["name","includes","ann"]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["name","excludes","ann"]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["age","<",40]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["age","<=",40]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"},{"name":"bob"}]}]"#]],
+        ),
+        (
+            r#"[["age",">=",30],["age",">",30]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"}]}]"#]],
+        ),
+        (
+            r#"[["age","==",["set",[]]]]"#,
+            expect![[r#"[{"rows":[{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["age","!=",30]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["tags","includes","b"]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"},{"name":"bob"}]}]"#]],
+        ),
+        (
+            r#"[["tags","includes",["set",["a","b"]]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["tags","includes",["set",[]]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"},{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["tags","excludes",["set",["a","z"]]]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["tags","==",["set",["b","a"]]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["cfg","includes",["map",[["k","v"]]]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["cfg","excludes",["map",[["k","v"]]]]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        (
+            r#"[["_uuid","==",["uuid","<1>"]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["_uuid","includes",["uuid","<1>"]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["_version","==",["uuid","<2>"]]]"#,
+            expect![[r#"[{"rows":[{"name":"ann"}]}]"#]],
+        ),
+        (
+            r#"[["_uuid","!=",["uuid","<1>"]],["age",">",0]]"#,
+            expect![[r#"[{"rows":[{"name":"bob"}]}]"#]],
+        ),
+        (
+            r#"[["_uuid","==",["uuid","<1>"]],["name","==","bob"]]"#,
+            expect![[r#"[{"rows":[]}]"#]],
+        ),
+        (
+            r#"[["name","==","ann"],["name","==","bob"]]"#,
+            expect![[r#"[{"rows":[]}]"#]],
+        ),
+        (
+            "[true]",
+            expect![[r#"[{"rows":[{"name":"ann"},{"name":"bob"},{"name":"eve"}]}]"#]],
+        ),
+        ("[true,false]", expect![[r#"[{"rows":[]}]"#]]),
+    ];
+    for (condition, expected) in cases {
+        expected.assert_eq(&select(&mut zoo, condition));
+    }
+}
+
+#[test]
+fn faults() {
+    let mut zoo = zoo();
+    let cases: &[(&str, Expect)] = &[
+        (
+            "[5]",
+            expect![[
+                r#"[{"details":"Parse error in condition.","error":"syntax error","syntax":"5"}]"#
+            ]],
+        ),
+        (
+            "[null]",
+            expect![[
+                r#"[{"details":"Parse error in condition.","error":"syntax error","syntax":"null"}]"#
+            ]],
+        ),
+        (
+            r#"[["name","=="]]"#,
+            expect![[
+                r#"[{"details":"Parse error in condition.","error":"syntax error","syntax":"[\"name\",\"==\"]"}]"#
+            ]],
+        ),
+        (
+            r#"[["name","==","a","b"]]"#,
+            expect![[
+                r#"[{"details":"Parse error in condition.","error":"syntax error","syntax":"[\"name\",\"==\",\"a\",\"b\"]"}]"#
+            ]],
+        ),
+        (
+            r#"[[5,"==",7]]"#,
+            expect![[
+                r#"[{"details":"Parse error in condition.","error":"syntax error","syntax":"[5,\"==\",7]"}]"#
+            ]],
+        ),
+        (
+            r#"[["name",true,7]]"#,
+            expect![[
+                r#"[{"details":"Parse error in condition.","error":"syntax error","syntax":"[\"name\",true,7]"}]"#
+            ]],
+        ),
+        (
+            r#"[["zz","==",7]]"#,
+            expect![[
+                r#"[{"details":"No column zz in table Keeper.","error":"unknown column","syntax":"[\"zz\",\"==\",7]"}]"#
+            ]],
+        ),
+        (
+            r#"[["name","===",7]]"#,
+            expect![[r#"[{"details":"No function named ===.","error":"unknown function"}]"#]],
+        ),
+        (
+            r#"[["name","true",7]]"#,
+            expect![[r#"[{"details":"No function named true.","error":"unknown function"}]"#]],
+        ),
+        (
+            r#"[["name","<","x"]]"#,
+            expect![[
+                r#"[{"details":"Type mismatch: \"<\" operator may not be applied to column name of type string.","error":"syntax error","syntax":"[\"name\",\"<\",\"x\"]"}]"#
+            ]],
+        ),
+        (
+            r#"[["tags",">=","x"]]"#,
+            expect![[
+                r#"[{"details":"Type mismatch: \">=\" operator may not be applied to column tags of type set of strings.","error":"syntax error","syntax":"[\"tags\",\">=\",\"x\"]"}]"#
+            ]],
+        ),
+        (
+            r#"[["age","<",["set",[]]]]"#,
+            expect![[
+                r#"[{"details":"set must have exactly one member but 0 are present","error":"syntax error","syntax":"[\"set\",[]]"}]"#
+            ]],
+        ),
+        (
+            r#"[["age","==","x"]]"#,
+            expect![[
+                r#"[{"details":"expected integer","error":"syntax error","syntax":"\"x\""}]"#
+            ]],
+        ),
+        (
+            r#"[["age","==",["set",[1,2]]]]"#,
+            expect![[
+                r#"[{"details":"set must have 0 to 1 members but 2 are present","error":"syntax error","syntax":"[\"set\",[1,2]]"}]"#
+            ]],
+        ),
+        (
+            r#"[["cfg","includes","k"]]"#,
+            expect![[
+                r#"[{"details":"expected [\"map\", <array>]","error":"syntax error","syntax":"\"k\""}]"#
+            ]],
+        ),
+    ];
+    for (condition, expected) in cases {
+        expected.assert_eq(&select(&mut zoo, condition));
+    }
+    // Arguments are checked against the column's constraints.
+    expect![[r#"[{"details":"100 is not in the valid range -5 to 10 (inclusive)","error":"constraint violation"}]"#]].assert_eq(
+        &zoo.run(r#"{"op":"select","table":"Limits","where":[["small","==",100]]}"#),
+    );
+}
+
+fn table(zoo: &Fixture, name: &str) -> TableId {
+    zoo.database.schema().table_id(name).expect("a table")
+}
+
+/// Names of the keepers that match any clause: judged one by one, and as found by the database.
+fn any(zoo: &Fixture, condition: &str) -> Vec<String> {
+    let id = table(zoo, "Keeper");
+    let schema = zoo.database.schema().table(id);
+    let raw = expand(condition);
+    let condition = Condition::parse(schema, raw.as_bytes(), None).expect("valid");
+    let column = schema.column_id("name").expect("a column");
+    let name = |row: &Row| {
+        let datum = &row.columns[usize::from(column.0)];
+        datum.as_string().expect("a name").to_string()
+    };
+    let rows = zoo.database.rows(id);
+    let mut judged: Vec<String> = rows
+        .filter(|row| condition.matches_any(schema, row))
+        .map(|row| name(row))
+        .collect();
+    let mut found = Vec::new();
+    zoo.database
+        .for_each_matching_any(id, &condition, &mut |row| found.push(name(row)));
+    judged.sort();
+    found.sort();
+    assert_eq!(judged, found, "{raw}");
+    found
+}
+
+#[test]
+fn any_clause_suffices() {
+    let zoo = zoo();
+    let all = ["ann", "bob", "eve"];
+    assert_eq!(any(&zoo, "[]"), all);
+    assert_eq!(any(&zoo, "[false,false,true]"), all);
+    assert!(any(&zoo, "[false]").is_empty());
+    assert_eq!(any(&zoo, r#"[["name","==","bob"]]"#), ["bob"]);
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["name","==","bob"],["_uuid","==",["uuid","<1>"]]]"#
+        ),
+        ["ann", "bob"]
+    );
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["name","==","ann"],["_uuid","==",["uuid","<1>"]]]"#
+        ),
+        ["ann"]
+    );
+    assert_eq!(
+        any(&zoo, r#"[["name","==","bob"],["age",">",35]]"#),
+        ["bob"]
+    );
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["tags","includes","a"],["tags","includes","z"],["age","==",["set",[]]]]"#
+        ),
+        ["ann", "eve"]
+    );
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["cfg","includes",["map",[["k","x"]]]],["name","==","zz"]]"#
+        ),
+        ["eve"]
+    );
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["name","==","zz"],["tags","includes",["set",[]]]]"#
+        ),
+        all
+    );
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["name","==","zz"],["tags","excludes",["set",[]]]]"#
+        ),
+        all
+    );
+    assert_eq!(
+        any(
+            &zoo,
+            r#"[["_version","==",["uuid","<2>"]],["name","includes","bob"]]"#
+        ),
+        ["ann", "bob"]
+    );
+}
+
+#[test]
+fn named_uuids_are_no_part_of_monitor_conditions() {
+    let zoo = zoo();
+    let schema = zoo.database.schema().table(table(&zoo, "Keeper"));
+    let raw = br#"[["_uuid","==",["named-uuid","x"]]]"#;
+    let error = Condition::parse(schema, raw, None).expect_err("named");
+    expect![[r#"syntax "["named-uuid","x"]": syntax error: expected ["uuid", <string>]"#]]
+        .assert_eq(&error.to_string());
+}
+
+#[test]
+fn an_index_of_two_columns_finds_what_a_walk_finds() {
+    let mut zoo = Fixture::zoo();
+    zoo.run(
+        r#"{"op":"insert","table":"Cage","row":{"row":1,"col":1,"note":"x"}},
+           {"op":"insert","table":"Cage","row":{"row":1,"col":2,"note":"y"}}"#,
+    );
+    for (condition, expected) in [
+        (
+            r#"[["row","==",1],["col","==",2]]"#,
+            expect![[r#"[{"rows":[{"note":"y"}]}]"#]],
+        ),
+        (
+            r#"[["col","==",2],["row","==",1],["note","!=","y"]]"#,
+            expect![[r#"[{"rows":[]}]"#]],
+        ),
+        (
+            r#"[["col","==",2]]"#,
+            expect![[r#"[{"rows":[{"note":"y"}]}]"#]],
+        ),
+    ] {
+        let operation =
+            format!(r#"{{"op":"select","table":"Cage","where":{condition},"columns":["note"]}}"#);
+        expected.assert_eq(&zoo.run(&operation));
+    }
+}
+
+#[test]
+fn lookups_see_earlier_operations() {
+    let mut zoo = zoo();
+    expect![[r#"[{"count":1},{"rows":[]},{"count":1},{"rows":[{"age":40}]},{"count":1},{"rows":[]},{"details":"aborted by request","error":"aborted"}]"#]].assert_eq(&zoo.run(
+        r#"{"op":"update","table":"Keeper","where":[["name","==","ann"]],"row":{"name":"zoe"}},
+           {"op":"select","table":"Keeper","where":[["name","==","ann"]],"columns":["name"]},
+           {"op":"update","table":"Keeper","where":[["name","==","bob"]],"row":{"name":"ann"}},
+           {"op":"select","table":"Keeper","where":[["name","==","ann"]],"columns":["age"]},
+           {"op":"delete","table":"Keeper","where":[["name","==","zoe"]]},
+           {"op":"select","table":"Keeper","where":[["name","==","zoe"]],"columns":["age"]},
+           {"op":"abort"}"#,
+    ));
+    expect![[r#"[{"rows":[{"name":"ann"}]}]"#]]
+        .assert_eq(&select(&mut zoo, r#"[["name","==","ann"]]"#));
+}

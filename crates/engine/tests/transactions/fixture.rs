@@ -1,0 +1,241 @@
+//! A database with a predictable source of UUIDs. Every transaction is audited, undone, audited, and executed once more.
+//!
+//! UUIDs are numbered from 1 in the order in which the engine asks for them; in requests and results `<N>` stands for the N-th.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use corvid_data::{Arc, Delta, Row, Schema, TableId, Uuid, UuidSource};
+use corvid_engine::{Context, Database, LockOwner, Outcome};
+use corvid_json::Value;
+
+/// Most tests share this schema.
+pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
+    "Keeper":{"isRoot":true,"indexes":[["name"]],"columns":{
+        "name":{"type":"string"},
+        "age":{"type":{"key":"integer","min":0,"max":1}},
+        "tags":{"type":{"key":"string","min":0,"max":"unlimited"}},
+        "cfg":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+        "pets":{"type":{"key":{"type":"uuid","refTable":"Pet"},"min":0,"max":"unlimited"}},
+        "friends":{"type":{"key":{"type":"uuid","refTable":"Keeper","refType":"weak"},"min":0,"max":"unlimited"}},
+        "badge":{"type":"integer","mutable":false},
+        "busy":{"type":"boolean","ephemeral":true}}},
+    "Pet":{"columns":{
+        "kind":{"type":"string"},
+        "toys":{"type":{"key":{"type":"uuid","refTable":"Pet"},"min":0,"max":"unlimited"}}}},
+    "Cage":{"isRoot":true,"maxRows":2,"indexes":[["row","col"]],"columns":{
+        "row":{"type":"integer"},
+        "col":{"type":"integer"},
+        "note":{"type":"string"},
+        "inmate":{"type":{"key":{"type":"uuid","refTable":"Pet","refType":"weak"},"min":0,"max":1}},
+        "warden":{"type":{"key":"string","value":{"type":"uuid","refTable":"Keeper","refType":"weak"},"min":0,"max":"unlimited"}}}},
+    "Limits":{"isRoot":true,"columns":{
+        "small":{"type":{"key":{"type":"integer","minInteger":-5,"maxInteger":10}}},
+        "numbers":{"type":{"key":{"type":"integer","maxInteger":100},"min":0,"max":4}},
+        "real":{"type":"real"},
+        "reals":{"type":{"key":"real","min":0,"max":"unlimited"}},
+        "big":{"type":"integer"},
+        "some":{"type":{"key":"string","min":1,"max":3}},
+        "color":{"type":{"key":{"type":"string","enum":["set",["","red","green"]]}}}}},
+    "Strict":{"isRoot":true,"columns":{
+        "must":{"type":{"key":{"type":"integer","minInteger":1}}},
+        "guard":{"type":{"key":{"type":"uuid","refTable":"Keeper","refType":"weak"},"min":1,"max":"unlimited"}}}}}}"#;
+
+/// Hands out 1, 2, 3...
+#[derive(Default)]
+pub(crate) struct Counter(pub(crate) u64);
+
+impl UuidSource for Counter {
+    fn fresh(&mut self) -> Uuid {
+        self.0 += 1;
+        numbered(self.0)
+    }
+}
+
+/// The UUID that `<number>` stands for.
+pub(crate) fn numbered(number: u64) -> Uuid {
+    let mut bytes = *b"\0\0\0\0\0\0\x40\0\x80\0\0\0\0\0\0\0";
+    bytes[10..].copy_from_slice(&number.to_be_bytes()[2..]);
+    Uuid(bytes)
+}
+
+struct Locks<'a>(&'a [String]);
+
+impl LockOwner for Locks<'_> {
+    fn owns(&self, lock: &str) -> bool {
+        self.0.iter().any(|owned| owned == lock)
+    }
+}
+
+/// Rows by table and UUID.
+pub(crate) type Contents = BTreeMap<(TableId, Uuid), Arc<Row>>;
+
+/// A database and who talks to it.
+pub(crate) struct Fixture {
+    pub(crate) database: Database,
+    pub(crate) uuids: Counter,
+    pub(crate) elapsed_ms: u64,
+    pub(crate) read_only: bool,
+    pub(crate) can_wait: bool,
+    pub(crate) role: Option<String>,
+    pub(crate) client_id: Option<String>,
+    pub(crate) locks: Vec<String>,
+    pub(crate) last: Option<Arc<Delta>>,
+    pub(crate) durable: bool,
+}
+
+impl Fixture {
+    pub(crate) fn new(schema: &str) -> Fixture {
+        Fixture {
+            database: Database::new(parse_schema(schema)),
+            uuids: Counter::default(),
+            elapsed_ms: 0,
+            read_only: false,
+            can_wait: true,
+            role: None,
+            client_id: None,
+            locks: Vec::new(),
+            last: None,
+            durable: false,
+        }
+    }
+
+    pub(crate) fn zoo() -> Fixture {
+        Fixture::new(ZOO)
+    }
+
+    /// Executes operations (the elements of the array, without its brackets) and returns the result, or `blocked until ...`.
+    pub(crate) fn run(&mut self, operations: &str) -> String {
+        let before = self.contents();
+        let start = self.uuids.0;
+        let first = self.attempt(operations);
+        let Some(delta) = self.last.clone() else {
+            assert_eq!(before, self.contents(), "nothing changed");
+            return first;
+        };
+        let after = self.contents();
+        self.database.undo(&delta);
+        self.database.audit().expect("audit after undo");
+        assert_eq!(before, self.contents(), "undone");
+        self.uuids.0 = start;
+        assert_eq!(self.attempt(operations), first, "executed again");
+        assert_eq!(after, self.contents(), "executed again");
+        first
+    }
+
+    fn attempt(&mut self, operations: &str) -> String {
+        let comma = if operations.trim().is_empty() {
+            ""
+        } else {
+            ","
+        };
+        let params = format!("[\"db\"{comma}{}]", expand(operations));
+        Value::parse(params.as_bytes()).expect("a request is valid JSON");
+        let outcome = self.database.execute(
+            params.as_bytes(),
+            &mut Context {
+                elapsed_ms: self.elapsed_ms,
+                read_only: self.read_only,
+                role: self.role.as_deref(),
+                client_id: self.client_id.as_deref(),
+                can_wait: self.can_wait,
+                uuids: &mut self.uuids,
+                locks: &Locks(&self.locks),
+            },
+        );
+        self.database.audit().expect("audit after a transaction");
+        match outcome {
+            Outcome::Done {
+                result,
+                delta,
+                durable,
+            } => {
+                self.last = delta;
+                self.durable = durable;
+                Value::parse(&result).expect("a result is valid JSON");
+                abridge(&String::from_utf8(result).expect("a result is UTF-8"))
+            }
+            Outcome::Blocked { deadline_ms } => {
+                self.last = None;
+                format!("blocked until {deadline_ms:?}")
+            }
+        }
+    }
+
+    pub(crate) fn contents(&self) -> Contents {
+        let schema = self.database.schema();
+        let rows = schema.iter().flat_map(|(table, _)| {
+            let rows = self.database.rows(table);
+            rows.map(move |row| ((table, row.uuid), row.clone()))
+        });
+        rows.collect()
+    }
+
+    /// The last delta, a line per row: `insert`, `delete`, or the differences of a modified row.
+    pub(crate) fn changes(&self) -> String {
+        let mut out = String::new();
+        let Some(delta) = &self.last else {
+            return "none".into();
+        };
+        for change in &delta.changes {
+            let schema = self.database.schema().table(change.table);
+            write!(out, "{} {}", schema.name, change.uuid).expect("a string takes all");
+            match (&change.old, &change.new) {
+                (None, Some(_)) => out.push_str(" insert"),
+                (Some(_), None) => out.push_str(" delete"),
+                _ => {}
+            }
+            for diff in &change.diffs {
+                let column = schema.column(diff.column);
+                let mut text = Vec::new();
+                corvid_data::wire::write_datum(&mut text, &diff.diff, column.column_type.is_map());
+                let text = String::from_utf8(text).expect("data are UTF-8");
+                write!(out, " {}={text}", column.name).expect("a string takes all");
+            }
+            out.push('\n');
+        }
+        abridge(&out)
+    }
+}
+
+pub(crate) fn parse_schema(text: &str) -> Arc<Schema> {
+    let json = Value::parse(text.as_bytes()).expect("a schema is JSON");
+    Arc::new(Schema::from_json(&json).expect("a schema is valid"))
+}
+
+/// `<N>` to UUIDs.
+pub(crate) fn expand(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        out.push_str(before);
+        match after.split_once('>') {
+            Some((number, tail)) if number.parse::<u64>().is_ok() => {
+                let number = number.parse().expect("just parsed");
+                write!(out, "{}", numbered(number)).expect("a string takes all");
+                rest = tail;
+            }
+            _ => {
+                out.push('<');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// UUIDs to `<N>`.
+pub(crate) fn abridge(text: &str) -> String {
+    let prefix = "00000000-0000-4000-8000-";
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(prefix) {
+        out.push_str(before);
+        let number = u64::from_str_radix(&after[..12], 16).expect("twelve hex digits");
+        write!(out, "<{number}>").expect("a string takes all");
+        rest = &after[12..];
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,10 @@
+//! Many small transactions with their exact results, by topic. Run with `UPDATE_EXPECT=1` to rewrite the expectations.
+
+mod conditions;
+mod fixture;
+mod indexes;
+mod mutations;
+mod operations;
+mod rbac;
+mod references;
+mod whole;

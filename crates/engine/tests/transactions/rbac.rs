@@ -1,0 +1,168 @@
+//! Role-based access control.
+
+use expect_test::{Expect, expect};
+
+use crate::fixture::Fixture;
+
+const SCHEMA: &str = r#"{"name":"Guarded","tables":{
+    "RBAC_Role":{"isRoot":true,"columns":{
+        "name":{"type":"string"},
+        "permissions":{"type":{"key":"string","value":{"type":"uuid","refTable":"RBAC_Permission","refType":"weak"},"min":0,"max":"unlimited"}}}},
+    "RBAC_Permission":{"isRoot":true,"columns":{
+        "table":{"type":"string"},
+        "authorization":{"type":{"key":"string","min":0,"max":"unlimited"}},
+        "insert_delete":{"type":"boolean"},
+        "update":{"type":{"key":"string","min":0,"max":"unlimited"}}}},
+    "Chassis":{"isRoot":true,"columns":{
+        "name":{"type":"string"},
+        "other":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+        "nb":{"type":"integer"}}},
+    "Open":{"isRoot":true,"columns":{"x":{"type":"integer"}}},
+    "Closed":{"isRoot":true,"columns":{"x":{"type":"integer"}}}}}"#;
+
+fn guarded(client_id: Option<&str>) -> Fixture {
+    let mut guarded = Fixture::new(SCHEMA);
+    guarded.run(
+        r#"{"op":"insert","table":"RBAC_Permission","uuid-name":"c","row":{"authorization":["set",["name","other:owner"]],"insert_delete":true,"update":["set",["nb","other"]]}},
+           {"op":"insert","table":"RBAC_Permission","uuid-name":"o","row":{"authorization":"","update":"x"}},
+           {"op":"insert","table":"RBAC_Role","row":{"name":"host","permissions":["map",[["Chassis",["named-uuid","c"]],["Open",["named-uuid","o"]]]]}},
+           {"op":"insert","table":"Chassis","row":{"name":"hv1"}},
+           {"op":"insert","table":"Chassis","row":{"name":"hv2"}},
+           {"op":"insert","table":"Open","row":{}}"#,
+    );
+    guarded.role = Some("host".into());
+    guarded.client_id = client_id.map(Into::into);
+    guarded
+}
+
+fn check(client_id: Option<&str>, operations: &str, expected: &Expect) {
+    expected.assert_eq(&guarded(client_id).run(operations));
+}
+
+#[test]
+fn a_client_writes_its_own_rows_in_listed_columns() {
+    let one = Some("hv1");
+    check(
+        one,
+        r#"{"op":"insert","table":"Chassis","row":{"name":"hv1"}}"#,
+        &expect![[r#"[{"uuid":["uuid","<13>"]}]"#]],
+    );
+    check(
+        one,
+        r#"{"op":"insert","table":"Chassis","row":{"name":"x","other":["map",[["owner","hv1"]]]}}"#,
+        &expect![[r#"[{"uuid":["uuid","<13>"]}]"#]],
+    );
+    check(
+        one,
+        r#"{"op":"insert","table":"Chassis","row":{"name":"hv2"}}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit row insertion into table \"Chassis\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        one,
+        r#"{"op":"update","table":"Chassis","where":[["name","==","hv1"]],"row":{"nb":1}}"#,
+        &expect![[r#"[{"count":1}]"#]],
+    );
+    check(
+        one,
+        r#"{"op":"update","table":"Chassis","where":[["name","==","hv1"]],"row":{"name":"x"}}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit modification of table \"Chassis\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        one,
+        r#"{"op":"update","table":"Chassis","where":[],"row":{"nb":1}}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit modification of table \"Chassis\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        one,
+        r#"{"op":"mutate","table":"Chassis","where":[["name","==","hv1"]],"mutations":[["nb","+=",1]]}"#,
+        &expect![[r#"[{"count":1}]"#]],
+    );
+    check(
+        one,
+        r#"{"op":"mutate","table":"Chassis","where":[["name","==","hv2"]],"mutations":[["nb","+=",1]]}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit mutate operation on table \"Chassis\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        one,
+        r#"{"op":"mutate","table":"Closed","where":[],"mutations":[]}"#,
+        &expect![[r#"[{"count":0}]"#]],
+    );
+    check(
+        one,
+        r#"{"op":"delete","table":"Chassis","where":[["name","==","hv1"]]}"#,
+        &expect![[r#"[{"count":1}]"#]],
+    );
+    check(
+        one,
+        r#"{"op":"delete","table":"Chassis","where":[]}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit row deletion from table \"Chassis\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        one,
+        r#"{"op":"delete","table":"Chassis","where":[false]}"#,
+        &expect![[r#"[{"count":0}]"#]],
+    );
+}
+
+#[test]
+fn everyone_means_every_client_with_a_name() {
+    check(
+        Some("zz"),
+        r#"{"op":"update","table":"Open","where":[],"row":{"x":1}}"#,
+        &expect![[r#"[{"count":1}]"#]],
+    );
+    check(
+        Some("zz"),
+        r#"{"op":"delete","table":"Open","where":[]}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"zz\" role \"host\" prohibit row deletion from table \"Open\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        None,
+        r#"{"op":"update","table":"Open","where":[],"row":{"x":1}}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"(null)\" role \"host\" prohibit modification of table \"Open\".","error":"permission error"}]"#
+        ]],
+    );
+}
+
+#[test]
+fn no_entry_no_write() {
+    check(
+        Some("hv1"),
+        r#"{"op":"insert","table":"Closed","row":{}}"#,
+        &expect![[
+            r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit row insertion into table \"Closed\".","error":"permission error"}]"#
+        ]],
+    );
+    check(
+        Some("hv1"),
+        r#"{"op":"select","table":"Closed","where":[]},{"op":"comment","comment":"x"}"#,
+        &expect![[r#"[{"rows":[]},{}]"#]],
+    );
+    let mut stranger = guarded(Some("hv1"));
+    stranger.role = Some("other".into());
+    expect![[r#"[{"details":"RBAC rules for client \"hv1\" role \"other\" prohibit row insertion into table \"Open\".","error":"permission error"}]"#]].assert_eq(&stranger.run(r#"{"op":"insert","table":"Open","row":{}}"#));
+    stranger.role = Some(String::new());
+    expect![[r#"[{"uuid":["uuid","<15>"]}]"#]]
+        .assert_eq(&stranger.run(r#"{"op":"insert","table":"Closed","row":{}}"#));
+}
+
+#[test]
+fn databases_without_roles_have_no_rules() {
+    let mut zoo = Fixture::zoo();
+    zoo.role = Some("host".into());
+    expect![[r#"[{"uuid":["uuid","<1>"]}]"#]]
+        .assert_eq(&zoo.run(r#"{"op":"insert","table":"Cage","row":{}}"#));
+}
