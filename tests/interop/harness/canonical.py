@@ -125,6 +125,6 @@ def difference(ours, theirs, limit=40):
     only_theirs = sorted((theirs_lines - ours_lines).elements())
     if not only_ours and not only_theirs:
         return "every row is equal by itself, but rows refer to different rows that look alike"
-    shown = [f"only under test: {line[:600]}" for line in only_ours[:limit]]
-    shown += [f"only reference:  {line[:600]}" for line in only_theirs[:limit]]
+    shown = [f"only under test: {line[:1500]}" for line in only_ours[:limit]]
+    shown += [f"only reference:  {line[:1500]}" for line in only_theirs[:limit]]
     return f"{len(only_ours)} rows only under test, {len(only_theirs)} only in the reference\n" + "\n".join(shown)
