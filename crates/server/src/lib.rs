@@ -1,1 +1,11 @@
-//! The server.
+//! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets, files and clocks.
+
+pub mod admin;
+pub mod database_thread;
+pub mod log_file;
+pub mod open;
+pub mod probe;
+pub mod remote_options;
+pub mod server;
+pub mod shard;
+pub mod storage;

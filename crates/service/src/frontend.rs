@@ -16,7 +16,7 @@ use corvid_json::{Kind, Reader, Value};
 use corvid_monitor::{SessionId, Version};
 use corvid_rpc::message::{self, Message};
 
-pub use outputs::Outputs;
+pub use outputs::{Close, Outputs};
 use session::Session;
 
 use crate::directory::Directory;
@@ -121,6 +121,13 @@ impl Frontend {
         }
     }
 
+    /// The client has closed its sending side. True when nothing of it is under way, so that it can be let go.
+    pub fn end_of_input(&mut self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get_mut(&id) else { return true };
+        session.has_ended = true;
+        session.outstanding == 0 && session.waiting.is_empty()
+    }
+
     /// The session's outbound queue is empty.
     pub fn drained(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
@@ -149,7 +156,7 @@ impl Frontend {
     fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&SessionInfo) -> bool) {
         for (id, session) in &self.sessions {
             if concerned(&session.info) {
-                self.outputs.close.push((*id, format!("disconnecting ({reason})")));
+                self.outputs.close.push((*id, Close::Disconnect(reason.clone())));
             }
         }
     }
@@ -178,6 +185,16 @@ impl Frontend {
         session.outstanding = session.outstanding.saturating_sub(1);
         if session.outstanding == 0 {
             self.resume(now_ms, id);
+            self.let_go_if_ended(id);
+        }
+    }
+
+    /// Closes a session whose client sends no more, once its requests are answered.
+    fn let_go_if_ended(&mut self, id: SessionId) {
+        if self.sessions.get(&id).is_some_and(|session| {
+            session.has_ended && session.outstanding == 0 && session.waiting.is_empty()
+        }) {
+            self.outputs.close.push((id, Close::EndOfInput));
         }
     }
 
@@ -205,7 +222,7 @@ impl Frontend {
         let message = match Message::parse(&frame) {
             Ok(message) => message,
             Err(error) => {
-                self.outputs.close.push((id, format!("received bad JSON-RPC message: {error}")));
+                self.outputs.close.push((id, Close::BadMessage(error.to_string())));
                 return Step::Done;
             }
         };
@@ -222,14 +239,14 @@ impl Frontend {
                 }
             }
             Message::Notification { method, params } => {
-                if method == "cancel" {
+                if &*method == b"cancel" {
                     self.cancel(id, params);
                 }
                 Step::Done
             }
             Message::Reply { id: reply_id, .. } if message::canonical_id(reply_id) == b"\"echo\"" => Step::Done,
             Message::Reply { .. } | Message::ErrorReply { .. } => {
-                self.outputs.close.push((id, "received unexpected reply".to_owned()));
+                self.outputs.close.push((id, Close::UnexpectedReply));
                 Step::Done
             }
         }

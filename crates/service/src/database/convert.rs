@@ -3,7 +3,6 @@
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_engine::Database;
 use corvid_json::Value;
-use corvid_monitor::Monitors;
 
 use super::transact::conversion_not_allowed;
 use super::{DatabaseService, Now};
@@ -83,11 +82,11 @@ impl DatabaseService {
             self.fail(&request, &error.to_wire());
             return;
         }
-        self.cancel_monitors();
         let schema = database.schema().clone();
         let last_txn = if self.options.history { self.uuids.fresh() } else { corvid_data::Uuid::ZERO };
+        let canceled = self.monitors.convert(schema.clone(), last_txn);
+        self.tell_canceled(canceled);
         self.database = database;
-        self.monitors = Monitors::new(schema.clone(), last_txn);
         self.reply(request, b"{}".to_vec());
         self.cancel_triggers();
         self.outputs.events.push(Event::Converted(self.options.id, schema));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corvid_json::Value;
-use corvid_monitor::Version;
+use corvid_monitor::{SessionId, Version};
 
 use super::DatabaseService;
 use crate::message::{Handled, Request};
@@ -52,7 +52,12 @@ impl DatabaseService {
 
     /// Removes every monitor and tells the sessions that want to know.
     pub(super) fn cancel_monitors(&mut self) {
-        for (session, id) in self.monitors.remove_all() {
+        let canceled = self.monitors.remove_all();
+        self.tell_canceled(canceled);
+    }
+
+    pub(super) fn tell_canceled(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
+        for (session, id) in canceled {
             if self.sessions.get(&session).is_some_and(|info| info.is_aware()) {
                 let params = [b"[", &*id, b"]"].concat();
                 self.outputs.notify(session, "monitor_canceled", &params);

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Tag, WireError};
 use corvid_engine::{Context, LockOwner, Outcome};
-use corvid_log::transaction;
+use corvid_log::write_transaction;
 use corvid_monitor::SessionId;
 
 use super::parked::{Origin, Parked};
@@ -111,7 +111,9 @@ impl DatabaseService {
     /// Queues an answer behind the record of its commit, and hands the record to the log.
     fn park(&mut self, now: Now, delta: Option<Arc<Delta>>, durable: bool, result: Vec<u8>, origin: Origin) {
         let record = delta.as_ref().filter(|_| self.options.has_storage).and_then(|delta| {
-            transaction::record(self.database.schema(), delta, now.wall_ms, self.options.column_diff)
+            let mut record = Vec::new();
+            let (schema, is_diff) = (self.database.schema(), self.options.column_diff);
+            write_transaction(&mut record, schema, delta, now.wall_ms, is_diff).map(|_| record)
         });
         let ticket = record.map(|record| {
             let ticket = self.take_ticket();
@@ -168,7 +170,7 @@ impl DatabaseService {
         } else {
             match result {
                 Ok(()) => self.release_through(ticket),
-                Err(error) => self.store_failed(now, ticket, &error),
+                Err(error) => self.store_failed(ticket, &error),
             }
         }
         self.resume(now);
@@ -204,7 +206,7 @@ impl DatabaseService {
 
     /// The record of `ticket` could not be stored: its commit and all after it are undone; it is answered with the error, the
     /// later ones, which may have seen it, are executed again.
-    fn store_failed(&mut self, now: Now, ticket: Ticket, error: &StoreError) {
+    fn store_failed(&mut self, ticket: Ticket, error: &StoreError) {
         let Some(first) = self.parked.iter().position(|parked| parked.ticket == Some(ticket)) else { return };
         let mut undone: Vec<Parked> = self.parked.drain(first..).collect();
         for delta in undone.iter().rev().filter_map(|parked| parked.delta.as_ref()) {

@@ -4,13 +4,26 @@ use corvid_monitor::SessionId;
 
 use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
+/// Why the server closes a session, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// What it sent is no JSON-RPC message; the words say why.
+    BadMessage(String),
+    /// It sent a reply that nobody asked for.
+    UnexpectedReply,
+    /// The client sends no more and everything is answered.
+    EndOfInput,
+    /// The server wants it to start over; the words say why.
+    Disconnect(std::sync::Arc<str>),
+}
+
 /// Collected outputs, each list in order.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// Bytes for sessions of this shard.
     pub send: Vec<(SessionId, Piece)>,
-    /// Sessions to close once what is queued for them is written, with the reason for the log.
-    pub close: Vec<(SessionId, String)>,
+    /// Sessions to close once what is queued for them is written.
+    pub close: Vec<(SessionId, Close)>,
     /// Stop (true) or go on (false) reading from a session: messages of it wait here.
     pub pause: Vec<(SessionId, bool)>,
     /// For databases.

@@ -15,6 +15,8 @@ pub(super) struct Session {
     pub(super) target: Option<DatabaseId>,
     /// Fences were sent for the first waiting message, so it may be answered once nothing is outstanding.
     pub(super) fenced: bool,
+    /// The client has closed its sending side.
+    pub(super) has_ended: bool,
     /// Messages that wait for outstanding requests, in order.
     pub(super) waiting: VecDeque<Vec<u8>>,
     /// Canonical monitor id to the database that keeps it.
@@ -32,6 +34,7 @@ impl Session {
             outstanding: 0,
             target: None,
             fenced: false,
+            has_ended: false,
             waiting: VecDeque::new(),
             monitors: HashMap::new(),
             known_to: Vec::new(),

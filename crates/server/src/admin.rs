@@ -1,0 +1,46 @@
+//! The commands of the control socket that concern the server (cli.md 2.4).
+
+use corvid_os::unixctl::Registry;
+
+use crate::remote_options::RemoteOptions;
+use crate::server::Server;
+
+/// Registers them.
+pub fn register(registry: &mut Registry<Server>) {
+    registry.register("exit", "", 0, 0, |server: &mut Server, _| {
+        server.exit();
+        Ok(String::new())
+    });
+    registry.register("ovsdb-server/add-db", "DB", 1, 1, |server: &mut Server, args| {
+        server.add_database(&args[0]).map(|()| String::new())
+    });
+    registry.register_deferred("ovsdb-server/remove-db", "DB", 1, 1, |server: &mut Server, args, replier| {
+        server.remove_database(&args[0], Some(replier));
+    });
+    registry.register("ovsdb-server/list-dbs", "", 0, 0, |server: &mut Server, _| Ok(lines(server.database_names())));
+    registry.register("ovsdb-server/add-remote", "REMOTE", 1, 1, |server: &mut Server, args| {
+        server.add_remote(&args[0], RemoteOptions::default());
+        Ok(String::new())
+    });
+    registry.register("ovsdb-server/remove-remote", "REMOTE", 1, 1, |server: &mut Server, args| {
+        server.remove_remote(&args[0]).map(|()| String::new())
+    });
+    registry.register("ovsdb-server/list-remotes", "", 0, 0, |server: &mut Server, _| {
+        Ok(lines(server.remote_names()))
+    });
+    registry.register("ovsdb-server/reconnect", "", 0, 0, |server: &mut Server, _| {
+        server.reconnect();
+        Ok(String::new())
+    });
+    registry.register("ovsdb-server/disable-monitor-cond", "", 0, 0, |server: &mut Server, _| {
+        server.disable_monitor_cond();
+        Ok(String::new())
+    });
+    registry.register_deferred("ovsdb-server/compact", "", 0, 1, |server: &mut Server, args, replier| {
+        server.compact(args.first().map(String::as_str), replier);
+    });
+}
+
+fn lines<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("{name}\n")).collect()
+}

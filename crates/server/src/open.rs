@@ -1,0 +1,86 @@
+//! Opening a database file: read every record, apply it, and say what is wrong with the rest.
+
+use std::io::Read;
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Uuid, WireError};
+use corvid_engine::Database;
+use corvid_log::{Load, Source};
+use corvid_os::errno;
+use corvid_os::random::Random;
+use corvid_os::vlog::{self, Module};
+
+use crate::log_file::LogFile;
+
+/// Row identities from the operating system's random source.
+pub struct RandomUuids(Random);
+
+impl RandomUuids {
+    /// A source of its own for one database.
+    ///
+    /// # Errors
+    /// There is no random source.
+    pub fn new() -> std::io::Result<RandomUuids> {
+        Ok(RandomUuids(Random::new()?))
+    }
+}
+
+impl UuidSource for RandomUuids {
+    fn fresh(&mut self) -> Uuid {
+        match self.0.uuid() {
+            Ok(bytes) => Uuid(bytes),
+            // Identities that repeat would corrupt databases; no running Linux lets this happen.
+            Err(error) => panic!("the random source failed: {error}"),
+        }
+    }
+}
+
+/// A file's content.
+pub struct Opened {
+    /// In memory.
+    pub database: Database,
+    /// To be appended to.
+    pub file: LogFile,
+}
+
+/// A file as a log source.
+struct FileSource<'a>(std::io::BufReader<&'a std::fs::File>);
+
+impl Source for FileSource<'_> {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        self.0.read(room).map_err(|error| errno::text(&error))
+    }
+}
+
+/// Opens a standalone database. A damaged tail is logged and left out.
+///
+/// # Errors
+/// The file cannot be opened, locked or has no schema; worded as the reference does.
+pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
+    let mut file = LogFile::open(name).map_err(|error| io_error(name, "open failed", &error))?;
+    let source = FileSource(std::io::BufReader::with_capacity(1 << 20, file.reader()));
+    let mut load = Load::open(source).map_err(|damage| damage.to_wire(name))?;
+    let mut database = Database::new(load.schema().clone());
+    loop {
+        let damage = match load.next_transaction() {
+            Ok(None) => break,
+            Ok(Some(recorded)) => match database.replay(recorded, uuids) {
+                Ok(_) => continue,
+                Err(error) => load.reject(error),
+            },
+            Err(damage) => damage,
+        };
+        vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
+        break;
+    }
+    let end = load.good_end();
+    drop(load);
+    file.set_end(end);
+    Ok(Opened { database, file })
+}
+
+fn io_error(name: &str, what: &str, error: &std::io::Error) -> WireError {
+    let mut wire = WireError::new(corvid_data::Tag::IoError, format!("{name}: {what}"));
+    wire.io_error = Some(errno::text(error).into_boxed_str());
+    wire
+}

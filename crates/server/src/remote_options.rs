@@ -1,0 +1,41 @@
+//! Options of one remote, from the command line's defaults or from a configuration row (cli.md 1.4, 1.5).
+
+/// What sessions of a remote inherit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteOptions {
+    /// Probe interval in ms; `None`: 5000 on networks, off on Unix sockets. 0: off.
+    pub probe_interval: Option<u64>,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// RBAC role; empty: none.
+    pub role: String,
+    /// Differentiated services code point.
+    pub dscp: u8,
+}
+
+/// The DSCP of control traffic (TOS byte 0xC0).
+const DSCP_DEFAULT: u8 = 48;
+
+/// Shorter probe intervals are raised to this, ms.
+const PROBE_INTERVAL_MIN_MS: u64 = 1000;
+
+const PROBE_INTERVAL_DEFAULT_MS: u64 = 5000;
+
+impl Default for RemoteOptions {
+    fn default() -> RemoteOptions {
+        RemoteOptions { probe_interval: None, read_only: false, role: String::new(), dscp: DSCP_DEFAULT }
+    }
+}
+
+impl RemoteOptions {
+    /// The probe interval in force, ms; 0: off.
+    #[must_use]
+    pub fn probe_interval_ms(&self, is_network: bool) -> u64 {
+        match self.probe_interval {
+            Some(0) => 0,
+            Some(interval) => interval.max(PROBE_INTERVAL_MIN_MS),
+            None if is_network => PROBE_INTERVAL_DEFAULT_MS,
+            None => 0,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
+//! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Schema, Uuid};
+use corvid_engine::Database;
+use corvid_os::shard::{ListenerHandle, ListenerId, Shards};
+use corvid_os::target::{Passive, Target};
+use corvid_os::unixctl::Replier;
+use corvid_os::vlog::{self, Module};
+use corvid_service::directory::Directory;
+use corvid_service::frontend::Frontend;
+use corvid_service::locks::Locks;
+use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard, Usage};
+use corvid_service::{DatabaseService, Options, server_db};
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::database_thread::{DatabaseThread, MainThread};
+use crate::log_file::LogFile;
+use crate::open::{self, RandomUuids};
+use crate::remote_options::RemoteOptions;
+use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
+use crate::storage::{InboxHandle, Storage};
+
+/// A served database.
+struct Served {
+    id: DatabaseId,
+    /// The file's name as given, or the database's own.
+    name: String,
+    inbox: Arc<Sender<ToDatabase>>,
+    thread: JoinHandle<()>,
+}
+
+/// A remote that is open.
+struct Remote {
+    listener: Option<ListenerHandle>,
+}
+
+/// Replies that wait for events.
+#[derive(Default)]
+struct Waiting {
+    next_token: u64,
+    compactions: HashMap<u64, Arc<Compaction>>,
+    removals: HashMap<DatabaseId, (String, Option<Replier>)>,
+    usage: HashMap<u64, Usage>,
+}
+
+/// A compaction of one or several databases that somebody waits for.
+struct Compaction {
+    left: Mutex<(usize, Vec<String>, Option<Replier>)>,
+}
+
+/// How the server keeps files and sizes itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Connection shards.
+    pub shards: usize,
+    /// Record modified columns as differences.
+    pub column_diff: bool,
+}
+
+/// The state of the main thread.
+pub struct Server {
+    config: Config,
+    databases: BTreeMap<String, Served>,
+    next_database: u32,
+    shards: Shards<ShardMessage>,
+    remotes: BTreeMap<String, Remote>,
+    remote_options: RemoteTable,
+    next_listener: u64,
+    locks: Arc<Mutex<Locks>>,
+    main: MainThread,
+    events: Receiver<Event>,
+    waiting: Waiting,
+    is_exiting: bool,
+    is_started: bool,
+}
+
+impl Server {
+    /// A server with `_Server` and nothing else. `waker` ends the main loop's wait.
+    ///
+    /// # Errors
+    /// Threads or descriptors are exhausted.
+    pub fn start(config: Config, waker: Arc<mio::Waker>) -> std::io::Result<Server> {
+        let (sender, events) = crossbeam_channel::unbounded();
+        let main = MainThread { events: sender, waker };
+        let locks = Arc::new(Mutex::new(Locks::new()));
+        let remote_options = RemoteTable::default();
+        let mut shards = Shards::prepare(config.shards)?;
+        let handles = shards.handles().to_vec();
+        let server_id: Uuid = RandomUuids::new()?.fresh();
+        shards.start(|number| {
+            let number = u16::try_from(number).unwrap_or(u16::MAX);
+            let frontend = Frontend::new(number, Arc::new(Directory::default()), locks.clone(), server_id);
+            ShardSessions::new(number, frontend, remote_options.clone(), handles.clone())
+        })?;
+        let mut server = Server {
+            config,
+            databases: BTreeMap::new(),
+            next_database: 0,
+            shards,
+            remotes: BTreeMap::new(),
+            remote_options,
+            next_listener: 0,
+            locks,
+            main,
+            events,
+            waiting: Waiting::default(),
+            is_exiting: false,
+            is_started: false,
+        };
+        let schema = server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
+        let database = Database::new(corvid_data::Arc::new(schema));
+        server.serve(server_db::NAME, database, None)?;
+        Ok(server)
+    }
+
+    /// From now on changes of the set of databases are told to clients.
+    pub fn started(&mut self) {
+        self.is_started = true;
+    }
+
+    /// Opens a file and serves its database.
+    ///
+    /// # Errors
+    /// Worded as the reference does.
+    pub fn add_database(&mut self, file: &str) -> Result<(), String> {
+        let absolute = std::path::absolute(file).map_or_else(|_| file.to_owned(), |path| path.display().to_string());
+        if self.databases.values().any(|served| same_file(&served.name, &absolute)) {
+            return Err(format!("ovsdb error: {file}: already open"));
+        }
+        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
+        let opened = open::open(file, &mut uuids).map_err(|error| error.to_string())?;
+        let name = opened.database.schema().name.to_string();
+        if name.starts_with('_') {
+            return Err(format!("ovsdb error: {file}: names beginning with \"_\" are reserved"));
+        }
+        if self.databases.contains_key(&name) {
+            return Err(format!("ovsdb error: {name}: duplicate database name"));
+        }
+        self.serve(&absolute, opened.database, Some(opened.file)).map_err(|error| error.to_string())?;
+        self.disconnect_unaware(&format!("adding {name} database"));
+        Ok(())
+    }
+
+    /// Starts the thread of a database and makes it known.
+    fn serve(&mut self, name: &str, database: Database, file: Option<LogFile>) -> std::io::Result<()> {
+        let schema: corvid_data::Arc<Schema> = database.schema().clone();
+        let id = DatabaseId(self.next_database);
+        self.next_database += 1;
+        let is_server = file.is_none();
+        let options = Options {
+            id,
+            has_storage: file.is_some(),
+            column_diff: self.config.column_diff,
+            read_only: is_server,
+            history: !is_server,
+            report_changes: false,
+        };
+        let (sender, inbox) = crossbeam_channel::unbounded();
+        let sender = Arc::new(sender);
+        let weak: Weak<Sender<ToDatabase>> = Arc::downgrade(&sender);
+        let storage =
+            file.map(|file| Storage::new(file, self.config.column_diff, InboxHandle(weak))).transpose()?;
+        let uuids = Box::new(RandomUuids::new()?);
+        let service = DatabaseService::new(options, database, self.locks.clone(), uuids);
+        let worker = DatabaseThread {
+            service,
+            inbox,
+            storage,
+            shards: self.shards.handles().to_vec(),
+            main: self.main.clone(),
+        };
+        let thread = std::thread::Builder::new().name(format!("db:{}", schema.name)).spawn(move || worker.run())?;
+        let served = Served { id, name: name.to_owned(), inbox: sender, thread };
+        self.databases.insert(schema.name.to_string(), served);
+        self.publish();
+        self.tell_server_db(server_db::insert(&schema));
+        Ok(())
+    }
+
+    /// Stops serving a database; `replier` is answered when its clients have been told.
+    pub fn remove_database(&mut self, name: &str, replier: Option<Replier>) {
+        let refusal = if name.starts_with('_') {
+            "Cannot remove reserved database."
+        } else if let Some(served) = self.databases.remove(name) {
+            self.publish();
+            self.to_shards(|| ToShard::MonitorsGone(served.id));
+            self.waiting.removals.insert(served.id, (name.to_owned(), replier));
+            let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
+            // The thread ends once the shards have let go of its inbox too.
+            drop(served.thread);
+            return;
+        } else {
+            "Failed to find the database."
+        };
+        if let Some(replier) = replier {
+            replier.reply(Err(refusal.to_owned()));
+        }
+    }
+
+    /// Names of served databases, sorted.
+    pub fn database_names(&self) -> impl Iterator<Item = &str> {
+        self.databases.keys().map(String::as_str)
+    }
+
+    /// Opens a remote; adding one twice changes nothing.
+    pub fn add_remote(&mut self, target: &str, options: RemoteOptions) {
+        if self.remotes.contains_key(target) {
+            return;
+        }
+        let listener = match Target::parse(target) {
+            Ok(Target::Passive(passive)) => Some(self.listen(target, passive, options)),
+            Ok(Target::Active(_)) => None,
+            Err(error) => {
+                vlog::err(Module::OvsdbJsonrpcServer, format_args!("{target}: listen failed: {error}"));
+                None
+            }
+        };
+        self.remotes.insert(target.to_owned(), Remote { listener });
+    }
+
+    fn listen(&mut self, target: &str, passive: Passive, options: RemoteOptions) -> ListenerHandle {
+        let id = ListenerId(self.next_listener);
+        self.next_listener += 1;
+        let dscp = options.dscp;
+        self.remote_options.lock().unwrap_or_else(PoisonError::into_inner).insert(id, options);
+        self.shards.listen(id, target, passive, dscp)
+    }
+
+    /// Closes a remote and its sessions.
+    ///
+    /// # Errors
+    /// `no such remote`
+    pub fn remove_remote(&mut self, target: &str) -> Result<(), String> {
+        let remote = self.remotes.remove(target).ok_or("no such remote")?;
+        vlog::info(Module::OvsdbJsonrpcServer, format_args!("{target}: remote deconfigured"));
+        if let Some(listener) = remote.listener {
+            self.shards.unlisten(&listener);
+            self.remote_options.lock().unwrap_or_else(PoisonError::into_inner).remove(&listener.id());
+        }
+        Ok(())
+    }
+
+    /// Configured remotes, sorted.
+    pub fn remote_names(&self) -> impl Iterator<Item = &str> {
+        self.remotes.keys().map(String::as_str)
+    }
+
+    /// Closes every session.
+    pub fn reconnect(&self) {
+        let reason: Arc<str> = Arc::from("user ran ovsdb-server/reconnect");
+        self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
+    }
+
+    /// Refuses conditional monitoring until restart and closes every session.
+    pub fn disable_monitor_cond(&self) {
+        self.to_shards(|| ToShard::DisableMonitorCond);
+        let reason: Arc<str> = Arc::from("user ran ovsdb-server/disable-monitor-cond");
+        self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
+    }
+
+    /// Compacts one database or all; `replier` is answered when all are done.
+    pub fn compact(&mut self, only: Option<&str>, replier: Replier) {
+        if only.is_some_and(|name| name.starts_with('_')) {
+            replier.reply(Err("cannot compact built-in databases".to_owned()));
+            return;
+        }
+        let wanted = |name: &str| only.map_or(!name.starts_with('_'), |only| only == name);
+        let chosen: Vec<&String> = self.databases.keys().filter(|name| wanted(name)).collect();
+        if chosen.is_empty() {
+            replier.reply(Err("no database by that name".to_owned()));
+            return;
+        }
+        let compaction = Arc::new(Compaction { left: Mutex::new((chosen.len(), Vec::new(), Some(replier))) });
+        for name in chosen {
+            vlog::info(Module::OvsdbServer, format_args!("compacting {name} database by user request"));
+            self.waiting.next_token += 1;
+            let token = self.waiting.next_token;
+            self.waiting.compactions.insert(token, compaction.clone());
+            let _ = self.databases[name].inbox.send(ToDatabase::Control(Control::Compact(token)));
+        }
+    }
+
+    /// Ends the main loop.
+    pub fn exit(&mut self) {
+        self.is_exiting = true;
+    }
+
+    /// Whether the main loop is to end.
+    #[must_use]
+    pub fn is_exiting(&self) -> bool {
+        self.is_exiting
+    }
+
+    /// Takes care of what the database threads report.
+    pub fn run_events(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                Event::Converted(id, schema) => {
+                    self.tell_server_db(server_db::update_schema(&schema));
+                    self.to_shards(|| ToShard::MonitorsGone(id));
+                    self.disconnect_unaware(&format!("committed {} database schema conversion", schema.name));
+                }
+                Event::Removed(id) => {
+                    if let Some((name, replier)) = self.waiting.removals.remove(&id) {
+                        self.tell_server_db(server_db::delete(&name));
+                        self.disconnect_unaware(&format!("removing {name} database by user request"));
+                        if let Some(replier) = replier {
+                            replier.reply(Ok(String::new()));
+                        }
+                    }
+                }
+                Event::Compacted(token, result) => {
+                    if let Some(compaction) = self.waiting.compactions.remove(&token) {
+                        compaction.finish_one(result.err().map(|error| error.to_wire().to_string()));
+                    }
+                }
+                Event::StoreFailed(_, error) => {
+                    vlog::warn(Module::OvsdbLog, format_args!("{} ({})", error.details, error.io_error));
+                }
+                Event::Usage(token, usage) => {
+                    self.waiting.usage.insert(token, usage);
+                }
+                Event::Changed(_) => {}
+            }
+        }
+    }
+
+    /// Ends every thread; what is queued for the log is written first.
+    pub fn shut_down(self) {
+        self.shards.shutdown();
+        drop(self.shards);
+        for (_, served) in self.databases {
+            drop(served.inbox);
+            // A panicked thread has already said so.
+            let _ = served.thread.join();
+        }
+    }
+
+    fn publish(&self) {
+        let mut directory = Directory::default();
+        let mut inboxes = HashMap::new();
+        for (name, served) in &self.databases {
+            directory.insert(name, served.id);
+            inboxes.insert(served.id, Sender::clone(&served.inbox));
+        }
+        let directory = Arc::new(directory);
+        for shard in self.shards.handles() {
+            shard.post(ShardMessage::Databases(directory.clone(), inboxes.clone()));
+        }
+    }
+
+    fn tell_server_db(&self, params: Vec<u8>) {
+        if let Some(served) = self.databases.get(server_db::NAME) {
+            let _ = served.inbox.send(ToDatabase::Control(Control::Transact(params)));
+        }
+    }
+
+    fn disconnect_unaware(&self, reason: &str) {
+        if self.is_started {
+            let reason: Arc<str> = Arc::from(reason);
+            self.to_shards(|| ToShard::DisconnectUnaware(reason.clone()));
+        }
+    }
+
+    fn to_shards(&self, message: impl Fn() -> ToShard) {
+        for shard in self.shards.handles() {
+            shard.post(ShardMessage::Service(message()));
+        }
+    }
+}
+
+impl Compaction {
+    fn finish_one(&self, error: Option<String>) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.0 -= 1;
+        left.1.extend(error);
+        if left.0 == 0
+            && let Some(replier) = left.2.take()
+        {
+            replier.reply(if left.1.is_empty() { Ok(String::new()) } else { Err(left.1.join("\n")) });
+        }
+    }
+}
+
+/// Whether two names mean one file, links included.
+fn same_file(a: &str, b: &str) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}

@@ -1,0 +1,225 @@
+//! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use corvid_monitor::SessionId;
+use corvid_os::clock::Now;
+use corvid_os::segment::Segment;
+use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
+use corvid_os::vlog::{self, Module, RateLimit};
+use corvid_service::Frontend;
+use corvid_service::directory::Directory;
+use corvid_service::frontend::{Close, session_id};
+use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
+use crossbeam_channel::Sender;
+
+use crate::probe::{Probe, Verdict};
+use crate::remote_options::RemoteOptions;
+
+/// What shards are sent.
+#[derive(Debug)]
+pub enum ShardMessage {
+    /// For the sessions.
+    Service(ToShard),
+    /// The served databases and the queues of their threads.
+    Databases(Arc<Directory>, HashMap<DatabaseId, Sender<ToDatabase>>),
+}
+
+/// Options of listening remotes, by listener; written by the main thread, read when a client connects.
+pub type RemoteTable = Arc<Mutex<HashMap<ListenerId, RemoteOptions>>>;
+
+/// The handler of one shard.
+pub struct ShardSessions {
+    number: u16,
+    frontend: Frontend,
+    sessions: HashMap<ConnId, Client>,
+    conns: HashMap<SessionId, ConnId>,
+    next_session: u64,
+    remotes: RemoteTable,
+    databases: HashMap<DatabaseId, Sender<ToDatabase>>,
+    shards: Vec<ShardHandle<ShardMessage>>,
+    /// Sessions that were sent something in this wake-up.
+    written: Vec<SessionId>,
+}
+
+struct Client {
+    session: SessionId,
+    probe: Probe,
+}
+
+impl ShardSessions {
+    /// A shard without connections.
+    pub fn new(
+        number: u16,
+        frontend: Frontend,
+        remotes: RemoteTable,
+        shards: Vec<ShardHandle<ShardMessage>>,
+    ) -> ShardSessions {
+        ShardSessions {
+            number,
+            frontend,
+            sessions: HashMap::new(),
+            conns: HashMap::new(),
+            next_session: 0,
+            remotes,
+            databases: HashMap::new(),
+            shards,
+            written: Vec::new(),
+        }
+    }
+
+    /// Carries out what the sessions want done.
+    fn carry_out(&mut self, io: &mut Io) {
+        let outputs = self.frontend.outputs();
+        for (session, piece) in outputs.send.drain(..) {
+            let Some(conn) = self.conns.get(&session) else { continue };
+            match piece {
+                Piece::Message(bytes) => io.send(*conn, bytes),
+                Piece::Update(frame) => {
+                    io.send(*conn, frame.head);
+                    io.send(*conn, frame.body);
+                    io.send(*conn, Segment::Owned(frame.tail.to_vec()));
+                }
+            }
+            if self.written.last() != Some(&session) {
+                self.written.push(session);
+            }
+        }
+        for (session, paused) in outputs.pause.drain(..) {
+            match self.conns.get(&session) {
+                Some(conn) if paused => io.pause_reading(*conn),
+                Some(conn) => io.resume_reading(*conn),
+                None => {}
+            }
+        }
+        for (session, why) in outputs.close.drain(..) {
+            let Some(conn) = self.conns.get(&session) else { continue };
+            log_close(io.info(*conn).map_or("", |info| &info.name), &why);
+            io.close_after_flush(*conn);
+        }
+        for (database, message) in outputs.to_databases.drain(..) {
+            if let Some(queue) = self.databases.get(&database) {
+                // A database thread ends only after every shard has dropped its queue.
+                let _ = queue.send(message);
+            }
+        }
+        for (shard, message) in outputs.to_shards.drain(..) {
+            if let Some(handle) = self.shards.get(usize::from(shard)) {
+                handle.post(ShardMessage::Service(message));
+            }
+        }
+    }
+
+    fn watch(&mut self, now: Now, conn: ConnId, io: &mut Io) {
+        let Some(client) = self.sessions.get_mut(&conn) else { return };
+        let received_ms = io.received_ms(conn).unwrap_or(now.mono_ms);
+        match client.probe.check(now.mono_ms, received_ms) {
+            Verdict::WaitUntil(at_ms) => io.set_timer(conn, at_ms),
+            Verdict::Send(at_ms) => {
+                io.send(conn, corvid_rpc::message::PROBE.to_vec());
+                io.set_timer(conn, at_ms);
+            }
+            Verdict::Dead(seconds) => {
+                let name = io.info(conn).map(|info| info.name.clone()).unwrap_or_default();
+                vlog::err(
+                    Module::Reconnect,
+                    format_args!("{name}: no response to inactivity probe after {seconds} seconds, disconnecting"),
+                );
+                io.close(conn);
+            }
+            Verdict::Off => {}
+        }
+    }
+}
+
+impl Handler for ShardSessions {
+    type Message = ShardMessage;
+
+    fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
+        let options = info
+            .listener
+            .and_then(|listener| {
+                self.remotes.lock().unwrap_or_else(PoisonError::into_inner).get(&listener).cloned()
+            })
+            .unwrap_or_default();
+        self.next_session += 1;
+        let session = session_id(self.number, self.next_session);
+        let probe = Probe::new(options.probe_interval_ms(info.is_network));
+        self.sessions.insert(conn, Client { session, probe });
+        self.conns.insert(session, conn);
+        self.frontend.opened(session, SessionInfo::new(options.read_only, options.role, None));
+        self.watch(now, conn, io);
+    }
+
+    fn frame(&mut self, now: Now, conn: ConnId, frame: Vec<u8>, io: &mut Io) {
+        if let Some(client) = self.sessions.get(&conn) {
+            self.frontend.frame(now.mono_ms, client.session, frame);
+            self.carry_out(io);
+        }
+    }
+
+    /// Requests that arrived before the end are answered if the client still listens; there is nothing to wait for otherwise.
+    fn end_of_input(&mut self, _now: Now, conn: ConnId, io: &mut Io) {
+        let Some(client) = self.sessions.get(&conn) else { return };
+        if self.frontend.end_of_input(client.session) {
+            io.close_after_flush(conn);
+        }
+    }
+
+    fn closed(&mut self, _now: Now, conn: ConnId, _reason: CloseReason, io: &mut Io) {
+        if let Some(client) = self.sessions.remove(&conn) {
+            self.conns.remove(&client.session);
+            self.frontend.closed(client.session);
+            self.carry_out(io);
+        }
+    }
+
+    fn drained(&mut self, _now: Now, conn: ConnId, _io: &mut Io) {
+        if let Some(client) = self.sessions.get(&conn) {
+            self.written.push(client.session);
+        }
+    }
+
+    fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
+        match message {
+            ShardMessage::Service(message) => self.frontend.message(now.mono_ms, message),
+            ShardMessage::Databases(directory, databases) => {
+                self.databases = databases;
+                self.frontend.message(now.mono_ms, ToShard::Directory(directory));
+            }
+        }
+        self.carry_out(io);
+    }
+
+    fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io) {
+        self.watch(now, conn, io);
+    }
+
+    fn flushed(&mut self, _now: Now, io: &mut Io) {
+        for session in std::mem::take(&mut self.written) {
+            if self.conns.get(&session).is_some_and(|conn| io.is_drained(*conn)) {
+                self.frontend.drained(session);
+            }
+        }
+        self.carry_out(io);
+    }
+}
+
+fn log_close(name: &str, why: &Close) {
+    static LIMIT: RateLimit = RateLimit::new(5, 5);
+    match why {
+        Close::BadMessage(error) => {
+            let message = format_args!("{name}: received bad JSON-RPC message: {error}");
+            vlog::warn_limited(&LIMIT, Module::Jsonrpc, message);
+        }
+        Close::UnexpectedReply => {
+            let message = format_args!("{name}: received unexpected reply message");
+            vlog::warn_limited(&LIMIT, Module::OvsdbJsonrpcServer, message);
+        }
+        Close::EndOfInput => {}
+        Close::Disconnect(reason) => {
+            vlog::info(Module::OvsdbJsonrpcServer, format_args!("{name}: disconnecting ({reason})"));
+        }
+    }
+}
