@@ -268,11 +268,11 @@ mod tests {
         for i in 0..500u32 {
             let record = format!("{i};").into_bytes();
             expected.extend_from_slice(&record);
-            if i % 5 == 0 {
-                if let Some(result) = disk.try_append_inline(&record, false) {
-                    result.unwrap();
-                    continue;
-                }
+            if i % 5 == 0
+                && let Some(result) = disk.try_append_inline(&record, false)
+            {
+                result.unwrap();
+                continue;
             }
             queued.push(disk.append(record, i % 50 == 0));
         }
@@ -300,7 +300,7 @@ mod tests {
         let (sender, receiver) = channel();
         // Opened for reading only, so that every write fails.
         let complete = move |batch: Vec<Completion>| {
-            batch.into_iter().for_each(|one| sender.send(one).unwrap())
+            batch.into_iter().for_each(|one| sender.send(one).unwrap());
         };
         let disk = Disk::start(open(&directory, OpenMode::ReadOnly), complete).unwrap();
         let tickets = [

@@ -13,7 +13,7 @@ pub mod blocking;
 pub mod cleanup;
 pub mod clock;
 pub mod coverage;
-// pub mod daemon;
+pub mod daemon;
 pub mod dirs;
 pub mod disk;
 pub mod errno;

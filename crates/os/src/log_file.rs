@@ -117,7 +117,8 @@ impl LogFile {
         let path = std::path::absolute(name).map_err(failed(what))?;
         let lock = match mode {
             OpenMode::ReadOnly => None,
-            _ => Some(Lockfile::lock(&path).map_err(failed("failed to lock lockfile"))?),
+            // By the user's spelling, which the warnings about the lock then show.
+            _ => Some(Lockfile::lock(Path::new(name)).map_err(failed("failed to lock lockfile"))?),
         };
         let file = open_file(&path, mode).map_err(failed(what))?;
         // Whatever is there counts as a tail until the reader has told where the last good record ends.
@@ -172,6 +173,19 @@ impl LogFile {
             .and_then(|()| self.file.read_to_end(&mut bytes))
             .map_err(|error| self.error(Operation::Read, &error))?;
         Ok(bytes)
+    }
+
+    /// Reads the next bytes, from the start of the file; 0 at its end. For readers that need not hold the whole file.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(room) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Tells where the last good record ends. Bytes beyond are damaged; they stay until the first append.

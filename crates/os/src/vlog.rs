@@ -15,6 +15,7 @@ mod commands;
 mod file;
 mod level;
 mod module;
+mod options;
 mod pattern;
 mod rate;
 mod spec;
@@ -33,6 +34,7 @@ use crate::{clock, dirs, errno, program};
 pub use commands::register as register_commands;
 pub use level::{Destination, Level};
 pub use module::Module;
+pub use options::{HELP, LogOption, apply, specs};
 pub use rate::RateLimit;
 pub use spec::SpecError;
 

@@ -1,0 +1,62 @@
+//! What `ps` shows of the supervisor: its name and its command line.
+//!
+//! The command line lives in memory that the kernel set up at exec; rewriting it in place is what process titles are made
+//! of. The original bytes are kept, because a server that the supervisor starts again must show its own.
+
+/// The command line as it was, and where it is.
+pub(super) struct Title {
+    start: *mut u8,
+    original: Vec<u8>,
+}
+
+impl Title {
+    /// Remembers the present command line; `None` when the kernel does not tell where it is.
+    pub(super) fn capture() -> Option<Title> {
+        let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+        // The second field, the name in parentheses, may contain anything; count from its end. Fields 48 and 49 of
+        // proc(5) are where the arguments begin and end.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(48 - 3);
+        let start: usize = fields.next()?.parse().ok()?;
+        let end: usize = fields.next()?.parse().ok()?;
+        let length = end.checked_sub(start).filter(|_| start != 0)?;
+        let start = std::ptr::with_exposed_provenance_mut::<u8>(start);
+        // SAFETY: the kernel says that the arguments of this process are there; the memory belongs to the initial stack,
+        // which stays mapped for the life of the process.
+        let original = unsafe { std::slice::from_raw_parts(start, length) }.to_vec();
+        Some(Title { start, original })
+    }
+
+    /// Shows `text`, cut to the room there is.
+    pub(super) fn show(&self, text: &str) {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize(self.original.len(), 0);
+        if let Some(last) = bytes.last_mut() {
+            *last = 0;
+        }
+        self.put(&bytes);
+    }
+
+    /// Shows the original command line again.
+    pub(super) fn restore(&self) {
+        self.put(&self.original);
+    }
+
+    fn put(&self, bytes: &[u8]) {
+        assert_eq!(
+            bytes.len(),
+            self.original.len(),
+            "a title must fill its place"
+        );
+        // SAFETY: as in `capture`, and writable (it is the initial stack). The supervisor has one thread and does not look
+        // at its arguments any more; a restarted server gets the original bytes back before it looks.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, bytes.len()) };
+    }
+}
+
+/// Sets the name that `/proc/PID/comm` shows; the kernel keeps 15 bytes.
+pub(super) fn set_comm(name: &str) {
+    if let Ok(name) = std::ffi::CString::new(name) {
+        // SAFETY: PR_SET_NAME reads a terminated string, which outlives the call.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    }
+}
