@@ -5,9 +5,12 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::fmt::Write as _;
 use std::ops::Deref;
 
 use triomphe::ThinArc;
+
+use crate::{Tag, WireError};
 
 /// String atoms: 8 bytes, shared between parsed message, row, log and update. `None` is the empty string.
 #[derive(Clone, Default)]
@@ -21,6 +24,20 @@ impl Str {
             return Str(None);
         }
         Str(Some(ThinArc::from_header_and_slice((), text.as_bytes())))
+    }
+
+    /// Copies `bytes`, which become a string atom.
+    ///
+    /// # Errors
+    /// `constraint violation` when they are not valid UTF-8 (protocol.md 2.3).
+    pub fn from_utf8(bytes: &[u8]) -> Result<Str, WireError> {
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => Ok(Str::new(text)),
+            Err(_) => Err(WireError::new(
+                Tag::ConstraintViolation,
+                utf8_details(bytes),
+            )),
+        }
     }
 
     /// The text.
@@ -107,6 +124,31 @@ impl fmt::Debug for Str {
     }
 }
 
+/// Names the first bad sequence: its bytes up to the one that cannot follow, which at the end of the string is a NUL.
+fn utf8_details(bytes: &[u8]) -> String {
+    let rest = match std::str::from_utf8(bytes) {
+        Err(error) => &bytes[error.valid_up_to()..],
+        Ok(_) => &[],
+    };
+    // Longest prefix that some valid sequence begins with; what follows it is the bad byte.
+    let good = (1..rest.len().min(4))
+        .take_while(|&len| {
+            std::str::from_utf8(&rest[..len])
+                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        })
+        .last()
+        .unwrap_or(0);
+    let is_cut = rest.len() < 4
+        && std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
+    let mut details = "not a valid UTF-8 string: invalid UTF-8 sequence".to_owned();
+    let shown = if is_cut { rest } else { &rest[..rest.len().min(good + 1)] };
+    for byte in shown.iter().chain(is_cut.then_some(&0)) {
+        // Writing to a string cannot fail.
+        let _ = write!(details, " 0x{byte:02x}");
+    }
+    details
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +173,28 @@ mod tests {
         assert!(Str::new("Z") < Str::new("a"));
         assert!(Str::new("z") < Str::new("\u{e9}"));
         assert!(Str::new("ab") < Str::new("abc"));
+    }
+
+    #[test]
+    fn bad_utf8_is_shown_up_to_the_first_bad_byte() {
+        for (bytes, shown) in [
+            (&b"\xff"[..], "0xff"),
+            (b"ab\xed\xb0\x80", "0xed 0xb0"),
+            (b"\xe2\x82", "0xe2 0x82 0x00"),
+            (b"\xc0\x80", "0xc0"),
+            (b"\xe2\x82A", "0xe2 0x82 0x41"),
+            (b"\xf0\x9f\x98A", "0xf0 0x9f 0x98 0x41"),
+            (b"\xf0\x9f\x98", "0xf0 0x9f 0x98 0x00"),
+            (b"\x80x", "0x80"),
+            (b"\xf4\x90\x80\x80", "0xf4 0x90"),
+            (b"\xc3\x28", "0xc3 0x28"),
+        ] {
+            let error = Str::from_utf8(bytes).expect_err("invalid");
+            assert_eq!(error.tag, Tag::ConstraintViolation);
+            assert_eq!(
+                error.details,
+                format!("not a valid UTF-8 string: invalid UTF-8 sequence {shown}")
+            );
+        }
     }
 }

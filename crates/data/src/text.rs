@@ -2,6 +2,9 @@
 //!
 //! Tools print cells and parse arguments with it; constraint messages quote values in it. It knows types, but no schema.
 
+mod read;
+mod token;
 mod write;
 
+pub use read::{AtomOrRange, read_atom, read_atom_or_range, read_datum};
 pub use write::{write_atom, write_atom_bare, write_datum, write_datum_bare};

@@ -4,7 +4,6 @@
 //! count its elements and find errors that are reported first.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use corvid_json::{Kind, Number, Reader, Value};
 
@@ -253,7 +252,7 @@ impl<'t> Rules<'t> {
             (AtomType::Boolean, Kind::Bool) => Atom::Boolean(reader.boolean().map_err(broken)?),
             (AtomType::String, Kind::String) => {
                 let bytes = reader.string().map_err(broken)?;
-                Atom::String(str_of(&bytes)?)
+                Atom::String(Str::from_utf8(&bytes)?)
             }
             (AtomType::Uuid, _) => Atom::Uuid(uuid(reader.skip().map_err(broken)?, names)?),
             (expected, _) => {
@@ -323,41 +322,6 @@ fn string_pair(raw: &[u8]) -> Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     (!next(&mut reader)?).then_some((first, second))
 }
 
-fn str_of(bytes: &[u8]) -> Result<Str, WireError> {
-    match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => Ok(Str::new(text)),
-        Err(_) => Err(WireError::new(
-            Tag::ConstraintViolation,
-            utf8_details(bytes),
-        )),
-    }
-}
-
-/// Names the first bad sequence: its bytes up to the one that cannot follow, which at the end of the string is a NUL.
-fn utf8_details(bytes: &[u8]) -> String {
-    let rest = match std::str::from_utf8(bytes) {
-        Err(error) => &bytes[error.valid_up_to()..],
-        Ok(_) => &[],
-    };
-    // Longest prefix that some valid sequence begins with; what follows it is the bad byte.
-    let good = (1..rest.len().min(4))
-        .take_while(|&len| {
-            std::str::from_utf8(&rest[..len])
-                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-        })
-        .last()
-        .unwrap_or(0);
-    let is_cut = rest.len() < 4
-        && std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
-    let mut details = "not a valid UTF-8 string: invalid UTF-8 sequence".to_owned();
-    let shown = if is_cut { rest } else { &rest[..rest.len().min(good + 1)] };
-    for byte in shown.iter().chain(is_cut.then_some(&0)) {
-        // Writing to a string cannot fail.
-        let _ = write!(details, " 0x{byte:02x}");
-    }
-    details
-}
-
 /// The text of the next value of a reader over valid JSON.
 fn skip<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
     reader.skip().unwrap_or_default()
@@ -366,32 +330,4 @@ fn skip<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
 /// The text was validated before, so this is a bug of ours, reported as one.
 fn broken(error: corvid_json::Error) -> WireError {
     WireError::new(Tag::InternalError, format!("unreadable JSON: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bad_utf8_is_shown_up_to_the_first_bad_byte() {
-        for (bytes, shown) in [
-            (&b"\xff"[..], "0xff"),
-            (b"ab\xed\xb0\x80", "0xed 0xb0"),
-            (b"\xe2\x82", "0xe2 0x82 0x00"),
-            (b"\xc0\x80", "0xc0"),
-            (b"\xe2\x82A", "0xe2 0x82 0x41"),
-            (b"\xf0\x9f\x98A", "0xf0 0x9f 0x98 0x41"),
-            (b"\xf0\x9f\x98", "0xf0 0x9f 0x98 0x00"),
-            (b"\x80x", "0x80"),
-            (b"\xf4\x90\x80\x80", "0xf4 0x90"),
-            (b"\xc3\x28", "0xc3 0x28"),
-        ] {
-            let error = str_of(bytes).expect_err("invalid");
-            assert_eq!(error.tag, Tag::ConstraintViolation);
-            assert_eq!(
-                error.details,
-                format!("not a valid UTF-8 string: invalid UTF-8 sequence {shown}")
-            );
-        }
-    }
 }

@@ -1,0 +1,88 @@
+//! Words of the textual notation: where one ends, what escapes mean.
+//!
+//! A word runs to one of `:=, []{}!<>` or the end. A backslash outside double quotes makes the next character part of the
+//! word and is dropped; inside double quotes nothing delimits, and quotes and backslashes stay for whoever reads the word.
+
+/// Characters that end a word.
+pub(super) const DELIMITERS: &str = ":=, []{}!<>";
+
+/// Takes the word at the start of `rest`, which moves behind it; blanks before it are passed. The word may be empty.
+///
+/// # Errors
+/// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, S being what remained.
+pub(super) fn take_word(rest: &mut &str) -> Result<String, String> {
+    skip_blanks(rest);
+    let start = *rest;
+    let mut word = String::new();
+    let mut is_quoted = false;
+    let mut characters = start.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => {
+                let Some((_, escaped)) = characters.next() else {
+                    return Err(format!("{start}: backslash at end of argument"));
+                };
+                if is_quoted {
+                    word.push('\\');
+                }
+                word.push(escaped);
+            }
+            delimiter if !is_quoted && DELIMITERS.contains(delimiter) => {
+                *rest = &start[at..];
+                return Ok(word);
+            }
+            other => {
+                is_quoted ^= other == '"';
+                word.push(other);
+            }
+        }
+    }
+    if is_quoted {
+        return Err(format!("{start}: quoted string extends past end of argument"));
+    }
+    *rest = "";
+    Ok(word)
+}
+
+/// Passes spaces; other white space is part of words.
+pub(super) fn skip_blanks(rest: &mut &str) {
+    *rest = rest.trim_start_matches(' ');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_end_at_delimiters_outside_quotes() {
+        for (text, word, remains) in [
+            ("a b", "a", " b"),
+            ("  a=b", "a", "=b"),
+            ("=b", "", "=b"),
+            ("", "", ""),
+            (r#""a, b"=c"#, r#""a, b""#, "=c"),
+            (r#""a\" b"]"#, r#""a\" b""#, "]"),
+            (r"a\ b\\c d", r"a b\c", " d"),
+            ("a\tb;(c)", "a\tb;(c)", ""),
+        ] {
+            let mut rest = text;
+            assert_eq!(take_word(&mut rest).as_deref(), Ok(word), "{text}");
+            assert_eq!(rest, remains, "{text}");
+        }
+    }
+
+    #[test]
+    fn unfinished_words_are_errors() {
+        for (text, error) in [
+            ("a\\", "a\\: backslash at end of argument"),
+            ("\"a\\", "\"a\\: backslash at end of argument"),
+            (
+                "x\"a b",
+                "x\"a b: quoted string extends past end of argument",
+            ),
+        ] {
+            let mut rest = text;
+            assert_eq!(take_word(&mut rest), Err(error.to_owned()));
+        }
+    }
+}
