@@ -247,6 +247,7 @@ impl Bindings {
     fn written_uuid(&mut self, uuid: &str, literal: &dyn Fn(&str) -> bool) -> String {
         if let Some(digits) = uuid.strip_prefix(FIXED_PREFIX)
             && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && digits.bytes().any(|byte| byte != b'0')
         {
             return format!("<#{}>", digits.trim_start_matches('0'));
         }

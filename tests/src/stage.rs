@@ -207,8 +207,9 @@ impl Stage<'_> {
     }
 
     fn send(&mut self, name: ConnectionName, text: &str) -> Result<(), String> {
+        let text = &unrepeated(text);
         let message = if text.starts_with('{') {
-            text.to_owned()
+            text.clone()
         } else {
             let (method, params) = shorthand::request(text)?;
             let connection = self.connection(name)?;

@@ -35,10 +35,19 @@ macro_rules! topics {
 }
 
 topics! {
+    conditions "conditions.txt"
+    constraints "constraints.txt"
+    datum_forms "datum-forms.txt"
+    insert "insert.txt"
     json_strictness "json-strictness.txt"
+    mutate "mutate.txt"
     numbers "numbers.txt"
     rpc_envelope "rpc-envelope.txt"
+    select "select.txt"
+    small_operations "small-operations.txt"
+    update "update.txt"
     utf8 "utf8.txt"
+    wait "wait.txt"
     worked_examples "worked-examples.txt"
 }
 
