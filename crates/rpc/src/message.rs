@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use corvid_json::{Kind, Reader, Value};
+use corvid_json::{Kind, Reader};
 use thiserror::Error;
 
 /// One message.
@@ -79,6 +79,17 @@ pub enum MessageError {
     },
 }
 
+impl MessageError {
+    /// What the connection's log line says behind its name.
+    #[must_use]
+    pub fn log_text(&self) -> String {
+        match self {
+            MessageError::Syntax(error) => format!("error parsing stream: {error}"),
+            error => format!("received bad JSON-RPC message: {error}"),
+        }
+    }
+}
+
 /// The members as they stand in the text; `null` counts as absent, of repeated ones the last wins.
 #[derive(Default)]
 struct Members<'a> {
@@ -96,23 +107,39 @@ impl<'a> Message<'a> {
     /// [`MessageError`].
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
         let members = Members::read(text)?;
-        if members.params.is_some_and(|params| params.first() != Some(&b'[')) {
+        if members
+            .params
+            .is_some_and(|params| params.first() != Some(&b'['))
+        {
             return Err(MessageError::ParamsNotArray);
         }
         if let Some(result) = members.result {
             members.check("reply", [false, false, true, false, true])?;
-            Ok(Message::Reply { id: members.id.unwrap_or_default(), result })
+            Ok(Message::Reply {
+                id: members.id.unwrap_or_default(),
+                result,
+            })
         } else if let Some(error) = members.error {
             members.check("error", [false, false, false, true, true])?;
-            Ok(Message::ErrorReply { id: members.id.unwrap_or_default(), error })
+            Ok(Message::ErrorReply {
+                id: members.id.unwrap_or_default(),
+                error,
+            })
         } else if let Some(id) = members.id {
             members.check("request", [true, true, false, false, true])?;
             let params = members.params.unwrap_or_default();
-            Ok(Message::Request { method: members.method.unwrap_or_default(), params, id })
+            Ok(Message::Request {
+                method: members.method.unwrap_or_default(),
+                params,
+                id,
+            })
         } else {
             members.check("notification", [true, true, false, false, false])?;
             let params = members.params.unwrap_or_default();
-            Ok(Message::Notification { method: members.method.unwrap_or_default(), params })
+            Ok(Message::Notification {
+                method: members.method.unwrap_or_default(),
+                params,
+            })
         }
     }
 }
@@ -148,9 +175,12 @@ impl<'a> Members<'a> {
             }
         }
         reader.end()?;
+        // In the order in which the reference looks.
+        if !method_is_string {
+            return Err(MessageError::MethodNotString);
+        }
         match unexpected {
             Some(name) => Err(MessageError::UnexpectedMember(name)),
-            None if !method_is_string => Err(MessageError::MethodNotString),
             None => Ok(members),
         }
     }
@@ -175,22 +205,50 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts. Plain integers and
-/// strings without escapes, which is what clients use, are copied as they are.
+/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts, and it is what is echoed
+/// (protocol.md 1.5). Plain integers and strings without escapes, which is what clients use, are copied as they are.
 #[must_use]
 pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
-    let is_plain_integer = raw.len() < 18
-        && raw.iter().all(u8::is_ascii_digit)
-        && (raw.len() == 1 || raw.first().is_some_and(|digit| *digit != b'0'));
-    if is_plain_integer {
-        return raw.to_vec();
+    if is_plain(raw) {
+        raw.to_vec()
+    } else {
+        canonical(raw)
     }
-    Value::parse(raw).map_or_else(|_| raw.to_vec(), |value| value.to_bytes())
+}
+
+/// The canonical text of a value that was read successfully before: compact, members sorted, numbers by value.
+#[must_use]
+pub fn canonical(raw: &[u8]) -> Vec<u8> {
+    Reader::trusted(raw)
+        .value()
+        .map_or_else(|_| raw.to_vec(), |value| value.to_bytes())
+}
+
+/// Whether a validated value is certainly written as it would be written again.
+fn is_plain(raw: &[u8]) -> bool {
+    match raw {
+        [b'"', ..] => !raw.contains(&b'\\'),
+        [b'0'] => true,
+        [b'1'..=b'9', digits @ ..] => digits.len() < 18 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
+/// Whether an id is that of [`PROBE`].
+#[must_use]
+pub fn is_probe_id(raw: &[u8]) -> bool {
+    raw == b"\"echo\"" || (raw.contains(&b'\\') && canonical(raw) == b"\"echo\"")
 }
 
 /// Appends a reply; `id` and `result` are JSON texts.
 pub fn write_reply(out: &mut Vec<u8>, id: &[u8], result: &[u8]) {
-    for part in [b"{\"id\":".as_slice(), id, b",\"result\":", result, b",\"error\":null}"] {
+    for part in [
+        b"{\"id\":".as_slice(),
+        id,
+        b",\"result\":",
+        result,
+        b",\"error\":null}",
+    ] {
         out.extend_from_slice(part);
     }
 }
@@ -209,7 +267,15 @@ pub fn write_notification(out: &mut Vec<u8>, method: &str, params: &[u8]) {
 
 /// Appends a request; `params` and `id` are JSON texts.
 pub fn write_request(out: &mut Vec<u8>, method: &str, params: &[u8], id: &[u8]) {
-    let parts = [b"{\"id\":".as_slice(), id, b",\"method\":\"", method.as_bytes(), b"\",\"params\":", params, b"}"];
+    let parts = [
+        b"{\"id\":".as_slice(),
+        id,
+        b",\"method\":\"",
+        method.as_bytes(),
+        b"\",\"params\":",
+        params,
+        b"}",
+    ];
     for part in parts {
         out.extend_from_slice(part);
     }
@@ -235,30 +301,128 @@ mod tests {
 
     #[test]
     fn the_kind_follows_from_the_members() {
-        assert_eq!(kind(r#"{"method":"echo","params":[],"id":1}"#), Ok("request"));
-        assert_eq!(kind(r#"{"method":"echo","params":[],"result":null,"error":null,"id":false}"#), Ok("request"));
-        assert_eq!(kind(r#"{"method":"echo","params":[],"id":null}"#), Ok("notification"));
+        assert_eq!(
+            kind(r#"{"method":"echo","params":[],"id":1}"#),
+            Ok("request")
+        );
+        assert_eq!(
+            kind(r#"{"method":"echo","params":[],"result":null,"error":null,"id":false}"#),
+            Ok("request")
+        );
+        assert_eq!(
+            kind(r#"{"method":"echo","params":[],"id":null}"#),
+            Ok("notification")
+        );
         assert_eq!(kind(r#"{"method":"echo","params":[]}"#), Ok("notification"));
         assert_eq!(kind(r#"{"result":{},"id":1}"#), Ok("reply"));
         assert_eq!(kind(r#"{"error":"x","id":1}"#), Ok("error"));
     }
 
     #[test]
-    fn malformed_messages_are_refused() {
-        for text in [
-            "[]",
-            r#"{"method":null,"params":[],"id":1}"#,
-            r#"{"method":"x","params":{},"id":1}"#,
-            r#"{"method":"x","id":1}"#,
-            r#"{"method":"x","params":null,"id":1}"#,
-            r#"{"method":"x","params":[],"id":1,"jsonrpc":"2.0"}"#,
-            r#"{"result":null,"error":null,"id":5}"#,
-            r#"{"result":1,"error":2,"id":5}"#,
-            r#"{"result":1}"#,
-            r#"{"method":"x","params":[1,],"id":1}"#,
+    fn malformed_messages_are_refused_in_the_words_of_the_reference() {
+        for (text, reason) in [
+            ("[]", "message is not a JSON object"),
+            ("{}", r#"notification must have "method""#),
+            (r#"{"method":null}"#, "method is not a JSON string"),
+            (r#"{"foo":1,"method":1}"#, "method is not a JSON string"),
+            (
+                r#"{"foo":1,"params":1}"#,
+                r#"message has unexpected member "foo""#,
+            ),
+            (
+                r#"{"method":"x","params":[],"id":1,"jsonrpc":"2.0"}"#,
+                r#"message has unexpected member "jsonrpc""#,
+            ),
+            (
+                r#"{"method":"x","params":{},"id":1}"#,
+                r#""params" must be JSON array"#,
+            ),
+            (
+                r#"{"error":1,"params":5}"#,
+                r#""params" must be JSON array"#,
+            ),
+            (r#"{"method":"x","id":1}"#, r#"request must have "params""#),
+            (
+                r#"{"method":"x","params":null,"id":1}"#,
+                r#"request must have "params""#,
+            ),
+            (
+                r#"{"result":null,"error":null,"id":5}"#,
+                r#"request must have "method""#,
+            ),
+            (r#"{"params":[]}"#, r#"notification must have "method""#),
+            (r#"{"method":"x"}"#, r#"notification must have "params""#),
+            (r#"{"result":1}"#, r#"reply must have "id""#),
+            (
+                r#"{"result":1,"error":2,"id":5}"#,
+                r#"reply must not have "error""#,
+            ),
+            (
+                r#"{"result":1,"method":"x","id":5}"#,
+                r#"reply must not have "method""#,
+            ),
+            (
+                r#"{"result":1,"params":[],"id":5}"#,
+                r#"reply must not have "params""#,
+            ),
+            (r#"{"error":1}"#, r#"error must have "id""#),
+            (
+                r#"{"error":1,"params":[],"id":1}"#,
+                r#"error must not have "params""#,
+            ),
         ] {
-            assert!(kind(text).is_err(), "{text}");
+            let error = Message::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(
+                error.log_text(),
+                format!("received bad JSON-RPC message: {reason}"),
+                "{text}"
+            );
         }
+        let error = Message::parse(br#"{"method":"x","params":[1,],"id":1}"#).unwrap_err();
+        let place = "line 0, column 26, byte 26: syntax error expecting value";
+        assert_eq!(error.log_text(), format!("error parsing stream: {place}"));
+    }
+
+    #[test]
+    fn of_repeated_members_the_last_wins() {
+        let message = Message::parse(
+            br#"{"id":5,"id":null,"method":1,"method":"m","params":{},"params":[2]}"#,
+        );
+        assert_eq!(
+            message,
+            Ok(Message::Notification {
+                method: b"m".into(),
+                params: b"[2]"
+            })
+        );
+        assert_eq!(
+            kind(r#"{"method":"m","method":2,"params":[]}"#),
+            Err("method is not a JSON string".to_owned())
+        );
+    }
+
+    #[test]
+    fn written_messages_read_back() {
+        let mut text = Vec::new();
+        write_request(&mut text, "transact", b"[1]", b"\"a\"");
+        let request = Message::Request {
+            method: b"transact".into(),
+            params: b"[1]",
+            id: b"\"a\"",
+        };
+        assert_eq!(Message::parse(&text), Ok(request));
+        text.clear();
+        write_notification(&mut text, "update", b"[2]");
+        assert_eq!(text, br#"{"id":null,"method":"update","params":[2]}"#);
+        text.clear();
+        write_reply(&mut text, b"7", b"{}");
+        assert_eq!(text, br#"{"id":7,"result":{},"error":null}"#);
+        text.clear();
+        write_error_reply(&mut text, b"7", b"\"canceled\"");
+        assert_eq!(text, br#"{"id":7,"error":"canceled"}"#);
+        assert!(
+            is_probe_id(b"\"echo\"") && is_probe_id(br#""\u0065cho""#) && !is_probe_id(b"\"ech\"")
+        );
     }
 
     #[test]

@@ -1,0 +1,261 @@
+//! What a reconnecting session reports: events as data, with the words and levels of the reference's `reconnect` module.
+//!
+//! The shell prefixes the connection's name and `: `. Tests and operators look for these texts (cli.md 5.2, 7.7).
+
+use std::fmt::{self, Display, Formatter};
+
+/// How important a notice is. The shell lowers `Info` to debug for sessions that a listener accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Every step.
+    Debug,
+    /// The course of things.
+    Info,
+    /// Something failed.
+    Warn,
+    /// The peer does not answer.
+    Error,
+}
+
+/// Why a connection or an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The peer closed its side.
+    Closed,
+    /// An error of the operating system, in its words (`Connection refused`).
+    Failed(String),
+    /// This side ended it: a time-out, or nothing in particular.
+    Local,
+}
+
+/// One event. Displays as the reference logs it, without the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// An attempt begins.
+    Connecting,
+    /// A listener opens.
+    Listening,
+    /// An attempt succeeded.
+    Connected,
+    /// An attempt failed.
+    AttemptFailed {
+        /// Waiting for a peer to connect, instead of connecting.
+        is_passive: bool,
+        /// Why; [`End::Local`] is a time-out.
+        end: End,
+    },
+    /// A listener failed.
+    ListenFailed(End),
+    /// An established connection ended.
+    Dropped(End),
+    /// The user asked for a new connection, so the old one was closed.
+    ClosedByClient,
+    /// The next attempt comes after a wait.
+    Waiting {
+        /// As in [`Notice::AttemptFailed`].
+        is_passive: bool,
+        /// How long.
+        wait_ms: u64,
+    },
+    /// Attempts go on, without a word.
+    Suppressing {
+        /// As in [`Notice::AttemptFailed`].
+        is_passive: bool,
+    },
+    /// A probe was sent.
+    Probing {
+        /// Silence so far.
+        idle_ms: u64,
+    },
+    /// A probe was not answered.
+    Unanswered {
+        /// Time since the probe.
+        unanswered_ms: u64,
+    },
+}
+
+impl Notice {
+    /// How important it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Notice::Probing { .. } => Level::Debug,
+            Notice::Unanswered { .. } => Level::Error,
+            Notice::AttemptFailed {
+                end: End::Failed(_),
+                ..
+            }
+            | Notice::ListenFailed(End::Failed(_))
+            | Notice::Dropped(End::Failed(_)) => Level::Warn,
+            _ => Level::Info,
+        }
+    }
+}
+
+impl Display for Notice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Connecting => f.write_str("connecting..."),
+            Notice::Listening => f.write_str("listening..."),
+            Notice::Connected => f.write_str("connected"),
+            Notice::AttemptFailed { is_passive, end } => {
+                f.write_str(if *is_passive {
+                    "listen attempt "
+                } else {
+                    "connection attempt "
+                })?;
+                match end {
+                    End::Failed(reason) => write!(f, "failed ({reason})"),
+                    End::Closed => f.write_str("failed (End of file)"),
+                    End::Local => f.write_str("timed out"),
+                }
+            }
+            Notice::ListenFailed(End::Failed(reason)) => {
+                write!(f, "error listening for connections ({reason})")
+            }
+            Notice::ListenFailed(_) => f.write_str("error listening for connections"),
+            Notice::Dropped(End::Failed(reason)) => write!(f, "connection dropped ({reason})"),
+            Notice::Dropped(End::Closed) => f.write_str("connection closed by peer"),
+            Notice::Dropped(End::Local) => f.write_str("connection dropped"),
+            Notice::ClosedByClient => f.write_str("connection closed by client"),
+            Notice::Waiting {
+                is_passive,
+                wait_ms,
+            } => {
+                let action = if *is_passive {
+                    "trying to listen again"
+                } else {
+                    "reconnect"
+                };
+                write!(f, "waiting {} seconds before {action}", Seconds(*wait_ms))
+            }
+            Notice::Suppressing { is_passive } => {
+                let action = if *is_passive {
+                    "try to listen"
+                } else {
+                    "reconnect"
+                };
+                write!(
+                    f,
+                    "continuing to {action} in the background but suppressing further logging"
+                )
+            }
+            Notice::Probing { idle_ms } => write!(f, "idle {idle_ms} ms, sending inactivity probe"),
+            Notice::Unanswered { unanswered_ms } => {
+                let elapsed = Seconds(*unanswered_ms);
+                write!(
+                    f,
+                    "no response to inactivity probe after {elapsed} seconds, disconnecting"
+                )
+            }
+        }
+    }
+}
+
+/// Milliseconds, shown as seconds with three significant digits (C's `%.3g`): `5`, `5.01`, `12.3`, `0.25`.
+#[derive(Debug, Clone, Copy)]
+pub struct Seconds(pub u64);
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // The unit of the last digit that is shown; beyond a thousand seconds whole ones are more exact than `%.3g`.
+        let unit_ms = match self.0 {
+            0..1000 => 1,
+            1000..9_995 => 10,
+            9_995..99_950 => 100,
+            _ => 1000,
+        };
+        let shown_ms = (self.0 + unit_ms / 2) / unit_ms * unit_ms;
+        write!(f, "{}", shown_ms / 1000)?;
+        match shown_ms % 1000 {
+            0 => Ok(()),
+            rest => f.write_str(format!(".{rest:03}").trim_end_matches('0')),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, Level, Notice, Seconds};
+
+    #[test]
+    fn words_are_those_of_the_reference() {
+        let failed = || End::Failed("Connection refused".to_owned());
+        for (notice, level, text) in [
+            (Notice::Connecting, Level::Info, "connecting..."),
+            (Notice::Connected, Level::Info, "connected"),
+            (
+                Notice::AttemptFailed {
+                    is_passive: false,
+                    end: failed(),
+                },
+                Level::Warn,
+                "connection attempt failed (Connection refused)",
+            ),
+            (
+                Notice::AttemptFailed {
+                    is_passive: false,
+                    end: End::Local,
+                },
+                Level::Info,
+                "connection attempt timed out",
+            ),
+            (
+                Notice::Dropped(failed()),
+                Level::Warn,
+                "connection dropped (Connection refused)",
+            ),
+            (
+                Notice::Dropped(End::Closed),
+                Level::Info,
+                "connection closed by peer",
+            ),
+            (
+                Notice::Dropped(End::Local),
+                Level::Info,
+                "connection dropped",
+            ),
+            (
+                Notice::Waiting {
+                    is_passive: false,
+                    wait_ms: 2000,
+                },
+                Level::Info,
+                "waiting 2 seconds before reconnect",
+            ),
+            (
+                Notice::Suppressing { is_passive: false },
+                Level::Info,
+                "continuing to reconnect in the background but suppressing further logging",
+            ),
+            (
+                Notice::Unanswered {
+                    unanswered_ms: 5001,
+                },
+                Level::Error,
+                "no response to inactivity probe after 5 seconds, disconnecting",
+            ),
+        ] {
+            assert_eq!((notice.level(), notice.to_string().as_str()), (level, text));
+        }
+    }
+
+    #[test]
+    fn seconds_have_three_significant_digits() {
+        for (ms, text) in [
+            (0, "0"),
+            (250, "0.25"),
+            (999, "0.999"),
+            (1000, "1"),
+            (1500, "1.5"),
+            (5001, "5"),
+            (5012, "5.01"),
+            (9999, "10"),
+            (12_345, "12.3"),
+            (99_960, "100"),
+            (123_456, "123"),
+        ] {
+            assert_eq!(Seconds(ms).to_string(), text);
+        }
+    }
+}

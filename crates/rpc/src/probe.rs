@@ -1,0 +1,187 @@
+//! The inactivity probe of one connection (protocol.md 1.9): when to ask for a sign of life, and when to give up.
+//!
+//! Invariant: an interval only runs out if reading was tried after its end, so a process that was busy or stopped reads
+//! what has arrived meanwhile before it judges its peer. Used by accepted sessions and by the reconnect machine; it sends
+//! nothing itself.
+
+/// The shortest interval; shorter ones but 0 are raised to it.
+pub const INTERVAL_MS_MIN: u64 = 1000;
+
+/// The interval of connections over a network, unless configured.
+pub const INTERVAL_MS_DEFAULT: u64 = 5000;
+
+/// The timer of one connection. Times are in milliseconds.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// 0 is off.
+    interval_ms: u64,
+    phase: Phase,
+    /// When reading was last tried.
+    tried_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// The peer last showed life then.
+    Alive { since_ms: u64 },
+    /// It was asked for a sign then.
+    Asked { since_ms: u64 },
+}
+
+/// What a timer that ran out demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// Send [`crate::message::PROBE`].
+    Ask {
+        /// How long the peer has been silent.
+        idle_ms: u64,
+    },
+    /// Drop the connection.
+    GiveUp {
+        /// How long ago the peer was asked.
+        unanswered_ms: u64,
+    },
+}
+
+impl Probe {
+    /// The timer of a connection that was just established. An interval of 0 turns it off.
+    #[must_use]
+    pub fn new(now_ms: u64, interval_ms: u64) -> Self {
+        Probe {
+            interval_ms: raise(interval_ms),
+            phase: Phase::Alive { since_ms: now_ms },
+            tried_ms: now_ms,
+        }
+    }
+
+    /// The interval in force; 0 is off.
+    #[must_use]
+    pub fn interval_ms(&self) -> u64 {
+        self.interval_ms
+    }
+
+    /// Changes the interval, which applies to the silence so far as well.
+    pub fn set_interval(&mut self, interval_ms: u64) {
+        self.interval_ms = raise(interval_ms);
+    }
+
+    /// A byte arrived, or queued output went out.
+    pub fn heard(&mut self, now_ms: u64) {
+        self.phase = Phase::Alive { since_ms: now_ms };
+    }
+
+    /// Reading was tried, whatever came of it.
+    pub fn tried(&mut self, now_ms: u64) {
+        self.tried_ms = now_ms;
+    }
+
+    /// Whether the peer was asked for a sign of life and has not given it.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        matches!(self.phase, Phase::Asked { .. })
+    }
+
+    /// What is due now, if anything. An answer is only given once for each interval that runs out.
+    pub fn handle(&mut self, now_ms: u64) -> Option<Demand> {
+        let expiry_ms = self.expiry_ms()?;
+        if now_ms < expiry_ms || self.tried_ms < expiry_ms {
+            return None;
+        }
+        match self.phase {
+            Phase::Alive { since_ms } => {
+                self.phase = Phase::Asked { since_ms: now_ms };
+                Some(Demand::Ask {
+                    idle_ms: now_ms - since_ms,
+                })
+            }
+            Phase::Asked { since_ms } => Some(Demand::GiveUp {
+                unanswered_ms: now_ms - since_ms,
+            }),
+        }
+    }
+
+    /// When [`Probe::handle`] is to be called next; `None` when never. Past the end of an interval this is one millisecond
+    /// away until reading is tried.
+    #[must_use]
+    pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
+        let expiry_ms = self.expiry_ms()?;
+        Some(if now_ms < expiry_ms || self.tried_ms >= expiry_ms {
+            expiry_ms
+        } else {
+            now_ms + 1
+        })
+    }
+
+    fn expiry_ms(&self) -> Option<u64> {
+        let (Phase::Alive { since_ms } | Phase::Asked { since_ms }) = self.phase;
+        (self.interval_ms > 0).then(|| since_ms.saturating_add(self.interval_ms))
+    }
+}
+
+fn raise(interval_ms: u64) -> u64 {
+    if interval_ms == 0 {
+        0
+    } else {
+        interval_ms.max(INTERVAL_MS_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Demand, Probe};
+
+    /// Reads (in vain) and asks.
+    fn read(probe: &mut Probe, now_ms: u64) -> Option<Demand> {
+        probe.tried(now_ms);
+        probe.handle(now_ms)
+    }
+
+    #[test]
+    fn silence_is_asked_about_once_and_then_fatal() {
+        let mut probe = Probe::new(100, 5000);
+        assert_eq!(probe.deadline_ms(100), Some(5100));
+        assert_eq!(read(&mut probe, 5099), None);
+        assert_eq!(read(&mut probe, 5101), Some(Demand::Ask { idle_ms: 5001 }));
+        assert_eq!(read(&mut probe, 5101), None);
+        assert_eq!(probe.deadline_ms(5101), Some(10_101));
+        assert_eq!(
+            read(&mut probe, 10_101),
+            Some(Demand::GiveUp {
+                unanswered_ms: 5000
+            })
+        );
+    }
+
+    #[test]
+    fn any_byte_starts_anew() {
+        let mut probe = Probe::new(0, 5000);
+        assert!(read(&mut probe, 5000).is_some());
+        assert!(probe.is_asked());
+        probe.heard(9999);
+        assert!(!probe.is_asked());
+        assert_eq!(read(&mut probe, 14_998), None);
+        assert_eq!(
+            read(&mut probe, 14_999),
+            Some(Demand::Ask { idle_ms: 5000 })
+        );
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_reads_before_it_judges() {
+        let mut probe = Probe::new(0, 5000);
+        assert_eq!(probe.handle(60_000), None);
+        assert_eq!(probe.deadline_ms(60_000), Some(60_001));
+        probe.heard(60_001);
+        assert_eq!(read(&mut probe, 60_001), None);
+    }
+
+    #[test]
+    fn an_interval_is_off_or_at_least_a_second() {
+        let mut probe = Probe::new(0, 0);
+        assert_eq!(probe.deadline_ms(0), None);
+        assert_eq!(read(&mut probe, u64::MAX), None);
+        probe.set_interval(1);
+        assert_eq!(probe.interval_ms(), 1000);
+        assert_eq!(read(&mut probe, 1000), Some(Demand::Ask { idle_ms: 1000 }));
+    }
+}
