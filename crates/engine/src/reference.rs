@@ -4,7 +4,9 @@
 //! backwards when a commit is undone; nothing else interprets reference columns.
 
 use corvid_data::diff::{self, Change};
-use corvid_data::{AtomRef, BaseType, ColumnId, Datum, RefType, Row, TableId, TableSchema, Uuid};
+use corvid_data::{
+    AtomRef, BaseType, ColumnDiff, ColumnId, Datum, RefType, Row, TableId, TableSchema, Uuid,
+};
 
 static NOTHING: Datum = Datum::empty();
 
@@ -44,43 +46,55 @@ impl ReferenceColumn {
         row.map_or(&NOTHING, |row| &row.columns[usize::from(self.column.0)])
     }
 
-    /// Calls `visit` with each reference that one version has and the other lacks: `1` for added, `-1` for removed. Work follows the
-    /// difference, not the size.
+    /// Calls `visit` with each reference that one version has and the other lacks: `1` for added, `-1` for removed. `diffs` are the
+    /// differences of all columns when both versions are there and have been compared, in either direction; then the work follows
+    /// the size of the difference, otherwise that of the column.
     pub(crate) fn changes(
         &self,
         old: Option<&Row>,
         new: Option<&Row>,
+        diffs: Option<&[ColumnDiff]>,
         visit: &mut dyn FnMut(TableId, Uuid, i64),
     ) {
+        let mut count = |atom: AtomRef<'_>, table: Option<TableId>, sign| {
+            if let (Some(table), Some(uuid)) = (table, atom.as_uuid()) {
+                visit(table, uuid, sign);
+            }
+        };
+        let mut count_pair = |key: Option<AtomRef<'_>>, value: Option<AtomRef<'_>>, sign| {
+            if let Some(key) = key {
+                count(key, self.key, sign);
+            }
+            if let Some(value) = value {
+                count(value, self.value, sign);
+            }
+        };
+        let both = old.is_some() && new.is_some();
         let (old, new) = (self.datum(old), self.datum(new));
-        if old.ptr_eq(new) {
+        if let Some(diffs) = diffs.filter(|_| both && old.len().max(new.len()) > 1) {
+            let Ok(position) = diffs.binary_search_by_key(&self.column, |diff| diff.column) else {
+                return;
+            };
+            // With room for several elements the difference names every key that was added, removed or given another value.
+            for key in diffs[position].diff.keys() {
+                match (old.contains(key), new.contains(key)) {
+                    (true, true) => {
+                        count_pair(None, old.get(key), -1);
+                        count_pair(None, new.get(key), 1);
+                    }
+                    (true, false) => count_pair(Some(key), old.get(key), -1),
+                    (false, true) => count_pair(Some(key), new.get(key), 1),
+                    (false, false) => unreachable!("a difference is between these two"),
+                }
+            }
             return;
         }
-        let mut key = |atom: AtomRef<'_>, sign| {
-            if let (Some(table), Some(uuid)) = (self.key, atom.as_uuid()) {
-                visit(table, uuid, sign);
-            }
-        };
-        // Keys and values are visited in two passes only when both refer to something, which no known schema does.
-        if self.key.is_some() {
-            diff::changes(old, new, &mut |change| match change {
-                Change::Added(atom, _) => key(atom, 1),
-                Change::Removed(atom, _) => key(atom, -1),
-                Change::Replaced(..) => {}
-            });
-        }
-        let Some(table) = self.value else { return };
-        let mut value = |atom: Option<AtomRef<'_>>, sign| {
-            if let Some(uuid) = atom.and_then(AtomRef::as_uuid) {
-                visit(table, uuid, sign);
-            }
-        };
         diff::changes(old, new, &mut |change| match change {
-            Change::Added(_, atom) => value(atom, 1),
-            Change::Removed(_, atom) => value(atom, -1),
+            Change::Added(key, value) => count_pair(Some(key), value, 1),
+            Change::Removed(key, value) => count_pair(Some(key), value, -1),
             Change::Replaced(_, before, after) => {
-                value(Some(before), -1);
-                value(Some(after), 1);
+                count_pair(None, Some(before), -1);
+                count_pair(None, Some(after), 1);
             }
         });
     }

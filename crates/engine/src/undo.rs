@@ -16,7 +16,7 @@ pub(crate) fn undo(database: &mut Database, delta: &Delta) {
             uuid: change.uuid,
             old: change.new.clone(),
             new: change.old.clone(),
-            diffs: Box::default(),
+            diffs: change.diffs.clone(),
         };
         references::count_strong(database, &backwards, &mut strong);
         references::apply_weak(database, &backwards);

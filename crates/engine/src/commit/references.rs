@@ -20,6 +20,7 @@ pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut
         column.changes(
             change.old.as_deref(),
             change.new.as_deref(),
+            Some(&change.diffs),
             &mut |table, uuid, sign| {
                 let target = RowId::new(table, uuid);
                 if target != id {
@@ -40,6 +41,7 @@ pub(crate) fn apply_weak(database: &mut Database, change: &RowChange) {
         column.changes(
             change.old.as_deref(),
             change.new.as_deref(),
+            Some(&change.diffs),
             &mut |table, uuid, sign| {
                 tables[usize::from(table.0)].backrefs.adjust(uuid, id, sign);
             },

@@ -23,7 +23,7 @@ impl Commit<'_, '_> {
             let new = txn.row(id).map(|row| &**row);
             for reference in &*txn.layout(id.table).strong {
                 let mut dangling = None;
-                reference.changes(old, new, &mut |table, uuid, sign| {
+                reference.changes(old, new, Some(&touched.diffs), &mut |table, uuid, sign| {
                     let target = RowId::new(table, uuid);
                     if target == id {
                         return;
@@ -75,7 +75,7 @@ impl Commit<'_, '_> {
             ..
         } = self;
         for reference in &*txn.layout(id.table).strong {
-            reference.changes(Some(old), new, &mut |table, uuid, sign| {
+            reference.changes(Some(old), new, None, &mut |table, uuid, sign| {
                 let target = RowId::new(table, uuid);
                 if target != id {
                     *strong.entry(target).or_default() += sign;

@@ -42,7 +42,7 @@ impl Commit<'_, '_> {
             let old = touched.old.as_deref();
             let new = txn.row(touched.id).map(|row| &**row);
             for reference in &*txn.layout(touched.id.table).weak {
-                reference.changes(old, new, &mut |table, uuid, sign| {
+                reference.changes(old, new, Some(&touched.diffs), &mut |table, uuid, sign| {
                     if sign > 0 && !txn.table(table).contains(uuid) {
                         let missing = holders.entry(touched.id).or_default();
                         missing.insert(RowId::new(table, uuid));
