@@ -126,6 +126,12 @@ impl<S: Source> Load<S> {
         self.base
     }
 
+    /// The source, read to its end or to the damage.
+    #[must_use]
+    pub fn into_source(self) -> S {
+        self.records.into_source()
+    }
+
     fn damaged(&mut self, cause: Cause) -> Damage {
         let damage = Damage {
             record: self.records.records(),

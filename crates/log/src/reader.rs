@@ -123,6 +123,12 @@ impl<S: Source> RecordReader<S> {
         self.good_end
     }
 
+    /// The source, read as far as records were asked for and up to one read further.
+    #[must_use]
+    pub fn into_source(self) -> S {
+        self.source
+    }
+
     /// Declares the log damaged at the record handed out last: its body is no object.
     pub(crate) fn refuse(&mut self, reason: BodyError) -> ReadError {
         let end = self.good_end;

@@ -1,0 +1,37 @@
+//! Row identities from the operating system's random source.
+
+use corvid_data::Uuid;
+use corvid_data::uuid::UuidSource;
+use corvid_os::program;
+use corvid_os::random::Random;
+
+use crate::failure::Failure;
+
+/// Fresh version 4 UUIDs.
+#[derive(Debug)]
+pub(crate) struct RandomUuids(Random);
+
+impl RandomUuids {
+    /// Opens the random source.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn new() -> Result<RandomUuids, Failure> {
+        let random = Random::new();
+        random.map(RandomUuids).map_err(|error| {
+            Failure::new(format!(
+                "cannot read random numbers ({})",
+                corvid_os::errno::text(&error)
+            ))
+        })
+    }
+}
+
+impl UuidSource for RandomUuids {
+    fn fresh(&mut self) -> Uuid {
+        match self.0.uuid() {
+            Ok(bytes) => Uuid(bytes),
+            Err(error) => program::fatal_error("cannot read random numbers", &error),
+        }
+    }
+}
