@@ -15,7 +15,7 @@ mod commands;
 mod file;
 mod level;
 mod module;
-mod options;
+pub mod options;
 mod pattern;
 mod rate;
 mod spec;

@@ -2,10 +2,11 @@
 
 pub mod admin;
 pub mod database_thread;
-pub mod log_file;
 pub mod open;
+pub mod options;
 pub mod probe;
 pub mod remote_options;
+pub mod run;
 pub mod server;
 pub mod shard;
 pub mod storage;

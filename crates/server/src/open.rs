@@ -1,16 +1,13 @@
 //! Opening a database file: read every record, apply it, and say what is wrong with the rest.
 
-use std::io::Read;
-
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Uuid, WireError};
+use corvid_data::{Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_log::{Load, Source};
 use corvid_os::errno;
+use corvid_os::log_file::{LogFile, OpenMode};
 use corvid_os::random::Random;
 use corvid_os::vlog::{self, Module};
-
-use crate::log_file::LogFile;
 
 /// Row identities from the operating system's random source.
 pub struct RandomUuids(Random);
@@ -44,7 +41,7 @@ pub struct Opened {
 }
 
 /// A file as a log source.
-struct FileSource<'a>(std::io::BufReader<&'a std::fs::File>);
+struct FileSource<'a>(&'a mut LogFile);
 
 impl Source for FileSource<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
@@ -57,9 +54,9 @@ impl Source for FileSource<'_> {
 /// # Errors
 /// The file cannot be opened, locked or has no schema; worded as the reference does.
 pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
-    let mut file = LogFile::open(name).map_err(|error| io_error(name, "open failed", &error))?;
-    let source = FileSource(std::io::BufReader::with_capacity(1 << 20, file.reader()));
-    let mut load = Load::open(source).map_err(|damage| damage.to_wire(name))?;
+    let mut file = LogFile::open(name, OpenMode::ReadWrite)
+        .map_err(|error| WireError::new(Tag::OvsdbError, format!("I/O error: {error}")))?;
+    let mut load = Load::open(FileSource(&mut file)).map_err(|damage| damage.to_wire(name))?;
     let mut database = Database::new(load.schema().clone());
     loop {
         let damage = match load.next_transaction() {
@@ -77,10 +74,4 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
     drop(load);
     file.set_end(end);
     Ok(Opened { database, file })
-}
-
-fn io_error(name: &str, what: &str, error: &std::io::Error) -> WireError {
-    let mut wire = WireError::new(corvid_data::Tag::IoError, format!("{name}: {what}"));
-    wire.io_error = Some(errno::text(error).into_boxed_str());
-    wire
 }

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
+use corvid_os::log_file::LogFile;
 use corvid_os::shard::{ListenerHandle, ListenerId, Shards};
 use corvid_os::target::{Passive, Target};
 use corvid_os::unixctl::Replier;
@@ -20,7 +21,6 @@ use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::database_thread::{DatabaseThread, MainThread};
-use crate::log_file::LogFile;
 use crate::open::{self, RandomUuids};
 use crate::remote_options::RemoteOptions;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};

@@ -7,14 +7,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use corvid_data::Schema;
+use corvid_engine::Snapshot;
 use corvid_log::Stamp;
 use corvid_log::{write_schema, write_snapshot};
 use corvid_os::errno;
+use corvid_os::log_file::{DiskError, LogFile, Replacement};
 use corvid_service::message::{Store, StoreError, Ticket, ToDatabase};
 use crossbeam_channel::{Receiver, Sender};
-
-use crate::log_file::LogFile;
 
 /// Results of stores that were carried out at once.
 type Results = Vec<(Ticket, Result<(), StoreError>)>;
@@ -96,14 +95,15 @@ impl InboxHandle {
 /// Appends the records of several orders with one write.
 fn append_all(file: &mut LogFile, stores: Vec<Store>) -> Results {
     let mut tickets = Vec::with_capacity(stores.len());
-    let mut records = Vec::new();
+    let mut records = Vec::with_capacity(stores.len());
     for store in stores {
         if let Store::Append { ticket, record, .. } = store {
             tickets.push(ticket);
-            if records.is_empty() { records = record } else { records.extend_from_slice(&record) }
+            records.push(record);
         }
     }
-    let result = file.append(&records).map_err(|error| failed(file, "write", &error));
+    let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    let result = file.append(&slices).map_err(|error| failed(&error));
     results(&tickets, &result)
 }
 
@@ -116,8 +116,8 @@ fn results(tickets: &[Ticket], result: &Result<(), StoreError>) -> Results {
     }
 }
 
-fn failed(file: &LogFile, what: &str, error: &std::io::Error) -> StoreError {
-    StoreError { details: format!("{}: {what} failed", file.display_name()), io_error: errno::text(error) }
+fn failed(error: &DiskError) -> StoreError {
+    StoreError { details: error.to_string(), io_error: error.io_error() }
 }
 
 struct DiskThread {
@@ -149,15 +149,7 @@ impl DiskThread {
                 Store::Replace { ticket, snapshot, comment, date_ms } => {
                     done.extend(append_run(file, std::mem::take(&mut run)));
                     let stamp = Stamp { date_ms, comment, is_diff: self.is_diff };
-                    let result = file
-                        .replace(&mut |sink| {
-                            let mut head = Vec::new();
-                            write_schema(&mut head, snapshot.schema());
-                            sink(&head)?;
-                            let schema: &Schema = snapshot.schema();
-                            write_snapshot(schema, &stamp, |table| snapshot.rows(table), sink).map(|_| ())
-                        })
-                        .map_err(|error| failed(file, "write", &error));
+                    let result = rewrite(file, &snapshot, &stamp);
                     done.push((ticket, result));
                 }
             }
@@ -174,6 +166,27 @@ fn append_run(file: &mut LogFile, run: Vec<Store>) -> Results {
     if !durable || written.iter().any(|(_, result)| result.is_err()) {
         return written;
     }
-    let synced = file.sync().map_err(|error| failed(file, "fsync", &error));
+    let synced = file.sync().map_err(|error| failed(&error));
     results(&tickets, &synced)
+}
+
+/// Puts a file with nothing but schema and content in the place of `file`.
+fn rewrite(file: &mut LogFile, snapshot: &Snapshot, stamp: &Stamp<'_>) -> Result<(), StoreError> {
+    let name = file.shown_name().to_owned();
+    let failed_with = |error: std::io::Error| StoreError {
+        details: format!("{name}: write failed"),
+        io_error: errno::text(&error),
+    };
+    let replacement = write_replacement(file, snapshot, stamp).map_err(failed_with)?;
+    file.replace_with(replacement).map_err(|error| failed(&error))
+}
+
+fn write_replacement(file: &LogFile, snapshot: &Snapshot, stamp: &Stamp<'_>) -> std::io::Result<Replacement> {
+    let mut replacement = Replacement::create(file.path(), false)?;
+    let mut head = Vec::new();
+    write_schema(&mut head, snapshot.schema());
+    replacement.write(&head)?;
+    let mut sink = |piece: &[u8]| replacement.write(piece);
+    write_snapshot(snapshot.schema(), stamp, |table| snapshot.rows(table), &mut sink)?;
+    Ok(replacement)
 }

@@ -1,2 +1,14 @@
-//! Entry.
-fn main() {}
+//! `ovsdb-server`: serves OVSDB databases.
+
+use corvid_os::{args, program};
+use corvid_server::options::CommandLine;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() {
+    let line = args::from_env();
+    program::init(line.first().map_or("ovsdb-server", String::as_str).as_ref());
+    corvid_server::run::run(CommandLine::parse(&line));
+}
