@@ -21,6 +21,7 @@ pub mod listener;
 pub mod lockfile;
 pub mod log_file;
 pub mod mailbox;
+pub mod memory;
 pub mod pidfile;
 pub mod program;
 pub mod random;

@@ -316,7 +316,7 @@ fn control_channel(place: &Place) {
         .status()
         .unwrap();
     if !status.success() {
-        // Releases before 3.2 have no `--no-dbs`; give them one to serve.
+        // A release without `--no-dbs` needs one to serve.
         let database = place.path("a.db").display().to_string();
         let schema = place.path("a.ovsschema");
         std::fs::write(&schema, r#"{"name":"a","tables":{}}"#).unwrap();

@@ -54,6 +54,8 @@ pub(super) struct Conn {
     /// Texts cut but not delivered.
     pub(super) frames: VecDeque<Vec<u8>>,
     pub(super) input_end: Option<InputEnd>,
+    /// The end was told to the handler, which may take its time to close.
+    pub(super) is_end_told: bool,
     framer: Framer,
     /// The beginning of a text whose end has not arrived.
     partial: Vec<u8>,
@@ -87,6 +89,7 @@ impl Conn {
             output: Output::default(),
             frames: VecDeque::new(),
             input_end: None,
+            is_end_told: false,
             framer: Framer::default(),
             partial: Vec::new(),
         }

@@ -250,7 +250,9 @@ impl<H: Handler> Shard<H> {
                 frames += 1;
                 self.handler.frame(now, id, frame, &mut self.io);
             } else if let Some(end) = conn.input_end.clone() {
-                self.input_ended(id, end, now);
+                if !conn.is_end_told {
+                    self.input_ended(id, end, now);
+                }
                 return;
             } else if conn.may_read {
                 let received = conn.read(&mut self.scratch);
@@ -270,8 +272,7 @@ impl<H: Handler> Shard<H> {
         match end {
             InputEnd::EndOfFile => {
                 if let Some(conn) = self.io.conn(id) {
-                    // Nothing follows; without this the end would be reported again when reading resumes.
-                    conn.is_paused = true;
+                    conn.is_end_told = true;
                 }
                 self.handler.end_of_input(now, id, &mut self.io);
             }

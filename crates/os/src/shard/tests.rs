@@ -34,6 +34,7 @@ enum Order {
 struct Probe {
     seen: Sender<Seen>,
     echo: bool,
+    lingers: bool,
 }
 
 impl Handler for Probe {
@@ -54,7 +55,13 @@ impl Handler for Probe {
 
     fn end_of_input(&mut self, _: Now, conn: ConnId, io: &mut Io) {
         self.seen.send(Seen::Ended(conn)).unwrap();
-        io.close_after_flush(conn);
+        if self.lingers {
+            // A handler that still owes replies keeps the connection; resuming must not report the end again.
+            io.resume_reading(conn);
+            io.set_timer(conn, io.received_ms(conn).unwrap() + 20);
+        } else {
+            io.close_after_flush(conn);
+        }
     }
 
     fn closed(&mut self, _: Now, conn: ConnId, reason: CloseReason, _: &mut Io) {
@@ -92,6 +99,10 @@ struct Fixture {
 
 impl Fixture {
     fn new(count: usize, echo: bool) -> Fixture {
+        Fixture::with(count, echo, false)
+    }
+
+    fn with(count: usize, echo: bool, lingers: bool) -> Fixture {
         let directory = TestDir::new();
         let mut shards = Shards::prepare(count).unwrap();
         let (sender, seen) = channel();
@@ -99,6 +110,7 @@ impl Fixture {
             .start(|_| Probe {
                 seen: sender.clone(),
                 echo,
+                lingers,
             })
             .unwrap();
         let Target::Passive(target) = Target::parse("ptcp:0:127.0.0.1").unwrap() else {
@@ -315,4 +327,17 @@ fn connections_can_be_opened_from_inside() {
         fixture.next(),
         Seen::Closed(_, CloseReason::ConnectFailed(libc::ECONNREFUSED))
     ));
+}
+
+#[test]
+fn the_end_of_input_is_told_once() {
+    let fixture = Fixture::with(1, false, true);
+    let client = fixture.client();
+    let conn = fixture.opened();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(fixture.next(), Seen::Ended(conn));
+    assert_eq!(fixture.next(), Seen::Timer(conn));
+    fixture.order(Order::Send(conn, vec![b"[]".to_vec().into()]));
+    fixture.order(Order::Close(conn));
+    assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
 }

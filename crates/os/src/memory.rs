@@ -1,0 +1,130 @@
+//! How much memory the process uses: the `memory/show` command and the lines that the log gets as it grows.
+//!
+//! The first line comes ten seconds after the start, others when the peak has grown by half. What the program counts
+//! (rows, sessions, ...) is supplied by the program and only passed through.
+
+#![allow(unsafe_code)]
+
+use crate::unixctl::Registry;
+use crate::vlog::{self, Module};
+
+/// Between two looks at the resident set, ms.
+const INTERVAL_MS: u64 = 10_000;
+
+/// Named counts, shown sorted by name.
+pub type Usage = Vec<(String, u64)>;
+
+/// Decides when to log. Call [`MemoryLog::run`] from the main loop.
+#[derive(Debug)]
+pub struct MemoryLog {
+    next_ms: u64,
+    /// Peak and time of the last line.
+    logged: Option<(u64, u64)>,
+    peak_kb: fn() -> u64,
+}
+
+impl MemoryLog {
+    /// Starts counting at this monotonic time.
+    #[must_use]
+    pub fn new(now_ms: u64) -> MemoryLog {
+        MemoryLog {
+            next_ms: now_ms + INTERVAL_MS,
+            logged: None,
+            peak_kb,
+        }
+    }
+
+    /// When [`MemoryLog::run`] has something to do, monotonic ms.
+    #[must_use]
+    pub fn next_ms(&self) -> u64 {
+        self.next_ms
+    }
+
+    /// Logs the peak and what `usage` returns, if that is due.
+    pub fn run(&mut self, now_ms: u64, usage: impl FnOnce() -> Usage) {
+        if let Some(line) = self.due(now_ms) {
+            vlog::info(Module::Memory, format_args!("{line}"));
+            vlog::info(Module::Memory, format_args!("{}", show(usage()).trim_end()));
+        }
+    }
+
+    fn due(&mut self, now_ms: u64) -> Option<String> {
+        if now_ms < self.next_ms {
+            return None;
+        }
+        self.next_ms = now_ms + INTERVAL_MS;
+        let peak = (self.peak_kb)();
+        let line = match self.logged {
+            None => format!("{peak} kB peak resident set size after 10.0 seconds"),
+            // Growth by half since the last line.
+            Some((before, then_ms)) if peak >= before + before / 2 && peak > before => {
+                let percent = ((peak as f64 / before.max(1) as f64 - 1.0) * 100.0).round();
+                let seconds = now_ms.saturating_sub(then_ms) as f64 / 1000.0;
+                format!(
+                    "peak resident set size grew {percent:.0}% in last {seconds:.1} seconds, from {before} kB to {peak} kB"
+                )
+            }
+            Some(_) => return None,
+        };
+        self.logged = Some((peak, now_ms));
+        Some(line)
+    }
+}
+
+/// The text of `memory/show`.
+#[must_use]
+pub fn show(mut usage: Usage) -> String {
+    usage.sort();
+    let words: Vec<String> = usage
+        .into_iter()
+        .map(|(name, count)| format!("{name}:{count}"))
+        .collect();
+    words.join(" ") + "\n"
+}
+
+/// Registers `memory/show`, which shows what `usage` returns.
+pub fn register_command<C: 'static>(
+    registry: &mut Registry<C>,
+    mut usage: impl FnMut(&mut C) -> Usage + 'static,
+) {
+    registry.register("memory/show", "", 0, 0, move |context, _| {
+        Ok(show(usage(context)))
+    });
+}
+
+/// The largest resident set that this process ever had, kB.
+fn peak_kb() -> u64 {
+    // SAFETY: an all-zero `rusage` is valid, and getrusage fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_after_ten_seconds_and_with_growth_by_half() {
+        let mut log = MemoryLog::new(1000);
+        log.peak_kb = || 1000;
+        assert_eq!(log.due(10_999), None);
+        let first = "1000 kB peak resident set size after 10.0 seconds";
+        assert_eq!(log.due(11_000).as_deref(), Some(first));
+        log.peak_kb = || 1499;
+        assert_eq!(log.due(21_000), None);
+        log.peak_kb = || 1600;
+        let grown = "peak resident set size grew 60% in last 35.2 seconds, from 1000 kB to 1600 kB";
+        assert_eq!(log.due(46_200).as_deref(), Some(grown));
+        assert!(peak_kb() > 0);
+    }
+
+    #[test]
+    fn counts_are_sorted_by_name() {
+        let usage = vec![("sessions".to_owned(), 1), ("atoms".to_owned(), 35)];
+        assert_eq!(show(usage), "atoms:35 sessions:1\n");
+    }
+}
