@@ -15,9 +15,9 @@ mod tree;
 
 use triomphe::Arc;
 
+pub(crate) use algebra::{is_lookup_cheaper, merge};
 pub use builder::DatumBuilder;
 pub use cursor::Iter;
-pub(crate) use algebra::{is_lookup_cheaper, merge};
 pub(crate) use cursor::{Chunks, Path};
 pub(crate) use leaf::{Chunk, Element, Leaf};
 pub(crate) use tree::{Inner, Node};
@@ -97,9 +97,7 @@ impl Datum {
         }
         let mut elements = self.iter();
         match (elements.next(), elements.next()) {
-            (Some((key, value)), None) => {
-                key.is_default() && value.is_none_or(AtomRef::is_default)
-            }
+            (Some((key, value)), None) => key.is_default() && value.is_none_or(AtomRef::is_default),
             _ => false,
         }
     }
@@ -331,7 +329,9 @@ impl Datum {
         let is_map = match &self.0 {
             Repr::Empty | Repr::One(_) => false,
             Repr::Leaf(leaf) => leaf.values.is_some(),
-            Repr::Tree(tree) => self.first().is_some_and(|key| tree.leaf_of(key).values.is_some()),
+            Repr::Tree(tree) => self
+                .first()
+                .is_some_and(|key| tree.leaf_of(key).values.is_some()),
         };
         self.len() as u64 * if is_map { 2 } else { 1 }
     }
@@ -352,4 +352,3 @@ impl<'a> IntoIterator for &'a Datum {
         self.iter()
     }
 }
-

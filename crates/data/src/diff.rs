@@ -257,9 +257,7 @@ impl Datum {
                 }
             }
         } else {
-            *self = crate::datum::merge(self, diff, |here, there| {
-                (here != there).then_some(there)
-            });
+            *self = crate::datum::merge(self, diff, |here, there| (here != there).then_some(there));
         }
         Ok(())
     }
@@ -280,4 +278,3 @@ impl Datum {
         len
     }
 }
-

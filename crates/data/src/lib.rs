@@ -5,6 +5,7 @@
 pub mod atom;
 mod atoms;
 pub mod constraint;
+pub mod convert;
 pub mod datum;
 pub mod delta;
 pub mod diff;

@@ -113,7 +113,10 @@ impl Schema {
                 mutable,
                 persistent,
             } = column;
-            let bases = [(Some(&mut column_type.key), "key"), (column_type.value.as_mut(), "value")];
+            let bases = [
+                (Some(&mut column_type.key), "key"),
+                (column_type.value.as_mut(), "value"),
+            ];
             for (base, part) in bases {
                 let Some(reference) = base.and_then(|base| base.reference.as_mut()) else {
                     continue;
@@ -178,8 +181,7 @@ impl TableSchema {
 
     /// Reads a list of distinct column names.
     fn index_columns(&self, json: &Value) -> Result<Vec<ColumnId>, WireError> {
-        let malformed =
-            || WireError::syntax_value(json, "array of distinct column names expected");
+        let malformed = || WireError::syntax_value(json, "array of distinct column names expected");
         let mut columns = Vec::new();
         for name in json.as_array().ok_or_else(malformed)? {
             let Value::String(name) = name else {

@@ -138,10 +138,14 @@ fn utf8_details(bytes: &[u8]) -> String {
         })
         .last()
         .unwrap_or(0);
-    let is_cut = rest.len() < 4
-        && std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
+    let is_cut =
+        rest.len() < 4 && std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
     let mut details = "not a valid UTF-8 string: invalid UTF-8 sequence".to_owned();
-    let shown = if is_cut { rest } else { &rest[..rest.len().min(good + 1)] };
+    let shown = if is_cut {
+        rest
+    } else {
+        &rest[..rest.len().min(good + 1)]
+    };
     for byte in shown.iter().chain(is_cut.then_some(&0)) {
         // Writing to a string cannot fail.
         let _ = write!(details, " 0x{byte:02x}");

@@ -191,20 +191,6 @@ impl Datum {
         let text = json.to_bytes();
         wire::read_datum(&mut Reader::trusted(&text), column_type, None)
     }
-
-    /// The datum under another type, through its JSON form: what a schema conversion does with each column
-    /// (protocol.md 4.15).
-    ///
-    /// # Errors
-    /// Whatever [`wire::read_datum`] finds wrong under the type `to`.
-    pub fn convert(&self, from: &ColumnType, to: &ColumnType) -> Result<Datum, WireError> {
-        if from == to {
-            return Ok(self.clone());
-        }
-        let mut text = Vec::new();
-        wire::write_datum(&mut text, self, from.is_map());
-        wire::read_datum(&mut Reader::trusted(&text), to, None)
-    }
 }
 
 fn enumeration(atom: AtomType, json: &Value) -> Result<Datum, WireError> {
@@ -253,12 +239,11 @@ fn length_bounds<'a>(members: &mut Members<'a, &'a Value>) -> Result<Bounds, Wir
         let Some(json) = members.take_optional(name, Kinds::INTEGER)? else {
             return Ok(limit);
         };
-        let length = json.as_integer().and_then(|value| u32::try_from(value).ok());
+        let length = json
+            .as_integer()
+            .and_then(|value| u32::try_from(value).ok());
         length.ok_or_else(|| {
-            WireError::syntax_value(
-                json,
-                format!("{name} out of valid range 0 to {}", u32::MAX),
-            )
+            WireError::syntax_value(json, format!("{name} out of valid range 0 to {}", u32::MAX))
         })
     };
     let (min, max) = (bound("minLength", 0)?, bound("maxLength", u32::MAX)?);

@@ -165,6 +165,16 @@ impl ColumnType {
         count >= self.min as usize && count <= self.max as usize
     }
 
+    /// The details of the error about a datum of `count` elements that the type does not admit.
+    pub(crate) fn count_problem(&self, count: usize) -> String {
+        let (class, min, max) = (self.class(), self.min, self.max);
+        if min == 1 && max == 1 {
+            format!("{class} must have exactly one member but {count} are present")
+        } else {
+            format!("{class} must have {min} to {max} members but {count} are present")
+        }
+    }
+
     /// The English name in messages (protocol.md 2.7).
     ///
     /// ```

@@ -13,9 +13,7 @@ pub struct Uuid(pub [u8; 16]);
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// For each byte of the UUID, the offset of its first digit in the text form.
-const DIGITS: [usize; 16] = [
-    0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34,
-];
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /// Value of each hexadecimal digit, `0xff` for every other byte.
 const HEX: [u8; 256] = {

@@ -44,7 +44,10 @@ fn installed_schemas_round_trip() {
             continue;
         };
         for path in files.flatten().map(|file| file.path()) {
-            if path.extension().is_none_or(|extension| extension != "ovsschema") {
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "ovsschema")
+            {
                 continue;
             }
             let text = std::fs::read_to_string(&path).expect("readable");
@@ -71,8 +74,14 @@ fn names_find_tables_columns_and_references() {
     assert_eq!(bridge.columns()[0].name.as_str(), "name");
     let ports = bridge.column_id("ports").expect("there");
     let reference = bridge.column(ports).column_type.key.reference.as_ref();
-    assert_eq!(reference.map(|reference| reference.table), schema.table_id("Port"));
-    assert_eq!(bridge.indexes, [vec![bridge.column_id("name").expect("there")]]);
+    assert_eq!(
+        reference.map(|reference| reference.table),
+        schema.table_id("Port")
+    );
+    assert_eq!(
+        bridge.indexes,
+        [vec![bridge.column_id("name").expect("there")]]
+    );
     assert_eq!(bridge.column_id("_uuid"), Some(ColumnId::UUID));
     assert_eq!(bridge.column(ColumnId::VERSION).name.as_str(), "_version");
     assert_eq!(bridge.column(ColumnId::UUID).name.as_str(), "_uuid");
@@ -82,8 +91,10 @@ fn names_find_tables_columns_and_references() {
 
 #[test]
 fn clustered_databases_refuse_ephemeral_columns() {
-    let schema = parse(r#"{"name":"d","tables":{"T":{"columns":{"c":{"type":"integer","ephemeral":true}}}}}"#)
-        .expect("valid");
+    let schema = parse(
+        r#"{"name":"d","tables":{"T":{"columns":{"c":{"type":"integer","ephemeral":true}}}}}"#,
+    )
+    .expect("valid");
     assert_eq!(
         schema.check_clustered().expect_err("ephemeral").to_string(),
         "syntax error: Table T column c is ephemeral but clustered databases do not support ephemeral columns."

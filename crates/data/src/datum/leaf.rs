@@ -42,10 +42,7 @@ impl<'a> Chunk<'a> {
     }
 
     pub(crate) fn get(self, at: usize) -> Element<'a> {
-        (
-            self.keys.get(at),
-            self.values.map(|values| values.get(at)),
-        )
+        (self.keys.get(at), self.values.map(|values| values.get(at)))
     }
 }
 

@@ -19,8 +19,7 @@ impl PartialEq for Datum {
             _ => {
                 let (left, right) = (self.chunk(), other.chunk());
                 left.len() == right.len()
-                    && (left.len() == 0
-                        || (left.keys == right.keys && left.values == right.values))
+                    && (left.len() == 0 || (left.keys == right.keys && left.values == right.values))
             }
         }
     }

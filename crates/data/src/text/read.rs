@@ -55,9 +55,9 @@ pub fn read_atom_or_range(
             AtomOrRange::Range(first, last) => return check_range(text, first, last, base),
             AtomOrRange::Atom(atom) => atom,
         },
-        AtomType::Real => Atom::Real(
-            real(text).ok_or_else(|| format!("\"{text}\" is not a valid real number"))?,
-        ),
+        AtomType::Real => {
+            Atom::Real(real(text).ok_or_else(|| format!("\"{text}\" is not a valid real number"))?)
+        }
         AtomType::Boolean => Atom::Boolean(boolean(text).ok_or_else(|| {
             format!("\"{text}\" is not a valid boolean (use \"true\" or \"false\")")
         })?),
@@ -70,7 +70,8 @@ pub fn read_atom_or_range(
             Atom::Uuid(uuid.ok_or_else(|| format!("\"{text}\" is not a valid UUID"))?)
         }
     };
-    base.check(atom.as_ref()).map_err(|error| error.to_string())?;
+    base.check(atom.as_ref())
+        .map_err(|error| error.to_string())?;
     Ok(AtomOrRange::Atom(atom))
 }
 
@@ -92,11 +93,7 @@ pub fn read_atom_or_range(
 /// assert_eq!(shown, "[1, 2, 3, 7]");
 /// # Ok::<(), String>(())
 /// ```
-pub fn read_datum(
-    text: &str,
-    column_type: &ColumnType,
-    names: Names<'_>,
-) -> Result<Datum, String> {
+pub fn read_datum(text: &str, column_type: &ColumnType, names: Names<'_>) -> Result<Datum, String> {
     let (open, close) = if column_type.is_map() {
         ('{', '}')
     } else {
@@ -106,7 +103,9 @@ pub fn read_datum(
     skip_blanks(&mut rest);
     if rest.is_empty() {
         let class = column_type.class();
-        return Err(format!("use \"{open}{close}\" to specify the empty {class}"));
+        return Err(format!(
+            "use \"{open}{close}\" to specify the empty {class}"
+        ));
     }
     let is_bracketed = match rest.strip_prefix(open) {
         Some(inside) => {
@@ -221,12 +220,7 @@ fn not_an_integer(text: &str) -> String {
 }
 
 /// Checks the ends of a range, then how long it is.
-fn check_range(
-    text: &str,
-    first: i64,
-    last: i64,
-    base: &BaseType,
-) -> Result<AtomOrRange, String> {
+fn check_range(text: &str, first: i64, last: i64, base: &BaseType) -> Result<AtomOrRange, String> {
     if last < first {
         return Err(format!(
             "\"{text}\" is not a valid range. Range end cannot be before start."
@@ -263,10 +257,7 @@ fn integer(text: &str) -> Option<AtomOrRange> {
 fn split_integer(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let sign = usize::from(text.starts_with(['+', '-']));
-    let digits = text[sign..]
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .count();
+    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(sign + digits);
     // Without digits this is no number.
     Some((number.parse().ok()?, rest))

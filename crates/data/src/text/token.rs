@@ -38,7 +38,9 @@ pub(super) fn take_word(rest: &mut &str) -> Result<String, String> {
         }
     }
     if is_quoted {
-        return Err(format!("{start}: quoted string extends past end of argument"));
+        return Err(format!(
+            "{start}: quoted string extends past end of argument"
+        ));
     }
     *rest = "";
     Ok(word)

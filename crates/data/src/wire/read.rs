@@ -27,14 +27,7 @@ pub fn read_atom(
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Atom, WireError> {
     let mut names = symbols;
-    Rules {
-        key: base,
-        value: None,
-        min: 1,
-        max: 1,
-        is_checked: true,
-    }
-    .atom(reader, base, &mut names)
+    atom(reader, base, true, &mut names)
 }
 
 /// Reads a datum of a column type: shape, count, elements, duplicates, in that order.
@@ -80,8 +73,7 @@ pub fn read_diff(
 ) -> Result<Datum, WireError> {
     let mut names = symbols;
     Rules {
-        min: 0,
-        max: ColumnType::UNLIMITED,
+        is_unlimited: true,
         ..Rules::of(column_type)
     }
     .datum(reader, &mut names)
@@ -90,37 +82,31 @@ pub fn read_diff(
 /// What is accepted.
 #[derive(Clone, Copy)]
 struct Rules<'t> {
-    key: &'t BaseType,
-    value: Option<&'t BaseType>,
-    min: u32,
-    max: u32,
+    column_type: &'t ColumnType,
+    /// Any number of elements passes.
+    is_unlimited: bool,
+    /// Constraints of the base types hold.
     is_checked: bool,
 }
 
 impl<'t> Rules<'t> {
     fn of(column_type: &'t ColumnType) -> Rules<'t> {
         Rules {
-            key: &column_type.key,
-            value: column_type.value.as_ref(),
-            min: column_type.min,
-            max: column_type.max,
+            column_type,
+            is_unlimited: false,
             is_checked: true,
         }
     }
 
-    fn class(self) -> &'static str {
-        if self.value.is_some() { "map" } else { "set" }
-    }
-
     fn datum(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Datum, WireError> {
-        if self.value.is_none() && reader.peek().map_err(broken)? != Kind::Array {
-            return self.atom(reader, self.key, names).map(Datum::one);
+        if !self.column_type.is_map() && reader.peek().map_err(broken)? != Kind::Array {
+            return self.key(reader, names).map(Datum::one);
         }
         let start = reader.clone();
         if !self.enter(reader).map_err(broken)? {
             *reader = start;
-            return match self.value {
-                None => self.atom(reader, self.key, names).map(Datum::one),
+            return match &self.column_type.value {
+                None => self.key(reader, names).map(Datum::one),
                 Some(_) => Err(self.malformed(reader)),
             };
         }
@@ -132,16 +118,11 @@ impl<'t> Rules<'t> {
             *reader = start;
             return Err(self.malformed(reader));
         };
-        if count < self.min as usize || count > self.max as usize {
-            let (class, min, max) = (self.class(), self.min, self.max);
+        if !self.is_unlimited && !self.column_type.admits(count) {
             let mut whole = start;
             return Err(WireError::syntax(
                 skip(&mut whole),
-                if min == 1 && max == 1 {
-                    format!("{class} must have exactly one member but {count} are present")
-                } else {
-                    format!("{class} must have {min} to {max} members but {count} are present")
-                },
+                self.column_type.count_problem(count),
             ));
         }
         outcome?.finish()
@@ -155,7 +136,7 @@ impl<'t> Rules<'t> {
         reader.begin_array()?;
         Ok(reader.next_element()?
             && reader.peek()? == Kind::String
-            && *reader.string()? == *self.class().as_bytes())
+            && *reader.string()? == *self.column_type.class().as_bytes())
     }
 
     /// Reads the array of elements and the end of the container around it: how many there are, and what they make or the
@@ -176,8 +157,8 @@ impl<'t> Rules<'t> {
                 reader.skip().map_err(broken)?;
                 continue;
             }
-            let element = match self.value {
-                None => self.atom(reader, self.key, names).map(|key| (key, None)),
+            let element = match &self.column_type.value {
+                None => self.key(reader, names).map(|key| (key, None)),
                 Some(value) => self
                     .pair(reader, value, names)
                     .map(|(key, value)| (key, Some(value))),
@@ -206,9 +187,9 @@ impl<'t> Rules<'t> {
             let mut is_longer = false;
             while reader.next_element().map_err(broken)? {
                 if key.is_none() {
-                    key = Some(self.atom(reader, self.key, names));
+                    key = Some(self.key(reader, names));
                 } else if value.is_none() {
-                    value = Some(self.atom(reader, base, names));
+                    value = Some(atom(reader, base, self.is_checked, names));
                 } else {
                     is_longer = true;
                     reader.skip().map_err(broken)?;
@@ -226,54 +207,55 @@ impl<'t> Rules<'t> {
         ))
     }
 
-    fn atom(
-        self,
-        reader: &mut Reader<'_>,
-        base: &BaseType,
-        names: &mut Names<'_>,
-    ) -> Result<Atom, WireError> {
-        let kind = reader.peek().map_err(broken)?;
-        let atom = match (base.atom, kind) {
-            (AtomType::Integer, Kind::Number) => match reader.number().map_err(broken)? {
-                Number::Integer(integer) => Atom::Integer(integer),
-                Number::Real(real) => {
-                    let shown = Value::Real(real);
-                    return Err(WireError::syntax_value(&shown, "expected integer"));
-                }
-            },
-            (AtomType::Real, Kind::Number) => {
-                let value = match reader.number().map_err(broken)? {
-                    Number::Integer(integer) => integer as f64,
-                    Number::Real(real) => real,
-                };
-                // The number rule yields finite numbers only.
-                Atom::Real(Real::new(value).unwrap_or_default())
-            }
-            (AtomType::Boolean, Kind::Bool) => Atom::Boolean(reader.boolean().map_err(broken)?),
-            (AtomType::String, Kind::String) => {
-                let bytes = reader.string().map_err(broken)?;
-                Atom::String(Str::from_utf8(&bytes)?)
-            }
-            (AtomType::Uuid, _) => Atom::Uuid(uuid(reader.skip().map_err(broken)?, names)?),
-            (expected, _) => {
-                let details = format!("expected {}", expected.name());
-                return Err(WireError::syntax(
-                    reader.skip().map_err(broken)?,
-                    details,
-                ));
-            }
-        };
-        if self.is_checked {
-            base.check(atom.as_ref())?;
-        }
-        Ok(atom)
+    fn key(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Atom, WireError> {
+        atom(reader, &self.column_type.key, self.is_checked, names)
     }
 
     /// The error about a container of the wrong shape, which is consumed.
     fn malformed(self, reader: &mut Reader<'_>) -> WireError {
-        let details = format!("expected [\"{}\", <array>]", self.class());
+        let details = format!("expected [\"{}\", <array>]", self.column_type.class());
         WireError::syntax(skip(reader), details)
     }
+}
+
+fn atom(
+    reader: &mut Reader<'_>,
+    base: &BaseType,
+    is_checked: bool,
+    names: &mut Names<'_>,
+) -> Result<Atom, WireError> {
+    let kind = reader.peek().map_err(broken)?;
+    let atom = match (base.atom, kind) {
+        (AtomType::Integer, Kind::Number) => match reader.number().map_err(broken)? {
+            Number::Integer(integer) => Atom::Integer(integer),
+            Number::Real(real) => {
+                let shown = Value::Real(real);
+                return Err(WireError::syntax_value(&shown, "expected integer"));
+            }
+        },
+        (AtomType::Real, Kind::Number) => {
+            let value = match reader.number().map_err(broken)? {
+                Number::Integer(integer) => integer as f64,
+                Number::Real(real) => real,
+            };
+            // The number rule yields finite numbers only.
+            Atom::Real(Real::new(value).unwrap_or_default())
+        }
+        (AtomType::Boolean, Kind::Bool) => Atom::Boolean(reader.boolean().map_err(broken)?),
+        (AtomType::String, Kind::String) => {
+            let bytes = reader.string().map_err(broken)?;
+            Atom::String(Str::from_utf8(&bytes)?)
+        }
+        (AtomType::Uuid, _) => Atom::Uuid(uuid(reader.skip().map_err(broken)?, names)?),
+        (expected, _) => {
+            let details = format!("expected {}", expected.name());
+            return Err(WireError::syntax(reader.skip().map_err(broken)?, details));
+        }
+    };
+    if is_checked {
+        base.check(atom.as_ref())?;
+    }
+    Ok(atom)
 }
 
 /// Reads `["uuid", TEXT]` or, with `names`, `["named-uuid", ID]`.

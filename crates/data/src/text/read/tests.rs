@@ -73,27 +73,57 @@ fn sets_of_integers() {
             ("1\\2", "[12]"),
             (" ", "use \"[]\" to specify the empty set"),
             ("", "use \"[]\" to specify the empty set"),
-            ("{}", "{}: unexpected \"{\" parsing set of up to 4096 integers"),
+            (
+                "{}",
+                "{}: unexpected \"{\" parsing set of up to 4096 integers",
+            ),
             ("[1,2", "[1,2: missing \"]\" at end of data"),
-            ("1,2]", "1,2]: unexpected \"]\" parsing set of up to 4096 integers"),
+            (
+                "1,2]",
+                "1,2]: unexpected \"]\" parsing set of up to 4096 integers",
+            ),
             ("[1] x", "[1] x: trailing garbage after \"]\""),
             ("[1]]", "[1]]: trailing garbage after \"]\""),
-            ("1,,2", "1,,2: unexpected \",\" parsing set of up to 4096 integers"),
-            ("1 , , 2", "1 , , 2: unexpected \",\" parsing set of up to 4096 integers"),
-            ("[,1]", "[,1]: unexpected \",\" parsing set of up to 4096 integers"),
-            ("1:2", "1:2: unexpected \":\" parsing set of up to 4096 integers"),
-            ("1<2", "1<2: unexpected \"<\" parsing set of up to 4096 integers"),
-            ("[[1]]", "[[1]]: unexpected \"[\" parsing set of up to 4096 integers"),
+            (
+                "1,,2",
+                "1,,2: unexpected \",\" parsing set of up to 4096 integers",
+            ),
+            (
+                "1 , , 2",
+                "1 , , 2: unexpected \",\" parsing set of up to 4096 integers",
+            ),
+            (
+                "[,1]",
+                "[,1]: unexpected \",\" parsing set of up to 4096 integers",
+            ),
+            (
+                "1:2",
+                "1:2: unexpected \":\" parsing set of up to 4096 integers",
+            ),
+            (
+                "1<2",
+                "1<2: unexpected \"<\" parsing set of up to 4096 integers",
+            ),
+            (
+                "[[1]]",
+                "[[1]]: unexpected \"[\" parsing set of up to 4096 integers",
+            ),
             ("a", "\"a\" is not a valid integer or range"),
             ("1.0", "\"1.0\" is not a valid integer or range"),
             ("0x10", "\"0x10\" is not a valid integer or range"),
             ("5\t", "\"5\t\" is not a valid integer or range"),
             ("\"5\"", "\"\"5\"\" is not a valid integer or range"),
-            ("99999999999999999999", "\"99999999999999999999\" is not a valid integer or range"),
+            (
+                "99999999999999999999",
+                "\"99999999999999999999\" is not a valid integer or range",
+            ),
             ("1\\", "1\\: backslash at end of argument"),
             ("\"abc", "\"abc: quoted string extends past end of argument"),
             ("[1,1]", "[1,1]: set contains duplicate value"),
-            ("4096", "constraint violation: 4096 is not in the valid range 0 to 4095 (inclusive)"),
+            (
+                "4096",
+                "constraint violation: 4096 is not in the valid range 0 to 4095 (inclusive)",
+            ),
         ],
     );
 }
@@ -109,10 +139,22 @@ fn ranges() {
             ("1-+3", "[1, 2, 3]"),
             ("1-\t3", "[1, 2, 3]"),
             ("[1-3,2]", "[1-3,2]: set contains duplicate value"),
-            ("3-1", "\"3-1\" is not a valid range. Range end cannot be before start."),
-            ("9000-1", "\"9000-1\" is not a valid range. Range end cannot be before start."),
-            ("-10--5", "constraint violation: -10 is not in the valid range 0 to 4095 (inclusive)"),
-            ("0-9999", "constraint violation: 9999 is not in the valid range 0 to 4095 (inclusive)"),
+            (
+                "3-1",
+                "\"3-1\" is not a valid range. Range end cannot be before start.",
+            ),
+            (
+                "9000-1",
+                "\"9000-1\" is not a valid range. Range end cannot be before start.",
+            ),
+            (
+                "-10--5",
+                "constraint violation: -10 is not in the valid range 0 to 4095 (inclusive)",
+            ),
+            (
+                "0-9999",
+                "constraint violation: 9999 is not in the valid range 0 to 4095 (inclusive)",
+            ),
             ("--5", "\"--5\" is not a valid integer or range"),
             ("1-", "\"1-\" is not a valid integer or range"),
             ("-5-", "\"-5-\" is not a valid integer or range"),
@@ -144,7 +186,10 @@ fn ranges() {
         &scalar(AtomType::Integer, 0),
         &[
             ("5-5", "5"),
-            ("5-6", "5-6: 2 value(s) specified but the maximum number is 1"),
+            (
+                "5-6",
+                "5-6: 2 value(s) specified but the maximum number is 1",
+            ),
         ],
     );
 }
@@ -160,15 +205,27 @@ fn scalars_count_their_values() {
             ("no", "false"),
             ("off", "false"),
             ("0", "false"),
-            ("TRUE", "\"TRUE\" is not a valid boolean (use \"true\" or \"false\")"),
-            ("\"true\"", "\"\"true\"\" is not a valid boolean (use \"true\" or \"false\")"),
+            (
+                "TRUE",
+                "\"TRUE\" is not a valid boolean (use \"true\" or \"false\")",
+            ),
+            (
+                "\"true\"",
+                "\"\"true\"\" is not a valid boolean (use \"true\" or \"false\")",
+            ),
             ("[]", "[]: 0 value(s) specified but the minimum number is 1"),
-            ("true false", "true false: 2 value(s) specified but the maximum number is 1"),
+            (
+                "true false",
+                "true false: 2 value(s) specified but the maximum number is 1",
+            ),
         ],
     );
     check(
         &scalar(AtomType::Integer, 0),
-        &[("1,1", "1,1: 2 value(s) specified but the maximum number is 1")],
+        &[(
+            "1,1",
+            "1,1: 2 value(s) specified but the maximum number is 1",
+        )],
     );
     check(
         &scalar(AtomType::Real, 0),
@@ -185,7 +242,10 @@ fn scalars_count_their_values() {
         &scalar(AtomType::Uuid, 0),
         &[
             ("@row", "abababab-abab-abab-abab-abababababab"),
-            ("B3C0F7A4-0c2b-4a7e-9d6c-2f1c0f7a5d11", "b3c0f7a4-0c2b-4a7e-9d6c-2f1c0f7a5d11"),
+            (
+                "B3C0F7A4-0c2b-4a7e-9d6c-2f1c0f7a5d11",
+                "b3c0f7a4-0c2b-4a7e-9d6c-2f1c0f7a5d11",
+            ),
             ("x", "\"x\" is not a valid UUID"),
             ("@x", "\"@x\" is not a valid UUID"),
         ],
@@ -207,11 +267,23 @@ fn strings_are_literals_or_words() {
             ("true", "\"true\""),
             ("a-b.c_d", "a-b.c_d"),
             ("\"a\"b", "\"a\"b: missing quote at end of quoted string"),
-            ("\"a\"b\"c\"", "\"a\"b\"c\": quoted string may not include unescaped \""),
+            (
+                "\"a\"b\"c\"",
+                "\"a\"b\"c\": quoted string may not include unescaped \"",
+            ),
             ("\"\\x\"", "\"\\x\": bad escape \\x"),
-            ("\"\\u12\"", "\"\\u12\": quoted string ends within \\u escape"),
-            ("\"\\u0000\"", "\"\\u0000\": null bytes not supported in quoted strings"),
-            ("\"\\ud800\"", "\"\\ud800\": malformed escaped surrogate pair"),
+            (
+                "\"\\u12\"",
+                "\"\\u12\": quoted string ends within \\u escape",
+            ),
+            (
+                "\"\\u0000\"",
+                "\"\\u0000\": null bytes not supported in quoted strings",
+            ),
+            (
+                "\"\\ud800\"",
+                "\"\\ud800\": malformed escaped surrogate pair",
+            ),
             (
                 "\"\\udc00\"",
                 "constraint violation: not a valid UTF-8 string: invalid UTF-8 sequence 0xed 0xb0",
@@ -262,7 +334,10 @@ fn maps() {
         &one,
         &[
             ("{a=b}", "a=b"),
-            ("a=b c=d", "a=b c=d: 2 pair(s) specified but the maximum number is 1"),
+            (
+                "a=b c=d",
+                "a=b c=d: 2 pair(s) specified but the maximum number is 1",
+            ),
         ],
     );
 }
