@@ -71,6 +71,10 @@ class Server:
             time.sleep(0.02)
         raise RuntimeError("no 'listening on port' line in the log")
 
+    def ended(self):
+        """True when the process is not running."""
+        return self.process is None or self.process.poll() is not None
+
     def connect(self):
         return Connection(self.sock)
 

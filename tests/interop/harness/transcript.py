@@ -12,15 +12,18 @@ import os
 import re
 import shlex
 import subprocess
+import time
 
 from . import programs
 from .canonical import UUID, Contents, _rename
+from .connection import Refused
 
 LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\|\d+\|", re.M)
 LABEL_SET = re.compile(r"\[(<[^\[\]<>]*>(?:, <[^\[\]<>]*>)+)\]")
 HTML_UUID = re.compile(r'<a (?:name="|href="#)([0-9a-f-]{36})">[0-9a-f]{8}</a>')
 # Which of two rows with equal index values is called the first depends on their uuids.
 TWINS = re.compile(r"First row, (with UUID [^.]*)\.  Second row, (with UUID [^.]*)\.")
+JSON_UUID = r'\["uuid","<.*?>"\]'
 BARE_SET = re.compile(r"(<[^<>]*>(?: <[^<>]*>)+)")
 
 
@@ -60,6 +63,11 @@ class Session:
         self._record(note or command, status, out(stdout) if out else stdout, stderr, order)
         return done
 
+    def quietly(self, command):
+        """Runs `command` without a record of it."""
+        argv = shlex.split(command) if isinstance(command, str) else list(command)
+        subprocess.run(argv, env=self.env, cwd=self.server.directory, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
     def spawn(self, command):
         """Starts `command` in the background; `join` waits for it and records it."""
         argv = shlex.split(command) if isinstance(command, str) else list(command)
@@ -84,6 +92,10 @@ class Session:
             status = f"killed after {timeout_s} s"
         self._record(f"{command} &", status, stdout, stderr, order)
 
+    def watch(self, command):
+        """Starts `command`, which prints until it is ended; `Watch.until` follows it, `Watch.end` records it."""
+        return Watch(self, command)
+
     def note(self, text):
         """Records a line of the script's own."""
         self.entries.append(text)
@@ -100,7 +112,7 @@ class Session:
             with self.server.connect() as connection:
                 for database in self.databases:
                     contents.add(connection.contents(database)[1])
-        except OSError:
+        except (OSError, EOFError, Refused):
             return contents
         contents.name_all()
         for uuid in contents.rows:
@@ -139,6 +151,9 @@ class Session:
         text = BARE_SET.sub(lambda found: " ".join(sorted(re.findall(r"<[^<>]*>", found.group(1)))), text)
         text = LABEL_SET.sub(lambda found: "[" + ", ".join(sorted(found.group(1).split(", "))) + "]", text)
         text = re.sub(r"-{30,}", "---", text)
+        for quote in ('"', '""', "&quot;"):
+            one = JSON_UUID.replace('"', quote)
+            text = re.sub(f"{one}(?:,{one})+", lambda found: ",".join(sorted(re.findall(one, found.group(0)))), text)
         text = TWINS.sub(lambda found: "First and second row, " + "; ".join(sorted(found.groups())), text)
         if order == "lines":
             text = "\n".join(sorted(text.split("\n")))
@@ -161,6 +176,48 @@ class Session:
             if "data" in value:
                 value["data"].sort(key=json.dumps)
         return json.dumps(value, sort_keys=True)
+
+
+class Watch:
+    """A command that goes on printing, such as a monitor. Its output is read from a file, so it never blocks."""
+
+    def __init__(self, session, command):
+        self.session = session
+        self.command = command
+        self.path = os.path.join(session.server.directory, f"watch-{len(session.entries)}-{time.monotonic_ns()}")
+        argv = shlex.split(command) if isinstance(command, str) else list(command)
+        with open(self.path, "wb") as out, open(self.path + ".err", "wb") as err:
+            self.process = subprocess.Popen(
+                argv, env=session.env, cwd=session.server.directory, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+
+    def until(self, text, count=1, timeout_s=20):
+        """Waits until the output holds `text` `count` times. A time-out is recorded, and so fails the comparison."""
+        deadline = time.monotonic() + timeout_s
+        while self.output().count(text) < count:
+            if time.monotonic() > deadline or self.process.poll() is not None or self.session.server.ended():
+                self.session.note(f"{self.command}: '{text}' did not come")
+                break
+            time.sleep(0.01)
+        return self
+
+    def end(self, order=None, kill=True, out=None):
+        """Ends the command (or waits for its end, with `kill=False`) and records what it printed."""
+        if kill:
+            self.process.terminate()
+        try:
+            status = self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = f"did not end, killed {self.process.wait()}"
+        with open(self.path + ".err", errors="replace") as err:
+            stdout = self.output()
+            self.session._record(f"{self.command} &", status, out(stdout) if out else stdout, err.read(), order)
+
+    def output(self):
+        """What it has printed so far."""
+        with open(self.path, errors="replace") as file:
+            return file.read()
 
 
 def _words(line):
