@@ -4,7 +4,6 @@ pub mod admin;
 pub mod database_thread;
 pub mod open;
 pub mod options;
-pub mod probe;
 pub mod remote_options;
 pub mod run;
 pub mod server;

@@ -1,5 +1,7 @@
 //! Options of one remote, from the command line's defaults or from a configuration row (cli.md 1.4, 1.5).
 
+use corvid_rpc::probe::INTERVAL_MS_DEFAULT;
+
 /// What sessions of a remote inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteOptions {
@@ -16,11 +18,6 @@ pub struct RemoteOptions {
 /// The DSCP of control traffic (TOS byte 0xC0).
 const DSCP_DEFAULT: u8 = 48;
 
-/// Shorter probe intervals are raised to this, ms.
-const PROBE_INTERVAL_MIN_MS: u64 = 1000;
-
-const PROBE_INTERVAL_DEFAULT_MS: u64 = 5000;
-
 impl Default for RemoteOptions {
     fn default() -> RemoteOptions {
         RemoteOptions { probe_interval: None, read_only: false, role: String::new(), dscp: DSCP_DEFAULT }
@@ -32,9 +29,8 @@ impl RemoteOptions {
     #[must_use]
     pub fn probe_interval_ms(&self, is_network: bool) -> u64 {
         match self.probe_interval {
-            Some(0) => 0,
-            Some(interval) => interval.max(PROBE_INTERVAL_MIN_MS),
-            None if is_network => PROBE_INTERVAL_DEFAULT_MS,
+            Some(interval) => interval,
+            None if is_network => INTERVAL_MS_DEFAULT,
             None => 0,
         }
     }

@@ -8,13 +8,15 @@ use corvid_os::clock::Now;
 use corvid_os::segment::Segment;
 use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
 use corvid_os::vlog::{self, Module, RateLimit};
+use corvid_rpc::Probe;
+use corvid_rpc::message::PROBE;
+use corvid_rpc::probe::Demand;
 use corvid_service::Frontend;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
 use crossbeam_channel::Sender;
 
-use crate::probe::{Probe, Verdict};
 use crate::remote_options::RemoteOptions;
 
 /// What shards are sent.
@@ -46,6 +48,8 @@ pub struct ShardSessions {
 struct Client {
     session: SessionId,
     probe: Probe,
+    /// The last sign of life that the probe was told of.
+    heard_ms: u64,
 }
 
 impl ShardSessions {
@@ -111,24 +115,30 @@ impl ShardSessions {
         }
     }
 
+    /// Looks after the probe of a connection: asks for a sign of life, gives up, sets the timer.
     fn watch(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get_mut(&conn) else { return };
-        let received_ms = io.received_ms(conn).unwrap_or(now.mono_ms);
-        match client.probe.check(now.mono_ms, received_ms) {
-            Verdict::WaitUntil(at_ms) => io.set_timer(conn, at_ms),
-            Verdict::Send(at_ms) => {
-                io.send(conn, corvid_rpc::message::PROBE.to_vec());
-                io.set_timer(conn, at_ms);
-            }
-            Verdict::Dead(seconds) => {
+        client.probe.tried(now.mono_ms);
+        if let Some(received_ms) = io.received_ms(conn).filter(|received_ms| *received_ms > client.heard_ms) {
+            client.heard_ms = received_ms;
+            client.probe.heard(received_ms);
+        }
+        match client.probe.handle(now.mono_ms) {
+            None => {}
+            Some(Demand::Ask { .. }) => io.send(conn, PROBE.to_vec()),
+            Some(Demand::GiveUp { unanswered_ms }) => {
                 let name = io.info(conn).map(|info| info.name.clone()).unwrap_or_default();
+                let seconds = unanswered_ms / 1000;
                 vlog::err(
                     Module::Reconnect,
                     format_args!("{name}: no response to inactivity probe after {seconds} seconds, disconnecting"),
                 );
                 io.close(conn);
+                return;
             }
-            Verdict::Off => {}
+        }
+        if let Some(at_ms) = client.probe.deadline_ms(now.mono_ms) {
+            io.set_timer(conn, at_ms);
         }
     }
 }
@@ -145,8 +155,8 @@ impl Handler for ShardSessions {
             .unwrap_or_default();
         self.next_session += 1;
         let session = session_id(self.number, self.next_session);
-        let probe = Probe::new(options.probe_interval_ms(info.is_network));
-        self.sessions.insert(conn, Client { session, probe });
+        let probe = Probe::new(now.mono_ms, options.probe_interval_ms(info.is_network));
+        self.sessions.insert(conn, Client { session, probe, heard_ms: now.mono_ms });
         self.conns.insert(session, conn);
         self.frontend.opened(session, SessionInfo::new(options.read_only, options.role, None));
         self.watch(now, conn, io);

@@ -244,7 +244,7 @@ impl Frontend {
                 }
                 Step::Done
             }
-            Message::Reply { id: reply_id, .. } if message::canonical_id(reply_id) == b"\"echo\"" => Step::Done,
+            Message::Reply { id: reply_id, .. } if message::is_probe_id(reply_id) => Step::Done,
             Message::Reply { .. } | Message::ErrorReply { .. } => {
                 self.outputs.close.push((id, Close::UnexpectedReply));
                 Step::Done

@@ -35,7 +35,9 @@ impl LockOwner for NoLocks {
 }
 
 impl DatabaseService {
-    pub(super) fn transact(&mut self, now: Now, request: Request) {
+    pub(super) fn transact(&mut self, now: Now, mut request: Request) {
+        // Waits count from here: the way from the socket is not the client's time.
+        request.arrived_ms = now.mono_ms;
         if self.triggers.contains(request.session, &request.id) {
             let error = WireError::syntax(request.params(), "transact: duplicate request ID");
             self.fail(&request, &error);

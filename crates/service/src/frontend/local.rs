@@ -29,7 +29,7 @@ impl Frontend {
         }
         let params = &frame[params];
         if method == b"echo" {
-            self.send_result(id, request_id, params);
+            self.send_result(id, request_id, &message::canonical(params));
             return Step::Done;
         }
         if self.fence(id) {
