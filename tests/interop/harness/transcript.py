@@ -23,7 +23,7 @@ LABEL_SET = re.compile(r"\[(<[^\[\]<>]*>(?:, <[^\[\]<>]*>)+)\]")
 HTML_UUID = re.compile(r'<a (?:name="|href="#)([0-9a-f-]{36})">[0-9a-f]{8}</a>')
 # Which of two rows with equal index values is called the first depends on their uuids.
 TWINS = re.compile(r"First row, (with UUID [^.]*)\.  Second row, (with UUID [^.]*)\.")
-JSON_UUID = r'\["uuid","<.*?>"\]'
+JSON_UUID = r'\["uuid", ?"<.*?>"\]'
 BARE_SET = re.compile(r"(<[^<>]*>(?: <[^<>]*>)+)")
 
 
@@ -131,9 +131,11 @@ class Session:
         lines.append(f"  = {status}")
         self.entries.append("\n".join(lines))
 
-    def _name(self, uuid):
+    def _name(self, uuid, numbered=True):
         if uuid in self.labels:
             return f"<{self.labels[uuid]}>"
+        if not numbered:
+            return "<row>"
         return "<row " + str(self.strangers.setdefault(uuid, len(self.strangers))) + ">"
 
     def normal(self, text, order=None):
@@ -147,13 +149,15 @@ class Session:
         if order == "json":
             return "\n".join(self._normal_json(line) for line in text.split("\n"))
         text = HTML_UUID.sub(lambda found: found.group(1), text)
-        text = UUID.sub(lambda found: self._name(found.group(0)), text)
+        # Uuids that are no rows are numbered as they appear, which means nothing where lines change places.
+        text = UUID.sub(lambda found: self._name(found.group(0), order in (None, "exact")), text)
         text = BARE_SET.sub(lambda found: " ".join(sorted(re.findall(r"<[^<>]*>", found.group(1)))), text)
         text = LABEL_SET.sub(lambda found: "[" + ", ".join(sorted(found.group(1).split(", "))) + "]", text)
         text = re.sub(r"-{30,}", "---", text)
-        for quote in ('"', '""', "&quot;"):
+        for quote in ('"', '""', "&quot;", r'\\"'):
             one = JSON_UUID.replace('"', quote)
-            text = re.sub(f"{one}(?:,{one})+", lambda found: ",".join(sorted(re.findall(one, found.group(0)))), text)
+            many = f"{one}(?:, ?{one})+"
+            text = re.sub(many, lambda found, one=one: ",".join(sorted(re.findall(one, found.group(0)))), text)
         text = TWINS.sub(lambda found: "First and second row, " + "; ".join(sorted(found.groups())), text)
         if order == "lines":
             text = "\n".join(sorted(text.split("\n")))

@@ -189,7 +189,7 @@ def monitors(s):
     followed(s, "ovsdb-client monitor Note text levels")
     followed(s, "ovsdb-client monitor inventory Note text,levels,flags")
     followed(s, "ovsdb-client monitor inventory Note")
-    followed(s, "ovsdb-client --format=csv monitor inventory ALL")
+    followed(s, "ovsdb-client --format=csv monitor inventory ALL", "lines")
     followed(s, "ovsdb-client --format=json monitor inventory Note text levels")
     followed(s, """ovsdb-client monitor-cond inventory '[["text","!=","nothing"]]' Note text,levels""")
     followed(s, """ovsdb-client monitor-cond inventory '[true]' Note""")
@@ -253,6 +253,7 @@ def waits(s):
     s.run("ovsdb-client list-dbs")
     ended = s.watch(f"ovsdb-client monitor {socket} inventory Site name").until("north")
     s.run(f"ovs-appctl -t {s.server.ctl} exit")
+    s.note(f"server ended with {s.server.process.wait(timeout=30)}")
     ended.end(kill=False, order="lines")
     s.run("ovsdb-client list-dbs")
 
