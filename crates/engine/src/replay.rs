@@ -1,7 +1,10 @@
 //! Applying a transaction read from a log (storage.md 4): the same transaction and commit as a client's, so that a file can bring in
 //! nothing that a client could not.
 
-use corvid_data::{ColumnId, Datum, Delta, Recorded, RecordedRow, Row, Tag, UuidSource, WireError};
+use corvid_data::{
+    ColumnId, ColumnType, Datum, Delta, Recorded, RecordedRow, Row, Tag, UuidSource, WireError,
+    wire,
+};
 
 use crate::commit::commit;
 use crate::database::Database;
@@ -60,12 +63,23 @@ fn apply(
                 columns: txn.layout(table).defaults.clone(),
             };
             for (column, datum) in own(columns) {
+                // Differences are read without size limits, but those of an absent row are its contents.
+                let column_type = &txn.table_schema(table).column(column).column_type;
+                if !column_type.admits(datum.len()) {
+                    return Err(size_error(&datum, column_type));
+                }
                 row.columns[usize::from(column.0)] = datum;
             }
             txn.insert(table, row);
         }
     }
     Ok(())
+}
+
+fn size_error(datum: &Datum, column_type: &ColumnType) -> WireError {
+    let mut json = Vec::new();
+    wire::write_datum(&mut json, datum, column_type.is_map());
+    WireError::syntax(&json, column_type.count_problem(datum.len()))
 }
 
 /// Without `_uuid` and `_version`, which a record cannot change.

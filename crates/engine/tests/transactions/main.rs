@@ -5,6 +5,7 @@ mod fixture;
 mod indexes;
 mod mutations;
 mod operations;
+mod random;
 mod rbac;
 mod references;
 mod whole;
