@@ -352,3 +352,6 @@ impl<'a> IntoIterator for &'a Datum {
         self.iter()
     }
 }
+
+#[cfg(test)]
+mod tests;

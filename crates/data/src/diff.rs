@@ -43,9 +43,9 @@ struct Side<'a> {
     at: usize,
     /// Above the leaf: what comes after it.
     path: Path<'a>,
-    /// Nodes entered, for tests of cost.
+    /// Nodes entered and elements passed one by one, for tests of cost.
     #[cfg(test)]
-    entered: usize,
+    cost: (usize, usize),
 }
 
 /// What a side stands before.
@@ -66,7 +66,7 @@ impl<'a> Side<'a> {
             at: 0,
             path,
             #[cfg(test)]
-            entered: 0,
+            cost: (0, 0),
         }
     }
 
@@ -86,6 +86,10 @@ impl<'a> Side<'a> {
 
     /// Passes the element it stands before.
     fn step(&mut self) {
+        #[cfg(test)]
+        {
+            self.cost.1 += 1;
+        }
         self.at += 1;
     }
 
@@ -101,7 +105,7 @@ impl<'a> Side<'a> {
         self.pass();
         #[cfg(test)]
         {
-            self.entered += 1;
+            self.cost.0 += 1;
         }
         match node {
             Node::Leaf(leaf) => {
@@ -132,19 +136,27 @@ impl<'a> Changes<'a> {
     /// Starts before the first element of both.
     #[must_use]
     pub fn new(old: &'a Datum, new: &'a Datum) -> Changes<'a> {
-        let mut changes = Changes {
+        static EMPTY: Datum = Datum::empty();
+        let (old, new) = if old.ptr_eq(new) {
+            (&EMPTY, &EMPTY)
+        } else {
+            (old, new)
+        };
+        Changes {
             old: Side::new(old),
             new: Side::new(new),
-        };
-        if old.ptr_eq(new) {
-            changes.old = Side::new(&EMPTY);
-            changes.new = Side::new(&EMPTY);
         }
-        changes
     }
 }
 
-static EMPTY: Datum = Datum::empty();
+#[cfg(test)]
+impl Changes<'_> {
+    /// Nodes entered and elements passed one by one, on both sides together.
+    pub(crate) fn cost(&self) -> (usize, usize) {
+        let ((a, b), (c, d)) = (self.old.cost, self.new.cost);
+        (a + c, b + d)
+    }
+}
 
 impl<'a> Iterator for Changes<'a> {
     type Item = Change<'a>;

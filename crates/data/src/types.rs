@@ -166,7 +166,8 @@ impl ColumnType {
     }
 
     /// The details of the error about a datum of `count` elements that the type does not admit.
-    pub(crate) fn count_problem(&self, count: usize) -> String {
+    #[must_use]
+    pub fn count_problem(&self, count: usize) -> String {
         let (class, min, max) = (self.class(), self.min, self.max);
         if min == 1 && max == 1 {
             format!("{class} must have exactly one member but {count} are present")

@@ -17,7 +17,7 @@ pub fn write_atom(out: &mut String, atom: AtomRef<'_>) {
     match atom {
         AtomRef::String(text) if needs_quotes(text) => {
             json(out, |bytes| {
-                corvid_json::write::string(bytes, text.as_bytes())
+                corvid_json::write::string(bytes, text.as_bytes());
             });
         }
         other => write_atom_bare(out, other),

@@ -89,6 +89,12 @@ struct Rules<'t> {
     is_checked: bool,
 }
 
+/// The elements of a container: how many there are, and what they make or the first error among them.
+struct Elements {
+    count: usize,
+    outcome: Result<DatumBuilder, WireError>,
+}
+
 impl<'t> Rules<'t> {
     fn of(column_type: &'t ColumnType) -> Rules<'t> {
         Rules {
@@ -114,7 +120,7 @@ impl<'t> Rules<'t> {
             Ok(true) if reader.peek() == Ok(Kind::Array) => self.elements(reader, names)?,
             _ => None,
         };
-        let Some((count, outcome)) = elements else {
+        let Some(Elements { count, outcome }) = elements else {
             *reader = start;
             return Err(self.malformed(reader));
         };
@@ -139,14 +145,12 @@ impl<'t> Rules<'t> {
             && *reader.string()? == *self.column_type.class().as_bytes())
     }
 
-    /// Reads the array of elements and the end of the container around it: how many there are, and what they make or the
-    /// first error among them. `None` when the container goes on.
-    #[allow(clippy::type_complexity)]
+    /// Reads the array of elements and the end of the container around it. `None` when the container goes on.
     fn elements(
         self,
         reader: &mut Reader<'_>,
         names: &mut Names<'_>,
-    ) -> Result<Option<(usize, Result<DatumBuilder, WireError>)>, WireError> {
+    ) -> Result<Option<Elements>, WireError> {
         let mut builder = DatumBuilder::new();
         let mut failure = None;
         let mut count = 0;
@@ -171,7 +175,10 @@ impl<'t> Rules<'t> {
         if reader.next_element().map_err(broken)? {
             return Ok(None);
         }
-        Ok(Some((count, failure.map_or(Ok(builder), Err))))
+        Ok(Some(Elements {
+            count,
+            outcome: failure.map_or(Ok(builder), Err),
+        }))
     }
 
     fn pair(
@@ -285,8 +292,11 @@ fn uuid(raw: &[u8], names: &mut Names<'_>) -> Result<Uuid, WireError> {
     }
 }
 
+/// A string as the reader hands it out.
+type Text<'a> = Cow<'a, [u8]>;
+
 /// The elements of an array of two strings.
-fn string_pair(raw: &[u8]) -> Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)> {
+fn string_pair(raw: &[u8]) -> Option<(Text<'_>, Text<'_>)> {
     let mut reader = Reader::trusted(raw);
     let next = |reader: &mut Reader<'_>| reader.next_element().ok();
     if reader.peek().ok()? != Kind::Array {
@@ -310,6 +320,7 @@ fn skip<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
 }
 
 /// The text was validated before, so this is a bug of ours, reported as one.
+#[allow(clippy::needless_pass_by_value)] // the form that `map_err` wants
 fn broken(error: corvid_json::Error) -> WireError {
     WireError::new(Tag::InternalError, format!("unreadable JSON: {error}"))
 }

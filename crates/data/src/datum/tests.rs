@@ -1,0 +1,277 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::diff::{Change, Changes};
+use crate::{AtomType, BaseType};
+
+/// A generator good enough to shuffle test data, the same in every run.
+struct Shuffle(u64);
+
+impl Shuffle {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn integers(values: impl IntoIterator<Item = i64>) -> Datum {
+    let mut builder = DatumBuilder::new();
+    for value in values {
+        builder.push(Atom::Integer(value), None);
+    }
+    builder.finish().expect("distinct")
+}
+
+fn check_form(datum: &Datum) {
+    match &datum.0 {
+        Repr::Empty => assert_eq!(datum.len(), 0),
+        Repr::One(_) => assert_eq!(datum.len(), 1),
+        Repr::Leaf(leaf) => {
+            assert!(leaf.len() >= 1 && leaf.len() <= LEAF_LIMIT);
+            assert!(leaf.len() > 1 || leaf.values.is_some());
+        }
+        Repr::Tree(tree) => {
+            assert!(tree.len() > TREE_LIMIT);
+            tree.check(true);
+        }
+    }
+    assert!(datum.keys().is_sorted_by(|left, right| left < right));
+    assert_eq!(datum.iter().count(), datum.len());
+}
+
+#[test]
+fn a_datum_is_three_words() {
+    assert_eq!(size_of::<Datum>(), 24);
+}
+
+#[test]
+fn a_large_set_grows_and_shrinks_like_a_sorted_set() {
+    let mut shuffle = Shuffle(0x9e37_79b9_7f4a_7c15);
+    let mut model = std::collections::BTreeSet::new();
+    let mut datum = Datum::empty();
+    for step in 0..12_000 {
+        // Grow first, then shrink back through both limits.
+        let is_growing = shuffle.below(10) < if step < 6_000 { 8 } else { 2 };
+        let key = shuffle.below(4_000) as i64;
+        if is_growing {
+            let added = datum.insert(Atom::Integer(key), None);
+            assert_eq!(added, model.insert(key));
+        } else if let Some(&key) = model.range(key..).next() {
+            assert!(datum.remove(AtomRef::Integer(key)));
+            assert!(!datum.remove(AtomRef::Integer(key)));
+            model.remove(&key);
+        }
+        assert_eq!(datum.len(), model.len());
+        if step % 50 == 0 {
+            check_form(&datum);
+            assert!(
+                datum
+                    .keys()
+                    .eq(model.iter().map(|&key| AtomRef::Integer(key)))
+            );
+        }
+    }
+    for key in std::mem::take(&mut model) {
+        assert!(datum.contains(AtomRef::Integer(key)));
+        assert!(datum.remove(AtomRef::Integer(key)));
+    }
+    assert_eq!(datum, Datum::empty());
+    check_form(&datum);
+}
+
+#[test]
+fn a_large_map_keeps_old_versions_intact() {
+    let mut shuffle = Shuffle(7);
+    let mut model: BTreeMap<i64, i64> = BTreeMap::new();
+    let mut datum = Datum::empty();
+    let mut versions = Vec::new();
+    for step in 0..6_000_i64 {
+        let key = shuffle.below(1_500) as i64;
+        let is_shrinking = step > 3_000;
+        if is_shrinking && shuffle.below(3) > 0 {
+            assert_eq!(
+                datum.remove(AtomRef::Integer(key)),
+                model.remove(&key).is_some()
+            );
+        } else if shuffle.below(2) == 0 {
+            let is_new = !model.contains_key(&key);
+            model.entry(key).or_insert(step);
+            assert_eq!(
+                datum.insert(Atom::Integer(key), Some(Atom::Integer(step))),
+                is_new
+            );
+        } else {
+            model.insert(key, step);
+            datum.replace(Atom::Integer(key), Atom::Integer(step));
+        }
+        if step % 500 == 0 {
+            versions.push((datum.clone(), model.clone()));
+        }
+    }
+    versions.push((datum, model));
+    for (datum, model) in &versions {
+        check_form(datum);
+        assert_eq!(datum.atom_count(), 2 * model.len() as u64);
+        let pairs = model
+            .iter()
+            .map(|(&key, &value)| (AtomRef::Integer(key), Some(AtomRef::Integer(value))));
+        assert!(datum.iter().eq(pairs));
+        for (&key, &value) in model {
+            assert_eq!(
+                datum.get(AtomRef::Integer(key)),
+                Some(AtomRef::Integer(value))
+            );
+        }
+    }
+}
+
+#[test]
+fn both_forms_of_equal_content_are_equal_and_hash_alike() {
+    use std::hash::{BuildHasher, RandomState};
+    let small = integers(0..200);
+    let mut large = integers(0..300);
+    for key in 200..300 {
+        large.remove(AtomRef::Integer(key));
+    }
+    assert!(matches!(small.0, Repr::Leaf(_)) && matches!(large.0, Repr::Tree(_)));
+    assert_eq!(small, large);
+    assert_eq!(small.cmp(&large), std::cmp::Ordering::Equal);
+    let state = RandomState::new();
+    assert_eq!(state.hash_one(&small), state.hash_one(&large));
+    assert_eq!(
+        state.hash_one(Datum::empty()),
+        state.hash_one(Datum::default())
+    );
+    large.insert(Atom::Integer(-1), None);
+    large.remove(AtomRef::Integer(199));
+    assert!(large < small && small > large && large != small);
+}
+
+#[test]
+fn the_form_changes_with_hysteresis() {
+    let mut datum = integers(0..256);
+    assert!(matches!(datum.0, Repr::Leaf(_)));
+    datum.insert(Atom::Integer(256), None);
+    assert!(matches!(datum.0, Repr::Tree(_)));
+    for key in (129..=256).rev() {
+        assert!(matches!(datum.0, Repr::Tree(_)));
+        datum.remove(AtomRef::Integer(key));
+    }
+    assert!(matches!(datum.0, Repr::Tree(_)));
+    datum.remove(AtomRef::Integer(128));
+    assert!(matches!(datum.0, Repr::Leaf(_)));
+    assert_eq!(datum, integers(0..128));
+}
+
+#[test]
+fn the_difference_of_one_change_in_a_large_set_visits_few_nodes() {
+    let old = integers((0..30_000).map(|value| 2 * value));
+    let mut shuffle = Shuffle(3);
+    for _ in 0..200 {
+        let mut new = old.clone();
+        let key = shuffle.below(60_000) as i64;
+        let is_present = key % 2 == 0;
+        if is_present {
+            assert!(new.remove(AtomRef::Integer(key)));
+        } else {
+            assert!(new.insert(Atom::Integer(key), None));
+        }
+        check_form(&new);
+        let mut changes = Changes::new(&old, &new);
+        let change = changes.next();
+        let atom = AtomRef::Integer(key);
+        if is_present {
+            assert_eq!(change, Some(Change::Removed(atom, None)));
+        } else {
+            assert_eq!(change, Some(Change::Added(atom, None)));
+        }
+        assert_eq!(changes.next(), None);
+        let (entered, stepped) = changes.cost();
+        // Three levels on both sides, a few more where leaves were split or joined, and the elements of their leaves.
+        assert!(entered <= 12, "{entered} nodes entered");
+        assert!(stepped <= 600, "{stepped} elements compared");
+    }
+}
+
+#[test]
+fn sharing_survives_many_changes_between_two_versions() {
+    let old = integers((0..30_000).map(|value| 2 * value));
+    let mut new = old.clone();
+    for place in 0..40 {
+        // A cluster of inserts that splits leaves and, with enough of them, inner nodes.
+        for offset in 0..200 {
+            new.insert(Atom::Integer(20_000 + 2 * (place * 200 + offset) + 1), None);
+        }
+    }
+    check_form(&new);
+    let mut changes = Changes::new(&old, &new);
+    assert_eq!(changes.by_ref().count(), 8_000);
+    let (_, stepped) = changes.cost();
+    assert!(stepped < 8_000 * 3 + 2_000, "{stepped} elements compared");
+    drop(changes);
+    for place in 0..8_000 {
+        new.remove(AtomRef::Integer(20_000 + 2 * place + 1));
+    }
+    check_form(&new);
+    assert_eq!(new, old);
+    assert_eq!(Changes::new(&old, &new).next(), None);
+}
+
+#[test]
+fn trees_of_every_length_are_well_formed() {
+    for len in (257..3_000)
+        .step_by(13)
+        .chain([9_215, 9_216, 9_217, 30_000, 100_000])
+    {
+        check_form(&integers(0..len));
+    }
+}
+
+#[test]
+fn large_trees_shrink_from_either_end() {
+    for is_reversed in [false, true] {
+        let mut datum = integers(0..6_000);
+        for step in 0..6_000 {
+            let key = if is_reversed { 5_999 - step } else { step };
+            assert!(datum.remove(AtomRef::Integer(key)));
+            if step % 100 == 0 {
+                check_form(&datum);
+            }
+        }
+        assert!(datum.is_empty());
+    }
+}
+
+#[test]
+fn defaults_are_recognised_without_being_made() {
+    let mut column_type = ColumnType::scalar(AtomType::String);
+    for value in [None, Some(BaseType::plain(AtomType::Boolean))] {
+        for min in [0, 1] {
+            column_type.value = value.clone();
+            column_type.min = min;
+            let default = Datum::default_for(&column_type);
+            assert_eq!(default.len(), min as usize);
+            assert!(default.is_default(&column_type));
+            column_type.min = 1 - min;
+            assert!(!default.is_default(&column_type));
+        }
+    }
+    assert!(!integers([0, 1]).is_default(&ColumnType::scalar(AtomType::Integer)));
+    assert!(integers([0]).is_default(&ColumnType::scalar(AtomType::Integer)));
+}
+
+#[test]
+fn duplicates_are_refused_in_the_words_of_their_class() {
+    let mut set = DatumBuilder::new();
+    let mut map = DatumBuilder::new();
+    for key in [5, 3, 5] {
+        set.push(Atom::Integer(key), None);
+        map.push(Atom::Integer(key), Some(Atom::Integer(key)));
+    }
+    let error = set.finish().expect_err("twice 5");
+    assert_eq!(error.to_string(), "ovsdb error: set contains duplicate");
+    let error = map.finish().expect_err("twice 5");
+    assert_eq!(error.to_string(), "ovsdb error: map contains duplicate key");
+}
