@@ -145,6 +145,8 @@ class Session:
             text = text.replace(old, new)
         if self.server.port:
             text = text.replace(f":{self.server.port}", ":$PORT")
+        if self.server.process:
+            text = re.sub(rf"\b{self.server.process.pid}\b", "PID", text)
         text = LOG_PREFIX.sub("TIME|N|", text)
         if order == "json":
             return "\n".join(self._normal_json(line) for line in text.split("\n"))
@@ -164,7 +166,7 @@ class Session:
         elif order == "blocks":
             text = "\n\n".join(sorted(text.strip("\n").split("\n\n"))) + "\n"
         elif order == "tree":
-            text = _sorted_tree(text)
+            text = sorted_tree(text)
         elif order == "words":
             text = "\n".join(" ".join(sorted(_words(line))) for line in text.split("\n"))
         return text
@@ -228,7 +230,7 @@ def _words(line):
     return re.findall(r"<[^>]*>|\S+", line)
 
 
-def _sorted_tree(text):
+def sorted_tree(text):
     """Lines that are indented deeper belong to the line above; siblings are sorted."""
 
     def parse(lines, depth):

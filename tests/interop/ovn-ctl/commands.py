@@ -73,9 +73,10 @@ def routers(nb):
     nb("lr-route-add lr0 192.168.0.0/16 10.0.0.254")
     nb("lr-route-add lr0 0.0.0.0/0 10.0.1.254 lrp1")
     nb("--policy=src-ip lr-route-add lr0 10.1.0.0/16 10.0.0.253")
+    # With two routes of one prefix, which one this changes would depend on the order of their UUIDs.
+    nb("--may-exist lr-route-add lr0 192.168.0.0/16 10.0.0.254")
     nb("--ecmp lr-route-add lr0 192.168.0.0/16 10.0.0.253")
     nb("lr-route-add lr0 192.168.0.0/16 10.0.0.252")
-    nb("--may-exist lr-route-add lr0 192.168.0.0/16 10.0.0.254")
     nb("lr-route-add lr0 fd01::/64 fd00::2 -- lr-route-add lr0 1.2.3.0/24 discard")
     nb("lr-route-add lr0 nonsense 10.0.0.1")
     nb("lr-route-list lr0", "lines")
