@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use corvid_data::{AtomRef, Datum, RefType, Row, TableId, Uuid};
+use corvid_data::{AtomRef, Datum, RefType, Row, TableId};
 
 use crate::backrefs::BackRefs;
 use crate::database::Database;
@@ -120,5 +120,5 @@ fn references(database: &Database) -> Result<Counts, String> {
 }
 
 fn exists(database: &Database, id: RowId) -> bool {
-    database.tables[usize::from(id.table.0)].contains(id.uuid as Uuid)
+    database.tables[usize::from(id.table.0)].contains(id.uuid)
 }

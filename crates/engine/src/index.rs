@@ -101,3 +101,37 @@ impl Index {
         self.entries.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::{Atom, Uuid};
+
+    fn row(key: i64) -> Row {
+        Row {
+            uuid: Uuid::ZERO,
+            version: Uuid::ZERO,
+            columns: [0, key].map(|n| Datum::one(Atom::Integer(n))).into(),
+        }
+    }
+
+    fn slots(index: &Index, key: i64) -> Vec<Slot> {
+        let row = row(key);
+        let mut slots: Vec<Slot> = index.candidates(index.key(&row)).collect();
+        slots.sort();
+        slots
+    }
+
+    #[test]
+    fn equal_keys_stand_side_by_side_and_leave_one_by_one() {
+        let mut index = Index::new([ColumnId(1)].into());
+        for number in 0..1000 {
+            index.insert(Slot::new(number), &row(number as i64 / 2));
+        }
+        assert_eq!(slots(&index, 7), [Slot::new(14), Slot::new(15)]);
+        index.remove(Slot::new(14), &row(7));
+        assert_eq!(slots(&index, 7), [Slot::new(15)]);
+        assert_eq!(slots(&index, 600), []);
+        assert_eq!(index.len(), 999);
+    }
+}

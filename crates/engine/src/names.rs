@@ -127,3 +127,36 @@ pub(crate) fn reborrow<'s>(
         None => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counter(u8);
+
+    impl UuidSource for Counter {
+        fn fresh(&mut self) -> Uuid {
+            self.0 += 1;
+            Uuid([self.0; 16])
+        }
+    }
+
+    #[test]
+    fn a_mention_before_the_insert_means_the_uuid_that_the_insert_gives() {
+        let operations: [&[u8]; 3] = [
+            br#"{"op":"insert","uuid-name":"a","uuid":"99999999-9999-9999-9999-999999999999"}"#,
+            br#"{"op":"insert","uuid-name":"b"}"#,
+            b"5",
+        ];
+        let mut source = Counter(0);
+        let mut names = Names::new(&mut source, &operations);
+        let given = Uuid([0x99; 16]);
+        assert_eq!(names.resolve("a"), given);
+        assert_eq!(names.resolve("b"), Uuid([1; 16]));
+        assert_eq!(names.insert("b", None), Some(Uuid([1; 16])));
+        assert_eq!(names.insert("b", None), None);
+        assert_eq!(names.insert("a", Some(given)), Some(given));
+        assert_eq!(names.insert("c", None), Some(Uuid([2; 16])));
+        assert_eq!(names.resolve("c"), Uuid([2; 16]));
+    }
+}

@@ -233,3 +233,86 @@ impl Table {
         Slot::new(first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::{Atom, AtomType, ColumnSchema, ColumnType};
+
+    fn table() -> Table {
+        let mut schema = TableSchema::new(
+            "T".into(),
+            vec![ColumnSchema {
+                name: "n".into(),
+                column_type: ColumnType::scalar(AtomType::Integer),
+                mutable: true,
+                persistent: true,
+            }],
+        );
+        schema.indexes = vec![vec![ColumnId(0)], vec![ColumnId::UUID]];
+        Table::new(&schema)
+    }
+
+    fn number(n: i64) -> Datum {
+        Datum::one(Atom::Integer(n))
+    }
+
+    fn row(n: u8) -> Arc<Row> {
+        Arc::new(Row {
+            uuid: Uuid([n; 16]),
+            version: Uuid::ZERO,
+            columns: [number(i64::from(n))].into(),
+        })
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        let mut table = table();
+        let first = table.insert(row(1), 0);
+        table.insert(row(2), 5);
+        assert_eq!(
+            table.remove(Uuid([1; 16])).map(|(_, strong)| strong),
+            Some(0)
+        );
+        assert_eq!(table.insert(row(3), 0), first);
+        assert_eq!(table.strong(Uuid([2; 16])), 5);
+        assert_eq!((table.len(), table.atoms()), (2, 6));
+        assert!(table.remove(Uuid([1; 16])).is_none());
+    }
+
+    #[test]
+    fn tables_grow_by_pages() {
+        let mut table = table();
+        for n in 0..=255 {
+            table.insert(row(n), 0);
+        }
+        assert_eq!(table.pages().len(), 1);
+        let uuid = Uuid(*b"between two rows");
+        let extra = Row {
+            uuid,
+            ..Row::clone(&row(0))
+        };
+        table.insert(Arc::new(extra), 0);
+        assert_eq!(table.pages().len(), 2);
+        assert_eq!(table.rows().count(), 257);
+    }
+
+    #[test]
+    fn writing_leaves_other_holders_of_the_row_and_page_alone() {
+        let mut table = table();
+        let slot = table.insert(row(1), 0);
+        let (held, pages) = (table.at(slot).clone(), table.pages().to_vec());
+        table.write(slot, [(ColumnId(0), number(9))].into_iter());
+        assert_eq!(held, row(1));
+        assert_eq!(pages[0].get(slot.offset()), Some(&row(1)));
+        assert_eq!(table.at(slot).columns[0], number(9));
+        // Once it is the table's own, the row is written in place.
+        drop((held, pages));
+        let before = Arc::as_ptr(table.at(slot));
+        table.write(slot, [(ColumnId(0), number(10))].into_iter());
+        assert_eq!(before, Arc::as_ptr(table.at(slot)));
+        let index = &table.indexes()[0];
+        let found: Vec<Slot> = index.candidates([number(10)].iter()).collect();
+        assert_eq!(found, [slot]);
+    }
+}
