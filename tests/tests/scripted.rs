@@ -35,19 +35,29 @@ macro_rules! topics {
 }
 
 topics! {
+    cancel "cancel.txt"
+    cond_change "cond-change.txt"
     conditions "conditions.txt"
     constraints "constraints.txt"
     datum_forms "datum-forms.txt"
+    gc "gc.txt"
+    indexes "indexes.txt"
     insert "insert.txt"
     json_strictness "json-strictness.txt"
+    locks "locks.txt"
+    max_rows "max-rows.txt"
+    monitor_cond "monitor-cond.txt"
+    monitor_v1 "monitor-v1.txt"
     mutate "mutate.txt"
     numbers "numbers.txt"
+    refs "refs.txt"
     rpc_envelope "rpc-envelope.txt"
     select "select.txt"
     small_operations "small-operations.txt"
     update "update.txt"
     utf8 "utf8.txt"
     wait "wait.txt"
+    weak_refs "weak-refs.txt"
     worked_examples "worked-examples.txt"
 }
 
