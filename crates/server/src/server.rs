@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
@@ -62,6 +63,9 @@ pub struct Config {
     /// Record modified columns as differences.
     pub column_diff: bool,
 }
+
+/// How long a database may take to tell its clients that it goes, when the server exits.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The state of the main thread.
 pub struct Server {
@@ -331,9 +335,31 @@ impl Server {
         }
     }
 
-    /// Ends every thread; what is queued for the log is written first.
-    pub fn shut_down(self) {
+    /// Ends every thread: clients are told that their databases go, what is queued for the log is written.
+    pub fn shut_down(mut self) {
+        let names: Vec<String> = self.databases.keys().filter(|name| !name.starts_with('_')).cloned().collect();
+        let mut threads = Vec::new();
+        for name in names {
+            if let Some(served) = self.databases.remove(&name) {
+                let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
+                threads.push(served.thread);
+                self.waiting.removals.insert(served.id, (name, None));
+            }
+        }
+        self.publish();
+        let deadline = Instant::now() + FAREWELL;
+        while !self.waiting.removals.is_empty()
+            && let Ok(event) = self.events.recv_deadline(deadline)
+        {
+            if let Event::Removed(id) = event {
+                self.waiting.removals.remove(&id);
+            }
+        }
         self.shards.shutdown();
+        for thread in threads {
+            // A panicked thread has already said so.
+            let _ = thread.join();
+        }
         drop(self.shards);
         for (_, served) in self.databases {
             drop(served.inbox);
