@@ -109,6 +109,15 @@ impl Atoms {
         with_atom!(self, atom, (elements, value) => elements.push(value));
     }
 
+    /// Appends, and tells whether the atom is greater than the last one before it.
+    pub(crate) fn push_after(&mut self, atom: Atom) -> bool {
+        with_atom!(self, atom, (elements, value) => {
+            let is_after = elements.last().is_none_or(|last| last.cmp(&value).is_lt());
+            elements.push(value);
+            is_after
+        })
+    }
+
     /// Inserts in place; a full vector grows by an eighth.
     pub(crate) fn insert(&mut self, at: usize, atom: Atom) {
         with_atom!(self, atom, (elements, value) => {
@@ -221,11 +230,13 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn len(self) -> usize {
         each!(AtomSlice, self, elements => elements.len())
     }
 
     /// The atom at `at`, which must be below the length.
+    #[inline]
     pub(crate) fn get(self, at: usize) -> AtomRef<'a> {
         match self {
             AtomSlice::Integer(elements) => AtomRef::Integer(elements[at]),

@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::{Atom, AtomType, DatumBuilder, Real, Str};
 
+    #[allow(clippy::needless_pass_by_value)] // called with literals
     fn details(base: &BaseType, atom: Atom) -> String {
         match base.check(atom.as_ref()) {
             Ok(()) => "ok".to_owned(),

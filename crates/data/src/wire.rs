@@ -4,6 +4,7 @@
 //! reported follows protocol.md 2.4: container shape, element count, elements in order, duplicates. Elements are therefore
 //! counted to the end even after a bad one.
 
+mod atom;
 mod read;
 mod write;
 

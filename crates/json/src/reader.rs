@@ -244,6 +244,20 @@ impl<'a> Reader<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
+    /// Hands the next `len` bytes to `read` and passes over them when it makes something of them: a short way for values of
+    /// fixed length and spelling. `read` must accept nothing but one whole valid value.
+    #[inline]
+    pub fn try_take<T>(
+        &mut self,
+        len: usize,
+        read: impl FnOnce(&'a [u8]) -> Option<T>,
+    ) -> Option<T> {
+        self.space();
+        let taken = read(self.bytes.get(self.at..self.at + len)?)?;
+        self.at += len;
+        Some(taken)
+    }
+
     /// Reads the next value as a tree.
     ///
     /// # Errors

@@ -80,10 +80,7 @@ impl DatumBuilder {
                 self.elements = Elements::Many(leaf);
             }
             Elements::Many(leaf) => {
-                if !self.is_unsorted {
-                    self.is_unsorted = leaf.keys.slice().get(leaf.len() - 1) >= key.as_ref();
-                }
-                leaf.keys.push(key);
+                self.is_unsorted |= !leaf.keys.push_after(key);
                 match (&mut leaf.values, value) {
                     (Some(values), Some(value)) => values.push(value),
                     (None, None) => {}

@@ -37,10 +37,12 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn len(self) -> usize {
         self.keys.len()
     }
 
+    #[inline]
     pub(crate) fn get(self, at: usize) -> Element<'a> {
         (self.keys.get(at), self.values.map(|values| values.get(at)))
     }

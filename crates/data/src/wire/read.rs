@@ -1,20 +1,13 @@
-//! Atoms and data from JSON.
+//! Data from JSON.
 //!
-//! Invariant: an atom, pair or datum is consumed whether it is good or not, so that the container around it can go on to
-//! count its elements and find errors that are reported first.
+//! Invariant: a pair or datum is consumed whether it is good or not, so that the container around it can go on to count its
+//! elements and find errors that are reported first.
 
-use std::borrow::Cow;
-
-use corvid_json::{Kind, Number, Reader, Value};
+use corvid_json::{Kind, Reader};
 
 use super::Symbols;
-use crate::members::is_id;
-use crate::{
-    Atom, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Real, Str, Tag, Uuid, WireError,
-};
-
-/// Where named UUIDs are bound, if they are allowed.
-type Names<'s> = Option<&'s mut dyn Symbols>;
+use super::atom::{Fault, Names, atom, broken};
+use crate::{Atom, BaseType, ColumnType, Datum, DatumBuilder, WireError};
 
 /// Reads one atom and checks its constraints. `symbols: None` where named UUIDs are not allowed.
 /// The reader must stand before the value, and its text must be valid JSON.
@@ -27,7 +20,7 @@ pub fn read_atom(
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Atom, WireError> {
     let mut names = symbols;
-    atom(reader, base, true, &mut names)
+    atom(reader, base, true, &mut names).map_err(|fault| *fault)
 }
 
 /// Reads a datum of a column type: shape, count, elements, duplicates, in that order.
@@ -40,7 +33,9 @@ pub fn read_datum(
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Datum, WireError> {
     let mut names = symbols;
-    Rules::of(column_type).datum(reader, &mut names)
+    Rules::of(column_type)
+        .datum(reader, &mut names)
+        .map_err(|fault| *fault)
 }
 
 /// Like [`read_datum`] without the constraints of its base types (UTF-8 is still checked), as arguments of arithmetic
@@ -59,6 +54,7 @@ pub fn read_datum_unconstrained(
         ..Rules::of(column_type)
     }
     .datum(reader, &mut names)
+    .map_err(|fault| *fault)
 }
 
 /// Reads a difference of a column type: constraints hold, but any number of elements passes (storage.md 4.4). Also the
@@ -77,6 +73,7 @@ pub fn read_diff(
         ..Rules::of(column_type)
     }
     .datum(reader, &mut names)
+    .map_err(|fault| *fault)
 }
 
 /// What is accepted.
@@ -89,10 +86,11 @@ struct Rules<'t> {
     is_checked: bool,
 }
 
-/// The elements of a container: how many there are, and what they make or the first error among them.
+/// The elements of a container.
 struct Elements {
     count: usize,
-    outcome: Result<DatumBuilder, WireError>,
+    /// What they make, or the first error among them.
+    outcome: Result<DatumBuilder, Fault>,
 }
 
 impl<'t> Rules<'t> {
@@ -104,7 +102,7 @@ impl<'t> Rules<'t> {
         }
     }
 
-    fn datum(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Datum, WireError> {
+    fn datum(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Datum, Fault> {
         if !self.column_type.is_map() && reader.peek().map_err(broken)? != Kind::Array {
             return self.key(reader, names).map(Datum::one);
         }
@@ -126,12 +124,9 @@ impl<'t> Rules<'t> {
         };
         if !self.is_unlimited && !self.column_type.admits(count) {
             let mut whole = start;
-            return Err(WireError::syntax(
-                skip(&mut whole),
-                self.column_type.count_problem(count),
-            ));
+            return Err(misfit(&mut whole, self.column_type.count_problem(count)));
         }
-        outcome?.finish()
+        outcome?.finish().map_err(Fault::new)
     }
 
     /// Enters an array whose first element is the name of the class; leaves the reader anywhere when it is not one.
@@ -150,17 +145,11 @@ impl<'t> Rules<'t> {
         self,
         reader: &mut Reader<'_>,
         names: &mut Names<'_>,
-    ) -> Result<Option<Elements>, WireError> {
+    ) -> Result<Option<Elements>, Fault> {
         let mut builder = DatumBuilder::new();
         let mut failure = None;
-        let mut count = 0;
         reader.begin_array().map_err(broken)?;
-        while reader.next_element().map_err(broken)? {
-            count += 1;
-            if failure.is_some() {
-                reader.skip().map_err(broken)?;
-                continue;
-            }
+        while failure.is_none() && reader.next_element().map_err(broken)? {
             let element = match &self.column_type.value {
                 None => self.key(reader, names).map(|key| (key, None)),
                 Some(value) => self
@@ -169,7 +158,15 @@ impl<'t> Rules<'t> {
             };
             match element {
                 Ok((key, value)) => builder.push(key, value),
-                Err(error) => failure = Some(error),
+                Err(fault) => failure = Some(fault),
+            }
+        }
+        let mut count = builder.len();
+        if failure.is_some() {
+            count += 1;
+            while reader.next_element().map_err(broken)? {
+                reader.skip().map_err(broken)?;
+                count += 1;
             }
         }
         if reader.next_element().map_err(broken)? {
@@ -181,146 +178,56 @@ impl<'t> Rules<'t> {
         }))
     }
 
+    /// Reads a pair of a map.
     fn pair(
         self,
         reader: &mut Reader<'_>,
-        base: &BaseType,
+        value_type: &BaseType,
         names: &mut Names<'_>,
-    ) -> Result<(Atom, Atom), WireError> {
+    ) -> Result<(Atom, Atom), Fault> {
         let mut whole = reader.clone();
-        if reader.peek().map_err(broken)? == Kind::Array {
-            reader.begin_array().map_err(broken)?;
-            let (mut key, mut value) = (None, None);
-            let mut is_longer = false;
-            while reader.next_element().map_err(broken)? {
-                if key.is_none() {
-                    key = Some(self.key(reader, names));
-                } else if value.is_none() {
-                    value = Some(atom(reader, base, self.is_checked, names));
-                } else {
-                    is_longer = true;
+        if reader.peek().map_err(broken)? != Kind::Array {
+            return Err(misfit(reader, "expected 2-element array"));
+        }
+        reader.begin_array().map_err(broken)?;
+        let mut count = 0;
+        let mut next = |reader: &mut Reader<'_>| -> Result<bool, Fault> {
+            let is_there = reader.next_element().map_err(broken)?;
+            count += usize::from(is_there);
+            Ok(is_there)
+        };
+        let (mut key, mut value) = (None, None);
+        if next(reader)? {
+            key = Some(self.key(reader, names));
+            if next(reader)? {
+                value = Some(atom(reader, value_type, self.is_checked, names));
+                while next(reader)? {
                     reader.skip().map_err(broken)?;
                 }
             }
-            if let (Some(key), Some(value), false) = (key, value, is_longer) {
-                return Ok((key?, value?));
-            }
-        } else {
-            reader.skip().map_err(broken)?;
         }
-        Err(WireError::syntax(
-            skip(&mut whole),
-            "expected 2-element array",
-        ))
+        match (key, value) {
+            (Some(key), Some(value)) if count == 2 => Ok((key?, value?)),
+            _ => Err(misfit(&mut whole, "expected 2-element array")),
+        }
     }
 
-    fn key(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Atom, WireError> {
+    fn key(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Atom, Fault> {
         atom(reader, &self.column_type.key, self.is_checked, names)
     }
 
     /// The error about a container of the wrong shape, which is consumed.
-    fn malformed(self, reader: &mut Reader<'_>) -> WireError {
-        let details = format!("expected [\"{}\", <array>]", self.column_type.class());
-        WireError::syntax(skip(reader), details)
+    fn malformed(self, reader: &mut Reader<'_>) -> Fault {
+        let class = self.column_type.class();
+        misfit(reader, format!("expected [\"{class}\", <array>]"))
     }
 }
 
-fn atom(
-    reader: &mut Reader<'_>,
-    base: &BaseType,
-    is_checked: bool,
-    names: &mut Names<'_>,
-) -> Result<Atom, WireError> {
-    let kind = reader.peek().map_err(broken)?;
-    let atom = match (base.atom, kind) {
-        (AtomType::Integer, Kind::Number) => match reader.number().map_err(broken)? {
-            Number::Integer(integer) => Atom::Integer(integer),
-            Number::Real(real) => {
-                let shown = Value::Real(real);
-                return Err(WireError::syntax_value(&shown, "expected integer"));
-            }
-        },
-        (AtomType::Real, Kind::Number) => {
-            let value = match reader.number().map_err(broken)? {
-                Number::Integer(integer) => integer as f64,
-                Number::Real(real) => real,
-            };
-            // The number rule yields finite numbers only.
-            Atom::Real(Real::new(value).unwrap_or_default())
-        }
-        (AtomType::Boolean, Kind::Bool) => Atom::Boolean(reader.boolean().map_err(broken)?),
-        (AtomType::String, Kind::String) => {
-            let bytes = reader.string().map_err(broken)?;
-            Atom::String(Str::from_utf8(&bytes)?)
-        }
-        (AtomType::Uuid, _) => Atom::Uuid(uuid(reader.skip().map_err(broken)?, names)?),
-        (expected, _) => {
-            let details = format!("expected {}", expected.name());
-            return Err(WireError::syntax(reader.skip().map_err(broken)?, details));
-        }
-    };
-    if is_checked {
-        base.check(atom.as_ref())?;
+/// A `syntax error` about the next value, which is consumed.
+#[cold]
+fn misfit(reader: &mut Reader<'_>, details: impl Into<String>) -> Fault {
+    match reader.skip() {
+        Ok(fragment) => Fault::new(WireError::syntax(fragment, details)),
+        Err(error) => broken(error),
     }
-    Ok(atom)
-}
-
-/// Reads `["uuid", TEXT]` or, with `names`, `["named-uuid", ID]`.
-fn uuid(raw: &[u8], names: &mut Names<'_>) -> Result<Uuid, WireError> {
-    // The compact spelling, which is what programs send.
-    if let Some(text) = raw.strip_prefix(b"[\"uuid\",\"")
-        && let Some(text) = text.strip_suffix(b"\"]")
-        && let Some(uuid) = Uuid::parse(text)
-    {
-        return Ok(uuid);
-    }
-    match string_pair(raw) {
-        Some((class, text)) if *class == *b"uuid" => Uuid::parse(&text).ok_or_else(|| {
-            let shown = String::from_utf8_lossy(&text);
-            WireError::syntax(raw, format!("\"{shown}\" is not a valid UUID"))
-        }),
-        Some((class, name)) if *class == *b"named-uuid" && names.is_some() => {
-            match (names, std::str::from_utf8(&name)) {
-                (Some(names), Ok(name)) if is_id(name.as_bytes()) => Ok(names.resolve(name)),
-                _ => Err(WireError::syntax(
-                    raw,
-                    "named-uuid string is not a valid <id>",
-                )),
-            }
-        }
-        _ => Err(WireError::syntax(raw, "expected [\"uuid\", <string>]")),
-    }
-}
-
-/// A string as the reader hands it out.
-type Text<'a> = Cow<'a, [u8]>;
-
-/// The elements of an array of two strings.
-fn string_pair(raw: &[u8]) -> Option<(Text<'_>, Text<'_>)> {
-    let mut reader = Reader::trusted(raw);
-    let next = |reader: &mut Reader<'_>| reader.next_element().ok();
-    if reader.peek().ok()? != Kind::Array {
-        return None;
-    }
-    reader.begin_array().ok()?;
-    if !next(&mut reader)? || reader.peek().ok()? != Kind::String {
-        return None;
-    }
-    let first = reader.string().ok()?;
-    if !next(&mut reader)? || reader.peek().ok()? != Kind::String {
-        return None;
-    }
-    let second = reader.string().ok()?;
-    (!next(&mut reader)?).then_some((first, second))
-}
-
-/// The text of the next value of a reader over valid JSON.
-fn skip<'a>(reader: &mut Reader<'a>) -> &'a [u8] {
-    reader.skip().unwrap_or_default()
-}
-
-/// The text was validated before, so this is a bug of ours, reported as one.
-#[allow(clippy::needless_pass_by_value)] // the form that `map_err` wants
-fn broken(error: corvid_json::Error) -> WireError {
-    WireError::new(Tag::InternalError, format!("unreadable JSON: {error}"))
 }
