@@ -4,6 +4,7 @@ pub mod admin;
 pub mod database_thread;
 pub mod open;
 pub mod options;
+pub mod outgoing;
 pub mod remote_options;
 pub mod run;
 pub mod server;

@@ -38,6 +38,7 @@ struct Served {
 
 /// A remote that is open.
 struct Remote {
+    /// `None`: we connect, and shard 0 keeps at it.
     listener: Option<ListenerHandle>,
 }
 
@@ -217,11 +218,11 @@ impl Server {
         if self.remotes.contains_key(target) {
             return;
         }
+        // What is no connection method at all counts as one that never succeeds, as the reference has it.
         let listener = match Target::parse(target) {
             Ok(Target::Passive(passive)) => Some(self.listen(target, passive, options)),
-            Ok(Target::Active(_)) => None,
-            Err(error) => {
-                vlog::err(Module::OvsdbJsonrpcServer, format_args!("{target}: listen failed: {error}"));
+            Ok(Target::Active(_)) | Err(_) => {
+                self.shards.handles()[0].post(ShardMessage::Connect(target.to_owned(), options));
                 None
             }
         };
@@ -243,9 +244,12 @@ impl Server {
     pub fn remove_remote(&mut self, target: &str) -> Result<(), String> {
         let remote = self.remotes.remove(target).ok_or("no such remote")?;
         vlog::info(Module::OvsdbJsonrpcServer, format_args!("{target}: remote deconfigured"));
-        if let Some(listener) = remote.listener {
-            self.shards.unlisten(&listener);
-            self.remote_options.lock().unwrap_or_else(PoisonError::into_inner).remove(&listener.id());
+        match remote.listener {
+            Some(listener) => {
+                self.shards.unlisten(&listener);
+                self.remote_options.lock().unwrap_or_else(PoisonError::into_inner).remove(&listener.id());
+            }
+            None => self.shards.handles()[0].post(ShardMessage::Disconnect(target.to_owned())),
         }
         Ok(())
     }

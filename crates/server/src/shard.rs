@@ -17,6 +17,7 @@ use corvid_service::frontend::{Close, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
 use crossbeam_channel::Sender;
 
+use crate::outgoing::Outgoing;
 use crate::remote_options::RemoteOptions;
 
 /// What shards are sent.
@@ -24,6 +25,10 @@ use crate::remote_options::RemoteOptions;
 pub enum ShardMessage {
     /// For the sessions.
     Service(ToShard),
+    /// Connect to this remote, and keep connecting.
+    Connect(String, RemoteOptions),
+    /// Drop the connection to this remote, and connect no more.
+    Disconnect(String),
     /// The served databases and the queues of their threads.
     Databases(Arc<Directory>, HashMap<DatabaseId, Sender<ToDatabase>>),
 }
@@ -38,6 +43,7 @@ pub struct ShardSessions {
     sessions: HashMap<ConnId, Client>,
     conns: HashMap<SessionId, ConnId>,
     next_session: u64,
+    outgoing: Vec<Outgoing>,
     remotes: RemoteTable,
     databases: HashMap<DatabaseId, Sender<ToDatabase>>,
     shards: Vec<ShardHandle<ShardMessage>>,
@@ -66,11 +72,17 @@ impl ShardSessions {
             sessions: HashMap::new(),
             conns: HashMap::new(),
             next_session: 0,
+            outgoing: Vec::new(),
             remotes,
             databases: HashMap::new(),
             shards,
             written: Vec::new(),
         }
+    }
+
+    /// The remote that a connection of ours belongs to.
+    fn outgoing_of(&mut self, conn: ConnId) -> Option<&mut Outgoing> {
+        self.outgoing.iter_mut().find(|outgoing| outgoing.conn() == Some(conn))
     }
 
     /// Carries out what the sessions want done.
@@ -147,12 +159,14 @@ impl Handler for ShardSessions {
     type Message = ShardMessage;
 
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
-        let options = info
-            .listener
-            .and_then(|listener| {
-                self.remotes.lock().unwrap_or_else(PoisonError::into_inner).get(&listener).cloned()
-            })
-            .unwrap_or_default();
+        let options = match info.listener {
+            Some(listener) => self.remotes.lock().unwrap_or_else(PoisonError::into_inner).get(&listener).cloned(),
+            None => self.outgoing_of(conn).map(|outgoing| {
+                outgoing.opened(now);
+                outgoing.options().clone()
+            }),
+        };
+        let options = options.unwrap_or_default();
         self.next_session += 1;
         let session = session_id(self.number, self.next_session);
         let probe = Probe::new(now.mono_ms, options.probe_interval_ms(info.is_network));
@@ -177,7 +191,10 @@ impl Handler for ShardSessions {
         }
     }
 
-    fn closed(&mut self, _now: Now, conn: ConnId, _reason: CloseReason, io: &mut Io) {
+    fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io) {
+        if let Some(outgoing) = self.outgoing_of(conn) {
+            outgoing.closed(now, &reason);
+        }
         if let Some(client) = self.sessions.remove(&conn) {
             self.conns.remove(&client.session);
             self.frontend.closed(client.session);
@@ -194,6 +211,16 @@ impl Handler for ShardSessions {
     fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
         match message {
             ShardMessage::Service(message) => self.frontend.message(now.mono_ms, message),
+            ShardMessage::Connect(name, options) => {
+                let mut outgoing = Outgoing::new(now, name, options);
+                outgoing.run(now, io);
+                self.outgoing.push(outgoing);
+            }
+            ShardMessage::Disconnect(name) => {
+                for outgoing in self.outgoing.extract_if(.., |outgoing| outgoing.name() == name) {
+                    outgoing.conn().into_iter().for_each(|conn| io.close(conn));
+                }
+            }
             ShardMessage::Databases(directory, databases) => {
                 self.databases = databases;
                 self.frontend.message(now.mono_ms, ToShard::Directory(directory));
@@ -204,6 +231,20 @@ impl Handler for ShardSessions {
 
     fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         self.watch(now, conn, io);
+    }
+
+    fn timeout(&mut self, now: Now, io: &mut Io) {
+        for outgoing in &mut self.outgoing {
+            outgoing.run(now, io);
+        }
+    }
+
+    fn next_timeout(&self) -> Option<u64> {
+        if self.outgoing.is_empty() {
+            return None;
+        }
+        let now = Now::read();
+        self.outgoing.iter().filter_map(|outgoing| outgoing.deadline_ms(now)).min()
     }
 
     fn flushed(&mut self, _now: Now, io: &mut Io) {

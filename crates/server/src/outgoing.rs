@@ -1,0 +1,123 @@
+//! Remotes that the server connects to itself (`tcp:`, `unix:`): each is one session that is made again and again.
+
+use corvid_os::clock::Now;
+use corvid_os::errno;
+use corvid_os::shard::{CloseReason, ConnId, Io};
+use corvid_os::target::{Active, Target};
+use corvid_os::vlog::{self, Level as LogLevel, Module};
+use corvid_rpc::Reconnect;
+use corvid_rpc::notice::{End, Level};
+use corvid_rpc::reconnect::Action;
+
+use crate::remote_options::RemoteOptions;
+
+/// What an attempt fails with when the remote's text names no way to connect.
+const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
+
+/// One remote that we connect to.
+pub struct Outgoing {
+    name: String,
+    /// `None`: the text is no connection method, and every attempt fails.
+    target: Option<Active>,
+    options: RemoteOptions,
+    reconnect: Reconnect,
+    conn: Option<ConnId>,
+}
+
+impl Outgoing {
+    /// A remote whose first attempt is due now.
+    #[must_use]
+    pub fn new(now: Now, name: String, options: RemoteOptions) -> Outgoing {
+        let target = match Target::parse(&name) {
+            Ok(Target::Active(active)) => Some(active),
+            _ => None,
+        };
+        let mut reconnect = Reconnect::new();
+        // Established connections are probed like accepted ones.
+        reconnect.set_probe_interval(0);
+        reconnect.enable(now.mono_ms);
+        Outgoing { name, target, options, reconnect, conn: None }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its session inherits.
+    #[must_use]
+    pub fn options(&self) -> &RemoteOptions {
+        &self.options
+    }
+
+    /// The connection, or the attempt, in being.
+    #[must_use]
+    pub fn conn(&self) -> Option<ConnId> {
+        self.conn
+    }
+
+    /// When [`Outgoing::run`] is due.
+    #[must_use]
+    pub fn deadline_ms(&self, now: Now) -> Option<u64> {
+        self.reconnect.deadline_ms(now.mono_ms)
+    }
+
+    /// Does what is due.
+    pub fn run(&mut self, now: Now, io: &mut Io) {
+        match self.reconnect.handle(now.mono_ms) {
+            Some(Action::Connect) => self.connect(now, io),
+            Some(Action::Disconnect) => {
+                if let Some(conn) = self.conn {
+                    io.close(conn);
+                }
+            }
+            Some(Action::Probe) | None => {}
+        }
+        self.log();
+    }
+
+    fn connect(&mut self, now: Now, io: &mut Io) {
+        self.reconnect.connecting(now.mono_ms);
+        let attempt = match &self.target {
+            Some(target) => {
+                io.connect(target, &self.name, self.options.dscp).map_err(|error| errno::text(&error))
+            }
+            None => Err(NO_SUCH_METHOD.to_owned()),
+        };
+        match attempt {
+            Ok(conn) => self.conn = Some(conn),
+            Err(text) => self.reconnect.disconnected(now.mono_ms, End::Failed(text)),
+        }
+    }
+
+    /// The connection stands.
+    pub fn opened(&mut self, now: Now) {
+        self.reconnect.connected(now.mono_ms);
+        self.log();
+    }
+
+    /// The connection, or the attempt, has ended.
+    pub fn closed(&mut self, now: Now, reason: &CloseReason) {
+        self.conn = None;
+        let end = match reason {
+            CloseReason::EndOfFile => End::Closed,
+            CloseReason::Failed(code) | CloseReason::ConnectFailed(code) => End::Failed(errno::text_of(*code)),
+            _ => End::Local,
+        };
+        self.reconnect.disconnected(now.mono_ms, end);
+        self.log();
+    }
+
+    fn log(&mut self) {
+        for notice in self.reconnect.take_notices() {
+            let level = match notice.level() {
+                Level::Debug => LogLevel::Dbg,
+                Level::Info => LogLevel::Info,
+                Level::Warn => LogLevel::Warn,
+                Level::Error => LogLevel::Err,
+            };
+            vlog::log(Module::Reconnect, level, format_args!("{}: {notice}", self.name));
+        }
+    }
+}
