@@ -35,10 +35,12 @@ macro_rules! topics {
 }
 
 topics! {
+    access "access.txt"
     cancel "cancel.txt"
     cond_change "cond-change.txt"
     conditions "conditions.txt"
     constraints "constraints.txt"
+    convert "convert.txt"
     datum_forms "datum-forms.txt"
     gc "gc.txt"
     indexes "indexes.txt"
@@ -56,6 +58,7 @@ topics! {
     schema_canonical "schema-canonical.txt"
     schema_errors "schema-errors.txt"
     select "select.txt"
+    server_db "server-db.txt"
     small_operations "small-operations.txt"
     update "update.txt"
     utf8 "utf8.txt"
