@@ -1,0 +1,54 @@
+//! The targets by name. The bodies are grouped by the layer that they attack.
+
+mod data;
+mod engine;
+mod json;
+mod log;
+mod rpc;
+
+pub use data::{notation, schema};
+pub use engine::operations;
+pub use json::{frame, read};
+pub use log::log_records;
+pub use rpc::message;
+
+/// A target and its name, which is also that of its folder of seeds.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// Throws bytes at it; panics when an invariant is broken.
+    pub run: fn(&[u8]),
+}
+
+/// All of them, lowest layer first.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "frame",
+        run: frame,
+    },
+    Target {
+        name: "read",
+        run: read,
+    },
+    Target {
+        name: "message",
+        run: message,
+    },
+    Target {
+        name: "notation",
+        run: notation,
+    },
+    Target {
+        name: "schema",
+        run: schema,
+    },
+    Target {
+        name: "operations",
+        run: operations,
+    },
+    Target {
+        name: "log_records",
+        run: log_records,
+    },
+];

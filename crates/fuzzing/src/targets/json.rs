@@ -1,0 +1,81 @@
+//! Framing and reading of JSON.
+
+use corvid_json::frame::{Framed, Framer};
+use corvid_json::{Reader, Value};
+
+/// All frames of a stream, and whether it ended in an error. The lengths of the pieces it arrives in come from `cuts`.
+fn frames(stream: &[u8], mut cuts: impl FnMut() -> usize) -> (Vec<Vec<u8>>, bool) {
+    let mut framer = Framer::new();
+    let (mut frames, mut kept) = (Vec::new(), Vec::new());
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let (mut input, later) = rest.split_at(cuts().clamp(1, rest.len()));
+        while !input.is_empty() {
+            match framer.advance(input) {
+                Ok(Framed::Complete { start, end }) => {
+                    kept.extend_from_slice(&input[start..end]);
+                    frames.push(std::mem::take(&mut kept));
+                    input = &input[end..];
+                }
+                Ok(Framed::Partial { start }) => {
+                    kept.extend_from_slice(&input[start..]);
+                    input = &[];
+                }
+                Err(_) => return (frames, true),
+            }
+        }
+        rest = later;
+    }
+    (frames, false)
+}
+
+/// Framing: the same frames however the stream is cut, and the whole text of whatever reads as one.
+///
+/// # Panics
+/// When that does not hold.
+pub fn frame(stream: &[u8]) {
+    let whole = frames(stream, || usize::MAX);
+    let mut state = stream.len();
+    let irregular = frames(stream, || {
+        state = state.wrapping_mul(0x5851_f42d).wrapping_add(12_345);
+        (state >> 7) % 150
+    });
+    assert_eq!(irregular, whole, "cut at random places");
+    assert_eq!(frames(stream, || 1), whole, "byte by byte");
+    let mut reader = Reader::new(stream);
+    if reader.outermost().is_ok() && reader.skip().is_ok() {
+        let text = stream[..reader.offset()].trim_ascii_start();
+        assert_eq!(
+            whole.0.first().map(Vec::as_slice),
+            Some(text),
+            "the reader's text is the first frame"
+        );
+    }
+}
+
+/// Reading: passing over, building a tree and the trusted short cut agree; what is written reads back the same.
+///
+/// # Panics
+/// When that does not hold.
+pub fn read(text: &[u8]) {
+    let mut strict = Reader::new(text);
+    let skipped = strict.skip();
+    let mut building = Reader::new(text);
+    let built = building.value();
+    assert_eq!(skipped.as_ref().err(), built.as_ref().err());
+    let (Ok(skipped), Ok(built)) = (skipped, built) else {
+        return;
+    };
+    assert_eq!(strict.offset(), building.offset());
+    let mut trusted = Reader::trusted(text);
+    assert_eq!(trusted.skip().as_deref(), Ok(skipped));
+    // A real loses digits when it is written, and what is left may read as an integer; from then on nothing changes.
+    let again = Value::parse(&built.to_bytes()).expect("what was written reads back");
+    assert_eq!(Value::parse(&again.to_bytes()).as_ref(), Ok(&again));
+    let mut pretty = Vec::new();
+    again.write_pretty(&mut pretty);
+    assert_eq!(
+        Value::parse(&pretty).expect("so does the indented form"),
+        again
+    );
+}
