@@ -216,8 +216,7 @@ impl<'a> Pass<'a> {
             let table = self.schema.table(row.table);
             for (id, datum) in row.columns.iter().flatten() {
                 let column_type = &table.column(*id).column_type;
-                let max = usize::try_from(column_type.max).unwrap_or(usize::MAX);
-                if datum.len() < column_type.min as usize || datum.len() > max {
+                if !column_type.admits(datum.len()) {
                     return Err(Failure::Irregular);
                 }
             }

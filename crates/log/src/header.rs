@@ -4,6 +4,8 @@
 //! so leading white space, a sign and leading zeros pass; everything else must be exact. Also tells which kind of file a
 //! first line opens. Used by the record reader and writer; knows nothing of bodies.
 
+use sha1::{Digest, Sha1};
+
 use crate::FormatError;
 
 /// The longest header line that is read, its LF included. The reference reads headers into a buffer of this size, and a
@@ -56,6 +58,15 @@ impl Magic {
 }
 
 impl Header {
+    /// The header of a body, which includes its final LF. Hashes it.
+    #[must_use]
+    pub fn of(body: &[u8]) -> Header {
+        Header {
+            length: body.len() as u64,
+            sha1: Sha1::digest(body).into(),
+        }
+    }
+
     /// Parses a header line without its LF. On failure returns how much of the line messages show (storage.md 1.4).
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub struct Damage {
 pub enum Cause {
     /// Its bytes.
     Read(ReadError),
-    /// Its content: no schema, or not a transaction under the schema.
+    /// Its content: no schema, or not a transaction under the schema and on the rows that are there.
     Content(WireError),
     /// It is a transaction that does not commit.
     Commit(WireError),
@@ -101,10 +101,14 @@ impl<S: Source> Load<S> {
         }
     }
 
-    /// Tells that the transaction handed out last does not commit: the log ends before it.
+    /// Tells that the transaction handed out last cannot be applied: the log ends before it.
     pub fn reject(&mut self, error: WireError) -> Damage {
         self.records.take_back_last();
-        self.damaged(Cause::Commit(error))
+        self.damaged(match error.tag {
+            Tag::ConstraintViolation | Tag::ReferentialIntegrityViolation => Cause::Commit(error),
+            // A difference that does not fit the row, or a deleted row that is not there.
+            _ => Cause::Content(error),
+        })
     }
 
     /// Records that are good so far, record 0 included.

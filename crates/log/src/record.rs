@@ -4,8 +4,6 @@
 //! have three digits (a body of 100 to 999 bytes, by far the most frequent, never moves). Called by whoever appends to a
 //! log; several records may follow each other in one buffer, for one write.
 
-use sha1::{Digest, Sha1};
-
 use crate::header::{Header, Magic};
 
 /// Digits of the length that room is kept for.
@@ -50,11 +48,7 @@ impl<'a> Record<'a> {
         self.out.push(b'\n');
         let room = room(self.magic);
         let body_start = self.start + room;
-        let body = &self.out[body_start..];
-        let header = Header {
-            length: body.len() as u64,
-            sha1: Sha1::digest(body).into(),
-        };
+        let header = Header::of(&self.out[body_start..]);
         let mut line = Vec::with_capacity(room + 16);
         header.write(self.magic, &mut line);
         let body_end = self.out.len();

@@ -62,7 +62,9 @@ impl Lockfile {
             .mode(0o600)
             .open(&path);
         let file = file.inspect_err(|error| {
+            // Two lines about one failure, as the reference has them.
             warn(&format!("failed to open lock file: {}", errno::text(error)));
+            warn(&format!("failed to lock file: {}", errno::text(error)));
         })?;
         let data = file.metadata()?;
         let key = (data.dev(), data.ino());

@@ -35,7 +35,11 @@ impl ClusterHeader {
         }
     }
 
-    fn parse(json: &Value) -> Result<ClusterHeader, WireError> {
+    /// From the record as a tree.
+    ///
+    /// # Errors
+    /// A member is missing or of another kind.
+    pub(crate) fn parse(json: &Value) -> Result<ClusterHeader, WireError> {
         let text = |member: &str, value: &Value| match value.as_str() {
             Some(text) => Ok(text.to_owned()),
             None => Err(mismatch(json, member)),

@@ -21,15 +21,13 @@ impl Source for Trickle<'_> {
 }
 
 fn record(body: &str) -> Vec<u8> {
-    let sha1: [u8; 20] = Sha1::digest(body.as_bytes()).into();
     let mut out = Vec::new();
-    let length = body.len() as u64;
-    Header { length, sha1 }.write(Magic::Standalone, &mut out);
+    Header::of(body.as_bytes()).write(Magic::Standalone, &mut out);
     out.extend_from_slice(body.as_bytes());
     out
 }
 
-/// Reads everything behind one good record of 52 + 3 bytes; returns the number of further records, or the error.
+/// Reads everything behind one good record of 54 + 3 bytes; returns the number of further records, or the error.
 fn outcome(tail: &[u8]) -> Result<u64, String> {
     let mut file = record("{}\n");
     assert_eq!(file.len(), 57);

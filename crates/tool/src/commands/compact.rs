@@ -8,7 +8,7 @@ use corvid_os::program;
 use super::{Invocation, Outcome};
 use crate::database::DatabaseFile;
 use crate::failure::{Answer, Failure};
-use crate::replacement;
+use crate::replacement::Place;
 use crate::uuids::RandomUuids;
 
 /// Rewrites a database, in place or to a new file.
@@ -22,24 +22,21 @@ pub(super) fn compact(invocation: &Invocation<'_>) -> Outcome {
     )
 }
 
-/// Reads the database at `path`, lets `change` have it, and writes the outcome to `target` or over `path`. A file that is
-/// replaced stays locked from before it is read until it is replaced.
+/// Reads the database at `path`, lets `change` have it, and writes the outcome to `target`, which must not exist, or over
+/// `path`. The file to be written is locked from before the other is read until it is complete.
 pub(super) fn rewrite(
     path: &Path,
     target: Option<&Path>,
     comment: &str,
     change: impl FnOnce(Database, &mut RandomUuids) -> Result<Database, Failure>,
 ) -> Outcome {
-    let _lock = match target {
-        Some(_) => None,
-        None => Some(replacement::lock(path)?),
+    let place = match target {
+        Some(target) => Place::lock_new(target)?,
+        None => Place::lock(path)?,
     };
     let mut uuids = RandomUuids::new()?;
     let (database, _) = DatabaseFile::open(path)?.load()?.finish(&mut uuids)?;
     let database = change(database, &mut uuids)?;
-    match target {
-        Some(target) => replacement::create(target, &database, comment)?,
-        None => replacement::replace(path, &database, comment)?,
-    }
+    place.fill(&database, comment)?;
     Ok(Answer::Yes)
 }

@@ -27,8 +27,8 @@ pub(super) fn convert(invocation: &Invocation<'_>) -> Outcome {
 
 /// Prints whether the schemas differ in canonical form, version and checksum included.
 pub(super) fn needs_conversion(invocation: &Invocation<'_>) -> Outcome {
-    let wanted = schema_file::read(&invocation.schema(1))?;
     let stored = schema::of_database(&invocation.database(0))?;
+    let wanted = schema_file::read(&invocation.schema(1))?;
     let differs = stored.to_json() != wanted.to_json();
     println!("{}", if differs { "yes" } else { "no" });
     Ok(Answer::Yes)

@@ -1,11 +1,12 @@
 //! `show-log`: the records of a database file for people to read (storage.md 15).
 
+mod cluster;
 mod date;
 mod names;
 
 use std::io::{self, Write};
 
-use corvid_data::{Arc, ColumnType, Schema, TableSchema, text, wire};
+use corvid_data::{ColumnType, Schema, TableSchema, text, wire};
 use corvid_json::{Object, Reader, Value};
 use corvid_log::decode::date_to_ms;
 use corvid_log::{Magic, RecordReader};
@@ -18,12 +19,6 @@ use names::Names;
 /// Prints every record up to the first damaged one.
 pub(super) fn show_log(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
-    if file.magic() == Magic::Clustered {
-        let name = file.name();
-        return Err(Failure::new(format!(
-            "{name}: show-log of clustered databases is not supported by this version"
-        )));
-    }
     let mut listing = Listing {
         out: io::BufWriter::new(io::stdout().lock()),
         verbosity: invocation.options.verbosity,
@@ -41,50 +36,48 @@ struct Listing<W> {
     out: W,
     /// 0: records, 1: rows too, 2: columns too.
     verbosity: u32,
-    schema: Option<Arc<Schema>>,
+    schema: Option<Schema>,
     names: Names,
 }
 
 impl<W: Write> Listing<W> {
     fn all(&mut self, file: DatabaseFile) -> Result<(), Failure> {
         let name = file.name().to_owned();
-        let mut records = RecordReader::new(file, Magic::Standalone);
+        let magic = file.magic();
+        let mut records = RecordReader::new(file, magic);
         let mut number = 0;
         while let Some(record) = records
             .next_object()
             .map_err(|error| Failure::read(&name, &error))?
         {
             write!(self.out, "record {number}:").map_err(Failure::output)?;
-            if number == 0 {
-                let schema = Schema::from_json(&record)?;
-                self.schema_line(&schema).map_err(Failure::output)?;
-                self.schema = Some(Arc::new(schema));
-            } else {
-                self.transaction(record.as_object())
-                    .map_err(Failure::output)?;
+            match (magic, &record) {
+                (Magic::Clustered, _) => self.cluster_record(number, &record),
+                (Magic::Standalone, Value::Object(members)) if number > 0 => {
+                    self.transaction(members)
+                }
+                (Magic::Standalone, _) => {
+                    let schema = self.schema.insert(Schema::from_json(&record)?);
+                    let Schema {
+                        name,
+                        version,
+                        cksum,
+                        ..
+                    } = schema;
+                    writeln!(
+                        self.out,
+                        " \"{name}\" schema, version=\"{version}\", cksum=\"{cksum}\"\n"
+                    )
+                }
             }
+            .map_err(Failure::output)?;
             number += 1;
         }
         Ok(())
     }
 
-    fn schema_line(&mut self, schema: &Schema) -> io::Result<()> {
-        let Schema {
-            name,
-            version,
-            cksum,
-            ..
-        } = schema;
-        writeln!(
-            self.out,
-            " \"{name}\" schema, version=\"{version}\", cksum=\"{cksum}\"\n"
-        )
-    }
-
-    fn transaction(&mut self, members: Option<&Object>) -> io::Result<()> {
-        let Some(members) = members else {
-            return Ok(());
-        };
+    /// Lists a transaction: its date and comment on the line that is begun, then rows as far as they were asked for.
+    fn transaction(&mut self, members: &Object) -> io::Result<()> {
         let member = |name: &str| members.get(name.as_bytes());
         if let Some(date) = member("_date").and_then(Value::as_integer) {
             write!(self.out, " {}", date::utc_text(date_to_ms(date)))?;
@@ -141,19 +134,21 @@ impl<W: Write> Listing<W> {
             self.names.forget(uuid);
             return writeln!(self.out, "    delete row");
         }
-        self.names.learn(uuid, named);
+        if row.as_object().is_some() {
+            self.names.learn(uuid, named);
+        }
         if self.verbosity < 2 {
             return Ok(());
         }
-        let schema = self.schema.clone();
+        let Listing { out, schema, .. } = self;
         let table = schema
             .as_ref()
             .and_then(|schema| Some(schema.table(schema.table_id(table)?)));
         for (column, value) in row.as_object().into_iter().flatten() {
-            self.out.write_all(b"    ")?;
-            self.out.write_all(column)?;
+            out.write_all(b"    ")?;
+            out.write_all(column)?;
             let column_type = table.and_then(|table| column_type(table, column));
-            writeln!(self.out, "={}", value_text(value, column_type))?;
+            writeln!(out, "={}", value_text(value, column_type))?;
         }
         Ok(())
     }

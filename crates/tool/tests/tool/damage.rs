@@ -1,0 +1,114 @@
+//! Files that are damaged or make no sense: a message, exit 1, and the file as it was.
+
+use crate::sandbox::{Sandbox, record, with_database};
+
+const SCHEMA: &str =
+    r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"}},"indexes":[["i"]]}}}"#;
+const TRANSACTION: &str = r#"["D",{"op":"insert","table":"t","row":{"i":77}}]"#;
+
+/// What every command that replays says about a schema record followed by this; the file must not change.
+fn complaint(tail: &[u8]) -> String {
+    let sandbox = Sandbox::new();
+    let bytes = [record(SCHEMA), tail.to_vec()].concat();
+    sandbox.write("a.db", &bytes);
+    let message = sandbox.fails(&["query", "a.db", TRANSACTION]);
+    assert_eq!(sandbox.fails(&["transact", "a.db", TRANSACTION]), message);
+    assert_eq!(sandbox.fails(&["compact", "a.db"]), message);
+    assert_eq!(sandbox.fails(&["compact", "a.db", "b.db"]), message);
+    assert_eq!(std::fs::read(sandbox.path("a.db")).expect("a file"), bytes);
+    assert_eq!(sandbox.list(), [".a.db.~lock~", ".b.db.~lock~", "a.db"]);
+    message
+}
+
+#[test]
+fn torn_tail_is_left_for_a_server_to_repair() {
+    let at = record(SCHEMA).len();
+    assert_eq!(
+        complaint(b"OVSDB JSON 5"),
+        format!("syntax error: a.db: parse error at offset {at} in header line \"OVSDB JSON\"")
+    );
+}
+
+#[test]
+fn record_that_is_no_transaction_is_named_by_its_fault() {
+    assert_eq!(
+        complaint(&record(r#"{"x":{}}"#)),
+        r#"syntax "{"x":{}}": unknown table: No table named x."#
+    );
+    assert_eq!(
+        complaint(&record(
+            r#"{"t":{"00000000-0000-4000-8000-000000000001":null}}"#
+        )),
+        "syntax error: transaction deletes row 00000000-0000-4000-8000-000000000001 that does not exist"
+    );
+    assert_eq!(
+        complaint(&record(
+            r#"{"_is_diff":true,"t":{"00000000-0000-4000-8000-000000000001":{"i":["set",[1,2]]}}}"#
+        )),
+        r#"syntax "["set",[1,2]]": syntax error: set must have exactly one member but 2 are present"#
+    );
+}
+
+#[test]
+fn record_that_does_not_commit_is_an_error_and_not_a_loss() {
+    let insert = |last: u8| {
+        record(&format!(
+            r#"{{"t":{{"00000000-0000-4000-8000-00000000000{last}":{{"i":1}}}}}}"#
+        ))
+    };
+    let message = complaint(&[insert(1), insert(2), record("{}")].concat());
+    let at = record(SCHEMA).len() + insert(1).len();
+    assert!(
+        message.starts_with(&format!(
+            "a.db: record 2 at offset {at} cannot be used: constraint violation: "
+        )),
+        "{message}"
+    );
+}
+
+#[test]
+fn files_that_are_no_database_are_told_apart() {
+    let sandbox = Sandbox::new();
+    sandbox.write("empty", b"");
+    sandbox.write("text", b"hello\n");
+    assert_eq!(
+        sandbox.fails(&["db-name", "empty"]),
+        "ovsdb error: empty: cannot identify file type"
+    );
+    assert_eq!(
+        sandbox.fails(&["db-is-clustered", "text"]),
+        "ovsdb error: text: unexpected file format"
+    );
+    assert_eq!(
+        sandbox.fails(&["db-name", "none"]),
+        "I/O error: none: open failed (No such file or directory)"
+    );
+}
+
+#[test]
+fn locked_file_is_not_written() {
+    let sandbox = with_database();
+    let _held = corvid_os::lockfile::Lockfile::lock(&sandbox.path("a.db")).expect("the lock");
+    for (args, message) in [
+        (
+            &["transact", "a.db", r#"["Demo"]"#][..],
+            "ovsdb-tool: I/O error: a.db: failed to lock lockfile (Resource temporarily unavailable)",
+        ),
+        (
+            &["compact", "a.db"],
+            "ovsdb-tool: a.db: failed to lock lockfile (Resource temporarily unavailable)",
+        ),
+    ] {
+        let run = sandbox.run(args);
+        assert_eq!(run.status, Some(1));
+        let lines: Vec<&str> = run.stderr.lines().collect();
+        let holder = format!("already locked by pid {}", std::process::id());
+        assert!(
+            lines[0].contains("|lockfile|WARN|.a.db.~lock~: ") && lines[0].ends_with(&holder),
+            "{lines:?}"
+        );
+        assert_eq!(lines[1], message);
+    }
+    assert_eq!(sandbox.ok(&["query", "a.db", r#"["Demo"]"#]), "[]\n");
+    assert_eq!(sandbox.ok(&["compact", "a.db", "b.db"]), "");
+}

@@ -1,0 +1,144 @@
+//! A directory of its own for each test, and tools run inside it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Our tool.
+pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_ovsdb-tool");
+
+/// A temporary directory, removed in the end.
+pub(crate) struct Sandbox(PathBuf);
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Sandbox {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("corvid-tool-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a fresh directory");
+        Sandbox(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, contents: &[u8]) {
+        std::fs::write(self.path(name), contents).expect("a writable directory");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("a readable file")
+    }
+
+    /// Names of all files, sorted.
+    pub(crate) fn list(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("a directory");
+        let mut names: Vec<String> = entries
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Runs our tool.
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        self.run_tool(Path::new(OURS), args, None)
+    }
+
+    /// Runs a tool, `input` on its standard input through a pipe.
+    pub(crate) fn run_tool(&self, tool: &Path, args: &[&str], input: Option<&[u8]>) -> Run {
+        let mut child = Command::new(tool)
+            .args(args)
+            .current_dir(&self.0)
+            .env("OVS_DBDIR", "/nonexistent/dbdir")
+            .env("OVS_PKGDATADIR", "/nonexistent/pkgdatadir")
+            .stdin(if input.is_some() {
+                Stdio::piped()
+            } else {
+                Stdio::null()
+            })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a program");
+        if let (Some(bytes), Some(mut stdin)) = (input, child.stdin.take()) {
+            std::io::Write::write_all(&mut stdin, bytes).expect("a reading child");
+        }
+        let output = child.wait_with_output().expect("an end");
+        Run {
+            status: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs our tool, which must print nothing on standard error and exit 0; returns what it printed.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{args:?}");
+        run.stdout
+    }
+
+    /// Runs our tool, which must print nothing on standard output and exit 1; returns its message.
+    pub(crate) fn fails(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{args:?}");
+        let message = run
+            .stderr
+            .strip_prefix("ovsdb-tool: ")
+            .expect("the program's name");
+        message.trim_end_matches('\n').to_owned()
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A record as it stands in a file.
+pub(crate) fn record(body: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut record = corvid_log::Record::begin(&mut out, corvid_log::Magic::Standalone);
+    record.body().extend_from_slice(body.as_bytes());
+    record.finish();
+    out
+}
+
+/// A schema with a column of every kind.
+pub(crate) const SCHEMA: &str = r#"{"name":"Demo","version":"1.2.3","cksum":"111 222","tables":{
+    "T":{"columns":{
+        "name":{"type":"string"},"n":{"type":"integer"},"r":{"type":"real"},"b":{"type":"boolean"},
+        "u":{"type":{"key":"uuid","min":0,"max":"unlimited"}},
+        "set":{"type":{"key":"string","min":0,"max":"unlimited"}},
+        "two":{"type":{"key":"integer","max":2}},
+        "m":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+        "om":{"type":{"key":"string","value":"string","min":0,"max":1}},
+        "os":{"type":{"key":"string","min":0}},
+        "eph":{"type":"integer","ephemeral":true}}},
+    "U":{"columns":{"x":{"type":"integer"}},"indexes":[["x"]]}}}"#;
+
+/// A sandbox with `demo.schema` and the database `a.db` made of it.
+pub(crate) fn with_database() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo.schema", SCHEMA.as_bytes());
+    assert_eq!(sandbox.ok(&["create", "a.db", "demo.schema"]), "");
+    sandbox
+}
