@@ -1,5 +1,6 @@
 //! A directory of its own for each test, and tools run inside it.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,6 +65,8 @@ impl Sandbox {
     /// Runs a tool, `input` on its standard input through a pipe.
     pub(crate) fn run_tool(&self, tool: &Path, args: &[&str], input: Option<&[u8]>) -> Run {
         let mut child = Command::new(tool)
+            // Messages about options begin with the word that the program was called by.
+            .arg0("ovsdb-tool")
             .args(args)
             .current_dir(&self.0)
             .env("OVS_DBDIR", "/nonexistent/dbdir")
