@@ -2,8 +2,8 @@
 //! structurally shared tree when large, so that changing one element costs O(log n) and clones are O(1).
 //!
 //! Elements are sorted and distinct. A datum carries no type; operations that need one take it. The form is a matter of
-//! memory only: equal content compares and hashes equal whatever its form. Above [`LEAF_LIMIT`] elements a datum is always
-//! a tree, from [`TREE_LIMIT`] down never; between them it keeps the form it has, so that a datum whose length swings
+//! memory only: equal content compares and hashes equal whatever its form. Above 256 elements a datum is always
+//! a tree, from 128 down never; between them it keeps the form it has, so that a datum whose length swings
 //! around one limit is not converted at each change.
 
 mod algebra;

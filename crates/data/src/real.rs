@@ -1,4 +1,6 @@
 //! Finite doubles without negative zero, so that they are totally ordered and hashable.
+//!
+//! Invariant: a `Real` is finite and no negative zero; results of arithmetic come back through [`Real::new`].
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

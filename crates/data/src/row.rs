@@ -1,4 +1,6 @@
 //! A row version: immutable once committed, shared by tables, deltas, monitors and snapshots.
+//!
+//! Only the engine makes rows. A row knows neither its table nor its types.
 
 use crate::{Datum, Uuid};
 

@@ -3,10 +3,14 @@
 //! Invariant: tables and columns are sorted by name and their ids are their places, so a sorted message meets them in
 //! order. A schema never changes; a conversion makes another. Its JSON form is in [`crate::schema_json`].
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::FixedState;
+
 use crate::{AtomType, ColumnType, Str};
+
+/// Ids by name. A fixed hash will do: names come from schemas, which administrators write.
+type Names<T> = hashbrown::HashMap<Str, T, FixedState>;
 
 /// A table's place in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +43,7 @@ pub struct Schema {
     /// `cksum`, or empty
     pub cksum: String,
     tables: Vec<TableSchema>,
-    by_name: HashMap<Str, TableId>,
+    by_name: Names<TableId>,
 }
 
 /// A table schema. Columns are sorted by name.
@@ -56,7 +60,7 @@ pub struct TableSchema {
     /// Column lists that must be unique; may name [`ColumnId::UUID`].
     pub indexes: Vec<Vec<ColumnId>>,
     columns: Vec<ColumnSchema>,
-    by_name: HashMap<Str, ColumnId>,
+    by_name: Names<ColumnId>,
 }
 
 /// A column schema, after the silent adjustments of protocol.md 3.3.
@@ -97,7 +101,7 @@ impl Schema {
     }
 
     /// For the parser, which finds the tables of references once all tables are known.
-    pub(crate) fn parts_mut(&mut self) -> (&mut [TableSchema], &HashMap<Str, TableId>) {
+    pub(crate) fn parts_mut(&mut self) -> (&mut [TableSchema], &Names<TableId>) {
         (&mut self.tables, &self.by_name)
     }
 

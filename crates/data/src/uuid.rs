@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-/// A UUID; ordered like its text form.
+/// A UUID; ordered like its text form. Aligned to words, so that atoms are copied by words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(align(8))]
 pub struct Uuid(pub [u8; 16]);
 
 /// Offsets of the hyphens in the text form.
