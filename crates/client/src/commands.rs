@@ -1,14 +1,14 @@
 //! The commands and what each needs before it runs.
 
-pub mod backup;
-pub mod convert;
-pub mod dump;
-pub mod listing;
-pub mod lock;
-pub mod monitor;
-pub mod restore;
-pub mod transact;
-pub mod wait;
+pub(crate) mod backup;
+pub(crate) mod convert;
+pub(crate) mod dump;
+pub(crate) mod listing;
+pub(crate) mod lock;
+pub(crate) mod monitor;
+pub(crate) mod restore;
+pub(crate) mod transact;
+pub(crate) mod wait;
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 
 /// What is set up before a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub(crate) enum Need {
     /// Nothing: it connects by itself.
     None,
     /// A connection.
@@ -27,7 +27,7 @@ pub enum Need {
 
 /// Everything a command works with.
 #[derive(Debug)]
-pub struct Invocation<'a> {
+pub(crate) struct Invocation<'a> {
     /// Options.
     pub settings: &'a Settings,
     /// Database name, for [`Need::Database`].
@@ -40,7 +40,7 @@ type Run = fn(&mut Session, &Invocation<'_>) -> Result<(), Failure>;
 
 /// How a command runs.
 #[derive(Clone, Copy)]
-pub enum Action {
+pub(crate) enum Action {
     /// With a connection.
     Connected(Run),
     /// On its own.
@@ -48,7 +48,7 @@ pub enum Action {
 }
 
 /// A command of the command line.
-pub struct Command {
+pub(crate) struct Command {
     /// Its name.
     pub name: &'static str,
     /// What it needs.
@@ -66,7 +66,7 @@ const fn with(name: &'static str, need: Need, args_min: usize, args_max: usize, 
 }
 
 /// All of them.
-pub const COMMANDS: &[Command] = &[
+pub(crate) const COMMANDS: &[Command] = &[
     with("list-dbs", Need::Connection, 0, 0, listing::list_dbs),
     with("get-schema", Need::Database, 0, 0, listing::get_schema),
     with("get-schema-version", Need::Database, 0, 0, listing::get_schema_version),
@@ -91,6 +91,6 @@ pub const COMMANDS: &[Command] = &[
 
 /// The command named `name`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Command> {
+pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }

@@ -1,2 +1,51 @@
-//! Entry.
-fn main() {}
+//! `ovsdb-client`: one command against a server, from the command line (cli.md section 3).
+//!
+//! Thin: it reads the options, finds server and database, and lets the command talk through a [`session::Session`]. It holds
+//! no database and no replica; what servers answer is printed.
+
+mod commands;
+mod failure;
+mod leader;
+mod schema_file;
+mod selection;
+mod session;
+mod settings;
+mod table;
+mod usage;
+mod utc;
+mod watch;
+
+use corvid_os::{args, program, signals};
+
+use failure::Failure;
+use settings::Settings;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() {
+    program::init(&std::env::args_os().next().unwrap_or_default());
+    // A deadline must find us able to say that it came.
+    if let Err(error) = signals::init() {
+        program::fatal_error("could not catch signals", &error);
+    }
+    let (settings, words) = Settings::parse(&args::from_env());
+    match run(&settings, &words) {
+        Ok(()) => program::exit(0),
+        Err(failure) => program::fatal(failure),
+    }
+}
+
+fn run(settings: &Settings, words: &[String]) -> Result<(), Failure> {
+    let Some((name, words)) = words.split_first() else {
+        return Err(Failure::new("missing command name; use --help for help"));
+    };
+    if name == "help" {
+        usage::print_and_exit();
+    }
+    let Some(command) = commands::find(name) else {
+        return Err(Failure::new(format!("unknown command '{name}'; use --help for help")));
+    };
+    selection::run(command, settings, words)
+}

@@ -11,11 +11,11 @@ mod text;
 
 use std::io::{self, Write};
 
-pub use cell::{Cell, CellStyle};
+pub(crate) use cell::{Cell, CellStyle};
 
 /// How tables are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// aligned columns
     Table,
     /// one `column: value` line per cell
@@ -31,7 +31,7 @@ pub enum Format {
 impl Format {
     /// The format named `name` on the command line.
     #[must_use]
-    pub fn parse(name: &str) -> Option<Format> {
+    pub(crate) fn parse(name: &str) -> Option<Format> {
         Some(match name {
             "table" => Format::Table,
             "list" => Format::List,
@@ -45,7 +45,7 @@ impl Format {
 
 /// Print options.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     /// Layout.
     pub format: Format,
     /// How cells become text.
@@ -66,7 +66,7 @@ impl Default for Style {
 
 /// A table of cells.
 #[derive(Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     /// A line before it.
     pub caption: Option<String>,
     /// When it was made, as printed.
@@ -79,7 +79,7 @@ pub struct Table {
 
 /// Prints the tables of one run.
 #[derive(Debug)]
-pub struct Printer {
+pub(crate) struct Printer {
     style: Style,
     is_first: bool,
 }
@@ -87,7 +87,7 @@ pub struct Printer {
 impl Printer {
     /// A printer that has printed nothing yet.
     #[must_use]
-    pub fn new(style: Style) -> Printer {
+    pub(crate) fn new(style: Style) -> Printer {
         Printer { style, is_first: true }
     }
 
@@ -95,7 +95,7 @@ impl Printer {
     ///
     /// # Errors
     /// Writing failed.
-    pub fn print(&mut self, table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn print(&mut self, table: &Table, out: &mut dyn Write) -> io::Result<()> {
         let separated = matches!(self.style.format, Format::Table | Format::List | Format::Csv);
         if separated && !std::mem::replace(&mut self.is_first, false) {
             writeln!(out)?;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::rc::Rc;
 
 use bstr::BString;
-use corvid_data::{AtomType, ColumnType, Datum, Schema, TableSchema, wire};
-use corvid_json::{Object, Reader, Value};
+use corvid_data::{AtomType, ColumnType, Datum, Schema, TableSchema};
+use corvid_json::{Object, Value};
 
 use super::Invocation;
 use crate::failure::Failure;
@@ -19,12 +19,12 @@ struct Column {
     column_type: Rc<ColumnType>,
 }
 
-pub fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let schema = session.schema(&invocation.database)?;
     let selected = selection(&schema, invocation.args)?;
     let mut params = vec![Value::string(&invocation.database)];
     params.extend(selected.iter().map(|(table, columns)| select(table, columns)));
-    let result = session.call("transact", Value::Array(params))?;
+    let result = session.call("transact", &Value::Array(params))?;
     let results = result.as_array().unwrap_or_default();
     if results.len() != selected.len() {
         return Err(Failure::new(format!("`transact' reply has {} results but {} were expected", results.len(), selected.len())));
@@ -33,11 +33,14 @@ pub fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Fa
     let mut printer = Printer::new(invocation.settings.style);
     for ((table, columns), result) in selected.iter().zip(results) {
         let Some(rows) = result.get("rows").and_then(Value::as_array) else {
-            return Err(Failure::new(format!("reply contains an error or no rows: {result}")));
+            let name = &table.name;
+            return Err(Failure::new(format!(
+                "{name} table reply is not an object with a \"rows\" member array: {result}"
+            )));
         };
         let mut printed = Table {
             caption: Some(format!("{} table", table.name)),
-            timestamp: invocation.settings.timestamp(),
+            timestamp: None,
             headings: columns.iter().map(|column| column.name.clone()).collect(),
             rows: rows.iter().map(|row| cells(row, columns)).collect(),
         };
@@ -97,18 +100,9 @@ fn cells(row: &Value, columns: &[Column]) -> Vec<Cell> {
         .iter()
         .map(|column| match row.get(&column.name) {
             None => Cell::Empty,
-            Some(value) => unchecked(value, &column.column_type),
+            Some(value) => Cell::from_json(value, &column.column_type),
         })
         .collect()
-}
-
-/// What a server sends is shown even where it breaks a constraint of the schema.
-fn unchecked(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
-    let bytes = value.to_bytes();
-    match wire::read_datum(&mut Reader::new(&bytes), column_type, None) {
-        Ok(datum) => Cell::Datum(datum, column_type.clone()),
-        Err(_) => Cell::Json(value.clone()),
-    }
 }
 
 /// Columns without UUID keys decide first, in order, then the others.

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::table::{Cell, Printer, Table};
 
-pub fn list_dbs(session: &mut Session, _invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn list_dbs(session: &mut Session, _invocation: &Invocation<'_>) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     for name in session.list_dbs()? {
         writeln!(out, "{name}")?;
@@ -18,7 +18,7 @@ pub fn list_dbs(session: &mut Session, _invocation: &Invocation<'_>) -> Result<(
     Ok(())
 }
 
-pub fn get_schema(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn get_schema(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let schema = session.schema(&invocation.database)?.to_json();
     let mut bytes = Vec::new();
     if invocation.settings.style.pretty {
@@ -30,22 +30,22 @@ pub fn get_schema(session: &mut Session, invocation: &Invocation<'_>) -> Result<
     Ok(std::io::stdout().write_all(&bytes)?)
 }
 
-pub fn get_schema_version(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn get_schema_version(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{}", session.schema(&invocation.database)?.version)?)
 }
 
-pub fn get_schema_cksum(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn get_schema_cksum(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{}", session.schema(&invocation.database)?.cksum)?)
 }
 
-pub fn list_tables(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn list_tables(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let schema = session.schema(&invocation.database)?;
     let rows = schema.tables().iter().map(|table| vec![Cell::Text(table.name.to_string())]).collect();
     let table = Table { headings: vec!["Table".to_owned()], rows, ..Table::default() };
     Ok(Printer::new(invocation.settings.style).print(&table, &mut std::io::stdout().lock())?)
 }
 
-pub fn list_columns(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn list_columns(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let schema = session.schema(&invocation.database)?;
     let only = invocation.args.first();
     let mut headings = vec!["Column".to_owned(), "Type".to_owned()];

@@ -9,25 +9,25 @@ use super::Invocation;
 use crate::failure::Failure;
 use crate::session::Session;
 
-pub fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let params = parse(&invocation.args[0])?;
     if invocation.settings.aware == Some(true) {
-        session.set_aware(invocation.settings)?;
+        session.set_aware(Some(true))?;
     }
-    invocation.settings.detach_now()?;
-    let result = session.call("transact", params)?;
+    invocation.settings.detach_now();
+    let result = session.call("transact", &params)?;
     Ok(writeln!(std::io::stdout(), "{result}")?)
 }
 
 /// Like `transact`, with an `abort` at the end whose own error is taken off the result again.
-pub fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let Value::Array(mut params) = parse(&invocation.args[0])? else {
         return Err(Failure::new("not a valid OVSDB query"));
     };
     params.push(Value::Object(Object::from([(BString::from("op"), Value::string("abort"))])));
     let operations = params.len() - 1;
-    invocation.settings.detach_now()?;
-    let mut result = session.call("transact", Value::Array(params))?;
+    invocation.settings.detach_now();
+    let mut result = session.call("transact", &Value::Array(params))?;
     if let Value::Array(results) = &mut result
         && results.len() == operations
         && results.last().and_then(|last| last.get("error")).and_then(Value::as_str) == Some("aborted")
@@ -39,7 +39,7 @@ pub fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), F
 
 fn parse(text: &str) -> Result<Value, Failure> {
     let value =
-        Value::parse(text.as_bytes()).map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
+        Value::parse_text(text.as_bytes()).map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
     let names_database = value.as_array().and_then(|params| params.first()).is_some_and(|first| first.as_str().is_some());
     if names_database { Ok(value) } else { Err(Failure::new("not a valid OVSDB query")) }
 }

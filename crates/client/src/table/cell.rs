@@ -7,7 +7,7 @@ use corvid_json::Value;
 
 /// How data become text (`--data`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CellStyle {
+pub(crate) enum CellStyle {
     /// `[a, "b c"]`
     String,
     /// `a b c`
@@ -19,7 +19,7 @@ pub enum CellStyle {
 impl CellStyle {
     /// The style named `name` on the command line.
     #[must_use]
-    pub fn parse(name: &str) -> Option<CellStyle> {
+    pub(crate) fn parse(name: &str) -> Option<CellStyle> {
         Some(match name {
             "string" => CellStyle::String,
             "bare" => CellStyle::Bare,
@@ -31,7 +31,7 @@ impl CellStyle {
 
 /// The content of a cell.
 #[derive(Clone, Debug)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// No value.
     Empty,
     /// Text as it is.
@@ -45,7 +45,7 @@ pub enum Cell {
 impl Cell {
     /// A value read as a column type, or as JSON where it does not fit.
     #[must_use]
-    pub fn from_json(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
+    pub(crate) fn from_json(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
         let bytes = value.to_bytes();
         match wire::read_datum(&mut corvid_json::Reader::new(&bytes), column_type, None) {
             Ok(datum) => Cell::Datum(datum, column_type.clone()),
@@ -55,7 +55,7 @@ impl Cell {
 
     /// The text that is printed.
     #[must_use]
-    pub fn to_text(&self, style: CellStyle) -> String {
+    pub(crate) fn to_text(&self, style: CellStyle) -> String {
         match self {
             Cell::Empty => String::new(),
             Cell::Text(text) => text.clone(),
@@ -74,7 +74,7 @@ impl Cell {
 
     /// The JSON value.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         match self {
             Cell::Empty => Value::Null,
             Cell::Text(text) => Value::string(text),

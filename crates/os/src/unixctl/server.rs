@@ -30,6 +30,7 @@ use crate::{clock, dirs, errno, program, signals};
 const WAKER: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const LISTENER: Token = Token(usize::MAX - 2);
+const WATCHED: Token = Token(usize::MAX - 3);
 /// Bytes of unanswered requests per connection; a client that sends more without reading is cut off.
 const PENDING_BYTES_MAX: usize = 16 << 20;
 
@@ -174,6 +175,17 @@ impl<C: 'static> Server<C> {
     #[must_use]
     pub fn waker(&self) -> Arc<Waker> {
         Arc::clone(&self.waker)
+    }
+
+    /// Ends the wait of [`Server::turn`] also when more bytes arrive on a descriptor of the program's own, which must stay
+    /// open as long as this server. Edge-triggered: read until nothing is left before the next turn.
+    ///
+    /// # Errors
+    /// The descriptor cannot be waited for.
+    pub fn watch(&self, descriptor: std::os::fd::RawFd) -> io::Result<()> {
+        self.poll
+            .registry()
+            .register(&mut SourceFd(&descriptor), WATCHED, Interest::READABLE)
     }
 
     /// Waits for something to do (at most `timeout`) and does it. Returns after each wake-up. Dies of a fatal signal.

@@ -1,0 +1,249 @@
+//! A connection to a server: requests that wait for their answer, and notifications that come unasked.
+//!
+//! One request is outstanding at a time while somebody waits in [`Session::call`]; watchers send one with
+//! [`Session::send`] and read everything that arrives with [`Session::receive`]. Echo requests are answered on the way and
+//! never seen outside. Knows nothing of what methods mean, apart from the two that every command needs.
+
+use std::io;
+use std::os::fd::RawFd;
+
+use corvid_data::Schema;
+use corvid_json::Value;
+use corvid_os::blocking::Connection;
+use corvid_os::target::Target;
+use corvid_os::vlog::{self, Module};
+use corvid_os::{errno, signals};
+use corvid_rpc::Message;
+use corvid_rpc::message::{write_reply, write_request};
+
+use crate::failure::Failure;
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(crate) struct Session {
+    connection: Connection,
+    next_id: u64,
+}
+
+/// Identifies a request of this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestId(u64);
+
+/// What a server sends, echo requests apart.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// The answer to a request, or the error that stands for it.
+    Reply(RequestId, Result<Value, Value>),
+    /// A notification: method and parameters.
+    Notification(String, Vec<Value>),
+}
+
+impl Session {
+    /// Connects to a server, or waits for one to connect when the method is a passive one.
+    ///
+    /// # Errors
+    /// `failed to connect to "SERVER" (REASON)`
+    pub(crate) fn open(server: &str) -> Result<Session, Failure> {
+        let verb = match Target::parse(server) {
+            Ok(Target::Active(_)) => "connect",
+            Ok(Target::Passive(_)) => {
+                vlog::info(Module::OvsdbClient, format_args!("{server}: waiting for connection..."));
+                "connect or listen"
+            }
+            Err(error) => {
+                if server.contains(':') && error.to_string() != errno::text_of(error.errno()) {
+                    vlog::err(Module::SocketUtil, format_args!("{error}"));
+                }
+                "connect or listen"
+            }
+        };
+        match Connection::open(server, None) {
+            Ok(connection) => Ok(Session::over(connection)),
+            Err(error) => {
+                let reason = errno::text(&error);
+                Err(Failure::new(format!("failed to {verb} to \"{server}\" ({reason})")))
+            }
+        }
+    }
+
+    /// A session over a connection that is there.
+    #[must_use]
+    pub(crate) fn over(connection: Connection) -> Session {
+        Session { connection, next_id: 0 }
+    }
+
+    /// The server, as messages name it.
+    #[must_use]
+    pub(crate) fn name(&self) -> &str {
+        self.connection.name()
+    }
+
+    /// The descriptor that is readable when something arrives.
+    #[must_use]
+    pub(crate) fn fd(&self) -> RawFd {
+        self.connection.fd()
+    }
+
+    /// Runs a request and waits for its result. Notifications that arrive meanwhile are dropped.
+    ///
+    /// # Errors
+    /// The connection broke, or the server returned an error.
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.transact(method, params)?.map_err(|error| Failure::returned_error(&error))
+    }
+
+    /// As [`Session::call`]; the server's error is a result, too.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) fn transact(&mut self, method: &str, params: &Value) -> Result<Result<Value, Value>, Failure> {
+        let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
+        let id = self.try_send(method, params).map_err(broken)?;
+        loop {
+            match self.try_receive(None).map_err(broken)? {
+                Some(Incoming::Reply(answered, result)) if answered == id => return Ok(result),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends a request without waiting for its answer.
+    ///
+    /// # Errors
+    /// `SERVER: send failed (REASON)`
+    pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<RequestId, Failure> {
+        self.try_send(method, params).map_err(|error| self.failure("send", &error))
+    }
+
+    /// Waits for what the server sends next.
+    ///
+    /// # Errors
+    /// `SERVER: receive failed (REASON)`
+    pub(crate) fn receive(&mut self) -> Result<Incoming, Failure> {
+        loop {
+            match self.try_receive(None) {
+                Ok(Some(incoming)) => return Ok(incoming),
+                Ok(None) => {}
+                Err(error) => return Err(self.failure("receive", &error)),
+            }
+        }
+    }
+
+    /// What the server has sent, if anything is there.
+    ///
+    /// # Errors
+    /// As [`Session::receive`].
+    pub(crate) fn poll(&mut self) -> Result<Option<Incoming>, Failure> {
+        loop {
+            match self.try_receive(Some(0)) {
+                Ok(Some(incoming)) => return Ok(Some(incoming)),
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(None),
+                Err(error) => return Err(self.failure("receive", &error)),
+            }
+        }
+    }
+
+    /// The databases that the server serves, sorted.
+    ///
+    /// # Errors
+    /// As [`Session::call`], and a result of another shape.
+    pub(crate) fn list_dbs(&mut self) -> Result<Vec<String>, Failure> {
+        let result = self.call("list_dbs", &Value::Array(Vec::new()))?;
+        let names = result.as_array().ok_or_else(|| Failure::new("list_dbs response is not array"))?;
+        let mut names: Vec<String> = names
+            .iter()
+            .map(|name| name.as_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| Failure::new("list_dbs response contains non-string"))?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// The schema of a database.
+    ///
+    /// # Errors
+    /// As [`Session::call`], and a result that is no schema.
+    pub(crate) fn schema(&mut self, database: &str) -> Result<Schema, Failure> {
+        let json = self.call("get_schema", &Value::Array(vec![Value::string(database)]))?;
+        Ok(Schema::from_json(&json)?)
+    }
+
+    /// Tells the server that databases may come, go and change under this session. `demand` is the setting: `Some(false)`
+    /// does not tell, `Some(true)` insists, `None` accepts a refusal.
+    ///
+    /// # Errors
+    /// The connection broke, or a refusal that is not accepted.
+    pub(crate) fn set_aware(&mut self, demand: Option<bool>) -> Result<(), Failure> {
+        if demand == Some(false) {
+            return Ok(());
+        }
+        let reply = self.transact("set_db_change_aware", &Value::Array(vec![Value::Bool(true)]))?;
+        match reply {
+            Err(error) if demand == Some(true) => {
+                let name = self.name();
+                Err(Failure::new(format!("{name}: set_db_change_aware failed ({error})")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn failure(&self, what: &str, error: &io::Error) -> Failure {
+        Failure::new(format!("{}: {what} failed ({})", self.name(), errno::text(error)))
+    }
+
+    fn try_send(&mut self, method: &str, params: &Value) -> io::Result<RequestId> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut bytes = Vec::new();
+        write_request(&mut bytes, method, &params.to_bytes(), id.to_string().as_bytes());
+        self.connection.send(&bytes, None)?;
+        Ok(RequestId(id))
+    }
+
+    /// One message; `None` when it was an echo request or a reply to a request that we did not send.
+    fn try_receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Incoming>> {
+        signals::run();
+        let frame = match self.connection.receive(deadline_ms) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(self.protocol_error(&error)),
+            Err(error) => return Err(error),
+        };
+        let message = match Message::parse(&frame) {
+            Ok(message) => message,
+            Err(error) => return Err(self.protocol_error(&error)),
+        };
+        let value = |raw: &[u8]| Value::parse(raw).unwrap_or(Value::Null);
+        match message {
+            Message::Request { method, params, id } => {
+                if &*method == b"echo" {
+                    let mut bytes = Vec::new();
+                    write_reply(&mut bytes, id, params);
+                    self.connection.send(&bytes, None)?;
+                }
+                Ok(None)
+            }
+            Message::Notification { method, params } => {
+                let params = match value(params) {
+                    Value::Array(params) => params,
+                    _ => Vec::new(),
+                };
+                Ok(Some(Incoming::Notification(String::from_utf8_lossy(&method).into_owned(), params)))
+            }
+            Message::Reply { id, result } => Ok(own_id(id).map(|id| Incoming::Reply(id, Ok(value(result))))),
+            Message::ErrorReply { id, error } => Ok(own_id(id).map(|id| Incoming::Reply(id, Err(value(error))))),
+        }
+    }
+
+    fn protocol_error(&self, error: &dyn std::fmt::Display) -> io::Error {
+        let name = self.name();
+        vlog::warn(Module::Jsonrpc, format_args!("{name}: received bad JSON-RPC message: {error}"));
+        errno::from_code(libc::EPROTO)
+    }
+}
+
+fn own_id(raw: &[u8]) -> Option<RequestId> {
+    let id = Value::parse(raw).ok()?.as_integer()?;
+    u64::try_from(id).ok().map(RequestId)
+}

@@ -1,0 +1,188 @@
+//! The command line: options that take effect as they are met, then the words that name command, server and the rest.
+//!
+//! Read once by `main`, before anything is connected. Bad options end the process here.
+
+use std::cell::RefCell;
+
+use corvid_os::args::{Arg, Args, Item, Spec};
+use corvid_os::daemon::{self, DaemonOption, Startup};
+use corvid_os::vlog::{self, LogOption};
+use corvid_os::{clock, program, timeout};
+
+use crate::table::{CellStyle, Format, Style};
+use crate::{usage, utc};
+
+/// What the options ask for.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// How tables are printed.
+    pub style: Style,
+    /// `--timestamp`
+    pub is_timestamped: bool,
+    /// `--force`
+    pub force: bool,
+    /// Of several servers, take only one that leads its cluster.
+    pub leader_only: bool,
+    /// Tell the server that we can stand changes of its databases: `None` tries and does not mind a refusal.
+    pub aware: Option<bool>,
+    daemon: RefCell<daemon::Options>,
+    is_detached: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    Format,
+    Data,
+    NoHeadings,
+    Pretty,
+    Bare,
+    ColumnWidthMax,
+    Timestamp,
+    Force,
+    LeaderOnly(bool),
+    Aware(bool),
+    Timeout,
+    /// Accepted; takes effect with the features it belongs to.
+    Accepted,
+    Help,
+    Version,
+    Log(LogOption),
+    Daemon(DaemonOption),
+}
+
+fn specs() -> Vec<Spec<Id>> {
+    let mut specs = vec![
+        Spec::both("help", 'h', Arg::None, Id::Help),
+        Spec::both("version", 'V', Arg::None, Id::Version),
+        Spec::both("timeout", 't', Arg::Required, Id::Timeout),
+        Spec::both("format", 'f', Arg::Required, Id::Format),
+        Spec::both("data", 'd', Arg::Required, Id::Data),
+        Spec::long("no-headings", Arg::None, Id::NoHeadings),
+        Spec::long("pretty", Arg::None, Id::Pretty),
+        Spec::long("bare", Arg::None, Id::Bare),
+        Spec::long("max-column-width", Arg::Required, Id::ColumnWidthMax),
+        Spec::long("timestamp", Arg::None, Id::Timestamp),
+        Spec::long("force", Arg::None, Id::Force),
+        Spec::long("leader-only", Arg::None, Id::LeaderOnly(true)),
+        Spec::long("no-leader-only", Arg::None, Id::LeaderOnly(false)),
+        Spec::long("db-change-aware", Arg::None, Id::Aware(true)),
+        Spec::long("no-db-change-aware", Arg::None, Id::Aware(false)),
+        Spec::both("private-key", 'p', Arg::Required, Id::Accepted),
+        Spec::both("certificate", 'c', Arg::Required, Id::Accepted),
+        Spec::both("ca-cert", 'C', Arg::Required, Id::Accepted),
+    ];
+    let with_value = ["bootstrap-ca-cert", "ssl-protocols", "ssl-ciphers", "ssl-ciphersuites", "ssl-server-name"];
+    specs.extend(with_value.map(|name| Spec::long(name, Arg::Required, Id::Accepted)));
+    specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
+    specs.extend(vlog::specs(Id::Log));
+    specs.extend(daemon::specs(Id::Daemon));
+    specs
+}
+
+impl Settings {
+    /// Reads a command line, `argv[0]` included: the options, and the words that are none. Ends the process after `--help`
+    /// and the like, and on errors. Arms the deadline of `--timeout`.
+    #[must_use]
+    pub(crate) fn parse(line: &[String]) -> (Settings, Vec<String>) {
+        let mut parser = Parser {
+            settings: Settings {
+                style: Style::default(),
+                is_timestamped: false,
+                force: false,
+                leader_only: true,
+                aware: None,
+                daemon: RefCell::default(),
+                is_detached: false,
+            },
+            daemon: daemon::Options::default(),
+            timeout_s: None,
+        };
+        let specs = specs();
+        let mut words = Vec::new();
+        let mut args = Args::new(&specs, line);
+        while let Some(item) = args.or_die() {
+            match item {
+                Item::Positional(word) => words.push(word),
+                Item::Option(id, value) => parser.apply(id, value.as_deref()),
+            }
+        }
+        timeout::arm(parser.timeout_s);
+        let Parser { mut settings, daemon, .. } = parser;
+        settings.is_detached = daemon.is_detached();
+        settings.daemon.replace(daemon);
+        (settings, words)
+    }
+
+    /// The time to print above a table, if asked for.
+    #[must_use]
+    pub(crate) fn timestamp(&self) -> Option<String> {
+        self.is_timestamped.then(|| utc::text(clock::wall_ms()))
+    }
+
+    /// Whether the program is to run in the background.
+    #[must_use]
+    pub(crate) fn is_detached(&self) -> bool {
+        self.is_detached
+    }
+
+    /// Becomes a daemon as far as the options ask for it, keeping the standard descriptors `kept` open. The caller waits
+    /// until the result is completed. A second call does nothing more.
+    pub(crate) fn start_daemon(&self, kept: &[i32]) -> Startup {
+        let mut options = self.daemon.take();
+        kept.iter().for_each(|&descriptor| options.keep_open(descriptor));
+        options.start()
+    }
+
+    /// As [`Settings::start_daemon`], ready at once: output goes where the caller's went.
+    pub(crate) fn detach_now(&self) {
+        self.start_daemon(&[1, 2]).complete();
+    }
+}
+
+struct Parser {
+    settings: Settings,
+    daemon: daemon::Options,
+    timeout_s: Option<u32>,
+}
+
+impl Parser {
+    fn apply(&mut self, id: Id, value: Option<&str>) {
+        let text = value.unwrap_or_default();
+        let settings = &mut self.settings;
+        match id {
+            Id::Format => match Format::parse(text) {
+                Some(format) => settings.style.format = format,
+                None => program::fatal(format_args!("unknown output format \"{text}\"")),
+            },
+            Id::Data => match CellStyle::parse(text) {
+                Some(cells) => settings.style.cells = cells,
+                None => program::fatal(format_args!("unknown data format \"{text}\"")),
+            },
+            Id::NoHeadings => settings.style.headings = false,
+            Id::Pretty => settings.style.pretty = true,
+            Id::Bare => {
+                settings.style.format = Format::List;
+                settings.style.cells = CellStyle::Bare;
+                settings.style.headings = false;
+            }
+            // As the C library reads numbers: what is none counts as 0, which is no limit.
+            Id::ColumnWidthMax => settings.style.column_width_max = text.trim().parse().unwrap_or(0),
+            Id::Timestamp => settings.is_timestamped = true,
+            Id::Force => settings.force = true,
+            Id::LeaderOnly(only) => settings.leader_only = only,
+            Id::Aware(aware) => settings.aware = Some(aware),
+            Id::Timeout => match timeout::parse(text, 't') {
+                Ok(seconds) => self.timeout_s = Some(seconds),
+                Err(error) => program::fatal(error),
+            },
+            Id::Accepted => {}
+            Id::Help => usage::print_and_exit(),
+            Id::Version => {
+                println!("{}", program::version_line());
+                program::exit(0);
+            }
+            Id::Log(option) => vlog::apply(option, value),
+            Id::Daemon(option) => self.daemon.apply(option, value),
+        }
+    }
+}
