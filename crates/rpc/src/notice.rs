@@ -81,12 +81,7 @@ impl Notice {
         match self {
             Notice::Probing { .. } => Level::Debug,
             Notice::Unanswered { .. } => Level::Error,
-            Notice::AttemptFailed {
-                end: End::Failed(_),
-                ..
-            }
-            | Notice::ListenFailed(End::Failed(_))
-            | Notice::Dropped(End::Failed(_)) => Level::Warn,
+            Notice::ListenFailed(End::Failed(_)) | Notice::Dropped(End::Failed(_)) => Level::Warn,
             _ => Level::Info,
         }
     }
@@ -189,7 +184,7 @@ mod tests {
                     is_passive: false,
                     end: failed(),
                 },
-                Level::Warn,
+                Level::Info,
                 "connection attempt failed (Connection refused)",
             ),
             (

@@ -2,7 +2,6 @@
 
 use corvid_os::unixctl::Registry;
 
-use crate::remote_options::RemoteOptions;
 use crate::server::Server;
 
 /// Registers them.
@@ -11,34 +10,87 @@ pub fn register(registry: &mut Registry<Server>) {
         server.exit();
         Ok(String::new())
     });
-    registry.register("ovsdb-server/add-db", "DB", 1, 1, |server: &mut Server, args| {
-        server.add_database(&args[0]).map(|()| String::new())
-    });
-    registry.register_deferred("ovsdb-server/remove-db", "DB", 1, 1, |server: &mut Server, args, replier| {
-        server.remove_database(&args[0], Some(replier));
-    });
-    registry.register("ovsdb-server/list-dbs", "", 0, 0, |server: &mut Server, _| Ok(lines(server.database_names())));
-    registry.register("ovsdb-server/add-remote", "REMOTE", 1, 1, |server: &mut Server, args| {
-        server.add_remote(&args[0], RemoteOptions::default());
-        Ok(String::new())
-    });
-    registry.register("ovsdb-server/remove-remote", "REMOTE", 1, 1, |server: &mut Server, args| {
-        server.remove_remote(&args[0]).map(|()| String::new())
-    });
-    registry.register("ovsdb-server/list-remotes", "", 0, 0, |server: &mut Server, _| {
-        Ok(lines(server.remote_names()))
-    });
-    registry.register("ovsdb-server/reconnect", "", 0, 0, |server: &mut Server, _| {
-        server.reconnect();
-        Ok(String::new())
-    });
-    registry.register("ovsdb-server/disable-monitor-cond", "", 0, 0, |server: &mut Server, _| {
-        server.disable_monitor_cond();
-        Ok(String::new())
-    });
-    registry.register_deferred("ovsdb-server/compact", "", 0, 1, |server: &mut Server, args, replier| {
-        server.compact(args.first().map(String::as_str), replier);
-    });
+    registry.register(
+        "ovsdb-server/add-db",
+        "DB",
+        1,
+        1,
+        |server: &mut Server, args| server.add_database(&args[0]).map(|()| String::new()),
+    );
+    registry.register_deferred(
+        "ovsdb-server/remove-db",
+        "DB",
+        1,
+        1,
+        |server: &mut Server, args, replier| {
+            server.remove_database(&args[0], Some(replier));
+        },
+    );
+    registry.register(
+        "ovsdb-server/list-dbs",
+        "",
+        0,
+        0,
+        |server: &mut Server, _| Ok(lines(server.database_names())),
+    );
+    registry.register_deferred(
+        "ovsdb-server/add-remote",
+        "REMOTE",
+        1,
+        1,
+        |server: &mut Server, args, replier| {
+            if args[0].starts_with("pfd:") {
+                replier.reply(Err(
+                    "pfd: remotes can only be specified on the command line".to_owned(),
+                ));
+            } else {
+                server.add_remote(&args[0], Some(replier));
+            }
+        },
+    );
+    registry.register(
+        "ovsdb-server/remove-remote",
+        "REMOTE",
+        1,
+        1,
+        |server: &mut Server, args| server.remove_remote(&args[0]).map(|()| String::new()),
+    );
+    registry.register(
+        "ovsdb-server/list-remotes",
+        "",
+        0,
+        0,
+        |server: &mut Server, _| Ok(lines(server.remote_names())),
+    );
+    registry.register(
+        "ovsdb-server/reconnect",
+        "",
+        0,
+        0,
+        |server: &mut Server, _| {
+            server.reconnect();
+            Ok(String::new())
+        },
+    );
+    registry.register(
+        "ovsdb-server/disable-monitor-cond",
+        "",
+        0,
+        0,
+        |server: &mut Server, _| {
+            server.disable_monitor_cond();
+            Ok(String::new())
+        },
+    );
+    registry.register_deferred(
+        "ovsdb-server/compact",
+        "",
+        0,
+        1,
+        |server: &mut Server, args, replier| {
+            server.compact(args.first().map(String::as_str), replier);
+        },
+    );
 }
 
 fn lines<'a>(names: impl Iterator<Item = &'a str>) -> String {

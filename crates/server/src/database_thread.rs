@@ -65,7 +65,9 @@ impl DatabaseThread {
                     let now = read_clock();
                     self.take(now, first);
                     for _ in 0..BATCH_MAX {
-                        let Ok(input) = self.inbox.try_recv() else { break };
+                        let Ok(input) = self.inbox.try_recv() else {
+                            break;
+                        };
                         self.take(now, input);
                     }
                 }
@@ -73,7 +75,11 @@ impl DatabaseThread {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let now = read_clock();
-            if self.service.next_deadline_ms().is_some_and(|deadline| deadline <= now.mono_ms) {
+            if self
+                .service
+                .next_deadline_ms()
+                .is_some_and(|deadline| deadline <= now.mono_ms)
+            {
                 self.service.tick(now);
             }
             self.store(now);
@@ -94,7 +100,10 @@ impl DatabaseThread {
 
     fn receive(&self) -> Result<ToDatabase, RecvTimeoutError> {
         match self.service.next_deadline_ms() {
-            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            None => self
+                .inbox
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
             Some(deadline) => {
                 let left = Duration::from_millis(deadline.saturating_sub(clock::mono_ms()));
                 self.inbox.recv_deadline(Instant::now() + left)
@@ -109,7 +118,9 @@ impl DatabaseThread {
             if stores.is_empty() {
                 return;
             }
-            let Some(storage) = &mut self.storage else { return };
+            let Some(storage) = &mut self.storage else {
+                return;
+            };
             for (ticket, result) in storage.store(stores) {
                 self.service.handle(now, ToDatabase::Stored(ticket, result));
             }
@@ -136,5 +147,8 @@ impl DatabaseThread {
 
 fn read_clock() -> Now {
     let now = clock::Now::read();
-    Now { mono_ms: now.mono_ms, wall_ms: now.wall_ms }
+    Now {
+        mono_ms: now.mono_ms,
+        wall_ms: now.wall_ms,
+    }
 }

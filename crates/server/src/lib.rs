@@ -6,6 +6,7 @@ pub mod open;
 pub mod options;
 pub mod outgoing;
 pub mod remote_options;
+pub mod remotes;
 pub mod run;
 pub mod server;
 pub mod shard;

@@ -36,7 +36,13 @@ impl Outgoing {
         // Established connections are probed like accepted ones.
         reconnect.set_probe_interval(0);
         reconnect.enable(now.mono_ms);
-        Outgoing { name, target, options, reconnect, conn: None }
+        Outgoing {
+            name,
+            target,
+            options,
+            reconnect,
+            conn: None,
+        }
     }
 
     /// Its text.
@@ -80,9 +86,9 @@ impl Outgoing {
     fn connect(&mut self, now: Now, io: &mut Io) {
         self.reconnect.connecting(now.mono_ms);
         let attempt = match &self.target {
-            Some(target) => {
-                io.connect(target, &self.name, self.options.dscp).map_err(|error| errno::text(&error))
-            }
+            Some(target) => io
+                .connect(target, &self.name, self.options.dscp)
+                .map_err(|error| errno::text(&error)),
             None => Err(NO_SUCH_METHOD.to_owned()),
         };
         match attempt {
@@ -102,7 +108,9 @@ impl Outgoing {
         self.conn = None;
         let end = match reason {
             CloseReason::EndOfFile => End::Closed,
-            CloseReason::Failed(code) | CloseReason::ConnectFailed(code) => End::Failed(errno::text_of(*code)),
+            CloseReason::Failed(code) | CloseReason::ConnectFailed(code) => {
+                End::Failed(errno::text_of(*code))
+            }
             _ => End::Local,
         };
         self.reconnect.disconnected(now.mono_ms, end);
@@ -117,7 +125,11 @@ impl Outgoing {
                 Level::Warn => LogLevel::Warn,
                 Level::Error => LogLevel::Err,
             };
-            vlog::log(Module::Reconnect, level, format_args!("{}: {notice}", self.name));
+            vlog::log(
+                Module::Reconnect,
+                level,
+                format_args!("{}: {notice}", self.name),
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Options of one remote, from the command line's defaults or from a configuration row (cli.md 1.4, 1.5).
 
 use corvid_rpc::probe::INTERVAL_MS_DEFAULT;
+use corvid_service::remote_rows::RemoteRow;
 
 /// What sessions of a remote inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +21,31 @@ const DSCP_DEFAULT: u8 = 48;
 
 impl Default for RemoteOptions {
     fn default() -> RemoteOptions {
-        RemoteOptions { probe_interval: None, read_only: false, role: String::new(), dscp: DSCP_DEFAULT }
+        RemoteOptions {
+            probe_interval: None,
+            read_only: false,
+            role: String::new(),
+            dscp: DSCP_DEFAULT,
+        }
     }
 }
 
 impl RemoteOptions {
+    /// The options that a configuration row describes.
+    #[must_use]
+    pub fn from_row(row: &RemoteRow) -> RemoteOptions {
+        let defaults = RemoteOptions::default();
+        RemoteOptions {
+            // Negative intervals make no sense; they count as off, like zero.
+            probe_interval: row
+                .probe_interval
+                .map(|interval| u64::try_from(interval).unwrap_or(0)),
+            read_only: row.read_only,
+            role: row.role.clone(),
+            dscp: row.dscp.unwrap_or(defaults.dscp),
+        }
+    }
+
     /// The probe interval in force, ms; 0: off.
     #[must_use]
     pub fn probe_interval_ms(&self, is_network: bool) -> u64 {

@@ -9,38 +9,61 @@ use corvid_os::{coverage, dirs, program};
 
 use crate::admin;
 use crate::options::CommandLine;
-use crate::remote_options::RemoteOptions;
 use crate::server::{Config, Server};
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
     let databases = absolute(databases(&line));
     let startup = line.daemon.start();
-    let mut control = ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
+    let mut control =
+        ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
     admin::register(control.registry());
-    let config = Config { shards: shard_count(), column_diff: !line.disable_column_diff };
+    let config = Config {
+        shards: shard_count(),
+        column_diff: !line.disable_column_diff,
+    };
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
     for file in &databases {
         if let Err(error) = server.add_database(file) {
-            vlog::warn(Module::OvsdbServer, format_args!("failed to open database '{file}': {error}"));
-            vlog::warn(Module::OvsdbServer, format_args!("failed to configure databases"));
+            vlog::warn(
+                Module::OvsdbServer,
+                format_args!("failed to open database '{file}': {error}"),
+            );
+            vlog::warn(
+                Module::OvsdbServer,
+                format_args!("failed to configure databases"),
+            );
             program::fatal("server configuration failed");
         }
     }
     for remote in &line.remotes {
-        server.add_remote(remote, RemoteOptions::default());
+        server.add_remote(remote, None);
+    }
+    if let Err(error) = server.settle_remotes() {
+        vlog::warn(
+            Module::OvsdbServer,
+            format_args!("failed to configure remotes: {error}"),
+        );
+        program::fatal("server configuration failed");
     }
     server.started();
     let mut child = line.run.as_deref().map(start_child);
     startup.complete();
     if child.is_none() {
-        vlog::info(Module::OvsdbServer, format_args!("{}", program::version_line()));
+        vlog::info(
+            Module::OvsdbServer,
+            format_args!("{}", program::version_line()),
+        );
     }
     while !server.is_exiting() {
         server.run_events();
         let timeout = Some(Duration::from_millis(coverage::RUN_INTERVAL_MS));
-        let timeout = if child.is_some() { Some(Duration::from_millis(CHILD_POLL_MS)) } else { timeout };
+        let timeout = if child.is_some() {
+            Some(Duration::from_millis(CHILD_POLL_MS))
+        } else {
+            timeout
+        };
         if let Err(error) = control.turn(&mut server, timeout) {
             program::fatal_error("poll failed", &error);
         }
@@ -73,7 +96,10 @@ fn databases(line: &CommandLine) -> Vec<String> {
     let mut databases = Vec::new();
     for file in &line.databases {
         if databases.contains(file) {
-            vlog::warn(Module::OvsdbServer, format_args!("Duplicate database configuration: {file}"));
+            vlog::warn(
+                Module::OvsdbServer,
+                format_args!("Duplicate database configuration: {file}"),
+            );
         } else {
             databases.push(file.clone());
         }
@@ -87,16 +113,23 @@ fn databases(line: &CommandLine) -> Vec<String> {
 /// Relative names are meant from the directory of the start, which a daemon leaves. Names are kept as given where the directory
 /// stays, since messages show them.
 fn absolute(databases: Vec<String>) -> Vec<String> {
-    databases.into_iter().filter(|name| !Path::new(name).as_os_str().is_empty()).collect()
+    databases
+        .into_iter()
+        .filter(|name| !Path::new(name).as_os_str().is_empty())
+        .collect()
 }
 
 /// Connection shards: a core is left to the databases.
 fn shard_count() -> usize {
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1)).max(1)
+    std::thread::available_parallelism()
+        .map_or(1, |cores| cores.get().saturating_sub(1))
+        .max(1)
 }
 
 fn start_child(command: &str) -> (String, std::process::Child) {
-    let child = std::process::Command::new("/bin/sh").args(["-c", command]).spawn();
+    let child = std::process::Command::new("/bin/sh")
+        .args(["-c", command])
+        .spawn();
     match child {
         Ok(child) => (command.to_owned(), child),
         Err(error) => program::fatal_error(format_args!("{command}: could not start"), &error),

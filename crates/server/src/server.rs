@@ -10,20 +10,21 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
 use corvid_os::log_file::LogFile;
-use corvid_os::shard::{ListenerHandle, ListenerId, Shards};
-use corvid_os::target::{Passive, Target};
+use corvid_os::shard::Shards;
 use corvid_os::unixctl::Replier;
 use corvid_os::vlog::{self, Module};
+use corvid_rpc::remote::ColumnRemote;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard, Usage};
+use corvid_service::remote_rows::RemoteRows;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::database_thread::{DatabaseThread, MainThread};
 use crate::open::{self, RandomUuids};
-use crate::remote_options::RemoteOptions;
+use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
 
@@ -36,18 +37,14 @@ struct Served {
     thread: JoinHandle<()>,
 }
 
-/// A remote that is open.
-struct Remote {
-    /// `None`: we connect, and shard 0 keeps at it.
-    listener: Option<ListenerHandle>,
-}
-
 /// Replies that wait for events.
 #[derive(Default)]
 struct Waiting {
     next_token: u64,
     compactions: HashMap<u64, Arc<Compaction>>,
     removals: HashMap<DatabaseId, (String, Option<Replier>)>,
+    follows: HashMap<String, Option<Replier>>,
+    refused_remotes: Vec<String>,
     usage: HashMap<u64, Usage>,
 }
 
@@ -73,10 +70,8 @@ pub struct Server {
     config: Config,
     databases: BTreeMap<String, Served>,
     next_database: u32,
-    shards: Shards<ShardMessage>,
-    remotes: BTreeMap<String, Remote>,
-    remote_options: RemoteTable,
-    next_listener: u64,
+    shards: Arc<Shards<ShardMessage>>,
+    remotes: Remotes,
     locks: Arc<Mutex<Locks>>,
     main: MainThread,
     events: Receiver<Event>,
@@ -92,7 +87,10 @@ impl Server {
     /// Threads or descriptors are exhausted.
     pub fn start(config: Config, waker: Arc<mio::Waker>) -> std::io::Result<Server> {
         let (sender, events) = crossbeam_channel::unbounded();
-        let main = MainThread { events: sender, waker };
+        let main = MainThread {
+            events: sender,
+            waker,
+        };
         let locks = Arc::new(Mutex::new(Locks::new()));
         let remote_options = RemoteTable::default();
         let mut shards = Shards::prepare(config.shards)?;
@@ -100,17 +98,22 @@ impl Server {
         let server_id: Uuid = RandomUuids::new()?.fresh();
         shards.start(|number| {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
-            let frontend = Frontend::new(number, Arc::new(Directory::default()), locks.clone(), server_id);
+            let frontend = Frontend::new(
+                number,
+                Arc::new(Directory::default()),
+                locks.clone(),
+                server_id,
+            );
             ShardSessions::new(number, frontend, remote_options.clone(), handles.clone())
         })?;
+        let shards = Arc::new(shards);
+        let remotes = Remotes::new(shards.clone(), remote_options);
         let mut server = Server {
             config,
             databases: BTreeMap::new(),
             next_database: 0,
             shards,
-            remotes: BTreeMap::new(),
-            remote_options,
-            next_listener: 0,
+            remotes,
             locks,
             main,
             events,
@@ -118,7 +121,8 @@ impl Server {
             is_exiting: false,
             is_started: false,
         };
-        let schema = server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
+        let schema =
+            server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema));
         server.serve(server_db::NAME, database, None)?;
         Ok(server)
@@ -134,26 +138,39 @@ impl Server {
     /// # Errors
     /// Worded as the reference does.
     pub fn add_database(&mut self, file: &str) -> Result<(), String> {
-        let absolute = std::path::absolute(file).map_or_else(|_| file.to_owned(), |path| path.display().to_string());
-        if self.databases.values().any(|served| same_file(&served.name, &absolute)) {
+        let absolute = std::path::absolute(file)
+            .map_or_else(|_| file.to_owned(), |path| path.display().to_string());
+        if self
+            .databases
+            .values()
+            .any(|served| same_file(&served.name, &absolute))
+        {
             return Err(format!("ovsdb error: {file}: already open"));
         }
         let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
         let opened = open::open(file, &mut uuids).map_err(|error| error.to_string())?;
         let name = opened.database.schema().name.to_string();
         if name.starts_with('_') {
-            return Err(format!("ovsdb error: {file}: names beginning with \"_\" are reserved"));
+            return Err(format!(
+                "ovsdb error: {file}: names beginning with \"_\" are reserved"
+            ));
         }
         if self.databases.contains_key(&name) {
             return Err(format!("ovsdb error: {name}: duplicate database name"));
         }
-        self.serve(&absolute, opened.database, Some(opened.file)).map_err(|error| error.to_string())?;
+        self.serve(&absolute, opened.database, Some(opened.file))
+            .map_err(|error| error.to_string())?;
         self.disconnect_unaware(&format!("adding {name} database"));
         Ok(())
     }
 
     /// Starts the thread of a database and makes it known.
-    fn serve(&mut self, name: &str, database: Database, file: Option<LogFile>) -> std::io::Result<()> {
+    fn serve(
+        &mut self,
+        name: &str,
+        database: Database,
+        file: Option<LogFile>,
+    ) -> std::io::Result<()> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
         self.next_database += 1;
@@ -164,13 +181,13 @@ impl Server {
             column_diff: self.config.column_diff,
             read_only: is_server,
             history: !is_server,
-            report_changes: false,
         };
         let (sender, inbox) = crossbeam_channel::unbounded();
         let sender = Arc::new(sender);
         let weak: Weak<Sender<ToDatabase>> = Arc::downgrade(&sender);
-        let storage =
-            file.map(|file| Storage::new(file, self.config.column_diff, InboxHandle(weak))).transpose()?;
+        let storage = file
+            .map(|file| Storage::new(file, self.config.column_diff, InboxHandle(weak)))
+            .transpose()?;
         let uuids = Box::new(RandomUuids::new()?);
         let service = DatabaseService::new(options, database, self.locks.clone(), uuids);
         let worker = DatabaseThread {
@@ -180,8 +197,15 @@ impl Server {
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
         };
-        let thread = std::thread::Builder::new().name(format!("db:{}", schema.name)).spawn(move || worker.run())?;
-        let served = Served { id, name: name.to_owned(), inbox: sender, thread };
+        let thread = std::thread::Builder::new()
+            .name(format!("db:{}", schema.name))
+            .spawn(move || worker.run())?;
+        let served = Served {
+            id,
+            name: name.to_owned(),
+            inbox: sender,
+            thread,
+        };
         self.databases.insert(schema.name.to_string(), served);
         self.publish();
         self.tell_server_db(server_db::insert(&schema));
@@ -195,7 +219,9 @@ impl Server {
         } else if let Some(served) = self.databases.remove(name) {
             self.publish();
             self.to_shards(|| ToShard::MonitorsGone(served.id));
-            self.waiting.removals.insert(served.id, (name.to_owned(), replier));
+            self.waiting
+                .removals
+                .insert(served.id, (name.to_owned(), replier));
             let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
             // The thread ends once the shards have let go of its inbox too.
             drop(served.thread);
@@ -203,9 +229,7 @@ impl Server {
         } else {
             "Failed to find the database."
         };
-        if let Some(replier) = replier {
-            replier.reply(Err(refusal.to_owned()));
-        }
+        answer(replier, Err(refusal.to_owned()));
     }
 
     /// Names of served databases, sorted.
@@ -213,50 +237,92 @@ impl Server {
         self.databases.keys().map(String::as_str)
     }
 
-    /// Opens a remote; adding one twice changes nothing.
-    pub fn add_remote(&mut self, target: &str, options: RemoteOptions) {
-        if self.remotes.contains_key(target) {
+    /// Adds a remote; `replier` is answered when it is known to be good.
+    pub fn add_remote(&mut self, remote: &str, replier: Option<Replier>) {
+        if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
+            self.remotes.add(remote);
+            answer(replier, Ok(String::new()));
             return;
         }
-        // What is no connection method at all counts as one that never succeeds, as the reference has it.
-        let listener = match Target::parse(target) {
-            Ok(Target::Passive(passive)) => Some(self.listen(target, passive, options)),
-            Ok(Target::Active(_)) | Err(_) => {
-                self.shards.handles()[0].post(ShardMessage::Connect(target.to_owned(), options));
-                None
+        let order = ColumnRemote::parse(remote)
+            .ok_or_else(|| format!("\"{remote}\": invalid syntax"))
+            .and_then(|source| {
+                let served = self.databases.get(source.database);
+                let served = served.ok_or_else(|| {
+                    format!("\"{remote}\": no database named {}", source.database)
+                })?;
+                let (table, column) = (source.table.to_owned(), source.column.to_owned());
+                let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
+                    name: remote.to_owned(),
+                    table,
+                    column,
+                }));
+                Ok(())
+            });
+        match order {
+            Ok(()) => {
+                self.waiting.follows.insert(remote.to_owned(), replier);
             }
-        };
-        self.remotes.insert(target.to_owned(), Remote { listener });
+            Err(error) => self.refuse_remote(replier, error),
+        }
     }
 
-    fn listen(&mut self, target: &str, passive: Passive, options: RemoteOptions) -> ListenerHandle {
-        let id = ListenerId(self.next_listener);
-        self.next_listener += 1;
-        let dscp = options.dscp;
-        self.remote_options.lock().unwrap_or_else(PoisonError::into_inner).insert(id, options);
-        self.shards.listen(id, target, passive, dscp)
+    fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
+        let replier = self.waiting.follows.remove(remote).flatten();
+        match found {
+            Ok(rows) => {
+                self.remotes.add(remote);
+                self.remotes.set_rows(remote, rows);
+                answer(replier, Ok(String::new()));
+            }
+            Err(error) => self.refuse_remote(replier, error),
+        }
+    }
+
+    fn refuse_remote(&mut self, replier: Option<Replier>, error: String) {
+        match replier {
+            Some(replier) => replier.reply(Err(error)),
+            None => self.waiting.refused_remotes.push(error),
+        }
+    }
+
+    /// Waits until every remote that was added is known to be good.
+    ///
+    /// # Errors
+    /// Why the first one is not.
+    pub fn settle_remotes(&mut self) -> Result<(), String> {
+        while !self.waiting.follows.is_empty() {
+            let event = self.events.recv().map_err(|error| error.to_string())?;
+            self.run_event(event);
+        }
+        std::mem::take(&mut self.waiting.refused_remotes)
+            .into_iter()
+            .next()
+            .map_or(Ok(()), Err)
     }
 
     /// Closes a remote and its sessions.
     ///
     /// # Errors
     /// `no such remote`
-    pub fn remove_remote(&mut self, target: &str) -> Result<(), String> {
-        let remote = self.remotes.remove(target).ok_or("no such remote")?;
-        vlog::info(Module::OvsdbJsonrpcServer, format_args!("{target}: remote deconfigured"));
-        match remote.listener {
-            Some(listener) => {
-                self.shards.unlisten(&listener);
-                self.remote_options.lock().unwrap_or_else(PoisonError::into_inner).remove(&listener.id());
-            }
-            None => self.shards.handles()[0].post(ShardMessage::Disconnect(target.to_owned())),
+    pub fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
+        if let Some(source) = ColumnRemote::parse(remote)
+            && let Some(served) = self.databases.get(source.database)
+        {
+            let _ = served
+                .inbox
+                .send(ToDatabase::Control(Control::Unfollow(remote.to_owned())));
         }
-        Ok(())
+        if self.remotes.remove(remote) {
+            Ok(())
+        } else {
+            Err("no such remote".to_owned())
+        }
     }
 
     /// Configured remotes, sorted.
     pub fn remote_names(&self) -> impl Iterator<Item = &str> {
-        self.remotes.keys().map(String::as_str)
+        self.remotes.given()
     }
 
     /// Closes every session.
@@ -284,13 +350,20 @@ impl Server {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
-        let compaction = Arc::new(Compaction { left: Mutex::new((chosen.len(), Vec::new(), Some(replier))) });
+        let compaction = Arc::new(Compaction {
+            left: Mutex::new((chosen.len(), Vec::new(), Some(replier))),
+        });
         for name in chosen {
-            vlog::info(Module::OvsdbServer, format_args!("compacting {name} database by user request"));
+            vlog::info(
+                Module::OvsdbServer,
+                format_args!("compacting {name} database by user request"),
+            );
             self.waiting.next_token += 1;
             let token = self.waiting.next_token;
             self.waiting.compactions.insert(token, compaction.clone());
-            let _ = self.databases[name].inbox.send(ToDatabase::Control(Control::Compact(token)));
+            let _ = self.databases[name]
+                .inbox
+                .send(ToDatabase::Control(Control::Compact(token)));
         }
     }
 
@@ -308,40 +381,54 @@ impl Server {
     /// Takes care of what the database threads report.
     pub fn run_events(&mut self) {
         while let Ok(event) = self.events.try_recv() {
-            match event {
-                Event::Converted(id, schema) => {
-                    self.tell_server_db(server_db::update_schema(&schema));
-                    self.to_shards(|| ToShard::MonitorsGone(id));
-                    self.disconnect_unaware(&format!("committed {} database schema conversion", schema.name));
-                }
-                Event::Removed(id) => {
-                    if let Some((name, replier)) = self.waiting.removals.remove(&id) {
-                        self.tell_server_db(server_db::delete(&name));
-                        self.disconnect_unaware(&format!("removing {name} database by user request"));
-                        if let Some(replier) = replier {
-                            replier.reply(Ok(String::new()));
-                        }
-                    }
-                }
-                Event::Compacted(token, result) => {
-                    if let Some(compaction) = self.waiting.compactions.remove(&token) {
-                        compaction.finish_one(result.err().map(|error| error.to_wire().to_string()));
-                    }
-                }
-                Event::StoreFailed(_, error) => {
-                    vlog::warn(Module::OvsdbLog, format_args!("{} ({})", error.details, error.io_error));
-                }
-                Event::Usage(token, usage) => {
-                    self.waiting.usage.insert(token, usage);
-                }
-                Event::Changed(_) => {}
+            self.run_event(event);
+        }
+    }
+
+    fn run_event(&mut self, event: Event) {
+        match event {
+            Event::Converted(id, schema) => {
+                self.tell_server_db(server_db::update_schema(&schema));
+                self.to_shards(|| ToShard::MonitorsGone(id));
+                self.disconnect_unaware(&format!(
+                    "committed {} database schema conversion",
+                    schema.name
+                ));
             }
+            Event::Removed(id) => {
+                if let Some((name, replier)) = self.waiting.removals.remove(&id) {
+                    self.tell_server_db(server_db::delete(&name));
+                    self.disconnect_unaware(&format!("removing {name} database by user request"));
+                    answer(replier, Ok(String::new()));
+                }
+            }
+            Event::Compacted(token, result) => {
+                if let Some(compaction) = self.waiting.compactions.remove(&token) {
+                    compaction.finish_one(result.err().map(|error| error.to_wire().to_string()));
+                }
+            }
+            Event::StoreFailed(_, error) => {
+                vlog::warn(
+                    Module::OvsdbLog,
+                    format_args!("{} ({})", error.details, error.io_error),
+                );
+            }
+            Event::Usage(token, usage) => {
+                self.waiting.usage.insert(token, usage);
+            }
+            Event::Followed(name, found) => self.followed(&name, found),
+            Event::RemotesChanged(name, rows) => self.remotes.set_rows(&name, rows),
         }
     }
 
     /// Ends every thread: clients are told that their databases go, what is queued for the log is written.
     pub fn shut_down(mut self) {
-        let names: Vec<String> = self.databases.keys().filter(|name| !name.starts_with('_')).cloned().collect();
+        let names: Vec<String> = self
+            .databases
+            .keys()
+            .filter(|name| !name.starts_with('_'))
+            .cloned()
+            .collect();
         let mut threads = Vec::new();
         for name in names {
             if let Some(served) = self.databases.remove(&name) {
@@ -387,7 +474,9 @@ impl Server {
 
     fn tell_server_db(&self, params: Vec<u8>) {
         if let Some(served) = self.databases.get(server_db::NAME) {
-            let _ = served.inbox.send(ToDatabase::Control(Control::Transact(params)));
+            let _ = served
+                .inbox
+                .send(ToDatabase::Control(Control::Transact(params)));
         }
     }
 
@@ -413,8 +502,18 @@ impl Compaction {
         if left.0 == 0
             && let Some(replier) = left.2.take()
         {
-            replier.reply(if left.1.is_empty() { Ok(String::new()) } else { Err(left.1.join("\n")) });
+            replier.reply(if left.1.is_empty() {
+                Ok(String::new())
+            } else {
+                Err(left.1.join("\n"))
+            });
         }
+    }
+}
+
+fn answer(replier: Option<Replier>, outcome: Result<String, String>) {
+    if let Some(replier) = replier {
+        replier.reply(outcome);
     }
 }
 

@@ -82,14 +82,18 @@ impl ShardSessions {
 
     /// The remote that a connection of ours belongs to.
     fn outgoing_of(&mut self, conn: ConnId) -> Option<&mut Outgoing> {
-        self.outgoing.iter_mut().find(|outgoing| outgoing.conn() == Some(conn))
+        self.outgoing
+            .iter_mut()
+            .find(|outgoing| outgoing.conn() == Some(conn))
     }
 
     /// Carries out what the sessions want done.
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
         for (session, piece) in outputs.send.drain(..) {
-            let Some(conn) = self.conns.get(&session) else { continue };
+            let Some(conn) = self.conns.get(&session) else {
+                continue;
+            };
             match piece {
                 Piece::Message(bytes) => io.send(*conn, bytes),
                 Piece::Update(frame) => {
@@ -110,7 +114,9 @@ impl ShardSessions {
             }
         }
         for (session, why) in outputs.close.drain(..) {
-            let Some(conn) = self.conns.get(&session) else { continue };
+            let Some(conn) = self.conns.get(&session) else {
+                continue;
+            };
             log_close(io.info(*conn).map_or("", |info| &info.name), &why);
             io.close_after_flush(*conn);
         }
@@ -129,9 +135,14 @@ impl ShardSessions {
 
     /// Looks after the probe of a connection: asks for a sign of life, gives up, sets the timer.
     fn watch(&mut self, now: Now, conn: ConnId, io: &mut Io) {
-        let Some(client) = self.sessions.get_mut(&conn) else { return };
+        let Some(client) = self.sessions.get_mut(&conn) else {
+            return;
+        };
         client.probe.tried(now.mono_ms);
-        if let Some(received_ms) = io.received_ms(conn).filter(|received_ms| *received_ms > client.heard_ms) {
+        if let Some(received_ms) = io
+            .received_ms(conn)
+            .filter(|received_ms| *received_ms > client.heard_ms)
+        {
             client.heard_ms = received_ms;
             client.probe.heard(received_ms);
         }
@@ -139,11 +150,16 @@ impl ShardSessions {
             None => {}
             Some(Demand::Ask { .. }) => io.send(conn, PROBE.to_vec()),
             Some(Demand::GiveUp { unanswered_ms }) => {
-                let name = io.info(conn).map(|info| info.name.clone()).unwrap_or_default();
+                let name = io
+                    .info(conn)
+                    .map(|info| info.name.clone())
+                    .unwrap_or_default();
                 let seconds = unanswered_ms / 1000;
                 vlog::err(
                     Module::Reconnect,
-                    format_args!("{name}: no response to inactivity probe after {seconds} seconds, disconnecting"),
+                    format_args!(
+                        "{name}: no response to inactivity probe after {seconds} seconds, disconnecting"
+                    ),
                 );
                 io.close(conn);
                 return;
@@ -160,7 +176,12 @@ impl Handler for ShardSessions {
 
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
         let options = match info.listener {
-            Some(listener) => self.remotes.lock().unwrap_or_else(PoisonError::into_inner).get(&listener).cloned(),
+            Some(listener) => self
+                .remotes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&listener)
+                .cloned(),
             None => self.outgoing_of(conn).map(|outgoing| {
                 outgoing.opened(now);
                 outgoing.options().clone()
@@ -170,9 +191,19 @@ impl Handler for ShardSessions {
         self.next_session += 1;
         let session = session_id(self.number, self.next_session);
         let probe = Probe::new(now.mono_ms, options.probe_interval_ms(info.is_network));
-        self.sessions.insert(conn, Client { session, probe, heard_ms: now.mono_ms });
+        self.sessions.insert(
+            conn,
+            Client {
+                session,
+                probe,
+                heard_ms: now.mono_ms,
+            },
+        );
         self.conns.insert(session, conn);
-        self.frontend.opened(session, SessionInfo::new(options.read_only, options.role, None));
+        self.frontend.opened(
+            session,
+            SessionInfo::new(options.read_only, options.role, None),
+        );
         self.watch(now, conn, io);
     }
 
@@ -185,7 +216,9 @@ impl Handler for ShardSessions {
 
     /// Requests that arrived before the end are answered if the client still listens; there is nothing to wait for otherwise.
     fn end_of_input(&mut self, _now: Now, conn: ConnId, io: &mut Io) {
-        let Some(client) = self.sessions.get(&conn) else { return };
+        let Some(client) = self.sessions.get(&conn) else {
+            return;
+        };
         if self.frontend.end_of_input(client.session) {
             io.close_after_flush(conn);
         }
@@ -217,13 +250,17 @@ impl Handler for ShardSessions {
                 self.outgoing.push(outgoing);
             }
             ShardMessage::Disconnect(name) => {
-                for outgoing in self.outgoing.extract_if(.., |outgoing| outgoing.name() == name) {
+                for outgoing in self
+                    .outgoing
+                    .extract_if(.., |outgoing| outgoing.name() == name)
+                {
                     outgoing.conn().into_iter().for_each(|conn| io.close(conn));
                 }
             }
             ShardMessage::Databases(directory, databases) => {
                 self.databases = databases;
-                self.frontend.message(now.mono_ms, ToShard::Directory(directory));
+                self.frontend
+                    .message(now.mono_ms, ToShard::Directory(directory));
             }
         }
         self.carry_out(io);
@@ -244,12 +281,19 @@ impl Handler for ShardSessions {
             return None;
         }
         let now = Now::read();
-        self.outgoing.iter().filter_map(|outgoing| outgoing.deadline_ms(now)).min()
+        self.outgoing
+            .iter()
+            .filter_map(|outgoing| outgoing.deadline_ms(now))
+            .min()
     }
 
     fn flushed(&mut self, _now: Now, io: &mut Io) {
         for session in std::mem::take(&mut self.written) {
-            if self.conns.get(&session).is_some_and(|conn| io.is_drained(*conn)) {
+            if self
+                .conns
+                .get(&session)
+                .is_some_and(|conn| io.is_drained(*conn))
+            {
                 self.frontend.drained(session);
             }
         }
@@ -270,7 +314,10 @@ fn log_close(name: &str, why: &Close) {
         }
         Close::EndOfInput => {}
         Close::Disconnect(reason) => {
-            vlog::info(Module::OvsdbJsonrpcServer, format_args!("{name}: disconnecting ({reason})"));
+            vlog::info(
+                Module::OvsdbJsonrpcServer,
+                format_args!("{name}: disconnecting ({reason})"),
+            );
         }
     }
 }

@@ -36,9 +36,21 @@ impl Storage {
     pub fn new(file: LogFile, is_diff: bool, inbox: InboxHandle) -> std::io::Result<Storage> {
         let (disk, orders) = crossbeam_channel::unbounded();
         let file = Arc::new(Mutex::new(file));
-        let worker = DiskThread { orders, file: file.clone(), is_diff, inbox };
-        let thread = std::thread::Builder::new().name("disk".to_owned()).spawn(move || worker.run())?;
-        Ok(Storage { file, disk, awaited: None, thread })
+        let worker = DiskThread {
+            orders,
+            file: file.clone(),
+            is_diff,
+            inbox,
+        };
+        let thread = std::thread::Builder::new()
+            .name("disk".to_owned())
+            .spawn(move || worker.run())?;
+        Ok(Storage {
+            file,
+            disk,
+            awaited: None,
+            thread,
+        })
     }
 
     /// Carries out orders, or hands them to the disk thread. Returns what is done already.
@@ -111,13 +123,22 @@ fn append_all(file: &mut LogFile, stores: Vec<Store>) -> Results {
 /// again.
 fn results(tickets: &[Ticket], result: &Result<(), StoreError>) -> Results {
     match result {
-        Ok(()) => tickets.last().map(|last| vec![(*last, Ok(()))]).unwrap_or_default(),
-        Err(error) => tickets.iter().map(|ticket| (*ticket, Err(error.clone()))).collect(),
+        Ok(()) => tickets
+            .last()
+            .map(|last| vec![(*last, Ok(()))])
+            .unwrap_or_default(),
+        Err(error) => tickets
+            .iter()
+            .map(|ticket| (*ticket, Err(error.clone())))
+            .collect(),
     }
 }
 
 fn failed(error: &DiskError) -> StoreError {
-    StoreError { details: error.to_string(), io_error: error.io_error() }
+    StoreError {
+        details: error.to_string(),
+        io_error: error.io_error(),
+    }
 }
 
 struct DiskThread {
@@ -146,9 +167,18 @@ impl DiskThread {
         for store in stores {
             match store {
                 Store::Append { .. } => run.push(store),
-                Store::Replace { ticket, snapshot, comment, date_ms } => {
+                Store::Replace {
+                    ticket,
+                    snapshot,
+                    comment,
+                    date_ms,
+                } => {
                     done.extend(append_run(file, std::mem::take(&mut run)));
-                    let stamp = Stamp { date_ms, comment, is_diff: self.is_diff };
+                    let stamp = Stamp {
+                        date_ms,
+                        comment,
+                        is_diff: self.is_diff,
+                    };
                     let result = rewrite(file, &snapshot, &stamp);
                     done.push((ticket, result));
                 }
@@ -160,7 +190,9 @@ impl DiskThread {
 }
 
 fn append_run(file: &mut LogFile, run: Vec<Store>) -> Results {
-    let durable = run.iter().any(|store| matches!(store, Store::Append { durable: true, .. }));
+    let durable = run
+        .iter()
+        .any(|store| matches!(store, Store::Append { durable: true, .. }));
     let tickets: Vec<Ticket> = run.iter().map(ticket_of).collect();
     let written = append_all(file, run);
     if !durable || written.iter().any(|(_, result)| result.is_err()) {
@@ -178,15 +210,25 @@ fn rewrite(file: &mut LogFile, snapshot: &Snapshot, stamp: &Stamp<'_>) -> Result
         io_error: errno::text(&error),
     };
     let replacement = write_replacement(file, snapshot, stamp).map_err(failed_with)?;
-    file.replace_with(replacement).map_err(|error| failed(&error))
+    file.replace_with(replacement)
+        .map_err(|error| failed(&error))
 }
 
-fn write_replacement(file: &LogFile, snapshot: &Snapshot, stamp: &Stamp<'_>) -> std::io::Result<Replacement> {
+fn write_replacement(
+    file: &LogFile,
+    snapshot: &Snapshot,
+    stamp: &Stamp<'_>,
+) -> std::io::Result<Replacement> {
     let mut replacement = Replacement::create(file.path(), false)?;
     let mut head = Vec::new();
     write_schema(&mut head, snapshot.schema());
     replacement.write(&head)?;
     let mut sink = |piece: &[u8]| replacement.write(piece);
-    write_snapshot(snapshot.schema(), stamp, |table| snapshot.rows(table), &mut sink)?;
+    write_snapshot(
+        snapshot.schema(),
+        stamp,
+        |table| snapshot.rows(table),
+        &mut sink,
+    )?;
     Ok(replacement)
 }

@@ -6,6 +6,7 @@
 //! (monitor requests, conversion, compaction) is deferred until nothing is parked.
 
 mod convert;
+mod follow;
 mod monitoring;
 mod outputs;
 mod parked;
@@ -24,9 +25,11 @@ pub use outputs::Outputs;
 
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Handled, Method, Request, SessionInfo, Store, Ticket, ToDatabase, Usage,
+    Control, DatabaseId, Event, Handled, Method, Request, SessionInfo, Store, Ticket, ToDatabase,
+    Usage,
 };
 use convert::Conversion;
+use follow::Followed;
 use parked::Parked;
 use triggers::Triggers;
 
@@ -52,8 +55,6 @@ pub struct Options {
     pub read_only: bool,
     /// Keep a transaction history for `monitor_cond_since`.
     pub history: bool,
-    /// Report [`Event::Changed`] after each commit: some table of it configures the server.
-    pub report_changes: bool,
 }
 
 /// The state machine of one served database.
@@ -66,6 +67,8 @@ pub struct DatabaseService {
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
     compactions: Vec<(Ticket, u64)>,
+    /// Columns that configure remotes, by the remote's text, with what was last reported.
+    followed: Vec<Followed>,
     sessions: HashMap<SessionId, Arc<SessionInfo>>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
@@ -82,7 +85,11 @@ impl DatabaseService {
         locks: Arc<Mutex<Locks>>,
         mut uuids: Box<dyn UuidSource + Send>,
     ) -> DatabaseService {
-        let last_txn = if options.history { uuids.fresh() } else { Uuid::ZERO };
+        let last_txn = if options.history {
+            uuids.fresh()
+        } else {
+            Uuid::ZERO
+        };
         let monitors = Monitors::new(database.schema().clone(), last_txn);
         DatabaseService {
             options,
@@ -93,6 +100,7 @@ impl DatabaseService {
             deferred: VecDeque::new(),
             conversion: None,
             compactions: Vec::new(),
+            followed: Vec::new(),
             sessions: HashMap::new(),
             locks,
             uuids,
@@ -150,7 +158,9 @@ impl DatabaseService {
             return true;
         }
         let needs_settled = match input {
-            ToDatabase::Request(request) => !matches!(request.method, Method::Transact | Method::GetSchema),
+            ToDatabase::Request(request) => {
+                !matches!(request.method, Method::Transact | Method::GetSchema)
+            }
             ToDatabase::Fence(_) => true,
             ToDatabase::Control(control) => !matches!(control, Control::Transact(_)),
             _ => false,
@@ -167,7 +177,9 @@ impl DatabaseService {
                 self.outputs.handled(session, Handled::Yes);
             }
             ToDatabase::Control(control) => self.control(now, control),
-            ToDatabase::Stored(..) | ToDatabase::Drained(_) | ToDatabase::Closed(_) => self.handle(now, input),
+            ToDatabase::Stored(..) | ToDatabase::Drained(_) | ToDatabase::Closed(_) => {
+                self.handle(now, input)
+            }
         }
     }
 
@@ -190,6 +202,12 @@ impl DatabaseService {
             Control::Transact(params) => self.transact_internally(now, &params),
             Control::Compact(token) => self.compact(now, token),
             Control::Remove => self.remove(),
+            Control::Follow {
+                name,
+                table,
+                column,
+            } => self.follow(name, &table, &column),
+            Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
             Control::Usage(token) => {
                 let usage = self.usage();
                 self.outputs.events.push(Event::Usage(token, usage));
@@ -240,7 +258,9 @@ impl DatabaseService {
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
         self.deferred.retain(|input| match input {
-            ToDatabase::Request(request) => request.session != session || request.method == Method::Transact,
+            ToDatabase::Request(request) => {
+                request.session != session || request.method == Method::Transact
+            }
             ToDatabase::Fence(fenced) => *fenced != session,
             _ => true,
         });

@@ -61,7 +61,12 @@ enum Step {
 impl Frontend {
     /// A shard without sessions. `server_id` is what `get_server_id` answers.
     #[must_use]
-    pub fn new(shard: u16, directory: Arc<Directory>, locks: Arc<Mutex<Locks>>, server_id: Uuid) -> Frontend {
+    pub fn new(
+        shard: u16,
+        directory: Arc<Directory>,
+        locks: Arc<Mutex<Locks>>,
+        server_id: Uuid,
+    ) -> Frontend {
         Frontend {
             shard,
             sessions: HashMap::new(),
@@ -97,10 +102,14 @@ impl Frontend {
 
     /// A client is gone: its locks pass on, its monitors and waiting transactions are dropped.
     pub fn closed(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.remove(&id) else { return };
+        let Some(session) = self.sessions.remove(&id) else {
+            return;
+        };
         session.info.set_closed();
         for database in session.known_to {
-            self.outputs.to_databases.push((database, ToDatabase::Closed(id)));
+            self.outputs
+                .to_databases
+                .push((database, ToDatabase::Closed(id)));
         }
         let notices = self.lock_table().remove_session(id);
         self.notify_lock_holders(notices);
@@ -108,7 +117,9 @@ impl Frontend {
 
     /// A whole JSON text arrived.
     pub fn frame(&mut self, now_ms: u64, id: SessionId, frame: Vec<u8>) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         if session.waiting.is_empty() {
             if let Step::Wait(frame) = self.step(now_ms, id, frame)
                 && let Some(session) = self.sessions.get_mut(&id)
@@ -123,16 +134,22 @@ impl Frontend {
 
     /// The client has closed its sending side. True when nothing of it is under way, so that it can be let go.
     pub fn end_of_input(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.sessions.get_mut(&id) else { return true };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return true;
+        };
         session.has_ended = true;
         session.outstanding == 0 && session.waiting.is_empty()
     }
 
     /// The session's outbound queue is empty.
     pub fn drained(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         for database in session.updated_by.drain(..) {
-            self.outputs.to_databases.push((database, ToDatabase::Drained(id)));
+            self.outputs
+                .to_databases
+                .push((database, ToDatabase::Drained(id)));
         }
     }
 
@@ -156,18 +173,24 @@ impl Frontend {
     fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&SessionInfo) -> bool) {
         for (id, session) in &self.sessions {
             if concerned(&session.info) {
-                self.outputs.close.push((*id, Close::Disconnect(reason.clone())));
+                self.outputs
+                    .close
+                    .push((*id, Close::Disconnect(reason.clone())));
             }
         }
     }
 
     fn deliver(&mut self, now_ms: u64, deliver: Deliver) {
         let id = deliver.session;
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
         if deliver.updates && !session.updated_by.contains(&deliver.database) {
             session.updated_by.push(deliver.database);
         }
-        self.outputs.send.extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
+        self.outputs
+            .send
+            .extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
         match deliver.handled {
             Handled::No => return,
             Handled::Yes => {}
@@ -222,12 +245,18 @@ impl Frontend {
         let message = match Message::parse(&frame) {
             Ok(message) => message,
             Err(error) => {
-                self.outputs.close.push((id, Close::BadMessage(error.to_string())));
+                self.outputs
+                    .close
+                    .push((id, Close::BadMessage(error.to_string())));
                 return Step::Done;
             }
         };
         match message {
-            Message::Request { method, params, id: request_id } => {
+            Message::Request {
+                method,
+                params,
+                id: request_id,
+            } => {
                 let request_id = message::canonical_id(request_id);
                 let params = range_in(&frame, params);
                 match classify(&method, self.cond_disabled) {
@@ -253,10 +282,16 @@ impl Frontend {
     }
 
     fn cancel(&mut self, id: SessionId, params: &[u8]) {
-        let Some(request_id) = only_param(params) else { return };
-        let Some(session) = self.sessions.get(&id) else { return };
+        let Some(request_id) = only_param(params) else {
+            return;
+        };
+        let Some(session) = self.sessions.get(&id) else {
+            return;
+        };
         for database in &session.known_to {
-            self.outputs.to_databases.push((*database, ToDatabase::Cancel(id, request_id.clone().into())));
+            self.outputs
+                .to_databases
+                .push((*database, ToDatabase::Cancel(id, request_id.clone().into())));
         }
     }
 
@@ -270,7 +305,9 @@ impl Frontend {
         params: std::ops::Range<usize>,
         request_id: Vec<u8>,
     ) -> Step {
-        let Some(session) = self.sessions.get(&id) else { return Step::Done };
+        let Some(session) = self.sessions.get(&id) else {
+            return Step::Done;
+        };
         let target = match method {
             Method::MonitorCancel | Method::MonitorCondChange => {
                 match route_by_monitor(session, method, &frame[params.clone()]) {
@@ -279,14 +316,20 @@ impl Frontend {
                     Route::Unknown => Err(unknown_monitor(method, &frame[params.clone()])),
                 }
             }
-            _ => self.database_by_name(method, &frame[params.clone()]).map_err(|error| object(&error)),
+            _ => self
+                .database_by_name(method, &frame[params.clone()])
+                .map_err(|error| object(&error)),
         };
         match target {
             Ok(database) if session.outstanding == 0 || session.target == Some(database) => {
-                let Some(session) = self.sessions.get_mut(&id) else { return Step::Done };
+                let Some(session) = self.sessions.get_mut(&id) else {
+                    return Step::Done;
+                };
                 session.begin(database);
                 let foreign_monitors = match method {
-                    Method::Monitor(_) | Method::MonitorCondChange => session.monitors_elsewhere(database),
+                    Method::Monitor(_) | Method::MonitorCondChange => {
+                        session.monitors_elsewhere(database)
+                    }
                     _ => Vec::new(),
                 };
                 let request = Request {
@@ -300,7 +343,9 @@ impl Frontend {
                     blocked: false,
                     foreign_monitors,
                 };
-                self.outputs.to_databases.push((database, ToDatabase::Request(request)));
+                self.outputs
+                    .to_databases
+                    .push((database, ToDatabase::Request(request)));
                 Step::Done
             }
             Ok(_) => Step::Wait(frame),
@@ -315,16 +360,26 @@ impl Frontend {
     }
 
     /// The database that `params` name first (protocol.md 4.0).
-    fn database_by_name(&self, method: Method, params: &[u8]) -> Result<crate::message::DatabaseId, WireError> {
+    fn database_by_name(
+        &self,
+        method: Method,
+        params: &[u8],
+    ) -> Result<crate::message::DatabaseId, WireError> {
         let method = method_name(method);
         let mut reader = Reader::trusted(params);
         let name = first_string(&mut reader).ok_or_else(|| {
-            WireError::syntax(params, format!("{method} request params must begin with <db-name>"))
+            WireError::syntax(
+                params,
+                format!("{method} request params must begin with <db-name>"),
+            )
         })?;
         let name = String::from_utf8_lossy(&name);
         self.directory.get(&name).ok_or_else(|| {
-            WireError::new(Tag::UnknownDatabase, format!("{method} request specifies unknown database {name}"))
-                .with_fragment(params)
+            WireError::new(
+                Tag::UnknownDatabase,
+                format!("{method} request specifies unknown database {name}"),
+            )
+            .with_fragment(params)
         })
     }
 }
@@ -380,7 +435,10 @@ fn three_params(params: &[u8]) -> Option<Vec<u8>> {
         first.get_or_insert(text);
         count += 1;
     }
-    first.filter(|_| count == 3).and_then(|text| Value::parse(text).ok()).map(|value| value.to_bytes())
+    first
+        .filter(|_| count == 3)
+        .and_then(|text| Value::parse(text).ok())
+        .map(|value| value.to_bytes())
 }
 
 fn first_string<'a>(reader: &mut Reader<'a>) -> Option<std::borrow::Cow<'a, [u8]>> {

@@ -8,6 +8,7 @@ pub mod directory;
 pub mod frontend;
 pub mod locks;
 pub mod message;
+pub mod remote_rows;
 pub mod server_db;
 
 pub use database::{DatabaseService, Now, Options};

@@ -61,7 +61,12 @@ impl Locks {
     ///
     /// # Errors
     /// [`Refused::AlreadyRequested`].
-    pub fn lock(&mut self, session: SessionId, lock: &str, mode: Mode) -> Result<(bool, Vec<Notice>), Refused> {
+    pub fn lock(
+        &mut self,
+        session: SessionId,
+        lock: &str,
+        mode: Mode,
+    ) -> Result<(bool, Vec<Notice>), Refused> {
         let claimed = self.claimed.entry(session).or_default();
         if claimed.iter().any(|name| name == lock) {
             return Err(Refused::AlreadyRequested);
@@ -73,7 +78,11 @@ impl Locks {
             Mode::Lock => queue.push_back(Claim { session, mode }),
             Mode::Steal => {
                 if let Some(victim) = queue.front() {
-                    notices.push(Notice { session: victim.session, method: "stolen", lock: lock.to_owned() });
+                    notices.push(Notice {
+                        session: victim.session,
+                        method: "stolen",
+                        lock: lock.to_owned(),
+                    });
                     if victim.mode == Mode::Steal {
                         queue.pop_front();
                     }
@@ -90,8 +99,14 @@ impl Locks {
     /// # Errors
     /// [`Refused::NotRequested`].
     pub fn unlock(&mut self, session: SessionId, lock: &str) -> Result<Vec<Notice>, Refused> {
-        let claimed = self.claimed.get_mut(&session).ok_or(Refused::NotRequested)?;
-        let position = claimed.iter().position(|name| name == lock).ok_or(Refused::NotRequested)?;
+        let claimed = self
+            .claimed
+            .get_mut(&session)
+            .ok_or(Refused::NotRequested)?;
+        let position = claimed
+            .iter()
+            .position(|name| name == lock)
+            .ok_or(Refused::NotRequested)?;
         claimed.swap_remove(position);
         if claimed.is_empty() {
             self.claimed.remove(&session);
@@ -102,13 +117,19 @@ impl Locks {
     /// Drops every claim of a session that disconnected: whom to tell.
     pub fn remove_session(&mut self, session: SessionId) -> Vec<Notice> {
         let claimed = self.claimed.remove(&session).unwrap_or_default();
-        claimed.iter().filter_map(|lock| self.withdraw(session, lock)).collect()
+        claimed
+            .iter()
+            .filter_map(|lock| self.withdraw(session, lock))
+            .collect()
     }
 
     /// Whether the session owns the lock now.
     #[must_use]
     pub fn owns(&self, session: SessionId, lock: &str) -> bool {
-        self.queues.get(lock).and_then(VecDeque::front).is_some_and(|owner| owner.session == session)
+        self.queues
+            .get(lock)
+            .and_then(VecDeque::front)
+            .is_some_and(|owner| owner.session == session)
     }
 
     /// Takes a claim out of its queue; the next in line is told when the owner left, nobody when a waiter did.
@@ -121,7 +142,11 @@ impl Locks {
             self.queues.remove(lock);
         }
         let session = next.filter(|_| position == 0)?;
-        Some(Notice { session, method: "locked", lock: lock.to_owned() })
+        Some(Notice {
+            session,
+            method: "locked",
+            lock: lock.to_owned(),
+        })
     }
 }
 
@@ -134,7 +159,11 @@ mod tests {
     const C: SessionId = SessionId(3);
 
     fn notice(session: SessionId, method: &'static str) -> Notice {
-        Notice { session, method, lock: "L".to_owned() }
+        Notice {
+            session,
+            method,
+            lock: "L".to_owned(),
+        }
     }
 
     #[test]
@@ -161,7 +190,10 @@ mod tests {
     fn a_victim_that_locked_regains_the_lock() {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Lock);
-        assert_eq!(locks.lock(B, "L", Mode::Steal), Ok((true, vec![notice(A, "stolen")])));
+        assert_eq!(
+            locks.lock(B, "L", Mode::Steal),
+            Ok((true, vec![notice(A, "stolen")]))
+        );
         assert!(!locks.owns(A, "L"));
         assert_eq!(locks.unlock(B, "L"), Ok(vec![notice(A, "locked")]));
         assert!(locks.owns(A, "L"));
@@ -172,7 +204,10 @@ mod tests {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Steal);
         let _ = locks.lock(B, "L", Mode::Steal);
-        assert_eq!(locks.lock(A, "L", Mode::Lock), Err(Refused::AlreadyRequested));
+        assert_eq!(
+            locks.lock(A, "L", Mode::Lock),
+            Err(Refused::AlreadyRequested)
+        );
         assert_eq!(locks.unlock(B, "L"), Ok(vec![]));
         assert!(!locks.owns(A, "L"));
         assert_eq!(locks.unlock(A, "L"), Ok(vec![]));

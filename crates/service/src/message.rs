@@ -9,6 +9,8 @@ use corvid_data::{Schema, WireError};
 use corvid_engine::Snapshot;
 use corvid_monitor::{Frame, SessionId, Version};
 
+use crate::remote_rows::RemoteRows;
+
 /// A served database; a database that is removed and added again gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u32);
@@ -34,7 +36,13 @@ impl SessionInfo {
     /// A session that has not turned on change awareness.
     #[must_use]
     pub fn new(read_only: bool, role: String, client_id: Option<String>) -> SessionInfo {
-        SessionInfo { read_only, role, client_id, aware: AtomicBool::new(false), closed: AtomicBool::new(false) }
+        SessionInfo {
+            read_only,
+            role,
+            client_id,
+            aware: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Whether it asked for database change awareness (protocol.md 4.14).
@@ -133,6 +141,17 @@ pub enum Control {
     Remove,
     /// Answered by [`Event::Usage`] with this number.
     Usage(u64),
+    /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes.
+    Follow {
+        /// The remote's text.
+        name: String,
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// Follow it no more.
+    Unfollow(String),
 }
 
 /// A failed write, in words.
@@ -246,8 +265,10 @@ pub enum Event {
     Compacted(u64, Result<(), StoreError>),
     /// Answer to [`Control::Remove`].
     Removed(DatabaseId),
-    /// Rows changed by a commit; only reported when asked for at creation (tables that configure the server).
-    Changed(DatabaseId),
+    /// Answer to [`Control::Follow`]: the remotes, or why there are none.
+    Followed(String, Result<RemoteRows, String>),
+    /// The remotes that a followed column names have changed.
+    RemotesChanged(String, RemoteRows),
     /// Answer to [`Control::Usage`].
     Usage(u64, Usage),
     /// A commit failed to be stored.

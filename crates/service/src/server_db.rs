@@ -35,7 +35,11 @@ pub fn insert(schema: &Schema) -> Vec<u8> {
         ("leader", Value::Bool(true)),
         ("schema", schema_text(schema)),
     ]);
-    params(object([("op", Value::string("insert")), ("table", Value::string("Database")), ("row", row)]))
+    params(object([
+        ("op", Value::string("insert")),
+        ("table", Value::string("Database")),
+        ("row", row),
+    ]))
 }
 
 /// `params` of the transaction that shows a database's new schema; the row keeps its identity.
@@ -64,7 +68,11 @@ fn params(operation: Value) -> Vec<u8> {
 }
 
 fn where_name(name: &str) -> Value {
-    Value::Array(vec![Value::Array(vec![Value::string("name"), Value::string("=="), Value::string(name)])])
+    Value::Array(vec![Value::Array(vec![
+        Value::string("name"),
+        Value::string("=="),
+        Value::string(name),
+    ])])
 }
 
 fn schema_text(schema: &Schema) -> Value {
@@ -72,5 +80,10 @@ fn schema_text(schema: &Schema) -> Value {
 }
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    Value::Object(members.into_iter().map(|(name, value)| (BString::from(name), value)).collect::<BTreeMap<_, _>>())
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (BString::from(name), value))
+            .collect::<BTreeMap<_, _>>(),
+    )
 }

@@ -28,7 +28,11 @@ impl DatabaseService {
             Ok(database) => {
                 let ticket = self.take_ticket();
                 let snapshot = database.snapshot();
-                self.conversion = Some(Conversion { ticket, request, database });
+                self.conversion = Some(Conversion {
+                    ticket,
+                    request,
+                    database,
+                });
                 if self.options.has_storage {
                     self.outputs.stores.push(Store::Replace {
                         ticket,
@@ -69,7 +73,10 @@ impl DatabaseService {
         if schema.name != name {
             return Err(WireError::new(
                 Tag::InvalidParameters,
-                format!("new schema name ({}) does not match database name ({name})", schema.name),
+                format!(
+                    "new schema name ({}) does not match database name ({name})",
+                    schema.name
+                ),
             ));
         }
         self.database.convert(Arc::new(schema), &mut *self.uuids)
@@ -77,18 +84,30 @@ impl DatabaseService {
 
     /// The new file is in place (or is not): swap, then tell everybody, in the order of protocol.md 4.15.
     pub(super) fn finish_conversion(&mut self, result: Result<(), StoreError>) {
-        let Some(Conversion { request, database, .. }) = self.conversion.take() else { return };
+        let Some(Conversion {
+            request, database, ..
+        }) = self.conversion.take()
+        else {
+            return;
+        };
         if let Err(error) = result {
             self.fail(&request, &error.to_wire());
             return;
         }
         let schema = database.schema().clone();
-        let last_txn = if self.options.history { self.uuids.fresh() } else { corvid_data::Uuid::ZERO };
+        let last_txn = if self.options.history {
+            self.uuids.fresh()
+        } else {
+            corvid_data::Uuid::ZERO
+        };
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);
         self.database = database;
+        self.follow_again();
         self.reply(request, b"{}".to_vec());
         self.cancel_triggers();
-        self.outputs.events.push(Event::Converted(self.options.id, schema));
+        self.outputs
+            .events
+            .push(Event::Converted(self.options.id, schema));
     }
 }

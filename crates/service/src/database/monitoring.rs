@@ -10,22 +10,49 @@ use crate::message::{Handled, Request};
 
 impl DatabaseService {
     pub(super) fn monitor(&mut self, request: &Request, version: Version) {
-        let in_use = |id: &[u8]| request.foreign_monitors.iter().any(|foreign| **foreign == *id);
-        match self.monitors.monitor(&self.database, request.session, version, request.params(), &in_use) {
+        let in_use = |id: &[u8]| {
+            request
+                .foreign_monitors
+                .iter()
+                .any(|foreign| **foreign == *id)
+        };
+        match self.monitors.monitor(
+            &self.database,
+            request.session,
+            version,
+            request.params(),
+            &in_use,
+        ) {
             Ok(started) => {
-                self.sessions.entry(request.session).or_insert_with(|| request.info.clone());
+                self.sessions
+                    .entry(request.session)
+                    .or_insert_with(|| request.info.clone());
                 self.send_updates(request.session);
                 let reply = started.result.into_reply(&request.id);
-                self.outputs.reply_shared(request.session, reply, Handled::MonitorAdded(started.id));
+                self.outputs.reply_shared(
+                    request.session,
+                    reply,
+                    Handled::MonitorAdded(started.id),
+                );
             }
             Err(error) => self.fail(request, &error),
         }
     }
 
     pub(super) fn change_condition(&mut self, request: &Request) {
-        let in_use = |id: &[u8]| request.foreign_monitors.iter().any(|foreign| **foreign == *id);
+        let in_use = |id: &[u8]| {
+            request
+                .foreign_monitors
+                .iter()
+                .any(|foreign| **foreign == *id)
+        };
         let old_id: Option<Arc<[u8]>> = first_param(request).map(Arc::from);
-        match self.monitors.change_condition(&self.database, request.session, request.params(), &in_use) {
+        match self.monitors.change_condition(
+            &self.database,
+            request.session,
+            request.params(),
+            &in_use,
+        ) {
             Ok(changed) => {
                 self.outputs.updates(request.session, changed.frames);
                 self.send_updates(request.session);
@@ -33,7 +60,8 @@ impl DatabaseService {
                     Some(old_id) => Handled::MonitorRenamed(old_id, changed.new_id),
                     None => Handled::Yes,
                 };
-                self.outputs.reply(request.session, &request.id, b"{}", handled);
+                self.outputs
+                    .reply(request.session, &request.id, b"{}", handled);
             }
             Err(error) => self.fail(request, &error),
         }
@@ -44,9 +72,15 @@ impl DatabaseService {
         let id = first_param(request).unwrap_or_default();
         if self.monitors.cancel(request.session, &id) {
             let handled = Handled::MonitorRemoved(Arc::from(id));
-            self.outputs.reply(request.session, &request.id, b"{}", handled);
+            self.outputs
+                .reply(request.session, &request.id, b"{}", handled);
         } else {
-            self.outputs.error_json(request.session, &request.id, b"\"unknown monitor\"", Handled::Yes);
+            self.outputs.error_json(
+                request.session,
+                &request.id,
+                b"\"unknown monitor\"",
+                Handled::Yes,
+            );
         }
     }
 
@@ -58,7 +92,11 @@ impl DatabaseService {
 
     pub(super) fn tell_canceled(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
         for (session, id) in canceled {
-            if self.sessions.get(&session).is_some_and(|info| info.is_aware()) {
+            if self
+                .sessions
+                .get(&session)
+                .is_some_and(|info| info.is_aware())
+            {
                 let params = [b"[", &*id, b"]"].concat();
                 self.outputs.notify(session, "monitor_canceled", &params);
             }

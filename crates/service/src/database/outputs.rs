@@ -21,7 +21,12 @@ pub struct Outputs {
 
 impl Outputs {
     pub(super) fn new(database: DatabaseId) -> Outputs {
-        Outputs { database, deliveries: Vec::new(), stores: Vec::new(), events: Vec::new() }
+        Outputs {
+            database,
+            deliveries: Vec::new(),
+            stores: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     /// Ends a request without sending anything.
@@ -50,14 +55,26 @@ impl Outputs {
     }
 
     /// An error reply with an error object.
-    pub(super) fn error(&mut self, session: SessionId, id: &[u8], error: &WireError, handled: Handled) {
+    pub(super) fn error(
+        &mut self,
+        session: SessionId,
+        id: &[u8],
+        error: &WireError,
+        handled: Handled,
+    ) {
         let mut json = Vec::new();
         error.write_json(&mut json);
         self.error_json(session, id, &json, handled);
     }
 
     /// An error reply with any JSON, such as the bare string `"canceled"`.
-    pub(super) fn error_json(&mut self, session: SessionId, id: &[u8], error: &[u8], handled: Handled) {
+    pub(super) fn error_json(
+        &mut self,
+        session: SessionId,
+        id: &[u8],
+        error: &[u8],
+        handled: Handled,
+    ) {
         let mut text = Vec::new();
         message::write_error_reply(&mut text, id, error);
         self.push(session, vec![Piece::Message(text)], false, handled);
@@ -71,6 +88,12 @@ impl Outputs {
     }
 
     fn push(&mut self, session: SessionId, pieces: Vec<Piece>, updates: bool, handled: Handled) {
-        self.deliveries.push(Deliver { session, database: self.database, pieces, updates, handled });
+        self.deliveries.push(Deliver {
+            session,
+            database: self.database,
+            pieces,
+            updates,
+            handled,
+        });
     }
 }

@@ -21,7 +21,10 @@ struct SessionLocks<'a> {
 
 impl LockOwner for SessionLocks<'_> {
     fn owns(&self, lock: &str) -> bool {
-        self.locks.lock().unwrap_or_else(PoisonError::into_inner).owns(self.session, lock)
+        self.locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .owns(self.session, lock)
     }
 }
 
@@ -68,7 +71,12 @@ impl DatabaseService {
             uuids: &mut *self.uuids,
             locks: &NoLocks,
         };
-        if let Outcome::Done { result, delta, durable } = self.database.execute(params, &mut context) {
+        if let Outcome::Done {
+            result,
+            delta,
+            durable,
+        } = self.database.execute(params, &mut context)
+        {
             let committed = delta.is_some();
             self.park(now, delta, durable, result, Origin::Server(params.to_vec()));
             if committed {
@@ -80,7 +88,10 @@ impl DatabaseService {
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones.
     fn attempt(&mut self, now: Now, request: Request) -> Attempt {
-        let locks = SessionLocks { locks: &self.locks, session: request.session };
+        let locks = SessionLocks {
+            locks: &self.locks,
+            session: request.session,
+        };
         let role = (!request.info.role.is_empty()).then_some(request.info.role.as_str());
         let mut context = Context {
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
@@ -92,9 +103,19 @@ impl DatabaseService {
             locks: &locks,
         };
         match self.database.execute(request.params(), &mut context) {
-            Outcome::Done { result, delta, durable } => {
+            Outcome::Done {
+                result,
+                delta,
+                durable,
+            } => {
                 let committed = delta.is_some();
-                self.park(now, delta, durable, result, Origin::Client(Box::new(request)));
+                self.park(
+                    now,
+                    delta,
+                    durable,
+                    result,
+                    Origin::Client(Box::new(request)),
+                );
                 Attempt::Done { committed }
             }
             Outcome::Blocked { deadline_ms } => {
@@ -104,25 +125,47 @@ impl DatabaseService {
                 let mut request = request;
                 request.blocked = true;
                 let deadline_ms = deadline_ms.map(|after| request.arrived_ms.saturating_add(after));
-                self.triggers.push(Trigger { request, deadline_ms });
+                self.triggers.push(Trigger {
+                    request,
+                    deadline_ms,
+                });
                 Attempt::Blocked
             }
         }
     }
 
     /// Queues an answer behind the record of its commit, and hands the record to the log.
-    fn park(&mut self, now: Now, delta: Option<Arc<Delta>>, durable: bool, result: Vec<u8>, origin: Origin) {
-        let record = delta.as_ref().filter(|_| self.options.has_storage).and_then(|delta| {
-            let mut record = Vec::new();
-            let (schema, is_diff) = (self.database.schema(), self.options.column_diff);
-            write_transaction(&mut record, schema, delta, now.wall_ms, is_diff).map(|_| record)
-        });
+    fn park(
+        &mut self,
+        now: Now,
+        delta: Option<Arc<Delta>>,
+        durable: bool,
+        result: Vec<u8>,
+        origin: Origin,
+    ) {
+        let record = delta
+            .as_ref()
+            .filter(|_| self.options.has_storage)
+            .and_then(|delta| {
+                let mut record = Vec::new();
+                let (schema, is_diff) = (self.database.schema(), self.options.column_diff);
+                write_transaction(&mut record, schema, delta, now.wall_ms, is_diff).map(|_| record)
+            });
         let ticket = record.map(|record| {
             let ticket = self.take_ticket();
-            self.outputs.stores.push(Store::Append { ticket, record, durable });
+            self.outputs.stores.push(Store::Append {
+                ticket,
+                record,
+                durable,
+            });
             ticket
         });
-        self.parked.push_back(Parked { ticket, delta, result, origin });
+        self.parked.push_back(Parked {
+            ticket,
+            delta,
+            result,
+            origin,
+        });
     }
 
     /// Tries the waiting transactions again, oldest first, until a round commits nothing.
@@ -138,13 +181,20 @@ impl DatabaseService {
 
     /// One more attempt of a waiting transaction; whether it committed something.
     fn retry(&mut self, now: Now, trigger: Trigger) -> bool {
-        matches!(self.attempt(now, trigger.request), Attempt::Done { committed: true })
+        matches!(
+            self.attempt(now, trigger.request),
+            Attempt::Done { committed: true }
+        )
     }
 
     /// When [`DatabaseService::tick`] must be called at the latest.
     #[must_use]
     pub fn next_deadline_ms(&self) -> Option<u64> {
-        if self.conversion.is_some() { None } else { self.triggers.next_deadline() }
+        if self.conversion.is_some() {
+            None
+        } else {
+            self.triggers.next_deadline()
+        }
     }
 
     /// Tries waiting transactions whose deadline has come.
@@ -164,10 +214,18 @@ impl DatabaseService {
 
     /// A record is stored, or failed to be.
     pub(super) fn stored(&mut self, now: Now, ticket: Ticket, result: Result<(), StoreError>) {
-        if let Some(position) = self.compactions.iter().position(|(waiting, _)| *waiting == ticket) {
+        if let Some(position) = self
+            .compactions
+            .iter()
+            .position(|(waiting, _)| *waiting == ticket)
+        {
             let (_, token) = self.compactions.swap_remove(position);
             self.outputs.events.push(Event::Compacted(token, result));
-        } else if self.conversion.as_ref().is_some_and(|conversion| conversion.ticket == ticket) {
+        } else if self
+            .conversion
+            .as_ref()
+            .is_some_and(|conversion| conversion.ticket == ticket)
+        {
             self.finish_conversion(result);
         } else {
             match result {
@@ -187,17 +245,23 @@ impl DatabaseService {
     /// that the updates that precede one reply already hold the commits that came along.
     fn release_through(&mut self, stored: Ticket) {
         let is_free = |parked: &Parked| parked.ticket.is_none_or(|ticket| ticket <= stored);
-        let count = self.parked.iter().take_while(|parked| is_free(parked)).count();
+        let count = self
+            .parked
+            .iter()
+            .take_while(|parked| is_free(parked))
+            .count();
         if count == 0 {
             return;
         }
         let released: Vec<Parked> = self.parked.drain(..count).collect();
         for delta in released.iter().filter_map(|parked| parked.delta.as_ref()) {
-            let txn = if self.options.history { self.uuids.fresh() } else { corvid_data::Uuid::ZERO };
+            self.report_remotes(delta);
+            let txn = if self.options.history {
+                self.uuids.fresh()
+            } else {
+                corvid_data::Uuid::ZERO
+            };
             self.monitors.commit(delta, txn, self.database.atom_count());
-            if self.options.report_changes {
-                self.outputs.events.push(Event::Changed(self.options.id));
-            }
         }
         for parked in released {
             if let Origin::Client(request) = parked.origin {
@@ -209,12 +273,24 @@ impl DatabaseService {
     /// The record of `ticket` could not be stored: its commit and all after it are undone; it is answered with the error, the
     /// later ones, which may have seen it, are executed again.
     fn store_failed(&mut self, ticket: Ticket, error: &StoreError) {
-        let Some(first) = self.parked.iter().position(|parked| parked.ticket == Some(ticket)) else { return };
+        let Some(first) = self
+            .parked
+            .iter()
+            .position(|parked| parked.ticket == Some(ticket))
+        else {
+            return;
+        };
         let mut undone: Vec<Parked> = self.parked.drain(first..).collect();
-        for delta in undone.iter().rev().filter_map(|parked| parked.delta.as_ref()) {
+        for delta in undone
+            .iter()
+            .rev()
+            .filter_map(|parked| parked.delta.as_ref())
+        {
             self.database.undo(delta);
         }
-        self.outputs.events.push(Event::StoreFailed(self.options.id, error.clone()));
+        self.outputs
+            .events
+            .push(Event::StoreFailed(self.options.id, error.clone()));
         self.release();
         let failed = undone.remove(0);
         if let Origin::Client(request) = failed.origin {
@@ -225,7 +301,9 @@ impl DatabaseService {
         for parked in undone.into_iter().rev() {
             self.deferred.push_front(match parked.origin {
                 Origin::Client(request) => ToDatabase::Request(*request),
-                Origin::Server(params) => ToDatabase::Control(crate::message::Control::Transact(params)),
+                Origin::Server(params) => {
+                    ToDatabase::Control(crate::message::Control::Transact(params))
+                }
             });
         }
     }
@@ -233,7 +311,8 @@ impl DatabaseService {
     pub(super) fn cancel(&mut self, session: SessionId, id: &[u8]) {
         if self.triggers.remove(session, id).is_some() {
             self.send_updates(session);
-            self.outputs.error_json(session, id, b"\"canceled\"", Handled::No);
+            self.outputs
+                .error_json(session, id, b"\"canceled\"", Handled::No);
         }
     }
 
@@ -246,7 +325,8 @@ impl DatabaseService {
 
     fn cancel_request(&mut self, request: &Request) {
         self.send_updates(request.session);
-        self.outputs.error_json(request.session, &request.id, b"\"canceled\"", Handled::No);
+        self.outputs
+            .error_json(request.session, &request.id, b"\"canceled\"", Handled::No);
     }
 
     /// Replies with a result; the session's pending updates go first.
@@ -254,25 +334,36 @@ impl DatabaseService {
         if self.parked.is_empty() {
             self.reply_boxed(&request, &result);
         } else {
-            self.parked.push_back(Parked { ticket: None, delta: None, result, origin: Origin::Client(Box::new(request)) });
+            self.parked.push_back(Parked {
+                ticket: None,
+                delta: None,
+                result,
+                origin: Origin::Client(Box::new(request)),
+            });
         }
     }
 
     fn reply_boxed(&mut self, request: &Request, result: &[u8]) {
         self.send_updates(request.session);
         let handled = self.handled_by(request);
-        self.outputs.reply(request.session, &request.id, result, handled);
+        self.outputs
+            .reply(request.session, &request.id, result, handled);
     }
 
     /// Replies with an error object.
     pub(super) fn fail(&mut self, request: &Request, error: &WireError) {
         self.send_updates(request.session);
-        self.outputs.error(request.session, &request.id, error, Handled::Yes);
+        self.outputs
+            .error(request.session, &request.id, error, Handled::Yes);
     }
 
     /// A request that blocked was reported as handled then.
     fn handled_by(&self, request: &Request) -> Handled {
-        if request.blocked { Handled::No } else { Handled::Yes }
+        if request.blocked {
+            Handled::No
+        } else {
+            Handled::Yes
+        }
     }
 
     /// Hands over everything the session has yet to be told.
@@ -315,5 +406,8 @@ fn with_trailing_error(mut result: Vec<u8>, error: &WireError) -> Vec<u8> {
 
 /// `not allowed`, for conversion of a database that clients may not write.
 pub(super) fn conversion_not_allowed(name: &str) -> WireError {
-    WireError::new(Tag::NotAllowed, format!("conversion is not allowed for read-only database {name}"))
+    WireError::new(
+        Tag::NotAllowed,
+        format!("conversion is not allowed for read-only database {name}"),
+    )
 }

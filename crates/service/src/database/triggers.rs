@@ -39,7 +39,11 @@ impl Triggers {
 
     /// Takes those whose deadline has come.
     pub(super) fn take_expired(&mut self, now_ms: u64) -> Vec<Trigger> {
-        let is_expired = |trigger: &Trigger| trigger.deadline_ms.is_some_and(|deadline| deadline <= now_ms);
+        let is_expired = |trigger: &Trigger| {
+            trigger
+                .deadline_ms
+                .is_some_and(|deadline| deadline <= now_ms)
+        };
         if !self.waiting.iter().any(is_expired) {
             return Vec::new();
         }
@@ -50,22 +54,32 @@ impl Triggers {
 
     /// The earliest deadline.
     pub(super) fn next_deadline(&self) -> Option<u64> {
-        self.waiting.iter().filter_map(|trigger| trigger.deadline_ms).min()
+        self.waiting
+            .iter()
+            .filter_map(|trigger| trigger.deadline_ms)
+            .min()
     }
 
     /// Whether a session has a blocked request with this id.
     pub(super) fn contains(&self, session: SessionId, id: &[u8]) -> bool {
-        self.waiting.iter().any(|trigger| trigger.request.session == session && *trigger.request.id == *id)
+        self.waiting
+            .iter()
+            .any(|trigger| trigger.request.session == session && *trigger.request.id == *id)
     }
 
     /// Takes one out.
     pub(super) fn remove(&mut self, session: SessionId, id: &[u8]) -> Option<Trigger> {
-        let found = |trigger: &Trigger| trigger.request.session == session && *trigger.request.id == *id;
-        self.waiting.iter().position(found).map(|position| self.waiting.remove(position))
+        let found =
+            |trigger: &Trigger| trigger.request.session == session && *trigger.request.id == *id;
+        self.waiting
+            .iter()
+            .position(found)
+            .map(|position| self.waiting.remove(position))
     }
 
     /// Drops those of a session that is gone.
     pub(super) fn remove_session(&mut self, session: SessionId) {
-        self.waiting.retain(|trigger| trigger.request.session != session);
+        self.waiting
+            .retain(|trigger| trigger.request.session != session);
     }
 }

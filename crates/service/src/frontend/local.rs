@@ -23,7 +23,9 @@ impl Frontend {
         params: Range<usize>,
         request_id: &[u8],
     ) -> Step {
-        let Some(session) = self.sessions.get(&id) else { return Step::Done };
+        let Some(session) = self.sessions.get(&id) else {
+            return Step::Done;
+        };
         if session.outstanding > 0 {
             return Step::Wait(frame);
         }
@@ -43,9 +45,16 @@ impl Frontend {
     }
 
     /// The result, or the error as JSON.
-    fn local_result(&mut self, id: SessionId, method: &[u8], params: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+    fn local_result(
+        &mut self,
+        id: SessionId,
+        method: &[u8],
+        params: &[u8],
+    ) -> Result<Vec<u8>, Vec<u8>> {
         match method {
-            b"list_dbs" => Ok(Value::Array(self.directory.names().map(Value::string).collect()).to_bytes()),
+            b"list_dbs" => {
+                Ok(Value::Array(self.directory.names().map(Value::string).collect()).to_bytes())
+            }
             b"get_server_id" => Ok(format!("\"{}\"", self.server_id).into_bytes()),
             b"set_db_change_aware" => self.set_aware(id, params).map_err(|error| object(&error)),
             b"lock" => self.lock(id, "lock", Mode::Lock, params),
@@ -69,10 +78,19 @@ impl Frontend {
         Ok(b"{}".to_vec())
     }
 
-    fn lock(&mut self, id: SessionId, method: &str, mode: Mode, params: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+    fn lock(
+        &mut self,
+        id: SessionId,
+        method: &str,
+        mode: Mode,
+        params: &[u8],
+    ) -> Result<Vec<u8>, Vec<u8>> {
         let name = self.lock_name(id, method, params)?;
         let (owned, notices) = self.lock_table().lock(id, &name, mode).map_err(|_| {
-            object(&WireError::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")))
+            object(&WireError::syntax(
+                params,
+                format!("must issue \"unlock\" before new \"{method}\""),
+            ))
         })?;
         self.notify_lock_holders(notices);
         Ok(format!("{{\"locked\":{owned}}}").into_bytes())
@@ -81,7 +99,10 @@ impl Frontend {
     fn unlock(&mut self, id: SessionId, params: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let name = self.lock_name(id, "unlock", params)?;
         let notices = self.lock_table().unlock(id, &name).map_err(|_: Refused| {
-            object(&WireError::syntax(params, "unlock: \"unlock\" without \"lock\" or \"steal\""))
+            object(&WireError::syntax(
+                params,
+                "unlock: \"unlock\" without \"lock\" or \"steal\"",
+            ))
         })?;
         self.notify_lock_holders(notices);
         Ok(b"{}".to_vec())
@@ -89,13 +110,24 @@ impl Frontend {
 
     /// The lock's name, after the checks common to the three methods.
     fn lock_name(&self, id: SessionId, method: &str, params: &[u8]) -> Result<String, Vec<u8>> {
-        if self.sessions.get(&id).is_some_and(|session| session.info.read_only) {
-            return Err(b"\"lock and unlock methods not allowed, DB server is read only.\"".to_vec());
+        if self
+            .sessions
+            .get(&id)
+            .is_some_and(|session| session.info.read_only)
+        {
+            return Err(
+                b"\"lock and unlock methods not allowed, DB server is read only.\"".to_vec(),
+            );
         }
         let value = Value::parse(params).ok();
         match value.as_ref().and_then(Value::as_array) {
-            Some([name]) if name.as_str().is_some_and(is_id) => Ok(name.as_str().unwrap_or_default().to_owned()),
-            _ => Err(object(&WireError::syntax(params, format!("{method} request params must be <id>")))),
+            Some([name]) if name.as_str().is_some_and(is_id) => {
+                Ok(name.as_str().unwrap_or_default().to_owned())
+            }
+            _ => Err(object(&WireError::syntax(
+                params,
+                format!("{method} request params must be <id>"),
+            ))),
         }
     }
 
@@ -110,7 +142,9 @@ impl Frontend {
             if shard == self.shard {
                 self.notice(&notice);
             } else {
-                self.outputs.to_shards.push((shard, ToShard::Notice(notice)));
+                self.outputs
+                    .to_shards
+                    .push((shard, ToShard::Notice(notice)));
             }
         }
     }
@@ -119,13 +153,17 @@ impl Frontend {
         let params = Value::Array(vec![Value::string(&notice.lock)]).to_bytes();
         let mut text = Vec::new();
         message::write_notification(&mut text, notice.method, &params);
-        self.outputs.send.push((notice.session, Piece::Message(text)));
+        self.outputs
+            .send
+            .push((notice.session, Piece::Message(text)));
     }
 
     /// Makes sure that every update of commits before now precedes the reply to come: asks the databases that the session
     /// monitors for them first. True when the reply must wait for that.
     pub(super) fn fence(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.sessions.get_mut(&id) else { return false };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return false;
+        };
         if session.outstanding > 0 {
             return true;
         }
@@ -142,7 +180,11 @@ impl Frontend {
         session.fenced = true;
         session.target = None;
         session.outstanding = u32::try_from(databases.len()).unwrap_or(u32::MAX);
-        self.outputs.to_databases.extend(databases.into_iter().map(|database| (database, ToDatabase::Fence(id))));
+        self.outputs.to_databases.extend(
+            databases
+                .into_iter()
+                .map(|database| (database, ToDatabase::Fence(id))),
+        );
         true
     }
 
@@ -162,7 +204,11 @@ impl Frontend {
 /// `[A-Za-z_][A-Za-z0-9_]*`
 fn is_id(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bytes.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    bytes
+        .first()
+        .is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         && bytes.is_utf8()
 }

@@ -53,6 +53,10 @@ impl Session {
 
     /// Ids of monitors on other databases than this one.
     pub(super) fn monitors_elsewhere(&self, database: DatabaseId) -> Vec<Arc<[u8]>> {
-        self.monitors.iter().filter(|(_, owner)| **owner != database).map(|(id, _)| id.clone()).collect()
+        self.monitors
+            .iter()
+            .filter(|(_, owner)| **owner != database)
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 }

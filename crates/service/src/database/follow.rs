@@ -1,0 +1,77 @@
+//! Columns of this database that configure the server's remotes: read when asked, reported again when they change.
+
+use corvid_data::Delta;
+use corvid_engine::Database;
+
+use super::DatabaseService;
+use crate::message::Event;
+use crate::remote_rows::{RemoteColumn, RemoteRows};
+
+/// One followed column.
+pub(super) struct Followed {
+    /// The remote's text, `db:DB,TABLE,COLUMN`.
+    pub(super) name: String,
+    table_name: String,
+    column_name: String,
+    /// `None` while the schema has no such column.
+    column: Option<RemoteColumn>,
+    reported: RemoteRows,
+}
+
+impl DatabaseService {
+    pub(super) fn follow(&mut self, name: String, table: &str, column_name: &str) {
+        let found = RemoteColumn::find(&self.database, &name, table, column_name).map(|column| {
+            let reported = column.read(&self.database);
+            self.followed.push(Followed {
+                name: name.clone(),
+                table_name: table.to_owned(),
+                column_name: column_name.to_owned(),
+                column: Some(column),
+                reported: reported.clone(),
+            });
+            reported
+        });
+        self.outputs.events.push(Event::Followed(name, found));
+    }
+
+    /// Reports followed columns that a commit changed. Costs nothing unless it touched their tables.
+    pub(super) fn report_remotes(&mut self, delta: &Delta) {
+        for followed in &mut self.followed {
+            let Some(column) = &followed.column else {
+                continue;
+            };
+            if delta
+                .changes
+                .iter()
+                .any(|change| column.depends_on(change.table))
+            {
+                self.outputs.events.extend(followed.news(&self.database));
+            }
+        }
+    }
+
+    /// Finds followed columns again under a new schema.
+    pub(super) fn follow_again(&mut self) {
+        for followed in &mut self.followed {
+            let (table, column) = (&followed.table_name, &followed.column_name);
+            followed.column =
+                RemoteColumn::find(&self.database, &followed.name, table, column).ok();
+            self.outputs.events.extend(followed.news(&self.database));
+        }
+    }
+}
+
+impl Followed {
+    /// The event that reports a change, if there is one.
+    fn news(&mut self, database: &Database) -> Option<Event> {
+        let remotes = self
+            .column
+            .as_ref()
+            .map(|column| column.read(database))
+            .unwrap_or_default();
+        (remotes != self.reported).then(|| {
+            self.reported.clone_from(&remotes);
+            Event::RemotesChanged(self.name.clone(), remotes)
+        })
+    }
+}

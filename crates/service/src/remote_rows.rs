@@ -1,0 +1,138 @@
+//! Remotes that a database configures: what the column behind `db:DB,TABLE,COLUMN` holds now (protocol.md 7.4, cli.md 1.5).
+
+use std::collections::BTreeMap;
+
+use corvid_data::{AtomRef, AtomType, ColumnId, Datum, Row, TableId, TableSchema, Uuid};
+use corvid_engine::Database;
+
+/// A column of targets, or of references to rows that each describe a remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteColumn {
+    table: TableId,
+    column: ColumnId,
+    /// The table that the column's UUIDs refer to.
+    rows: Option<TableId>,
+}
+
+/// One remote as its row describes it; what the row leaves open is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemoteRow {
+    /// `inactivity_probe`, ms
+    pub probe_interval: Option<i64>,
+    /// `read_only`
+    pub read_only: bool,
+    /// `role`, or empty
+    pub role: String,
+    /// `other_config:dscp`
+    pub dscp: Option<u8>,
+}
+
+/// Remotes by target; of two rows with one target the later one rules.
+pub type RemoteRows = BTreeMap<String, RemoteRow>;
+
+impl RemoteColumn {
+    /// Finds the column. `name` is the remote's text, for messages.
+    ///
+    /// # Errors
+    /// The texts of cli.md 1.5.
+    pub fn find(
+        database: &Database,
+        name: &str,
+        table: &str,
+        column: &str,
+    ) -> Result<RemoteColumn, String> {
+        let schema = database.schema();
+        let table_id = schema
+            .table_id(table)
+            .ok_or_else(|| format!("\"{name}\": no table named {table}"))?;
+        let table_schema = schema.table(table_id);
+        let column_id = table_schema
+            .column_id(column)
+            .ok_or_else(|| format!("\"{name}\": table \"{table}\" has no column \"{column}\""))?;
+        let key = &table_schema.column(column_id).column_type.key;
+        let rows = key.reference.as_ref().map(|reference| reference.table);
+        Ok(RemoteColumn {
+            table: table_id,
+            column: column_id,
+            rows,
+        })
+    }
+
+    /// Whether a change of `table` can change the remotes.
+    #[must_use]
+    pub fn depends_on(&self, table: TableId) -> bool {
+        self.table == table || self.rows == Some(table)
+    }
+
+    /// The remotes that the column names now.
+    #[must_use]
+    pub fn read(&self, database: &Database) -> RemoteRows {
+        let mut remotes = RemoteRows::new();
+        if self.column.is_standard() {
+            return remotes;
+        }
+        for row in database.rows(self.table) {
+            for atom in row.columns[usize::from(self.column.0)].keys() {
+                match (atom, self.rows) {
+                    (AtomRef::String(target), _) => {
+                        remotes.insert(target.to_string(), RemoteRow::default());
+                    }
+                    (AtomRef::Uuid(uuid), Some(table)) => {
+                        remotes.extend(describe(database, table, uuid));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        remotes
+    }
+}
+
+/// Target and options of one row; `None` without a usable target.
+fn describe(database: &Database, table: TableId, uuid: Uuid) -> Option<(String, RemoteRow)> {
+    let schema = database.schema().table(table);
+    let row = database.get(table, uuid)?;
+    let cell = |name: &str, atom: AtomType| scalar(schema, row, name, atom);
+    let target = cell("target", AtomType::String)?.as_string()?.to_owned();
+    let dscp = map_value(schema, row, "other_config", "dscp")
+        .and_then(|text| text.parse::<u8>().ok())
+        .filter(|dscp| *dscp < 64);
+    let described = RemoteRow {
+        probe_interval: cell("inactivity_probe", AtomType::Integer).and_then(AtomRef::as_integer),
+        read_only: cell("read_only", AtomType::Boolean)
+            .and_then(AtomRef::as_boolean)
+            .unwrap_or(false),
+        role: cell("role", AtomType::String)
+            .and_then(|role| role.as_string().map(str::to_owned))
+            .unwrap_or_default(),
+        dscp,
+    };
+    Some((target, described))
+}
+
+/// The only element of a scalar or optional scalar of the wanted type.
+fn scalar<'a>(
+    schema: &TableSchema,
+    row: &'a Row,
+    name: &str,
+    atom: AtomType,
+) -> Option<AtomRef<'a>> {
+    let id = schema.column_id(name).filter(|id| !id.is_standard())?;
+    let column_type = &schema.column(id).column_type;
+    let fits = column_type.key.atom == atom && column_type.max == 1 && !column_type.is_map();
+    let datum: &Datum = &row.columns[usize::from(id.0)];
+    datum.first().filter(|_| fits)
+}
+
+/// The value at a key of a string map.
+fn map_value<'a>(schema: &TableSchema, row: &'a Row, name: &str, key: &str) -> Option<&'a str> {
+    let id = schema.column_id(name).filter(|id| !id.is_standard())?;
+    row.columns[usize::from(id.0)]
+        .iter()
+        .find_map(|(found, value)| match (found, value) {
+            (AtomRef::String(found), Some(AtomRef::String(value))) if found.as_str() == key => {
+                Some(value.as_str())
+            }
+            _ => None,
+        })
+}
