@@ -67,7 +67,7 @@ impl Bindings {
                 Piece::Any => return Err("<*> cannot be sent".to_owned()),
                 Piece::Byte(byte) => bytes.push(byte),
                 Piece::Repeat(count, text) => {
-                    bytes.extend_from_slice(text.repeat(count).as_bytes())
+                    bytes.extend_from_slice(text.repeat(count).as_bytes());
                 }
                 Piece::Dir => bytes.extend_from_slice(self.dir.as_bytes()),
             }
@@ -295,7 +295,7 @@ pub fn readable(bytes: &[u8]) -> String {
     text
 }
 
-fn without<'a, T: Copy>(items: &'a [T], index: usize) -> Vec<T> {
+fn without<T: Copy>(items: &[T], index: usize) -> Vec<T> {
     let mut rest = items.to_vec();
     rest.remove(index);
     rest

@@ -14,7 +14,8 @@ fn scripts() -> PathBuf {
 }
 
 fn run(topic: &str) {
-    let report = play::run(&scripts().join(topic), Implementation::from_env()).unwrap();
+    let report = play::run(&scripts().join(topic), Implementation::from_env())
+        .unwrap_or_else(|error| panic!("{topic}: {error}"));
     println!(
         "{topic}: {} cases, {} left out",
         report.played, report.left_out
@@ -42,6 +43,7 @@ topics! {
     constraints "constraints.txt"
     convert "convert.txt"
     datum_forms "datum-forms.txt"
+    error_table "error-table.txt"
     gc "gc.txt"
     indexes "indexes.txt"
     insert "insert.txt"
