@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod database_thread;
+pub mod demo;
 pub mod open;
 pub mod options;
 pub mod outgoing;
