@@ -178,7 +178,7 @@ impl DatabaseService {
             }
             ToDatabase::Control(control) => self.control(now, control),
             ToDatabase::Stored(..) | ToDatabase::Drained(_) | ToDatabase::Closed(_) => {
-                self.handle(now, input)
+                self.handle(now, input);
             }
         }
     }
