@@ -4,10 +4,15 @@
 
 use thiserror::Error;
 
-/// A syntax error with its place. Displays as `line L, column C, byte B: MESSAGE`.
+/// A syntax error with its place; a pointer wide, because errors are rare and results are everywhere. Displays as
+/// `line L, column C, byte B: MESSAGE`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}, column {column}, byte {byte}: {message}")]
-pub struct Error {
+#[error("line {}, column {}, byte {}: {}", .0.line, .0.column, .0.byte, .0.message)]
+pub struct Error(Box<Fault>);
+
+/// What an [`Error`] says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
     /// Line, counting from 0 as the reference does for one-line texts.
     pub line: usize,
     /// Column in the line, counting from 0.
@@ -26,12 +31,26 @@ impl Error {
         let before = &text[..byte.min(text.len())];
         let line = memchr::memchr_iter(b'\n', before).count();
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
-        Error {
+        Error::from(Fault {
             line,
             column: byte - line_start,
             byte,
             message: message.into(),
-        }
+        })
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error(Box::new(fault))
+    }
+}
+
+impl std::ops::Deref for Error {
+    type Target = Fault;
+
+    fn deref(&self) -> &Fault {
+        &self.0
     }
 }
 

@@ -4,6 +4,7 @@
 //! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. It does not
 //! validate: that is the reader's work, on the whole frame. Connections and the log reader call this.
 
+use crate::error::Fault;
 use crate::scan::{self, BLOCK, Masks};
 use crate::{DEPTH_MAX, Error, lex};
 
@@ -116,16 +117,18 @@ impl Framer {
     /// An error in the current input, as seen from the end of the last text.
     #[cold]
     fn place(&self, error: &Error) -> Error {
-        Error {
-            line: self.passed.line + error.line,
-            column: if error.line == 0 {
-                self.passed.column + error.column
-            } else {
-                error.column
-            },
-            byte: self.passed.byte + error.byte,
+        let column = if error.line == 0 {
+            self.passed.column + error.column
+        } else {
+            error.column
+        };
+        let (line, byte) = (self.passed.line + error.line, self.passed.byte + error.byte);
+        Error::from(Fault {
+            line,
+            column,
+            byte,
             message: error.message.clone(),
-        }
+        })
     }
 }
 
