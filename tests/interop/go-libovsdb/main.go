@@ -74,7 +74,10 @@ func commit(c client.Client, operations []ovsdb.Operation, err error) ([]ovsdb.O
 	must("operations", err)
 	results, err := c.Transact(context.Background(), operations...)
 	must("transact", err)
-	_, err = ovsdb.CheckOperationResults(results, operations)
+	failed, err := ovsdb.CheckOperationResults(results, operations)
+	for _, one := range failed {
+		err = fmt.Errorf("%w: %w", err, one)
+	}
 	return results, err
 }
 
@@ -212,7 +215,7 @@ func change(c client.Client) {
 
 func volume(c, other client.Client) {
 	for n := 0; n < 100; n++ {
-		operations, err := other.Create(&Note{Text: fmt.Sprintf("n%03d", n), Levels: []int{n, n % 7}})
+		operations, err := other.Create(&Note{Text: fmt.Sprintf("n%03d", n), Levels: []int{n, 1000 + n%7}})
 		if n%5 == 4 {
 			operations = append(operations, ovsdb.Operation{Op: ovsdb.OperationDelete, Table: "Note",
 				Where: []ovsdb.Condition{ovsdb.NewCondition("text", ovsdb.ConditionEqual, fmt.Sprintf("n%03d", n-3))}})
