@@ -345,26 +345,34 @@ impl<'a> Reader<'a> {
         Ok(Some(name))
     }
 
-    /// Consumes a string up to its closing quote; escapes are not looked at yet.
-    #[inline]
+    /// Consumes a string with its quotes; escapes are not looked at yet.
+    #[inline(always)]
     fn quoted(&mut self, expected: &str) -> Result<Quoted<'a>, Error> {
         self.space();
+        let start = self.at;
+        let has_escapes = self.skip_quoted(expected)?;
+        let quote = self.at - 1;
+        Ok(Quoted {
+            raw: &self.bytes[start + 1..quote],
+            quote,
+            has_escapes,
+        })
+    }
+
+    /// Consumes a string that begins here; returns whether it has escapes. What it returns fits registers, which is why it is
+    /// apart.
+    fn skip_quoted(&mut self, expected: &str) -> Result<bool, Error> {
         if self.bytes.get(self.at) != Some(&b'"') {
             return Err(self.unexpected(expected));
         }
-        let start = self.at + 1;
         let mut has_escapes = false;
-        let mut end = start;
+        let mut end = self.at + 1;
         loop {
             end += scan::special(&self.bytes[end..]);
             match self.bytes.get(end) {
                 Some(b'"') => {
                     self.at = end + 1;
-                    return Ok(Quoted {
-                        raw: &self.bytes[start..end],
-                        quote: end,
-                        has_escapes,
-                    });
+                    return Ok(has_escapes);
                 }
                 Some(b'\\') if end + 1 < self.bytes.len() => {
                     has_escapes = true;

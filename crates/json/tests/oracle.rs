@@ -1,6 +1,6 @@
 //! Generated texts: against an independent JSON parser, round trips, and framing cut at any place.
 
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::{Framed, Framer, unfinishable};
 use corvid_json::{Number, Reader, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -162,6 +162,22 @@ proptest! {
             }
             (Err(_), Err(_)) => {}
             (ours, theirs) => prop_assert!(false, "{:?} against {:?}", ours, theirs),
+        }
+    }
+
+    #[test]
+    fn no_prefix_of_a_good_text_is_unfinishable(value in tree(), cut in any::<prop::sample::Index>()) {
+        let text = Value::Array(vec![value]).to_bytes();
+        let cut = cut.index(text.len() + 1);
+        prop_assert_eq!(unfinishable(&text[..cut]), None);
+    }
+
+    #[test]
+    fn an_unfinishable_prefix_is_never_completed(prefix in nearly(), rest in nearly()) {
+        if let Some(fault) = unfinishable(&prefix) {
+            let whole = [prefix, rest].concat();
+            prop_assert_eq!(unfinishable(&whole).map(|fault| fault.byte), Some(fault.byte));
+            prop_assert!(Value::parse(&whole).is_err());
         }
     }
 

@@ -5,13 +5,16 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::{Framed, Framer, unfinishable};
 
 use super::accept::Counted;
 use super::output::{Output, Progress};
 use super::timers::Timer;
 use super::{CloseReason, ConnId, ConnInfo};
 use crate::stream::Stream;
+
+/// The beginning of a text is checked for faults up to this length.
+const PARTIAL_CHECKED_BYTES_MAX: usize = 64 * 1024;
 
 /// How the input of a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,8 @@ pub(super) struct Conn {
     framer: Framer,
     /// The beginning of a text whose end has not arrived.
     partial: Vec<u8>,
+    /// Its length when it was last checked.
+    checked: usize,
 }
 
 impl Conn {
@@ -92,6 +97,7 @@ impl Conn {
             is_end_told: false,
             framer: Framer::default(),
             partial: Vec::new(),
+            checked: 0,
         }
     }
 
@@ -135,17 +141,29 @@ impl Conn {
             match self.framer.advance(input)? {
                 Framed::Complete { start, end } => {
                     let mut frame = std::mem::take(&mut self.partial);
+                    self.checked = 0;
                     frame.extend_from_slice(&input[start..end]);
                     self.frames.push_back(frame);
                     input = &input[end..];
                 }
                 Framed::Partial { start } => {
                     self.partial.extend_from_slice(&input[start..]);
-                    break;
+                    return self.check_partial();
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notices bad bytes before the text that holds them ends, which may be never. Looks again only when the beginning has
+    /// grown by a thousandth, which keeps the cost below that of the reads; long texts wait for their last bracket.
+    fn check_partial(&mut self) -> Result<(), corvid_json::Error> {
+        let length = self.partial.len();
+        if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
+            return Ok(());
+        }
+        self.checked = length;
+        unfinishable(&self.partial).map_or(Ok(()), Err)
     }
 
     /// Writes what is queued. Sending counts as a sign of life only when it frees a peer that was behind.

@@ -211,6 +211,19 @@ fn texts_before_bad_framing_are_delivered_and_the_connection_closed() {
 }
 
 #[test]
+fn bad_bytes_close_the_connection_before_their_text_ends() {
+    let fixture = Fixture::new(1, false);
+    let mut client = fixture.client();
+    let conn = fixture.opened();
+    client
+        .write_all(b"[1] {\"id\":1, \"method\": nope")
+        .unwrap();
+    assert_eq!(fixture.next(), frame(conn, "[1]"));
+    client.write_all(b",").unwrap();
+    assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::BadFraming));
+}
+
+#[test]
 fn a_connection_with_unsent_output_is_not_read() {
     let fixture = Fixture::new(1, false);
     let mut client = fixture.client();
