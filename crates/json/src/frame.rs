@@ -50,6 +50,23 @@ pub enum Framed {
     },
 }
 
+/// What is wrong with a text that has begun, whatever may follow; `None` when it may still become valid. Reads all of it: ask
+/// rarely, for example whenever the text has doubled.
+///
+/// ```
+/// use corvid_json::frame::unfinishable;
+/// assert!(unfinishable(br#"{"a":[tru"#).is_none());
+/// assert!(unfinishable(br#"{"a":[}"#).is_some());
+/// ```
+#[must_use]
+pub fn unfinishable(begun: &[u8]) -> Option<Error> {
+    // Errors stand at the end of the offending token, so one at the very end may be cured by what follows.
+    crate::Reader::new(begun)
+        .skip()
+        .err()
+        .filter(|error| error.byte < begun.len())
+}
+
 impl Framer {
     /// Starts between two texts.
     #[must_use]
