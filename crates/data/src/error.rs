@@ -80,8 +80,8 @@ pub struct WireError {
     pub tag: Tag,
     /// `details`
     pub details: String,
-    /// `syntax`: compact JSON with sorted members.
-    pub syntax: Option<Box<str>>,
+    /// `syntax`: compact JSON with sorted members; bytes, for strings in it need not be UTF-8.
+    pub syntax: Option<Box<[u8]>>,
     /// `io-error`: the operating system's words, only with [`Tag::IoError`].
     pub io_error: Option<Box<str>>,
 }
@@ -105,20 +105,20 @@ impl WireError {
     /// A `syntax error` about a tree.
     pub fn syntax_value(fragment: &Value, details: impl Into<String>) -> WireError {
         WireError {
-            syntax: Some(fragment.to_string().into_boxed_str()),
+            syntax: Some(fragment.to_bytes().into_boxed_slice()),
             ..WireError::new(Tag::SyntaxError, details)
         }
     }
 
-    /// Attaches the raw JSON text of the offending value. Invalid UTF-8 is shown with replacement characters.
+    /// Attaches the raw JSON text of the offending value.
     #[must_use]
     pub fn with_fragment(self, fragment: &[u8]) -> WireError {
         let syntax = match Value::parse(fragment) {
-            Ok(value) => value.to_string(),
-            Err(_) => String::from_utf8_lossy(fragment).into_owned(),
+            Ok(value) => value.to_bytes(),
+            Err(_) => fragment.to_vec(),
         };
         WireError {
-            syntax: Some(syntax.into_boxed_str()),
+            syntax: Some(syntax.into_boxed_slice()),
             ..self
         }
     }
@@ -135,7 +135,7 @@ impl WireError {
         }
         if let Some(syntax) = &self.syntax {
             out.extend_from_slice(b",\"syntax\":");
-            write::string(out, syntax.as_bytes());
+            write::string(out, syntax);
         }
         out.push(b'}');
     }
@@ -144,7 +144,7 @@ impl WireError {
 impl std::fmt::Display for WireError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(syntax) = &self.syntax {
-            write!(f, "syntax \"{syntax}\": ")?;
+            write!(f, "syntax \"{}\": ", String::from_utf8_lossy(syntax))?;
         }
         write!(f, "{}: {}", self.tag.text(), self.details)?;
         if let Some(io_error) = &self.io_error {

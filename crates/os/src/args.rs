@@ -270,6 +270,26 @@ impl<I: Copy + PartialEq> Iterator for Args<'_, I> {
     }
 }
 
+/// One line per spelling of each option, as `--option` prints them for completion scripts.
+#[must_use]
+pub fn listing<I>(specs: &[Spec<I>]) -> String {
+    let mut out = String::new();
+    for spec in specs {
+        let (attached, separate) = match spec.arg {
+            Arg::None => ("", ""),
+            Arg::Required => ("=ARG", "ARG"),
+            Arg::Optional => ("=[ARG]", "[ARG]"),
+        };
+        if let Some(long) = spec.long {
+            out.push_str(&format!("--{long}{attached}\n"));
+        }
+        if let Some(letter) = spec.short {
+            out.push_str(&format!("-{letter} {separate}\n"));
+        }
+    }
+    out
+}
+
 /// The command line of this process. Words that are not UTF-8 are shown with replacement characters.
 #[must_use]
 pub fn from_env() -> Vec<String> {

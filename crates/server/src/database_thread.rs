@@ -19,11 +19,20 @@ use crate::storage::Storage;
 /// Inputs executed before outputs are handed over, so that no client waits for a long queue of others.
 const BATCH_MAX: usize = 256;
 
+/// What the main thread is sent.
+#[derive(Debug)]
+pub enum Report {
+    /// From a database.
+    Event(Event),
+    /// Answer when all reports before this one have been taken care of.
+    Barrier(Sender<()>),
+}
+
 /// The way back to the main thread.
 #[derive(Clone, Debug)]
 pub struct MainThread {
     /// Its queue.
-    pub events: Sender<Event>,
+    pub events: Sender<Report>,
     /// Wakes it.
     pub waker: Arc<mio::Waker>,
 }
@@ -33,14 +42,26 @@ impl MainThread {
     pub fn post(&self, events: impl IntoIterator<Item = Event>) {
         let mut any = false;
         for event in events {
-            any |= self.events.send(event).is_ok();
+            any |= self.events.send(Report::Event(event)).is_ok();
         }
         if any {
             // Fails only when the main loop is gone, and with it the need.
             let _ = self.waker.wake();
         }
     }
+
+    /// Waits until the main thread has taken care of everything sent before.
+    fn settle(&self) {
+        let (answer, answered) = crossbeam_channel::bounded(1);
+        if self.events.send(Report::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
+            // Ends early when the main thread exits meanwhile.
+            let _ = answered.recv_timeout(MAIN_THREAD_PATIENCE);
+        }
+    }
 }
+
+/// How long a database waits for the main thread before it goes on.
+const MAIN_THREAD_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Everything a database thread works with.
 pub struct DatabaseThread {
@@ -128,9 +149,31 @@ impl DatabaseThread {
     }
 
     fn hand_over(&mut self) {
-        let outputs = self.service.outputs();
+        let events = std::mem::take(&mut self.service.outputs().events);
+        let (configuring, others): (Vec<Event>, Vec<Event>) = events
+            .into_iter()
+            .partition(|event| matches!(event, Event::RemotesChanged(..)));
+        if !configuring.is_empty() {
+            // Who is told that a commit succeeded finds its remotes as the commit wants them.
+            self.main.post(configuring);
+            self.main.settle();
+        }
+        self.deliver();
+        // A database that is gone must be free to be opened again by whoever hears of it.
+        if others
+            .iter()
+            .any(|event| matches!(event, Event::Removed(_)))
+            && let Some(storage) = self.storage.take()
+        {
+            storage.close();
+        }
+        // Last: what the main thread makes of them (sessions to be closed above all) comes after what is delivered.
+        self.main.post(others);
+    }
+
+    fn deliver(&mut self) {
         let mut by_shard: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
-        for deliver in outputs.deliveries.drain(..) {
+        for deliver in self.service.outputs().deliveries.drain(..) {
             let shard = usize::from(shard_of(deliver.session));
             if let Some(messages) = by_shard.get_mut(shard) {
                 messages.push(ShardMessage::Service(ToShard::Deliver(deliver)));
@@ -141,7 +184,6 @@ impl DatabaseThread {
                 shard.post_batch(messages);
             }
         }
-        self.main.post(outputs.events.drain(..));
     }
 }
 

@@ -22,7 +22,7 @@ use corvid_service::remote_rows::RemoteRows;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::database_thread::{DatabaseThread, MainThread};
+use crate::database_thread::{DatabaseThread, MainThread, Report};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
@@ -74,7 +74,7 @@ pub struct Server {
     remotes: Remotes,
     locks: Arc<Mutex<Locks>>,
     main: MainThread,
-    events: Receiver<Event>,
+    events: Receiver<Report>,
     waiting: Waiting,
     is_exiting: bool,
     is_started: bool,
@@ -292,8 +292,8 @@ impl Server {
     /// Why the first one is not.
     pub fn settle_remotes(&mut self) -> Result<(), String> {
         while !self.waiting.follows.is_empty() {
-            let event = self.events.recv().map_err(|error| error.to_string())?;
-            self.run_event(event);
+            let report = self.events.recv().map_err(|error| error.to_string())?;
+            self.run_report(report);
         }
         std::mem::take(&mut self.waiting.refused_remotes)
             .into_iter()
@@ -380,8 +380,18 @@ impl Server {
 
     /// Takes care of what the database threads report.
     pub fn run_events(&mut self) {
-        while let Ok(event) = self.events.try_recv() {
-            self.run_event(event);
+        while let Ok(report) = self.events.try_recv() {
+            self.run_report(report);
+        }
+    }
+
+    fn run_report(&mut self, report: Report) {
+        match report {
+            Report::Event(event) => self.run_event(event),
+            Report::Barrier(answer) => {
+                // Who asked may have stopped waiting.
+                let _ = answer.send(());
+            }
         }
     }
 
@@ -442,7 +452,7 @@ impl Server {
         while !self.waiting.removals.is_empty()
             && let Ok(event) = self.events.recv_deadline(deadline)
         {
-            if let Event::Removed(id) = event {
+            if let Report::Event(Event::Removed(id)) = event {
                 self.waiting.removals.remove(&id);
             }
         }
