@@ -61,29 +61,71 @@ pub(crate) struct Command {
     pub action: Action,
 }
 
-const fn with(name: &'static str, need: Need, args_min: usize, args_max: usize, run: Run) -> Command {
-    Command { name, need, args_min, args_max, action: Action::Connected(run) }
+const fn with(
+    name: &'static str,
+    need: Need,
+    args_min: usize,
+    args_max: usize,
+    run: Run,
+) -> Command {
+    Command {
+        name,
+        need,
+        args_min,
+        args_max,
+        action: Action::Connected(run),
+    }
 }
 
 /// All of them.
 pub(crate) const COMMANDS: &[Command] = &[
     with("list-dbs", Need::Connection, 0, 0, listing::list_dbs),
     with("get-schema", Need::Database, 0, 0, listing::get_schema),
-    with("get-schema-version", Need::Database, 0, 0, listing::get_schema_version),
-    with("get-schema-cksum", Need::Database, 0, 0, listing::get_schema_cksum),
+    with(
+        "get-schema-version",
+        Need::Database,
+        0,
+        0,
+        listing::get_schema_version,
+    ),
+    with(
+        "get-schema-cksum",
+        Need::Database,
+        0,
+        0,
+        listing::get_schema_cksum,
+    ),
     with("list-tables", Need::Database, 0, 0, listing::list_tables),
     with("list-columns", Need::Database, 0, 1, listing::list_columns),
     with("transact", Need::Connection, 1, 1, transact::transact),
     with("query", Need::Connection, 1, 1, transact::query),
     with("monitor", Need::Database, 1, usize::MAX, monitor::monitor),
     with("monitor-cond", Need::Database, 2, 3, monitor::monitor_cond),
-    with("monitor-cond-since", Need::Database, 2, 4, monitor::monitor_cond_since),
-    Command { name: "wait", need: Need::None, args_min: 2, args_max: 3, action: Action::Alone(wait::wait) },
+    with(
+        "monitor-cond-since",
+        Need::Database,
+        2,
+        4,
+        monitor::monitor_cond_since,
+    ),
+    Command {
+        name: "wait",
+        need: Need::None,
+        args_min: 2,
+        args_max: 3,
+        action: Action::Alone(wait::wait),
+    },
     with("dump", Need::Database, 0, usize::MAX, dump::dump),
     with("backup", Need::Database, 0, 0, backup::backup),
     with("restore", Need::Database, 0, 0, restore::restore),
     with("convert", Need::Connection, 1, 1, convert::convert),
-    with("needs-conversion", Need::Connection, 1, 1, convert::needs_conversion),
+    with(
+        "needs-conversion",
+        Need::Connection,
+        1,
+        1,
+        convert::needs_conversion,
+    ),
     with("lock", Need::Connection, 1, 1, lock::lock),
     with("steal", Need::Connection, 1, 1, lock::steal),
     with("unlock", Need::Connection, 1, 1, lock::unlock),

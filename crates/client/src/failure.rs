@@ -26,8 +26,12 @@ impl Failure {
     #[must_use]
     pub(crate) fn wire(error: &Value) -> Failure {
         let text = |member: &str| error.get(member).and_then(Value::as_str);
-        let Some(tag) = text("error") else { return Failure::returned_error(error) };
-        let mut message = text("syntax").map(|syntax| format!("syntax \"{syntax}\": ")).unwrap_or_default();
+        let Some(tag) = text("error") else {
+            return Failure::returned_error(error);
+        };
+        let mut message = text("syntax")
+            .map(|syntax| format!("syntax \"{syntax}\": "))
+            .unwrap_or_default();
         message.push_str(tag);
         if let Some(details) = text("details") {
             message.push_str(": ");

@@ -19,17 +19,31 @@ use crate::session::Session;
 ///
 /// # Errors
 /// `no servers were available`
-pub(crate) fn connect(list: &RemoteList, database: Option<&str>, leader_only: bool) -> Result<Session, Failure> {
+pub(crate) fn connect(
+    list: &RemoteList,
+    database: Option<&str>,
+    leader_only: bool,
+) -> Result<Session, Failure> {
     for remote in &list.remotes {
-        let Some(mut session) = attempt(remote) else { continue };
+        let Some(mut session) = attempt(remote) else {
+            continue;
+        };
         let refusal = match database {
             None => None,
-            Some(database) => refusal(&mut session, database, list.cluster_id.as_deref(), leader_only),
+            Some(database) => refusal(
+                &mut session,
+                database,
+                list.cluster_id.as_deref(),
+                leader_only,
+            ),
         };
         match refusal {
             None => return Ok(session),
             Some(reason) => {
-                vlog::info(Module::OvsdbClient, format_args!("{remote}: {reason}; trying another server"));
+                vlog::info(
+                    Module::OvsdbClient,
+                    format_args!("{remote}: {reason}; trying another server"),
+                );
                 report(remote, &Notice::ClosedByClient);
             }
         }
@@ -49,7 +63,13 @@ fn attempt(remote: &str) -> Option<Session> {
                 std::io::ErrorKind::TimedOut if error.raw_os_error().is_none() => End::Local,
                 _ => End::Failed(errno::text(&error)),
             };
-            report(remote, &Notice::AttemptFailed { is_passive: false, end });
+            report(
+                remote,
+                &Notice::AttemptFailed {
+                    is_passive: false,
+                    end,
+                },
+            );
             None
         }
     }
@@ -88,12 +108,18 @@ pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing
         ("table", Value::string("Database")),
         ("where", Value::Array(vec![Value::Array(clause)])),
     ];
-    let select: Object = select.into_iter().map(|(name, value)| (BString::from(name), value)).collect();
+    let select: Object = select
+        .into_iter()
+        .map(|(name, value)| (BString::from(name), value))
+        .collect();
     let params = Value::Array(vec![Value::string("_Server"), Value::Object(select)]);
     let Ok(result) = session.transact("transact", &params)? else {
         return Ok(Standing::Unknown);
     };
-    let rows = result.as_array().and_then(|results| results.first()).and_then(|result| result.get("rows"));
+    let rows = result
+        .as_array()
+        .and_then(|results| results.first())
+        .and_then(|result| result.get("rows"));
     Ok(match rows.and_then(Value::as_array).map(<[Value]>::first) {
         None => Standing::Unknown,
         Some(None) => Standing::Absent,
@@ -102,7 +128,12 @@ pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing
 }
 
 /// Why a server is of no use for `database`; `None` when it is.
-fn refusal(session: &mut Session, database: &str, cluster_id: Option<&str>, leader_only: bool) -> Option<String> {
+fn refusal(
+    session: &mut Session,
+    database: &str,
+    cluster_id: Option<&str>,
+    leader_only: bool,
+) -> Option<String> {
     let row = match standing(session, database) {
         Ok(Standing::Row(row)) => row,
         Ok(Standing::Unknown) => return None,
@@ -111,7 +142,11 @@ fn refusal(session: &mut Session, database: &str, cluster_id: Option<&str>, lead
     };
     let is = |column: &str| row.get(column).and_then(Value::as_bool).unwrap_or(false);
     let is_member = |wanted: &str| {
-        let cid = row.get("cid").and_then(Value::as_array).and_then(|uuid| uuid.get(1)).and_then(Value::as_str);
+        let cid = row
+            .get("cid")
+            .and_then(Value::as_array)
+            .and_then(|uuid| uuid.get(1))
+            .and_then(Value::as_str);
         cid.is_some_and(|cid| cid.starts_with(wanted))
     };
     if !cluster_id.is_none_or(is_member) {

@@ -45,7 +45,9 @@ fn run(settings: &Settings, words: &[String]) -> Result<(), Failure> {
         usage::print_and_exit();
     }
     let Some(command) = commands::find(name) else {
-        return Err(Failure::new(format!("unknown command '{name}'; use --help for help")));
+        return Err(Failure::new(format!(
+            "unknown command '{name}'; use --help for help"
+        )));
     };
     selection::run(command, settings, words)
 }

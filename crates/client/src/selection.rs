@@ -41,14 +41,24 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         }
     };
     check_count(command, words)?;
-    run(&mut session, &Invocation { settings, database, args: words })
+    run(
+        &mut session,
+        &Invocation {
+            settings,
+            database,
+            args: words,
+        },
+    )
 }
 
 fn check_count(command: &Command, words: &[String]) -> Result<(), Failure> {
     if (command.args_min..=command.args_max).contains(&words.len()) {
         Ok(())
     } else {
-        Err(Failure::new(format!("invalid syntax for '{}' (use --help for help)", command.name)))
+        Err(Failure::new(format!(
+            "invalid syntax for '{}' (use --help for help)",
+            command.name
+        )))
     }
 }
 
@@ -69,8 +79,16 @@ pub(crate) fn default_server() -> String {
 
 fn server<'a>(command: &Command, words: &'a [String]) -> (RemoteList, &'a [String]) {
     match words.split_first() {
-        Some((first, rest)) if has_spare(command, words) && is_server(first) => (RemoteList::parse(first), rest),
-        _ => (RemoteList { remotes: vec![default_server()], cluster_id: None }, words),
+        Some((first, rest)) if has_spare(command, words) && is_server(first) => {
+            (RemoteList::parse(first), rest)
+        }
+        _ => (
+            RemoteList {
+                remotes: vec![default_server()],
+                cluster_id: None,
+            },
+            words,
+        ),
     }
 }
 
@@ -88,9 +106,17 @@ fn database<'a>(
         return Ok((first.clone(), rest));
     }
     let mut own = served.iter().filter(|name| !name.starts_with('_'));
-    let chosen = match (served.iter().find(|name| *name == "Open_vSwitch"), own.next(), own.next()) {
+    let chosen = match (
+        served.iter().find(|name| *name == "Open_vSwitch"),
+        own.next(),
+        own.next(),
+    ) {
         (Some(name), ..) | (None, Some(name), None) => name,
-        _ => return Err(Failure::new("could not find a default database, please specify a database name")),
+        _ => {
+            return Err(Failure::new(
+                "could not find a default database, please specify a database name",
+            ));
+        }
     };
     Ok((chosen.clone(), words))
 }
@@ -105,6 +131,8 @@ fn explicit_database<'a>(
     }
     match words.split_first() {
         Some((first, rest)) if has_spare(command, words) => Ok((Some(first), rest)),
-        _ => Err(Failure::new("database name is required with multiple remotes")),
+        _ => Err(Failure::new(
+            "database name is required with multiple remotes",
+        )),
     }
 }

@@ -47,7 +47,10 @@ impl Session {
         let verb = match Target::parse(server) {
             Ok(Target::Active(_)) => "connect",
             Ok(Target::Passive(_)) => {
-                vlog::info(Module::OvsdbClient, format_args!("{server}: waiting for connection..."));
+                vlog::info(
+                    Module::OvsdbClient,
+                    format_args!("{server}: waiting for connection..."),
+                );
                 "connect or listen"
             }
             Err(error) => {
@@ -61,7 +64,9 @@ impl Session {
             Ok(connection) => Ok(Session::over(connection)),
             Err(error) => {
                 let reason = errno::text(&error);
-                Err(Failure::new(format!("failed to {verb} to \"{server}\" ({reason})")))
+                Err(Failure::new(format!(
+                    "failed to {verb} to \"{server}\" ({reason})"
+                )))
             }
         }
     }
@@ -69,7 +74,10 @@ impl Session {
     /// A session over a connection that is there.
     #[must_use]
     pub(crate) fn over(connection: Connection) -> Session {
-        Session { connection, next_id: 0 }
+        Session {
+            connection,
+            next_id: 0,
+        }
     }
 
     /// The server, as messages name it.
@@ -89,14 +97,19 @@ impl Session {
     /// # Errors
     /// The connection broke, or the server returned an error.
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        self.transact(method, params)?.map_err(|error| Failure::returned_error(&error))
+        self.transact(method, params)?
+            .map_err(|error| Failure::returned_error(&error))
     }
 
     /// As [`Session::call`]; the server's error is a result, too.
     ///
     /// # Errors
     /// The connection broke.
-    pub(crate) fn transact(&mut self, method: &str, params: &Value) -> Result<Result<Value, Value>, Failure> {
+    pub(crate) fn transact(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<Result<Value, Value>, Failure> {
         let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
         let id = self.try_send(method, params).map_err(broken)?;
         loop {
@@ -112,7 +125,8 @@ impl Session {
     /// # Errors
     /// `SERVER: send failed (REASON)`
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<RequestId, Failure> {
-        self.try_send(method, params).map_err(|error| self.failure("send", &error))
+        self.try_send(method, params)
+            .map_err(|error| self.failure("send", &error))
     }
 
     /// Waits for what the server sends next.
@@ -150,7 +164,9 @@ impl Session {
     /// As [`Session::call`], and a result of another shape.
     pub(crate) fn list_dbs(&mut self) -> Result<Vec<String>, Failure> {
         let result = self.call("list_dbs", &Value::Array(Vec::new()))?;
-        let names = result.as_array().ok_or_else(|| Failure::new("list_dbs response is not array"))?;
+        let names = result
+            .as_array()
+            .ok_or_else(|| Failure::new("list_dbs response is not array"))?;
         let mut names: Vec<String> = names
             .iter()
             .map(|name| name.as_str().map(str::to_owned))
@@ -178,25 +194,39 @@ impl Session {
         if demand == Some(false) {
             return Ok(());
         }
-        let reply = self.transact("set_db_change_aware", &Value::Array(vec![Value::Bool(true)]))?;
+        let reply = self.transact(
+            "set_db_change_aware",
+            &Value::Array(vec![Value::Bool(true)]),
+        )?;
         match reply {
             Err(error) if demand == Some(true) => {
                 let name = self.name();
-                Err(Failure::new(format!("{name}: set_db_change_aware failed ({error})")))
+                Err(Failure::new(format!(
+                    "{name}: set_db_change_aware failed ({error})"
+                )))
             }
             _ => Ok(()),
         }
     }
 
     fn failure(&self, what: &str, error: &io::Error) -> Failure {
-        Failure::new(format!("{}: {what} failed ({})", self.name(), errno::text(error)))
+        Failure::new(format!(
+            "{}: {what} failed ({})",
+            self.name(),
+            errno::text(error)
+        ))
     }
 
     fn try_send(&mut self, method: &str, params: &Value) -> io::Result<RequestId> {
         let id = self.next_id;
         self.next_id += 1;
         let mut bytes = Vec::new();
-        write_request(&mut bytes, method, &params.to_bytes(), id.to_string().as_bytes());
+        write_request(
+            &mut bytes,
+            method,
+            &params.to_bytes(),
+            id.to_string().as_bytes(),
+        );
         self.connection.send(&bytes, None)?;
         Ok(RequestId(id))
     }
@@ -207,7 +237,9 @@ impl Session {
         let frame = match self.connection.receive(deadline_ms) {
             Ok(Some(frame)) => frame,
             Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(self.protocol_error(&error)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(self.protocol_error(&error));
+            }
             Err(error) => return Err(error),
         };
         let message = match Message::parse(&frame) {
@@ -229,16 +261,26 @@ impl Session {
                     Value::Array(params) => params,
                     _ => Vec::new(),
                 };
-                Ok(Some(Incoming::Notification(String::from_utf8_lossy(&method).into_owned(), params)))
+                Ok(Some(Incoming::Notification(
+                    String::from_utf8_lossy(&method).into_owned(),
+                    params,
+                )))
             }
-            Message::Reply { id, result } => Ok(own_id(id).map(|id| Incoming::Reply(id, Ok(value(result))))),
-            Message::ErrorReply { id, error } => Ok(own_id(id).map(|id| Incoming::Reply(id, Err(value(error))))),
+            Message::Reply { id, result } => {
+                Ok(own_id(id).map(|id| Incoming::Reply(id, Ok(value(result)))))
+            }
+            Message::ErrorReply { id, error } => {
+                Ok(own_id(id).map(|id| Incoming::Reply(id, Err(value(error)))))
+            }
         }
     }
 
     fn protocol_error(&self, error: &dyn std::fmt::Display) -> io::Error {
         let name = self.name();
-        vlog::warn(Module::Jsonrpc, format_args!("{name}: received bad JSON-RPC message: {error}"));
+        vlog::warn(
+            Module::Jsonrpc,
+            format_args!("{name}: received bad JSON-RPC message: {error}"),
+        );
         errno::from_code(libc::EPROTO)
     }
 }

@@ -51,31 +51,40 @@ enum Id {
 }
 
 fn specs() -> Vec<Spec<Id>> {
+    // In the order in which an ambiguous abbreviation lists them.
     let mut specs = vec![
         Spec::both("help", 'h', Arg::None, Id::Help),
         Spec::both("version", 'V', Arg::None, Id::Version),
+        Spec::long("timestamp", Arg::None, Id::Timestamp),
+        Spec::long("force", Arg::None, Id::Force),
         Spec::both("timeout", 't', Arg::Required, Id::Timeout),
+        Spec::long("db-change-aware", Arg::None, Id::Aware(true)),
+        Spec::long("no-db-change-aware", Arg::None, Id::Aware(false)),
+        Spec::long("leader-only", Arg::None, Id::LeaderOnly(true)),
+        Spec::long("no-leader-only", Arg::None, Id::LeaderOnly(false)),
+    ];
+    specs.extend(vlog::specs(Id::Log));
+    specs.extend(daemon::specs(Id::Daemon));
+    specs.extend([
         Spec::both("format", 'f', Arg::Required, Id::Format),
         Spec::both("data", 'd', Arg::Required, Id::Data),
         Spec::long("no-headings", Arg::None, Id::NoHeadings),
         Spec::long("pretty", Arg::None, Id::Pretty),
         Spec::long("bare", Arg::None, Id::Bare),
         Spec::long("max-column-width", Arg::Required, Id::ColumnWidthMax),
-        Spec::long("timestamp", Arg::None, Id::Timestamp),
-        Spec::long("force", Arg::None, Id::Force),
-        Spec::long("leader-only", Arg::None, Id::LeaderOnly(true)),
-        Spec::long("no-leader-only", Arg::None, Id::LeaderOnly(false)),
-        Spec::long("db-change-aware", Arg::None, Id::Aware(true)),
-        Spec::long("no-db-change-aware", Arg::None, Id::Aware(false)),
         Spec::both("private-key", 'p', Arg::Required, Id::Accepted),
         Spec::both("certificate", 'c', Arg::Required, Id::Accepted),
         Spec::both("ca-cert", 'C', Arg::Required, Id::Accepted),
+    ]);
+    let with_value = [
+        "bootstrap-ca-cert",
+        "ssl-protocols",
+        "ssl-ciphers",
+        "ssl-ciphersuites",
+        "ssl-server-name",
     ];
-    let with_value = ["bootstrap-ca-cert", "ssl-protocols", "ssl-ciphers", "ssl-ciphersuites", "ssl-server-name"];
     specs.extend(with_value.map(|name| Spec::long(name, Arg::Required, Id::Accepted)));
     specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
-    specs.extend(vlog::specs(Id::Log));
-    specs.extend(daemon::specs(Id::Daemon));
     specs
 }
 
@@ -107,7 +116,11 @@ impl Settings {
             }
         }
         timeout::arm(parser.timeout_s);
-        let Parser { mut settings, daemon, .. } = parser;
+        let Parser {
+            mut settings,
+            daemon,
+            ..
+        } = parser;
         settings.is_detached = daemon.is_detached();
         settings.daemon.replace(daemon);
         (settings, words)
@@ -129,7 +142,8 @@ impl Settings {
     /// until the result is completed. A second call does nothing more.
     pub(crate) fn start_daemon(&self, kept: &[i32]) -> Startup {
         let mut options = self.daemon.take();
-        kept.iter().for_each(|&descriptor| options.keep_open(descriptor));
+        kept.iter()
+            .for_each(|&descriptor| options.keep_open(descriptor));
         options.start()
     }
 
@@ -166,7 +180,9 @@ impl Parser {
                 settings.style.headings = false;
             }
             // As the C library reads numbers: what is none counts as 0, which is no limit.
-            Id::ColumnWidthMax => settings.style.column_width_max = text.trim().parse().unwrap_or(0),
+            Id::ColumnWidthMax => {
+                settings.style.column_width_max = text.trim().parse().unwrap_or(0)
+            }
             Id::Timestamp => settings.is_timestamped = true,
             Id::Force => settings.force = true,
             Id::LeaderOnly(only) => settings.leader_only = only,

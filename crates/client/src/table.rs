@@ -60,7 +60,13 @@ pub(crate) struct Style {
 
 impl Default for Style {
     fn default() -> Style {
-        Style { format: Format::Table, cells: CellStyle::String, headings: true, pretty: false, column_width_max: 0 }
+        Style {
+            format: Format::Table,
+            cells: CellStyle::String,
+            headings: true,
+            pretty: false,
+            column_width_max: 0,
+        }
     }
 }
 
@@ -88,7 +94,10 @@ impl Printer {
     /// A printer that has printed nothing yet.
     #[must_use]
     pub(crate) fn new(style: Style) -> Printer {
-        Printer { style, is_first: true }
+        Printer {
+            style,
+            is_first: true,
+        }
     }
 
     /// Prints one table, after an empty line where the format separates tables.
@@ -96,7 +105,10 @@ impl Printer {
     /// # Errors
     /// Writing failed.
     pub(crate) fn print(&mut self, table: &Table, out: &mut dyn Write) -> io::Result<()> {
-        let separated = matches!(self.style.format, Format::Table | Format::List | Format::Csv);
+        let separated = matches!(
+            self.style.format,
+            Format::Table | Format::List | Format::Csv
+        );
         if separated && !std::mem::replace(&mut self.is_first, false) {
             writeln!(out)?;
         }
@@ -150,25 +162,49 @@ mod tests {
     fn list_separates_rows_by_empty_lines() {
         let expected = "T table\nname                : \"a b\"\nn                   : 5\nrest                : \n\n\
                         name                : \"<&>\"\nn                   : -12\nrest                : \n";
-        assert_eq!(printed(Style { format: Format::List, ..Style::default() }), expected);
+        assert_eq!(
+            printed(Style {
+                format: Format::List,
+                ..Style::default()
+            }),
+            expected
+        );
     }
 
     #[test]
     fn csv_doubles_quotes() {
         let expected = "T table\nname,n,rest\n\"\"\"a b\"\"\",5,\n\"\"\"<&>\"\"\",-12,\n";
-        assert_eq!(printed(Style { format: Format::Csv, ..Style::default() }), expected);
+        assert_eq!(
+            printed(Style {
+                format: Format::Csv,
+                ..Style::default()
+            }),
+            expected
+        );
     }
 
     #[test]
     fn html_escapes() {
-        let text = printed(Style { format: Format::Html, headings: false, ..Style::default() });
-        assert!(text.contains("    <td>&quot;&lt;&amp;&gt;&quot;</td>\n"), "{text}");
+        let text = printed(Style {
+            format: Format::Html,
+            headings: false,
+            ..Style::default()
+        });
+        assert!(
+            text.contains("    <td>&quot;&lt;&amp;&gt;&quot;</td>\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn json_holds_values() {
-        let expected =
-            "{\"caption\":\"T table\",\"data\":[[\"a b\",5,null],[\"<&>\",-12,null]],\"headings\":[\"name\",\"n\",\"rest\"]}\n";
-        assert_eq!(printed(Style { format: Format::Json, ..Style::default() }), expected);
+        let expected = "{\"caption\":\"T table\",\"data\":[[\"a b\",5,null],[\"<&>\",-12,null]],\"headings\":[\"name\",\"n\",\"rest\"]}\n";
+        assert_eq!(
+            printed(Style {
+                format: Format::Json,
+                ..Style::default()
+            }),
+            expected
+        );
     }
 }

@@ -27,7 +27,11 @@ fn date(days: i64) -> (i64, i64, i64) {
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
     let month = (from_march + 2) % 12 + 1;
-    (year + days.div_euclid(CYCLE_DAYS) * 400 + i64::from(month <= 2), month, day)
+    (
+        year + days.div_euclid(CYCLE_DAYS) * 400 + i64::from(month <= 2),
+        month,
+        day,
+    )
 }
 
 #[cfg(test)]

@@ -47,15 +47,20 @@ impl Watch {
         let startup = settings.start_daemon(kept);
         let socket = if settings.is_detached() {
             let mut socket = Server::open(None).map_err(Failure::new)?;
-            socket.registry().register("exit", "", 0, 0, |control: &mut Control, _| {
-                control.is_exiting = true;
-                Ok(String::new())
-            });
+            socket
+                .registry()
+                .register("exit", "", 0, 0, |control: &mut Control, _| {
+                    control.is_exiting = true;
+                    Ok(String::new())
+                });
             Some(socket)
         } else {
             None
         };
-        Ok(Watch { startup: Some(startup), socket })
+        Ok(Watch {
+            startup: Some(startup),
+            socket,
+        })
     }
 
     /// Adds control commands, where there is a control socket.

@@ -35,10 +35,16 @@ pub enum DaemonOption {
     User,
 }
 
-/// The table of these options; `wrap` makes them options of the program.
+/// The table of these options, in the order in which ambiguous abbreviations list them; `wrap` makes them options of the
+/// program.
 pub fn specs<I>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
     [
         Spec::long("detach", Arg::None, wrap(DaemonOption::Detach)),
+        Spec::long(
+            "no-self-confinement",
+            Arg::None,
+            wrap(DaemonOption::NoSelfConfinement),
+        ),
         Spec::long("no-chdir", Arg::None, wrap(DaemonOption::NoChdir)),
         Spec::long("pidfile", Arg::Optional, wrap(DaemonOption::Pidfile)),
         Spec::long(
@@ -47,11 +53,6 @@ pub fn specs<I>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
             wrap(DaemonOption::OverwritePidfile),
         ),
         Spec::long("monitor", Arg::None, wrap(DaemonOption::Monitor)),
-        Spec::long(
-            "no-self-confinement",
-            Arg::None,
-            wrap(DaemonOption::NoSelfConfinement),
-        ),
         Spec::long("user", Arg::Required, wrap(DaemonOption::User)),
     ]
 }

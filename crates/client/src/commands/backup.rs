@@ -14,7 +14,9 @@ use crate::session::Session;
 
 pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() {
-        return Err(Failure::new("not writing backup to a terminal; please redirect stdout to a file"));
+        return Err(Failure::new(
+            "not writing backup to a terminal; please redirect stdout to a file",
+        ));
     }
     let database = &invocation.database;
     let schema = session.schema(database)?;
@@ -27,21 +29,41 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     let mut record = Vec::new();
     write_schema(&mut record, &schema);
     out.write_all(&record)?;
-    let stamp = Stamp { date_ms: clock::wall_ms(), comment: "produced by \"ovsdb-client backup\"", is_diff: true };
+    let stamp = Stamp {
+        date_ms: clock::wall_ms(),
+        comment: "produced by \"ovsdb-client backup\"",
+        is_diff: true,
+    };
     let of_table = |table: TableId| tables[usize::from(table.0)].iter();
     write_snapshot(&schema, &stamp, of_table, &mut |piece| out.write_all(piece))?;
     Ok(out.flush()?)
 }
 
 fn select(table: &TableSchema) -> Value {
-    let columns = table.columns().iter().filter(|column| column.persistent).map(|column| Value::string(&*column.name));
+    let columns = table
+        .columns()
+        .iter()
+        .filter(|column| column.persistent)
+        .map(|column| Value::string(&*column.name));
     let members = [
         ("op", Value::string("select")),
         ("table", Value::string(&*table.name)),
         ("where", Value::Array(Vec::new())),
-        ("columns", Value::Array(std::iter::once(Value::string("_uuid")).chain(columns).collect())),
+        (
+            "columns",
+            Value::Array(
+                std::iter::once(Value::string("_uuid"))
+                    .chain(columns)
+                    .collect(),
+            ),
+        ),
     ];
-    Value::Object(members.into_iter().map(|(name, value)| (BString::from(name), value)).collect::<Object>())
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (BString::from(name), value))
+            .collect::<Object>(),
+    )
 }
 
 /// The rows of each table, from one `select` result each.
@@ -50,15 +72,30 @@ fn rows(schema: &Schema, result: &Value) -> Result<Vec<Vec<Arc<Row>>>, Failure> 
     let count = schema.tables().len();
     if results.len() != count {
         let found = results.len();
-        return Err(Failure::new(format!("transact reply has {found} results but {count} were expected")));
+        return Err(Failure::new(format!(
+            "transact reply has {found} results but {count} were expected"
+        )));
     }
     let table_rows = |(table, result): (&TableSchema, &Value)| {
-        let rows = result.get("rows").and_then(Value::as_array).ok_or_else(|| {
-            Failure::new(format!("{} table reply is not an object with a \"rows\" member array: {result}", table.name))
-        })?;
-        rows.iter().map(|json| Ok(Arc::new(row(table, json)?))).collect()
+        let rows = result
+            .get("rows")
+            .and_then(Value::as_array)
+            .ok_or_else(|| {
+                Failure::new(format!(
+                    "{} table reply is not an object with a \"rows\" member array: {result}",
+                    table.name
+                ))
+            })?;
+        rows.iter()
+            .map(|json| Ok(Arc::new(row(table, json)?)))
+            .collect()
     };
-    schema.tables().iter().zip(results).map(table_rows).collect()
+    schema
+        .tables()
+        .iter()
+        .zip(results)
+        .map(table_rows)
+        .collect()
 }
 
 fn row(table: &TableSchema, json: &Value) -> Result<Row, Failure> {
@@ -68,14 +105,29 @@ fn row(table: &TableSchema, json: &Value) -> Result<Row, Failure> {
         .and_then(|uuid| uuid.get(1))
         .and_then(Value::as_str)
         .and_then(|uuid| Uuid::parse(uuid.as_bytes()))
-        .ok_or_else(|| Failure::new(format!("{} table reply has a row without _uuid: {json}", table.name)))?;
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "{} table reply has a row without _uuid: {json}",
+                table.name
+            ))
+        })?;
     let datum = |column: &ColumnSchema| match json.get(column.name.as_str()) {
         None => Ok(Datum::default_for(&column.column_type)),
         // What a database holds is kept even where a later schema's constraint would not let it in.
-        Some(value) => {
-            wire::read_datum_unconstrained(&mut Reader::new(&value.to_bytes()), &column.column_type, None)
-        }
+        Some(value) => wire::read_datum_unconstrained(
+            &mut Reader::new(&value.to_bytes()),
+            &column.column_type,
+            None,
+        ),
     };
-    let columns = table.columns().iter().map(datum).collect::<Result<_, _>>()?;
-    Ok(Row { uuid, version: Uuid::ZERO, columns })
+    let columns = table
+        .columns()
+        .iter()
+        .map(datum)
+        .collect::<Result<_, _>>()?;
+    Ok(Row {
+        uuid,
+        version: Uuid::ZERO,
+        columns,
+    })
 }

@@ -20,10 +20,21 @@ pub(crate) fn convert(session: &mut Session, invocation: &Invocation<'_>) -> Res
     session.call("convert", &params).map(drop)
 }
 
-pub(crate) fn needs_conversion(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn needs_conversion(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+) -> Result<(), Failure> {
     let wanted = wanted(session, &invocation.args[0])?;
     let current = session.schema(&wanted.name)?;
-    Ok(writeln!(std::io::stdout(), "{}", if wanted.same_as(&current) { "no" } else { "yes" })?)
+    Ok(writeln!(
+        std::io::stdout(),
+        "{}",
+        if wanted.same_as(&current) {
+            "no"
+        } else {
+            "yes"
+        }
+    )?)
 }
 
 /// The schema of a file, as it can be on this server: clusters keep every column.
@@ -34,7 +45,11 @@ fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
         // The request itself tells what is wrong.
         Standing::Unknown | Standing::Absent => false,
     };
-    if is_clustered { Ok(make_persistent(schema, file)?) } else { Ok(schema) }
+    if is_clustered {
+        Ok(make_persistent(schema, file)?)
+    } else {
+        Ok(schema)
+    }
 }
 
 /// Makes every ephemeral column persistent, and says so.
@@ -46,7 +61,9 @@ fn make_persistent(schema: Schema, file: &str) -> Result<Schema, Failure> {
         .filter(|(_, column)| !column.persistent)
         .map(|(table, column)| (table.name.as_str(), column.name.as_str()))
         .collect();
-    let Some((table, column)) = ephemeral.first() else { return Ok(schema) };
+    let Some((table, column)) = ephemeral.first() else {
+        return Ok(schema);
+    };
     vlog::warn(
         Module::OvsdbClient,
         format_args!(
@@ -58,10 +75,13 @@ fn make_persistent(schema: Schema, file: &str) -> Result<Schema, Failure> {
     );
     let mut json = schema.to_json();
     for (table, column) in &ephemeral {
-        let member = ["tables", table, "columns", column].iter().try_fold(&mut json, |value, name| match value {
-            Value::Object(members) => members.get_mut(BStr::new(name)),
-            _ => None,
-        });
+        let member =
+            ["tables", table, "columns", column]
+                .iter()
+                .try_fold(&mut json, |value, name| match value {
+                    Value::Object(members) => members.get_mut(BStr::new(name)),
+                    _ => None,
+                });
         if let Some(Value::Object(members)) = member {
             members.remove(BStr::new("ephemeral"));
         }

@@ -23,11 +23,19 @@ pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result
     let schema = session.schema(&invocation.database)?;
     let selected = selection(&schema, invocation.args)?;
     let mut params = vec![Value::string(&invocation.database)];
-    params.extend(selected.iter().map(|(table, columns)| select(table, columns)));
+    params.extend(
+        selected
+            .iter()
+            .map(|(table, columns)| select(table, columns)),
+    );
     let result = session.call("transact", &Value::Array(params))?;
     let results = result.as_array().unwrap_or_default();
     if results.len() != selected.len() {
-        return Err(Failure::new(format!("`transact' reply has {} results but {} were expected", results.len(), selected.len())));
+        return Err(Failure::new(format!(
+            "`transact' reply has {} results but {} were expected",
+            results.len(),
+            selected.len()
+        )));
     }
     let mut out = std::io::stdout().lock();
     let mut printer = Printer::new(invocation.settings.style);
@@ -51,16 +59,30 @@ pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result
 }
 
 /// Tables and columns that the arguments ask for: all, one table, or some columns of one.
-fn selection<'a>(schema: &'a Schema, args: &[String]) -> Result<Vec<(&'a TableSchema, Vec<Column>)>, Failure> {
+fn selection<'a>(
+    schema: &'a Schema,
+    args: &[String],
+) -> Result<Vec<(&'a TableSchema, Vec<Column>)>, Failure> {
     let Some((name, columns)) = args.split_first() else {
-        return Ok(schema.tables().iter().map(|table| (table, all_columns(table))).collect());
+        return Ok(schema
+            .tables()
+            .iter()
+            .map(|table| (table, all_columns(table)))
+            .collect());
     };
-    let id = schema.table_id(name).ok_or_else(|| Failure::new(format!("No table \"{name}\" found.")))?;
+    let id = schema
+        .table_id(name)
+        .ok_or_else(|| Failure::new(format!("No table \"{name}\" found.")))?;
     let table = schema.table(id);
     if columns.is_empty() {
         return Ok(vec![(table, all_columns(table))]);
     }
-    let mut chosen: Vec<Column> = columns.iter().map(|column| named(table, column)).collect::<Result<_, _>>()?;
+    let mut chosen: Vec<Column> = columns
+        .iter()
+        .map(|column| named(table, column))
+        .collect::<Result<_, _>>()?;
+    // Versions are of no use outside the server's run, so a dump never shows them.
+    chosen.retain(|column| column.name != "_version");
     chosen.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(vec![(table, chosen)])
 }
@@ -69,30 +91,49 @@ fn named(table: &TableSchema, name: &str) -> Result<Column, Failure> {
     let id = table
         .column_id(name)
         .ok_or_else(|| Failure::new(format!("Table \"{}\" has no column {name}.", table.name)))?;
-    Ok(Column { name: name.to_owned(), column_type: Rc::new(table.column(id).column_type.clone()) })
+    let column_type = if id.is_standard() {
+        ColumnType::scalar(AtomType::Uuid)
+    } else {
+        table.column(id).column_type.clone()
+    };
+    Ok(Column {
+        name: name.to_owned(),
+        column_type: Rc::new(column_type),
+    })
 }
 
 /// All columns but `_version`, in name order.
 fn all_columns(table: &TableSchema) -> Vec<Column> {
-    let uuid = Column { name: "_uuid".to_owned(), column_type: Rc::new(ColumnType::scalar(AtomType::Uuid)) };
-    let own = table
-        .columns()
-        .iter()
-        .map(|column| Column { name: column.name.to_string(), column_type: Rc::new(column.column_type.clone()) });
+    let uuid = Column {
+        name: "_uuid".to_owned(),
+        column_type: Rc::new(ColumnType::scalar(AtomType::Uuid)),
+    };
+    let own = table.columns().iter().map(|column| Column {
+        name: column.name.to_string(),
+        column_type: Rc::new(column.column_type.clone()),
+    });
     let mut columns: Vec<Column> = std::iter::once(uuid).chain(own).collect();
     columns.sort_by(|a, b| a.name.cmp(&b.name));
     columns
 }
 
 fn select(table: &TableSchema, columns: &[Column]) -> Value {
-    let columns = columns.iter().map(|column| Value::string(&column.name)).collect();
+    let columns = columns
+        .iter()
+        .map(|column| Value::string(&column.name))
+        .collect();
     let members = [
         ("op", Value::string("select")),
         ("table", Value::string(&*table.name)),
         ("where", Value::Array(Vec::new())),
         ("columns", Value::Array(columns)),
     ];
-    Value::Object(members.into_iter().map(|(name, value)| (BString::from(name), value)).collect::<Object>())
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (BString::from(name), value))
+            .collect::<Object>(),
+    )
 }
 
 fn cells(row: &Value, columns: &[Column]) -> Vec<Cell> {
@@ -111,7 +152,9 @@ fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
         columns
             .iter()
             .enumerate()
-            .filter(move |(_, column)| (column.column_type.key.atom == AtomType::Uuid) == uuid_keyed)
+            .filter(move |(_, column)| {
+                (column.column_type.key.atom == AtomType::Uuid) == uuid_keyed
+            })
             .map(|(index, _)| datum(&a[index]).cmp(&datum(&b[index])))
             .find(|order| order.is_ne())
     };

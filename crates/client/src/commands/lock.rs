@@ -27,12 +27,17 @@ fn run(method: &str, session: &mut Session, invocation: &Invocation<'_>) -> Resu
     watch.add_commands(|registry| {
         for method in ["lock", "steal", "unlock"] {
             registry.register(method, "LOCK", 1, 1, move |control, args| {
-                control.requests.push((method, Value::Array(vec![Value::string(&args[0])])));
+                control
+                    .requests
+                    .push((method, Value::Array(vec![Value::string(&args[0])])));
                 Ok(String::new())
             });
         }
     });
-    let first = session.send(method, &Value::Array(vec![Value::string(&invocation.args[0])]))?;
+    let first = session.send(
+        method,
+        &Value::Array(vec![Value::string(&invocation.args[0])]),
+    )?;
     watch.run(session, |incoming| print(incoming, first))
 }
 
@@ -40,10 +45,14 @@ fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
     let mut out = std::io::stdout().lock();
     match incoming {
         Incoming::Reply(_, Ok(result)) => writeln!(out, "{result}")?,
-        Incoming::Reply(id, Err(error)) if id == first => return Err(Failure::returned_error(&error)),
+        Incoming::Reply(id, Err(error)) if id == first => {
+            return Err(Failure::returned_error(&error));
+        }
         // Whoever asked through the control socket has had his answer; the locks that we hold are not touched.
         Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
-        Incoming::Notification(method, params) => writeln!(out, "{method}\n{}", Value::Array(params))?,
+        Incoming::Notification(method, params) => {
+            writeln!(out, "{method}\n{}", Value::Array(params))?
+        }
     }
     out.flush()?;
     Ok(Progress::Ready)

@@ -55,31 +55,56 @@ pub(crate) fn monitor(session: &mut Session, invocation: &Invocation<'_>) -> Res
     let tables = if name == "ALL" {
         schema.tables().iter().collect()
     } else {
-        let missing = || format!("{}: {} does not have a table named \"{name}\"", session.name(), schema.name);
+        let missing = || {
+            format!(
+                "{}: {} does not have a table named \"{name}\"",
+                session.name(),
+                schema.name
+            )
+        };
         vec![find(&schema, name).ok_or_else(|| Failure::new(missing()))?]
     };
     let tables = tables
         .into_iter()
         .map(|table| MonitoredTable::new(table, groups, None))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|problem| Failure::new(format!("{}: {}", session.name(), problem.text(&schema.name))))?;
+        .map_err(|problem| {
+            Failure::new(format!(
+                "{}: {}",
+                session.name(),
+                problem.text(&schema.name)
+            ))
+        })?;
     run(Version::Plain, session, invocation, watch, tables, None)
 }
 
-pub(crate) fn monitor_cond(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn monitor_cond(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+) -> Result<(), Failure> {
     let (watch, schema) = begin(session, invocation)?;
     let tables = conditional(session, &schema, invocation.args)?;
     run(Version::Cond, session, invocation, watch, tables, None)
 }
 
-pub(crate) fn monitor_cond_since(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+pub(crate) fn monitor_cond_since(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+) -> Result<(), Failure> {
     let (watch, schema) = begin(session, invocation)?;
     let (last_id, words) = match invocation.args.split_first() {
         Some((first, rest)) if Uuid::parse(first.as_bytes()).is_some() => (first.clone(), rest),
         _ => (Uuid::ZERO.to_string(), invocation.args),
     };
     let tables = conditional(session, &schema, words)?;
-    run(Version::CondSince, session, invocation, watch, tables, Some(&last_id))
+    run(
+        Version::CondSince,
+        session,
+        invocation,
+        watch,
+        tables,
+        Some(&last_id),
+    )
 }
 
 fn begin(session: &mut Session, invocation: &Invocation<'_>) -> Result<(Watch, Schema), Failure> {
@@ -93,10 +118,18 @@ fn begin(session: &mut Session, invocation: &Invocation<'_>) -> Result<(Watch, S
             let was_blocked = std::mem::replace(&mut control.is_blocked, false);
             Ok(if was_blocked { "" } else { "already unblocked" }.to_owned())
         });
-        registry.register("ovsdb-client/cond_change", "TABLE COND", 2, 2, |control, args| {
-            control.requests.push(("monitor_cond_change", condition_change(&args[0], &args[1])?));
-            Ok("condition changed".to_owned())
-        });
+        registry.register(
+            "ovsdb-client/cond_change",
+            "TABLE COND",
+            2,
+            2,
+            |control, args| {
+                control
+                    .requests
+                    .push(("monitor_cond_change", condition_change(&args[0], &args[1])?));
+                Ok("condition changed".to_owned())
+            },
+        );
     });
     let schema = session.schema(&invocation.database)?;
     Ok((watch, schema))
@@ -107,16 +140,28 @@ fn find<'a>(schema: &'a Schema, name: &str) -> Option<&'a TableSchema> {
 }
 
 /// The table of `COND TABLE [COLUMNS]...`.
-fn conditional(session: &Session, schema: &Schema, words: &[String]) -> Result<Vec<MonitoredTable>, Failure> {
+fn conditional(
+    session: &Session,
+    schema: &Schema,
+    words: &[String],
+) -> Result<Vec<MonitoredTable>, Failure> {
     let [condition, name, groups @ ..] = words else {
         return Err(Failure::new("a condition and a table are needed"));
     };
     let Some(table) = find(schema, name) else {
-        return Err(Failure::new(format!("{} does not have a table named \"{name}\"", schema.name)));
+        return Err(Failure::new(format!(
+            "{} does not have a table named \"{name}\"",
+            schema.name
+        )));
     };
     let condition = parse(condition).map_err(Failure::new)?;
-    let monitored = MonitoredTable::new(table, groups, Some(&condition))
-        .map_err(|problem| Failure::new(format!("{}: {}", session.name(), problem.text(&schema.name))))?;
+    let monitored = MonitoredTable::new(table, groups, Some(&condition)).map_err(|problem| {
+        Failure::new(format!(
+            "{}: {}",
+            session.name(),
+            problem.text(&schema.name)
+        ))
+    })?;
     Ok(vec![monitored])
 }
 
@@ -128,7 +173,11 @@ fn parse(text: &str) -> Result<Value, String> {
 fn condition_change(table: &str, condition: &str) -> Result<Value, String> {
     let object = |name: &str, value: Value| Value::Object(Object::from([(name.into(), value)]));
     let request = object("where", parse(condition)?);
-    Ok(Value::Array(vec![Value::Null, Value::Null, object(table, Value::Array(vec![request]))]))
+    Ok(Value::Array(vec![
+        Value::Null,
+        Value::Null,
+        object(table, Value::Array(vec![request])),
+    ]))
 }
 
 /// Sends the request and prints what comes of it.
@@ -141,13 +190,27 @@ fn run(
     last_id: Option<&str>,
 ) -> Result<(), Failure> {
     session.set_aware(invocation.settings.aware)?;
-    let requests = tables.iter().map(|table| (table.name.as_str().into(), table.requests.clone())).collect();
-    let mut params = vec![Value::string(&invocation.database), Value::Null, Value::Object(requests)];
+    let requests = tables
+        .iter()
+        .map(|table| (table.name.as_str().into(), table.requests.clone()))
+        .collect();
+    let mut params = vec![
+        Value::string(&invocation.database),
+        Value::Null,
+        Value::Object(requests),
+    ];
     params.extend(last_id.map(Value::string));
     let request = session.send(version.method(), &Value::Array(params))?;
     let printer = Printer::new(invocation.settings.style);
     let name = session.name().to_owned();
-    let mut monitor = Monitor { version, invocation, tables, request, printer, server: name };
+    let mut monitor = Monitor {
+        version,
+        invocation,
+        tables,
+        request,
+        printer,
+        server: name,
+    };
     watch.run(session, |incoming| monitor.handle(incoming))
 }
 
@@ -167,13 +230,17 @@ impl Monitor<'_> {
                 self.print_initial(&result)?;
                 return Ok(Progress::Ready);
             }
-            Incoming::Reply(id, Err(error)) if id == self.request => return Err(Failure::wire(&error)),
+            Incoming::Reply(id, Err(error)) if id == self.request => {
+                return Err(Failure::wire(&error));
+            }
             // Replies to changes of the condition.
             Incoming::Reply(..) => {}
             Incoming::Notification(method, params) if params.first() == Some(&Value::Null) => {
                 if method == "monitor_canceled" {
                     let (server, database) = (&self.server, &self.invocation.database);
-                    return Err(Failure::new(format!("{server}: {database} database was removed")));
+                    return Err(Failure::new(format!(
+                        "{server}: {database} database was removed"
+                    )));
                 }
                 if method == self.version.notification() {
                     self.print_update(&params)?;
@@ -189,9 +256,15 @@ impl Monitor<'_> {
         let mut updates = result;
         if self.version == Version::CondSince {
             let [found, last_id, since] = result.as_array().unwrap_or_default() else {
-                return Err(Failure::new(format!("monitor_cond_since reply is not as expected: {result}")));
+                return Err(Failure::new(format!(
+                    "monitor_cond_since reply is not as expected: {result}"
+                )));
             };
-            writeln!(out, "found: {found}, last_id: {}", last_id.as_str().unwrap_or_default())?;
+            writeln!(
+                out,
+                "found: {found}, last_id: {}",
+                last_id.as_str().unwrap_or_default()
+            )?;
             updates = since;
         }
         self.print(updates, Phase::Initial, &mut out)
@@ -205,15 +278,24 @@ impl Monitor<'_> {
                 write!(out, "\nlast_id: {}", last_id.as_str().unwrap_or_default())?;
                 self.print(updates, Phase::Update, &mut out)
             }
-            (Version::Plain | Version::Cond, [_, updates]) => self.print(updates, Phase::Update, &mut out),
+            (Version::Plain | Version::Cond, [_, updates]) => {
+                self.print(updates, Phase::Update, &mut out)
+            }
             _ => Ok(()),
         }
     }
 
-    fn print(&mut self, updates: &Value, phase: Phase, out: &mut dyn io::Write) -> Result<(), Failure> {
+    fn print(
+        &mut self,
+        updates: &Value,
+        phase: Phase,
+        out: &mut dyn io::Write,
+    ) -> Result<(), Failure> {
         let has_captions = self.tables.len() > 1;
         for monitored in &self.tables {
-            let Some(rows) = updates.get(&monitored.name) else { continue };
+            let Some(rows) = updates.get(&monitored.name) else {
+                continue;
+            };
             let mut table = match self.version {
                 Version::Plain => updates::plain(monitored, rows, phase)?,
                 Version::Cond | Version::CondSince => updates::conditional(monitored, rows)?,

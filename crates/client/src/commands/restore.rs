@@ -33,12 +33,17 @@ pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Res
     let expected = params.len() - 1;
     let result = session.call("transact", &Value::Array(params))?;
     let results = result.as_array().unwrap_or_default();
-    if let Some(bad) = results.iter().find(|result| result.as_object().is_none() || result.get("error").is_some()) {
+    if let Some(bad) = results
+        .iter()
+        .find(|result| result.as_object().is_none() || result.get("error").is_some())
+    {
         return Err(Failure::new(format!("server returned error reply: {bad}")));
     }
     if results.len() != expected {
         let found = results.len();
-        return Err(Failure::new(format!("transact reply has {found} results but {expected} were expected")));
+        return Err(Failure::new(format!(
+            "transact reply has {found} results but {expected} were expected"
+        )));
     }
     Ok(())
 }
@@ -55,7 +60,10 @@ fn read_input() -> Result<Vec<u8>, Failure> {
             Ok(count) => bytes.extend_from_slice(&room[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
-                return Err(Failure::new(format!("I/O error: {FILE}: read failed ({})", errno::text(&error))));
+                return Err(Failure::new(format!(
+                    "I/O error: {FILE}: read failed ({})",
+                    errno::text(&error)
+                )));
             }
         }
     }
@@ -65,14 +73,20 @@ fn read_input() -> Result<Vec<u8>, Failure> {
 fn replay(file: &[u8]) -> Result<Database, Failure> {
     let damaged = |damage: &Damage| Failure::from(damage.to_wire(FILE));
     let head = &file[..file.len().min(LINE_BYTES_MAX)];
-    if Magic::identify(head).map_err(|error| Failure::from(error.to_wire(FILE)))? == Magic::Clustered {
-        return Err(Failure::new(format!("ovsdb error: {FILE}: cannot apply this operation to clustered database file")));
+    if Magic::identify(head).map_err(|error| Failure::from(error.to_wire(FILE)))?
+        == Magic::Clustered
+    {
+        return Err(Failure::new(format!(
+            "ovsdb error: {FILE}: cannot apply this operation to clustered database file"
+        )));
     }
     let mut load = Load::open(file).map_err(|damage| damaged(&damage))?;
     let mut database = Database::new(load.schema().clone());
     let mut versions = Versions(Random::new()?);
     while let Some(recorded) = load.next_transaction().map_err(|damage| damaged(&damage))? {
-        database.replay(recorded, &mut versions).map_err(|error| damaged(&load.reject(error)))?;
+        database
+            .replay(recorded, &mut versions)
+            .map_err(|error| damaged(&load.reject(error)))?;
     }
     Ok(database)
 }
@@ -98,21 +112,26 @@ fn compare(schema: &Schema, backup: &Schema, force: bool) -> Result<(), Failure>
     let difference = if current == other {
         format!("backup schema and database schema are both version {current} but still differ")
     } else {
-        format!("backup schema has version \"{other}\" but database schema has version \"{current}\"")
+        format!(
+            "backup schema has version \"{other}\" but database schema has version \"{current}\""
+        )
     };
     if force {
-        vlog::warn(Module::OvsdbClient, format_args!("{difference}"));
+        vlog::info(Module::OvsdbClient, format_args!("{difference}"));
         return Ok(());
     }
-    let hint = "(use --force to override differences, or \"ovsdb-client convert\" to change the schema)";
+    let hint =
+        "(use --force to override differences, or \"ovsdb-client convert\" to change the schema)";
     Err(Failure::new(format!("{difference} {hint}")))
 }
 
 /// For each table, the deletion of every row and the insertion of the backup's.
 fn operations(backup: &Database) -> Vec<Value> {
     let schema = backup.schema();
-    let names: HashSet<(TableId, Uuid)> =
-        schema.iter().flat_map(|(id, _)| backup.rows(id).map(move |row| (id, row.uuid))).collect();
+    let names: HashSet<(TableId, Uuid)> = schema
+        .iter()
+        .flat_map(|(id, _)| backup.rows(id).map(move |row| (id, row.uuid)))
+        .collect();
     let mut operations = Vec::new();
     for (id, table) in schema.iter() {
         operations.push(object([
@@ -124,11 +143,18 @@ fn operations(backup: &Database) -> Vec<Value> {
         let mut rows: Vec<&Arc<Row>> = backup.rows(id).collect();
         rows.sort_by_key(|row| row.uuid);
         for row in rows {
-            let columns = table.columns().iter().zip(&row.columns).filter(|(column, datum)| {
-                column.persistent && !datum.is_default(&column.column_type)
-            });
-            let columns =
-                columns.map(|(column, datum)| (column.name.as_str().into(), content(column, datum, &names))).collect();
+            let columns = table
+                .columns()
+                .iter()
+                .zip(&row.columns)
+                .filter(|(column, datum)| {
+                    column.persistent && !datum.is_default(&column.column_type)
+                });
+            let columns = columns
+                .map(|(column, datum)| {
+                    (column.name.as_str().into(), content(column, datum, &names))
+                })
+                .collect();
             operations.push(object([
                 ("op", Value::string("insert")),
                 ("table", Value::string(&*table.name)),
@@ -141,7 +167,12 @@ fn operations(backup: &Database) -> Vec<Value> {
 }
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
-    Value::Object(members.into_iter().map(|(name, value)| (BString::from(name), value)).collect::<Object>())
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (BString::from(name), value))
+            .collect::<Object>(),
+    )
 }
 
 fn row_name(uuid: Uuid) -> String {
@@ -151,7 +182,9 @@ fn row_name(uuid: Uuid) -> String {
 /// A column's value, in which references to rows of the backup are names.
 fn content(column: &ColumnSchema, datum: &Datum, names: &HashSet<(TableId, Uuid)>) -> Value {
     let key_type = &column.column_type.key;
-    let tagged = |tag: &str, elements: Vec<Value>| Value::Array(vec![Value::string(tag), Value::Array(elements)]);
+    let tagged = |tag: &str, elements: Vec<Value>| {
+        Value::Array(vec![Value::string(tag), Value::Array(elements)])
+    };
     if let Some(value_type) = &column.column_type.value {
         let pair = |(key, value): (AtomRef<'_>, Option<AtomRef<'_>>)| {
             let mut pair = vec![atom(key, key_type, names)];
@@ -174,7 +207,10 @@ fn atom(atom: AtomRef<'_>, base: &BaseType, names: &HashSet<(TableId, Uuid)>) ->
     if let (Some(uuid), Some(reference)) = (atom.as_uuid(), &base.reference)
         && names.contains(&(reference.table, uuid))
     {
-        return Value::Array(vec![Value::string("named-uuid"), Value::string(row_name(uuid))]);
+        return Value::Array(vec![
+            Value::string("named-uuid"),
+            Value::string(row_name(uuid)),
+        ]);
     }
     let mut text = Vec::new();
     wire::write_atom(&mut text, atom);

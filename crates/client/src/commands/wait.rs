@@ -21,21 +21,39 @@ pub(crate) fn wait(settings: &Settings, words: &[String]) -> Result<(), Failure>
     let (server, database, state) = match words {
         [database, state] => (&default, database, state),
         [server, database, state] => (server, database, state),
-        _ => return Err(Failure::new("invalid syntax for 'wait' (use --help for help)")),
+        _ => {
+            return Err(Failure::new(
+                "invalid syntax for 'wait' (use --help for help)",
+            ));
+        }
     };
     let condition = condition(database, state)?;
-    let mut waiter = Waiter { server, reconnect: Reconnect::new(), session: None, asked: None, aware: settings.aware };
+    let mut waiter = Waiter {
+        server,
+        reconnect: Reconnect::new(),
+        session: None,
+        asked: None,
+        aware: settings.aware,
+    };
     waiter.run(&condition)
 }
 
 /// The transaction that ends when the database has reached `state`.
 fn condition(database: &str, state: &str) -> Result<Value, Failure> {
     let object = |members: &[(&str, Value)]| {
-        Value::Object(members.iter().map(|(name, value)| (BString::from(*name), value.clone())).collect::<Object>())
+        Value::Object(
+            members
+                .iter()
+                .map(|(name, value)| (BString::from(*name), value.clone()))
+                .collect::<Object>(),
+        )
     };
     let (columns, rows) = match state {
         "added" => (vec![], vec![object(&[])]),
-        "connected" => (vec![Value::string("connected")], vec![object(&[("connected", Value::Bool(true))])]),
+        "connected" => (
+            vec![Value::string("connected")],
+            vec![object(&[("connected", Value::Bool(true))])],
+        ),
         "removed" => (vec![], vec![]),
         _ => return Err(Failure::new(format!("{state}: unknown state"))),
     };
@@ -64,7 +82,8 @@ impl Waiter<'_> {
     fn run(&mut self, condition: &Value) -> Result<(), Failure> {
         if let Some((scheme, _)) = Scheme::split(self.server) {
             self.reconnect.set_passive(scheme.is_passive());
-            self.reconnect.set_probe_interval(scheme.probe_interval_ms());
+            self.reconnect
+                .set_probe_interval(scheme.probe_interval_ms());
         }
         self.reconnect.enable(clock::mono_ms());
         loop {
@@ -95,7 +114,11 @@ impl Waiter<'_> {
         self.report();
         // A passive method waits for its peer as long as it takes.
         let is_active = matches!(Target::parse(self.server), Ok(Target::Active(_)));
-        let deadline = if is_active { self.reconnect.deadline_ms(now) } else { None };
+        let deadline = if is_active {
+            self.reconnect.deadline_ms(now)
+        } else {
+            None
+        };
         let opened = Connection::open(self.server, deadline);
         let now = clock::mono_ms();
         match opened {
@@ -108,26 +131,38 @@ impl Waiter<'_> {
                     Err(_) => self.reconnect.disconnected(now, End::Closed),
                 }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::TimedOut && error.raw_os_error().is_none() => {
+            Err(error)
+                if error.kind() == std::io::ErrorKind::TimedOut
+                    && error.raw_os_error().is_none() =>
+            {
                 self.reconnect.disconnected(now, End::Local);
             }
-            Err(error) => self.reconnect.disconnected(now, End::Failed(errno::text(&error))),
+            Err(error) => self
+                .reconnect
+                .disconnected(now, End::Failed(errno::text(&error))),
         }
     }
 
     fn ask(&self, session: &mut Session, condition: &Value) -> Result<RequestId, Failure> {
         if self.aware != Some(false) {
-            session.send("set_db_change_aware", &Value::Array(vec![Value::Bool(true)]))?;
+            session.send(
+                "set_db_change_aware",
+                &Value::Array(vec![Value::Bool(true)]),
+            )?;
         }
         session.send("transact", condition)
     }
 
     /// Handles what arrives or falls due; `true` when the state is reached.
     fn listen(&mut self) -> Result<bool, Failure> {
-        let Some(session) = self.session.as_mut() else { return Ok(false) };
+        let Some(session) = self.session.as_mut() else {
+            return Ok(false);
+        };
         let now = clock::mono_ms();
         match session.poll() {
-            Ok(Some(Incoming::Reply(id, reply))) if Some(id) == self.asked => return answer(reply).map(|()| true),
+            Ok(Some(Incoming::Reply(id, reply))) if Some(id) == self.asked => {
+                return answer(reply).map(|()| true);
+            }
             Ok(Some(_)) => self.reconnect.heard(now),
             Ok(None) => {
                 self.reconnect.tried(now);
@@ -144,7 +179,9 @@ impl Waiter<'_> {
     /// Waits for bytes or for the next probe.
     fn idle(&mut self) -> Result<(), Failure> {
         let now = clock::mono_ms();
-        let Some(session) = self.session.as_mut() else { return Ok(()) };
+        let Some(session) = self.session.as_mut() else {
+            return Ok(());
+        };
         match self.reconnect.handle(now) {
             Some(Action::Probe) => {
                 let _ = session.send("echo", &Value::Array(Vec::new()));
@@ -157,7 +194,10 @@ impl Waiter<'_> {
             Some(Action::Connect) | None => {}
         }
         let fd = session.fd();
-        let left = self.reconnect.deadline_ms(now).map(|at| std::time::Duration::from_millis(at.saturating_sub(now)));
+        let left = self
+            .reconnect
+            .deadline_ms(now)
+            .map(|at| std::time::Duration::from_millis(at.saturating_sub(now)));
         let ready = signals::poll_or_die(Some((fd, libc::POLLIN)), left)?;
         if ready != 0 {
             self.reconnect.heard(clock::mono_ms());
@@ -168,7 +208,11 @@ impl Waiter<'_> {
     /// Waits until the next attempt is due.
     fn sleep(&self) -> Result<(), Failure> {
         let now = clock::mono_ms();
-        let left = self.reconnect.deadline_ms(now).unwrap_or(now).saturating_sub(now);
+        let left = self
+            .reconnect
+            .deadline_ms(now)
+            .unwrap_or(now)
+            .saturating_sub(now);
         signals::poll_or_die(None, Some(std::time::Duration::from_millis(left)))?;
         Ok(())
     }
@@ -183,7 +227,12 @@ impl Waiter<'_> {
 /// The answer to the request: the state is reached, unless it holds an error.
 fn answer(reply: Result<Value, Value>) -> Result<(), Failure> {
     let result = reply.map_err(|error| Failure::returned_error(&error))?;
-    match result.as_array().unwrap_or_default().iter().find(|result| result.get("error").is_some()) {
+    match result
+        .as_array()
+        .unwrap_or_default()
+        .iter()
+        .find(|result| result.get("error").is_some())
+    {
         Some(error) => Err(Failure::returned_error(error)),
         None => Ok(()),
     }

@@ -11,7 +11,10 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     if style.headings {
         line(table.headings.iter().cloned(), out)?;
     }
-    table.rows.iter().try_for_each(|row| line(row.iter().map(|cell| cell.to_text(style.cells)), out))
+    table
+        .rows
+        .iter()
+        .try_for_each(|row| line(row.iter().map(|cell| cell.to_text(style.cells)), out))
 }
 
 fn line(fields: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {

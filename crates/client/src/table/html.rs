@@ -39,7 +39,10 @@ fn content(text: &str, is_anchor: bool) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        match rest.get(..UUID_LEN).filter(|word| Uuid::parse(word.as_bytes()).is_some()) {
+        match rest
+            .get(..UUID_LEN)
+            .filter(|word| Uuid::parse(word.as_bytes()).is_some())
+        {
             Some(uuid) => {
                 out.push_str(&format!("<a href=\"#{uuid}\">{}</a>", &uuid[..8]));
                 rest = &rest[UUID_LEN..];

@@ -17,7 +17,11 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     }
     let headings = table.headings.iter().map(Value::string).collect();
     object.insert(BString::from("headings"), Value::Array(headings));
-    let data = table.rows.iter().map(|row| Value::Array(row.iter().map(Cell::to_json).collect())).collect();
+    let data = table
+        .rows
+        .iter()
+        .map(|row| Value::Array(row.iter().map(Cell::to_json).collect()))
+        .collect();
     object.insert(BString::from("data"), Value::Array(data));
     let mut bytes = Vec::new();
     if style.pretty {

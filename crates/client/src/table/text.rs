@@ -11,12 +11,20 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     let cells: Vec<Vec<String>> = table
         .rows
         .iter()
-        .map(|row| row.iter().map(|cell| truncated(cell.to_text(style.cells), style.column_width_max)).collect())
+        .map(|row| {
+            row.iter()
+                .map(|cell| truncated(cell.to_text(style.cells), style.column_width_max))
+                .collect()
+        })
         .collect();
     let widths: Vec<usize> = (0..table.headings.len())
         .map(|column| {
             let widest = cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
-            if style.headings { widest.max(table.headings[column].len()) } else { widest }
+            if style.headings {
+                widest.max(table.headings[column].len())
+            } else {
+                widest
+            }
         })
         .collect();
     if style.headings {
@@ -30,7 +38,10 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
 /// Cuts at `max` bytes, back to a character boundary.
 fn truncated(mut text: String, max: usize) -> String {
     if max > 0 && text.len() > max {
-        let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=max)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
         text.truncate(end);
     }
     text

@@ -53,21 +53,38 @@ impl MonitoredTable {
     ///
     /// # Errors
     /// An unknown or repeated column.
-    pub(crate) fn new(table: &TableSchema, groups: &[String], condition: Option<&Value>) -> Result<MonitoredTable, Problem> {
-        let mut monitored =
-            MonitoredTable { name: table.name.to_string(), columns: Vec::new(), requests: Value::Null };
+    pub(crate) fn new(
+        table: &TableSchema,
+        groups: &[String],
+        condition: Option<&Value>,
+    ) -> Result<MonitoredTable, Problem> {
+        let mut monitored = MonitoredTable {
+            name: table.name.to_string(),
+            columns: Vec::new(),
+            requests: Value::Null,
+        };
         let every = [String::new()];
         let groups = if groups.is_empty() { &every } else { groups };
-        let requests = groups.iter().map(|group| monitored.group(table, group, condition)).collect::<Result<_, _>>()?;
+        let requests = groups
+            .iter()
+            .map(|group| monitored.group(table, group, condition))
+            .collect::<Result<_, _>>()?;
         monitored.requests = Value::Array(requests);
         Ok(monitored)
     }
 
-    fn group(&mut self, table: &TableSchema, group: &str, condition: Option<&Value>) -> Result<Value, Problem> {
+    fn group(
+        &mut self,
+        table: &TableSchema,
+        group: &str,
+        condition: Option<&Value>,
+    ) -> Result<Value, Problem> {
         let mut selected = KINDS.map(|_| true);
         let first = self.columns.len();
         for word in group.split(',').filter(|word| !word.is_empty()) {
-            let kind = word.strip_prefix('!').and_then(|word| KINDS.iter().position(|kind| *kind == word));
+            let kind = word
+                .strip_prefix('!')
+                .and_then(|word| KINDS.iter().position(|kind| *kind == word));
             match kind {
                 Some(kind) => selected[kind] = false,
                 None => self.add(word, column_type(table, word)?)?,
@@ -79,10 +96,17 @@ impl MonitoredTable {
             }
             self.add("_version", Rc::new(ColumnType::scalar(AtomType::Uuid)))?;
         }
-        let columns = self.columns[first..].iter().map(|(name, _)| Value::string(name)).collect();
+        let columns = self.columns[first..]
+            .iter()
+            .map(|(name, _)| Value::string(name))
+            .collect();
         let mut request = Object::from([(BString::from("columns"), Value::Array(columns))]);
         if selected.contains(&false) {
-            let select = KINDS.iter().zip(selected).map(|(kind, on)| (BString::from(*kind), Value::Bool(on))).collect();
+            let select = KINDS
+                .iter()
+                .zip(selected)
+                .map(|(kind, on)| (BString::from(*kind), Value::Bool(on)))
+                .collect();
             request.insert("select".into(), Value::Object(select));
         }
         if let Some(condition) = condition {
@@ -101,9 +125,16 @@ impl MonitoredTable {
 }
 
 fn column_type(table: &TableSchema, name: &str) -> Result<Rc<ColumnType>, Problem> {
-    let unknown = || Problem::Unknown { table: table.name.to_string(), column: name.to_owned() };
+    let unknown = || Problem::Unknown {
+        table: table.name.to_string(),
+        column: name.to_owned(),
+    };
     let id = table.column_id(name).ok_or_else(unknown)?;
-    Ok(Rc::new(if id.is_standard() { ColumnType::scalar(AtomType::Uuid) } else { table.column(id).column_type.clone() }))
+    Ok(Rc::new(if id.is_standard() {
+        ColumnType::scalar(AtomType::Uuid)
+    } else {
+        table.column(id).column_type.clone()
+    }))
 }
 
 #[cfg(test)]
@@ -117,13 +148,19 @@ mod tests {
         let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
         let condition = condition.map(|text| Value::parse(text.as_bytes()).unwrap());
         let table = MonitoredTable::new(&schema.tables()[0], &groups, condition.as_ref())?;
-        Ok((table.requests.to_string(), table.columns.into_iter().map(|(name, _)| name).collect()))
+        Ok((
+            table.requests.to_string(),
+            table.columns.into_iter().map(|(name, _)| name).collect(),
+        ))
     }
 
     #[test]
     fn no_group_means_all_columns_and_the_version_last() {
         let (requests, columns) = read(&[], Some("[true]")).unwrap();
-        assert_eq!(requests, r#"[{"columns":["a","b","_version"],"where":[true]}]"#);
+        assert_eq!(
+            requests,
+            r#"[{"columns":["a","b","_version"],"where":[true]}]"#
+        );
         assert_eq!(columns, ["a", "b", "_version"]);
         assert_eq!(read(&["!modify"], None).unwrap().1, ["a", "b", "_version"]);
     }
@@ -132,14 +169,23 @@ mod tests {
     fn groups_select_kinds_each_for_itself() {
         let (requests, columns) = read(&["b,!initial", "_uuid,,a"], None).unwrap();
         let select = r#""select":{"delete":true,"initial":false,"insert":true,"modify":true}"#;
-        assert_eq!(requests, format!(r#"[{{"columns":["b"],{select}}},{{"columns":["_uuid","a"]}}]"#));
+        assert_eq!(
+            requests,
+            format!(r#"[{{"columns":["b"],{select}}},{{"columns":["_uuid","a"]}}]"#)
+        );
         assert_eq!(columns, ["b", "_uuid", "a"]);
     }
 
     #[test]
     fn unknown_and_repeated_columns_are_refused() {
         let problem = |groups: &[&str]| read(groups, None).unwrap_err().text("D");
-        assert_eq!(problem(&["!x"]), "table \"T\" in D does not have a column named \"!x\"");
-        assert_eq!(problem(&["a", "!delete"]), "column \"a\" mentioned multiple times");
+        assert_eq!(
+            problem(&["!x"]),
+            "table \"T\" in D does not have a column named \"!x\""
+        );
+        assert_eq!(
+            problem(&["a", "!delete"]),
+            "column \"a\" mentioned multiple times"
+        );
     }
 }

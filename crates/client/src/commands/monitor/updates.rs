@@ -19,13 +19,21 @@ pub(crate) enum Phase {
 ///
 /// # Errors
 /// The update is malformed.
-pub(crate) fn plain(monitored: &MonitoredTable, rows: &Value, phase: Phase) -> Result<Table, Failure> {
+pub(crate) fn plain(
+    monitored: &MonitoredTable,
+    rows: &Value,
+    phase: Phase,
+) -> Result<Table, Failure> {
     let mut table = heading(monitored);
     for (uuid, update) in members(rows)? {
         let (old, new) = (update.get("old"), update.get("new"));
         match (old, new) {
             (None, Some(new)) => {
-                let action = if phase == Phase::Initial { "initial" } else { "insert" };
+                let action = if phase == Phase::Initial {
+                    "initial"
+                } else {
+                    "insert"
+                };
                 table.rows.push(row(monitored, uuid, action, new)?);
             }
             (Some(old), None) => table.rows.push(row(monitored, uuid, "delete", old)?),
@@ -46,10 +54,13 @@ pub(crate) fn plain(monitored: &MonitoredTable, rows: &Value, phase: Phase) -> R
 pub(crate) fn conditional(monitored: &MonitoredTable, rows: &Value) -> Result<Table, Failure> {
     let mut table = heading(monitored);
     for (uuid, update) in members(rows)? {
-        let Some((kind, content)) = update.as_object().and_then(|object| object.iter().next()) else {
+        let Some((kind, content)) = update.as_object().and_then(|object| object.iter().next())
+        else {
             return Err(malformed("row-update", update));
         };
-        table.rows.push(row(monitored, uuid, &kind.to_string(), content)?);
+        table
+            .rows
+            .push(row(monitored, uuid, &kind.to_string(), content)?);
     }
     Ok(table)
 }
@@ -57,24 +68,41 @@ pub(crate) fn conditional(monitored: &MonitoredTable, rows: &Value) -> Result<Ta
 fn heading(monitored: &MonitoredTable) -> Table {
     let fixed = ["row", "action"].map(str::to_owned);
     let names = monitored.columns.iter().map(|(name, _)| name.clone());
-    Table { headings: fixed.into_iter().chain(names).collect(), ..Table::default() }
+    Table {
+        headings: fixed.into_iter().chain(names).collect(),
+        ..Table::default()
+    }
 }
 
 fn members(rows: &Value) -> Result<impl Iterator<Item = (&str, &Value)>, Failure> {
-    let rows = rows.as_object().ok_or_else(|| malformed("table-update", rows))?;
-    Ok(rows.iter().map(|(uuid, update)| (std::str::from_utf8(uuid).unwrap_or_default(), update)))
+    let rows = rows
+        .as_object()
+        .ok_or_else(|| malformed("table-update", rows))?;
+    Ok(rows
+        .iter()
+        .map(|(uuid, update)| (std::str::from_utf8(uuid).unwrap_or_default(), update)))
 }
 
 /// `content` is an object, or null for a deleted row.
-fn row(monitored: &MonitoredTable, uuid: &str, action: &str, content: &Value) -> Result<Vec<Cell>, Failure> {
+fn row(
+    monitored: &MonitoredTable,
+    uuid: &str,
+    action: &str,
+    content: &Value,
+) -> Result<Vec<Cell>, Failure> {
     if content.as_object().is_none() && *content != Value::Null {
         return Err(malformed("row", content));
     }
     let mut cells = vec![Cell::Text(uuid.to_owned()), Cell::Text(action.to_owned())];
-    cells.extend(monitored.columns.iter().map(|(name, column_type)| match content.get(name) {
-        None => Cell::Empty,
-        Some(value) => Cell::from_json(value, column_type),
-    }));
+    cells.extend(
+        monitored
+            .columns
+            .iter()
+            .map(|(name, column_type)| match content.get(name) {
+                None => Cell::Empty,
+                Some(value) => Cell::from_json(value, column_type),
+            }),
+    );
     Ok(cells)
 }
 

@@ -1,0 +1,166 @@
+//! The command line: options up to the first word that is none, then the command and its arguments, for the daemon.
+
+use corvid_os::args::{self, Arg, Args, Item, Spec};
+use corvid_os::unixctl::Format;
+use corvid_os::vlog::{self, LogOption};
+use corvid_os::{program, timeout};
+
+/// The daemon that is meant when none is named.
+const TARGET_DEFAULT: &str = "ovs-vswitchd";
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// A pidfile's base name, or the absolute path of a socket.
+    pub(crate) target: String,
+    /// How the reply is shown.
+    pub(crate) format: Format,
+    /// Indent JSON.
+    pub(crate) is_pretty: bool,
+    /// The daemon's command.
+    pub(crate) command: String,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    Target,
+    Execute,
+    Timeout,
+    Format,
+    Pretty,
+    Help,
+    Option,
+    Version,
+    Log(LogOption),
+}
+
+fn specs() -> Vec<Spec<Id>> {
+    let mut specs = vec![
+        Spec::both("target", 't', Arg::Required, Id::Target),
+        Spec::both("execute", 'e', Arg::None, Id::Execute),
+        Spec::both("help", 'h', Arg::None, Id::Help),
+        Spec::both("format", 'f', Arg::Required, Id::Format),
+        Spec::long("pretty", Arg::None, Id::Pretty),
+        Spec::both("option", 'o', Arg::None, Id::Option),
+        Spec::both("version", 'V', Arg::None, Id::Version),
+        Spec::both("timeout", 'T', Arg::Required, Id::Timeout),
+    ];
+    specs.extend(vlog::specs(Id::Log));
+    specs
+}
+
+/// What has been met so far.
+#[derive(Default)]
+struct Seen {
+    target: Option<String>,
+    execute: bool,
+    format: Format,
+    is_pretty: bool,
+    timeout_s: Option<u32>,
+}
+
+impl Options {
+    /// Reads a command line, `argv[0]` included, and arms the deadline. Ends the process after `--help` and the like, and on
+    /// errors.
+    pub(crate) fn parse(line: &[String]) -> Options {
+        let specs = specs();
+        let mut args = Args::new(&specs, line).without_permutation();
+        let mut seen = Seen::default();
+        let mut words = Vec::new();
+        while let Some(item) = args.or_die() {
+            match item {
+                Item::Positional(word) => words.push(word),
+                Item::Option(id, value) => seen.apply(id, value, &specs),
+            }
+        }
+        if words.is_empty() {
+            program::fatal("at least one non-option argument is required (use --help for help)");
+        }
+        if seen.is_pretty && seen.format != Format::Json {
+            program::fatal("--pretty is supported with --format json only");
+        }
+        timeout::arm(seen.timeout_s);
+        Options {
+            target: seen.target.unwrap_or_else(|| TARGET_DEFAULT.to_owned()),
+            format: seen.format,
+            is_pretty: seen.is_pretty,
+            command: words.remove(0),
+            args: words,
+        }
+    }
+}
+
+impl Seen {
+    fn apply(&mut self, id: Id, value: Option<String>, specs: &[Spec<Id>]) {
+        match id {
+            Id::Target if self.target.is_some() => {
+                program::fatal("-t or --target may be specified only once")
+            }
+            Id::Target => self.target = value,
+            // The word is misspelt in the message that scripts may compare.
+            Id::Execute if self.execute => {
+                program::fatal("-e or --execute may be speciifed only once")
+            }
+            Id::Execute => self.execute = true,
+            Id::Format => {
+                let name = value.unwrap_or_default();
+                match Format::parse(&name) {
+                    Some(format) => self.format = format,
+                    None => {
+                        program::fatal(format_args!("value {name} on -f or --format is invalid"))
+                    }
+                }
+            }
+            Id::Pretty => self.is_pretty = true,
+            Id::Timeout => match timeout::parse(&value.unwrap_or_default(), 'T') {
+                Ok(seconds) => self.timeout_s = Some(seconds),
+                Err(error) => program::fatal(error),
+            },
+            Id::Help => end_with(&help()),
+            Id::Option => end_with(&args::listing(specs)),
+            Id::Version => end_with(&format!("{}\n", program::version_line())),
+            Id::Log(option) => vlog::apply(option, value.as_deref()),
+        }
+    }
+}
+
+fn end_with(text: &str) -> ! {
+    print!("{text}");
+    program::exit(0)
+}
+
+fn help() -> String {
+    let program = program::name();
+    format!(
+        "\
+{program}, for querying and controlling Open vSwitch daemon
+usage: {program} [OPTIONS] COMMAND [ARG...]
+
+Target:
+  -t, --target=TARGET  base name of a pidfile, or absolute path of a socket
+                       (default: {TARGET_DEFAULT})
+
+Commands that every daemon has:
+  list-commands        list the commands of the target
+  version              print the version of the target
+  vlog/list            list logging levels
+  vlog/list-pattern    list logging patterns
+  vlog/set [SPEC]      set logging levels: module, destination (syslog, console,
+                       file) and level (off, emer, err, warn, info, dbg)
+  vlog/reopen          reopen the log file
+
+Output:
+  -f, --format=FORMAT  \"text\" (default) or \"json\"
+  --pretty             indent JSON
+{}
+Other options:
+  -T, --timeout=SECS   give up after SECS seconds
+  -o, --option         list the options and exit
+  -h, --help           print this and exit
+  -V, --version        print the version and exit
+",
+        vlog::HELP
+    )
+}

@@ -1,0 +1,95 @@
+//! A reference server with something to look at.
+
+use std::process::Stdio;
+
+use crate::support::{Dir, Process, command, run, wait_until};
+
+pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_ovsdb-client");
+pub(crate) const THEIRS: &str = "/usr/bin/ovsdb-client";
+const TOOL: &str = "/usr/bin/ovsdb-tool";
+const SERVER: &str = "/usr/sbin/ovsdb-server";
+
+/// Every atomic type, every shape of column, an ephemeral column, references and constraints.
+pub(crate) const SCHEMA: &str = r#"{"name":"mydb","version":"1.0.0","cksum":"1 2","tables":{
+    "T":{"isRoot":true,"columns":{
+        "b":{"type":"boolean"},"n":{"type":"integer"},"name":{"type":"string"},"r":{"type":"real"},"id":{"type":"uuid"},
+        "e":{"type":"string","ephemeral":true},
+        "o":{"type":{"key":"integer","min":0,"max":1}},
+        "s":{"type":{"key":"string","min":0,"max":"unlimited"}},
+        "m":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+        "one":{"type":{"key":"string","value":"integer","min":0,"max":1}},
+        "u":{"type":{"key":{"type":"uuid","refTable":"U"},"min":0,"max":"unlimited"}},
+        "kind":{"type":{"key":{"type":"string","enum":["set",["","x","y"]]}}}}},
+    "U":{"isRoot":false,"columns":{
+        "k":{"type":{"key":{"type":"string","maxLength":40}}},
+        "back":{"type":{"key":{"type":"uuid","refTable":"T","refType":"weak"},"min":0,"max":1}}}},
+    "Empty":{"isRoot":true,"columns":{"x":{"type":"integer"}}}}}"#;
+
+const CONTENTS: &str = r#"["mydb",
+    {"op":"insert","table":"T","uuid-name":"t1","row":{"n":5,"name":"a b","s":["set",["x","y z"]],"r":0.1,
+        "m":["map",[["k","v"],["k2","v 2"]]],"u":["set",[["named-uuid","u1"],["named-uuid","u2"]]],"kind":"x"}},
+    {"op":"insert","table":"T","row":{"n":-9223372036854775808,"name":"<&>\"'","b":true,"r":1e20,"o":7,"s":"one",
+        "one":["map",[["a",1]]],"id":["uuid","01234567-89ab-cdef-0123-456789abcdef"],"e":"gone"}},
+    {"op":"insert","table":"T","row":{"n":5,"name":"é,\n\\","r":-1.5e-7,"o":["set",[]],
+        "s":["set",["true","01234567-89ab-cdef-0123-456789abcdef","","a,b","a\"b"]]}},
+    {"op":"insert","table":"U","uuid-name":"u1","row":{"k":"first","back":["named-uuid","t1"]}},
+    {"op":"insert","table":"U","uuid-name":"u2","row":{"k":"second"}}]"#;
+
+/// The server is ended, and its directory removed, with this.
+pub(crate) struct Fixture {
+    _server: Process,
+    pub dir: Dir,
+}
+
+impl Fixture {
+    /// A server with two databases; `None` where the reference is not installed.
+    pub(crate) fn start() -> Option<Fixture> {
+        let missing = [THEIRS, TOOL, SERVER]
+            .into_iter()
+            .find(|program| !std::path::Path::new(program).exists());
+        if let Some(program) = missing {
+            eprintln!("SKIPPED: {program} is not installed, so nothing was compared");
+            return None;
+        }
+        let dir = Dir::new();
+        std::fs::write(dir.file("my.ovsschema"), SCHEMA).expect("the schema can be written");
+        let other = r#"{"name":"other","tables":{"O":{"columns":{"v":{"type":"string"}}}}}"#;
+        std::fs::write(dir.file("other.ovsschema"), other).expect("the schema can be written");
+        for name in ["my", "other"] {
+            let (db, schema) = (format!("{name}.db"), format!("{name}.ovsschema"));
+            let made = run(TOOL, dir.path(), &["create", &db, &schema], b"");
+            assert_eq!(made.status, 0, "{}", made.stderr);
+        }
+        let args = [
+            "--remote=punix:db.sock",
+            "--unixctl=server.ctl",
+            "-vconsole:off",
+            "my.db",
+            "other.db",
+        ];
+        let server = command(SERVER, dir.path(), &args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the reference server starts");
+        let server = Process(server);
+        wait_until("the server's socket", || {
+            run(THEIRS, dir.path(), &["list-dbs"], b"").status == 0
+        });
+        let fixture = Fixture {
+            _server: server,
+            dir,
+        };
+        fixture.transact(CONTENTS);
+        Some(fixture)
+    }
+
+    /// Runs a transaction that must succeed.
+    pub(crate) fn transact(&self, transaction: &str) {
+        let done = run(THEIRS, self.dir.path(), &["transact", transaction], b"");
+        assert!(
+            done.status == 0 && !done.stdout.contains("\"error\""),
+            "{done:?}"
+        );
+    }
+}

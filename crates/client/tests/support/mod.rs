@@ -1,0 +1,171 @@
+//! What the tests of the program share: scratch directories, running a command line, and text made comparable.
+
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use corvid_json::Value;
+
+/// How long anything may take before a test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A directory that goes with its owner. Short, for it holds socket names.
+pub(crate) struct Dir(PathBuf);
+
+impl Dir {
+    pub(crate) fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "corvid-client-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a scratch directory can be made");
+        Dir(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that is killed with its owner.
+pub(crate) struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a command line did. The status is a negative signal number when the process died of one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A command in `directory`, which is its RUNDIR, LOGDIR and DBDIR too.
+pub(crate) fn command(program: &str, directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    // Messages about options begin with the program as it was called.
+    command
+        .arg0(Path::new(program).file_name().unwrap_or_default())
+        .args(args)
+        .current_dir(directory);
+    for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+        command.env(variable, directory);
+    }
+    command
+        .env_remove("OVS_CTL_TIMEOUT")
+        .env_remove("POSIXLY_CORRECT");
+    command
+}
+
+/// Runs a command line to its end.
+pub(crate) fn run(program: &str, directory: &Path, args: &[&str], input: &[u8]) -> Outcome {
+    let mut child = command(program, directory, args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A program that does not read its input may be gone by now.
+    let _ = child
+        .stdin
+        .take()
+        .expect("stdin is a pipe")
+        .write_all(input);
+    let output = child.wait_with_output().expect("the program ends");
+    Outcome {
+        status: status(output.status),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: without_dates(&String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+pub(crate) fn status(status: std::process::ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| -status.signal().unwrap_or(0))
+}
+
+/// Waits until `done`; `what` says for what.
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Takes date and counter off log lines.
+pub(crate) fn without_dates(text: &str) -> String {
+    lines(text, |line| match line.split_once("Z|") {
+        Some((date, rest))
+            if date.len() == "2026-11-21T04:55:04".len() && date.starts_with("20") =>
+        {
+            rest.split_once('|')
+                .map_or(rest, |(_, rest)| rest)
+                .to_owned()
+        }
+        _ => line.to_owned(),
+    })
+}
+
+/// Sorts the members of JSON objects that end a line.
+pub(crate) fn with_sorted_members(text: &str) -> String {
+    lines(text, |line| {
+        let starts = line.match_indices(['{', '[']).map(|(start, _)| start);
+        for start in starts {
+            if let Ok(value) = Value::parse(line[start..].as_bytes()) {
+                return format!("{}{value}", &line[..start]);
+            }
+        }
+        line.to_owned()
+    })
+}
+
+/// Replaces every UUID by a word of the same width.
+pub(crate) fn without_uuids(text: &str) -> String {
+    const LENGTH: usize = 36;
+    let is_uuid = |bytes: &[u8]| {
+        bytes.iter().enumerate().all(|(place, byte)| match place {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+    };
+    let mut bytes = text.as_bytes().to_vec();
+    let mut place = 0;
+    while place + LENGTH <= bytes.len() {
+        if is_uuid(&bytes[place..place + LENGTH]) {
+            bytes[place..place + LENGTH].fill(b'u');
+            place += LENGTH;
+        } else {
+            place += 1;
+        }
+    }
+    String::from_utf8(bytes).expect("only ASCII was replaced")
+}
+
+fn lines(text: &str, change: impl Fn(&str) -> String) -> String {
+    let mut changed = text.split('\n').map(change).collect::<Vec<_>>().join("\n");
+    changed.shrink_to_fit();
+    changed
+}
