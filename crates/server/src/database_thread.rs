@@ -149,18 +149,16 @@ impl DatabaseThread {
     }
 
     fn hand_over(&mut self) {
-        let events = std::mem::take(&mut self.service.outputs().events);
-        let (configuring, others): (Vec<Event>, Vec<Event>) = events
-            .into_iter()
-            .partition(|event| matches!(event, Event::RemotesChanged(..)));
-        if !configuring.is_empty() {
+        let mut events = std::mem::take(&mut self.service.outputs().events);
+        let is_configuring = |event: &Event| matches!(event, Event::RemotesChanged(..));
+        if let Some(last) = events.iter().rposition(is_configuring) {
             // Who is told that a commit succeeded finds its remotes as the commit wants them.
-            self.main.post(configuring);
+            self.main.post(events.drain(..=last));
             self.main.settle();
         }
         self.deliver();
         // A database that is gone must be free to be opened again by whoever hears of it.
-        if others
+        if events
             .iter()
             .any(|event| matches!(event, Event::Removed(_)))
             && let Some(storage) = self.storage.take()
@@ -168,7 +166,7 @@ impl DatabaseThread {
             storage.close();
         }
         // Last: what the main thread makes of them (sessions to be closed above all) comes after what is delivered.
-        self.main.post(others);
+        self.main.post(events);
     }
 
     fn deliver(&mut self) {
