@@ -35,6 +35,19 @@ def under_test(name):
     return os.path.abspath(path)
 
 
+def toolbox(directory, tested):
+    """Makes `directory` hold the programs under test (or the reference ones) by their own names; returns it.
+
+    Program names matter: pidfiles, control sockets, messages and the checks of stock scripts depend on them.
+    """
+    os.makedirs(directory, exist_ok=True)
+    for name in VARIABLES:
+        link = os.path.join(directory, name)
+        if not os.path.lexists(link):
+            os.symlink(under_test(name) if tested else reference(name), link)
+    return directory
+
+
 def environment(rundir, extra=None):
     """The environment of every child: stock directories moved into `rundir`, system programs first in PATH."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("OVS_", "OVN_"))}
