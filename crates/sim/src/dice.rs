@@ -1,0 +1,65 @@
+//! Reproducible randomness: one seed, one sequence. Every test prints its seed; `CORVID_SEED` repeats a run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A splitmix64 generator.
+#[derive(Clone, Debug)]
+pub struct Dice {
+    state: u64,
+}
+
+impl Dice {
+    /// The sequence of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Dice {
+        Dice { state: seed }
+    }
+
+    /// The next 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// True `percent` times in a hundred.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as usize) as i64
+    }
+
+    /// One of `choices`, which has at least one.
+    pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
+        &choices[self.below(choices.len())]
+    }
+}
+
+/// The seed of this run: `CORVID_SEED`, else the time. Printed under `name`.
+#[must_use]
+pub fn seed(name: &str) -> u64 {
+    let given = std::env::var("CORVID_SEED").ok();
+    let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        time.map_or(1, |time| time.as_nanos() as u64)
+    });
+    println!("{name}: CORVID_SEED={seed}");
+    seed
+}
+
+/// How many cases to run: `CORVID_CASES`, else `usual`.
+#[must_use]
+pub fn cases(usual: usize) -> usize {
+    let given = std::env::var("CORVID_CASES").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
