@@ -40,6 +40,12 @@ pub fn init() -> io::Result<()> {
     // SAFETY: eventfd takes no pointers.
     let event = errno::check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
     EVENT.store(event, Ordering::SeqCst);
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // The runtime's handler looks for stack overflows and swallows the first such signal that another process sends; a
+        // supervisor waits for this process to die of it.
+        // SAFETY: the default action is always valid.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     for signal in FATAL {
         // SAFETY: all-zero `sigaction` values are valid; `old` and `new` outlive the calls; `note` has the signature that a
         // handler without SA_SIGINFO must have and does only what is async-signal-safe.
