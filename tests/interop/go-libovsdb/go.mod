@@ -1,6 +1,6 @@
 module corvid/interop/go-libovsdb
 
-go 1.21
+go 1.19
 
 require (
 	github.com/cenkalti/backoff/v4 v4.1.3

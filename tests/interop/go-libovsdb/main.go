@@ -76,7 +76,7 @@ func commit(c client.Client, operations []ovsdb.Operation, err error) ([]ovsdb.O
 	must("transact", err)
 	failed, err := ovsdb.CheckOperationResults(results, operations)
 	for _, one := range failed {
-		err = fmt.Errorf("%w: %w", err, one)
+		err = fmt.Errorf("%w: %v", err, one)
 	}
 	return results, err
 }

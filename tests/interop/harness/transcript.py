@@ -207,8 +207,11 @@ class Watch:
             time.sleep(0.01)
         return self
 
-    def end(self, order=None, kill=True, out=None):
-        """Ends the command (or waits for its end, with `kill=False`) and records what it printed."""
+    def end(self, order=None, kill=True, out=None, log=True):
+        """Ends the command (or waits for its end, with `kill=False`) and records what it printed.
+
+        With `log=False` its log lines are left out: whether a client sees a reset or an orderly close is a race.
+        """
         if kill:
             self.process.terminate()
         try:
@@ -217,8 +220,10 @@ class Watch:
             self.process.kill()
             status = f"did not end, killed {self.process.wait()}"
         with open(self.path + ".err", errors="replace") as err:
-            stdout = self.output()
-            self.session._record(f"{self.command} &", status, out(stdout) if out else stdout, err.read(), order)
+            stdout, stderr = self.output(), err.read()
+            if not log:
+                stderr = "".join(line for line in stderr.splitlines(True) if not LOG_PREFIX.match(line))
+            self.session._record(f"{self.command} &", status, out(stdout) if out else stdout, stderr, order)
 
     def output(self):
         """What it has printed so far."""

@@ -6,6 +6,7 @@ the peer is not installed on this machine. INTEROP_KEEP=1 keeps the scratch dire
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -66,6 +67,8 @@ def require(name, *needed):
 def main(name, body, needed=("ovsdb-server", "ovsdb-tool", "ovsdb-client", "ovs-appctl")):
     """Runs `body(suite)` and exits with the verdict. An exception is a failure like any other."""
     require(name, *needed)
+    # A driver that is told to stop must still end what it started, so the signal becomes an exception.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     begin = time.monotonic()
     suite = Suite(name)
     for program, variable in programs.VARIABLES.items():

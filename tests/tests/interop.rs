@@ -1,0 +1,106 @@
+//! Runs the interop suites of `tests/interop` against our binaries, one test a peer.
+//!
+//! A suite is a program of its own (see `tests/interop/README.md`); this file only tells it which binaries to use and shows its
+//! output when it fails. With `CORVID_REFERENCE=1` the suites prove themselves on the reference programs. A suite whose
+//! peer is not installed says so on standard error, past the test runner's capture, and passes.
+
+use std::env;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use corvid_tests::binary;
+
+/// The variable that names each program under test.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("OVSDB_SERVER_UNDER_TEST", "ovsdb-server"),
+    ("OVSDB_CLIENT_UNDER_TEST", "ovsdb-client"),
+    ("OVSDB_TOOL_UNDER_TEST", "ovsdb-tool"),
+    ("OVS_APPCTL_UNDER_TEST", "ovs-appctl"),
+];
+
+/// Exit status of a suite whose peer is missing.
+const SKIPPED: i32 = 77;
+
+/// Runs `tests/interop/PEER/run ARGUMENTS`.
+fn run(peer: &str, arguments: &[&str]) {
+    let driver = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("interop")
+        .join(peer)
+        .join("run");
+    let mut command = Command::new("python3");
+    command.arg(&driver).args(arguments).stdin(Stdio::null());
+    for (variable, program) in PROGRAMS {
+        if env::var_os("CORVID_REFERENCE").is_some() {
+            command.env_remove(variable);
+            continue;
+        }
+        let path = binary::bin(program);
+        assert!(
+            path.is_file(),
+            "{} is not there: build the programs first (make test does)",
+            path.display()
+        );
+        command.env(variable, path);
+    }
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("python3 {}: {error}", driver.display()));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => println!("{text}{errors}"),
+        Some(SKIPPED) => {
+            let said = text.lines().filter(|line| !line.starts_with("ok "));
+            let said = said.collect::<Vec<_>>().join("\n");
+            // The runner captures the macros only; this line must be seen.
+            let _ = writeln!(std::io::stderr(), "\n{said}");
+        }
+        _ => panic!("{peer} failed ({}):\n{text}{errors}", output.status),
+    }
+}
+
+macro_rules! peers {
+    ($($test:ident $peer:literal $arguments:expr;)*) => {
+        const PEERS: &[&str] = &[$($peer),*];
+        $(
+            #[test]
+            fn $test() {
+                run($peer, $arguments);
+            }
+        )*
+    };
+}
+
+peers! {
+    ovs_vsctl "ovs-vsctl" &[];
+    ovn_nbctl_and_ovn_sbctl "ovn-ctl" &[];
+    ovn_northd "ovn-northd" &[];
+    ovsdb_client_of_the_packages "ovsdb-client" &[];
+    our_ovsdb_client "tools" &["client"];
+    our_ovsdb_tool "tools" &["tool"];
+    our_ovs_appctl "tools" &["appctl"];
+    files "files" &[];
+    start_lines_of_ovs_ctl "stock-scripts" &["ovs", "foreground"];
+    start_lines_of_ovn_ctl "stock-scripts" &["ovn"];
+    ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts"];
+    supervisor "stock-scripts" &["supervisor"];
+    python3_openvswitch "python3-openvswitch" &[];
+    ovsdbapp "ovsdbapp" &[];
+    go_libovsdb "go-libovsdb" &[];
+}
+
+#[test]
+fn every_suite_is_run() {
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
+    for entry in std::fs::read_dir(&folders).expect("the interop folder is readable") {
+        let path = entry.expect("the interop folder is readable").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.join("run").is_file() {
+            assert!(
+                PEERS.contains(&&*name),
+                "{name} has a suite but no test here"
+            );
+        }
+    }
+}
