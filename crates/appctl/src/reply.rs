@@ -40,7 +40,7 @@ pub(crate) fn print(result: &Value, options: &Options) -> Ending {
 pub(crate) fn print_error(error: &Value, target: &str) -> Ending {
     let text = match error.as_str() {
         Some(text) => line(text),
-        None => line(&error.to_string()),
+        None => line(error.to_string()),
     };
     let mut out = std::io::stderr().lock();
     // There is nowhere left to say that this failed.

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use corvid_data::Schema;
 use corvid_json::Value;
 use corvid_os::blocking::Connection;
-use corvid_os::target::Target;
+use corvid_os::target::{Target, TargetError};
 use corvid_os::vlog::{self, Module};
 use corvid_os::{errno, signals};
 use corvid_rpc::Message;
@@ -53,10 +53,9 @@ impl Session {
                 );
                 "connect or listen"
             }
+            Err(TargetError::UnknownScheme) => "connect or listen",
             Err(error) => {
-                if server.contains(':') && error.to_string() != errno::text_of(error.errno()) {
-                    vlog::err(Module::SocketUtil, format_args!("{error}"));
-                }
+                vlog::err(Module::SocketUtil, format_args!("{error}"));
                 "connect or listen"
             }
         };

@@ -181,7 +181,7 @@ impl Parser {
             }
             // As the C library reads numbers: what is none counts as 0, which is no limit.
             Id::ColumnWidthMax => {
-                settings.style.column_width_max = text.trim().parse().unwrap_or(0)
+                settings.style.column_width_max = text.trim().parse().unwrap_or(0);
             }
             Id::Timestamp => settings.is_timestamped = true,
             Id::Force => settings.force = true,

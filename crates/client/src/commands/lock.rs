@@ -51,7 +51,7 @@ fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
         // Whoever asked through the control socket has had his answer; the locks that we hold are not touched.
         Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
         Incoming::Notification(method, params) => {
-            writeln!(out, "{method}\n{}", Value::Array(params))?
+            writeln!(out, "{method}\n{}", Value::Array(params))?;
         }
     }
     out.flush()?;

@@ -1,8 +1,10 @@
 //! A reference server with something to look at.
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
-use crate::support::{Dir, Process, command, run, wait_until};
+use corvid_json::Value;
+
+use crate::support::{Dir, command, lines, run, wait_until};
 
 pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_ovsdb-client");
 pub(crate) const THEIRS: &str = "/usr/bin/ovsdb-client";
@@ -92,4 +94,27 @@ impl Fixture {
             "{done:?}"
         );
     }
+}
+
+/// A process that is killed with its owner.
+pub(crate) struct Process(pub Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sorts the members of JSON objects that end a line.
+pub(crate) fn with_sorted_members(text: &str) -> String {
+    lines(text, |line| {
+        let starts = line.match_indices(['{', '[']).map(|(start, _)| start);
+        for start in starts {
+            if let Ok(value) = Value::parse(&line.as_bytes()[start..]) {
+                return format!("{}{value}", &line[..start]);
+            }
+        }
+        line.to_owned()
+    })
 }

@@ -10,8 +10,8 @@ mod options;
 mod snapshots;
 mod watching;
 
-use fixture::{Fixture, OURS, THEIRS};
-use support::{Outcome, run, with_sorted_members, without_uuids};
+use fixture::{Fixture, OURS, THEIRS, with_sorted_members};
+use support::{Outcome, run, without_uuids};
 
 /// How far two outcomes must agree.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Compare {
     Status,
 }
 
-fn comparable(outcome: Outcome, compare: Compare) -> Outcome {
+fn comparable(outcome: &Outcome, compare: Compare) -> Outcome {
     let change = |text: &str| {
         let text = with_sorted_members(text);
         match compare {
@@ -43,7 +43,7 @@ fn comparable(outcome: Outcome, compare: Compare) -> Outcome {
     Outcome {
         stdout: change(&outcome.stdout),
         stderr: change(&outcome.stderr),
-        ..outcome
+        status: outcome.status,
     }
 }
 
@@ -55,8 +55,8 @@ fn compare_all<'a>(
 ) {
     let mut differences = String::new();
     for args in cases {
-        let theirs = comparable(run(THEIRS, fixture.dir.path(), args, b""), compare);
-        let ours = comparable(run(OURS, fixture.dir.path(), args, b""), compare);
+        let theirs = comparable(&run(THEIRS, fixture.dir.path(), args, b""), compare);
+        let ours = comparable(&run(OURS, fixture.dir.path(), args, b""), compare);
         if ours != theirs {
             differences.push_str(&format!(
                 "\n{args:?}\n  theirs: {theirs:?}\n  ours:   {ours:?}\n"

@@ -4,15 +4,15 @@ use corvid_json::Value;
 
 use crate::Compare::UpToUuids;
 use crate::compare_all;
-use crate::fixture::{Fixture, OURS, SCHEMA, THEIRS};
-use crate::support::{command, run, status, with_sorted_members, without_dates, without_uuids};
+use crate::fixture::{Fixture, OURS, SCHEMA, THEIRS, with_sorted_members};
+use crate::support::{command, run, status, without_dates, without_uuids};
 
 /// The bodies of a backup: schema and transaction, the latter without its date and without default values.
 fn bodies(file: &str) -> Vec<Value> {
     let mut bodies: Vec<Value> = file
         .lines()
         .filter(|line| line.starts_with('{'))
-        .map(|line| Value::parse(line.as_bytes()).unwrap())
+        .map(|line| Value::parse(line.as_bytes()).expect("a body is JSON"))
         .collect();
     let Value::Object(members) = &mut bodies[1] else {
         panic!("a transaction is an object")
@@ -184,7 +184,7 @@ fn bad_restores_fail_alike() {
                 |bytes: &[u8]| with_sorted_members(&without_dates(&String::from_utf8_lossy(bytes)));
             (status(done.status), text(&done.stdout), text(&done.stderr))
         });
-        assert_eq!(outcomes[1], outcomes[0], "{args:?} {:.60}", content);
+        assert_eq!(outcomes[1], outcomes[0], "{args:?} {content:.60}");
     }
 }
 

@@ -3,10 +3,8 @@
 use std::fs::{File, read_to_string};
 use std::path::{Path, PathBuf};
 
-use crate::fixture::{Fixture, OURS, THEIRS};
-use crate::support::{
-    Process, command, run, status, wait_until, with_sorted_members, without_dates,
-};
+use crate::fixture::{Fixture, OURS, Process, THEIRS, with_sorted_members};
+use crate::support::{command, run, status, wait_until, without_dates};
 
 const APPCTL: &str = "/usr/bin/ovs-appctl";
 
@@ -91,7 +89,7 @@ fn wait_until_equal(watchers: &[Watcher; 2], length: usize, what: &str) {
         )
     };
     let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until("equal output", is_equal)
+        wait_until("equal output", is_equal);
     }));
     assert!(waited.is_ok(), "{}", outputs());
 }
@@ -277,7 +275,7 @@ fn background_monitors_obey_alike() {
     let insert = |n: i32| {
         fixture.transact(&format!(
             r#"["mydb",{{"op":"insert","table":"Empty","row":{{"x":{n}}}}}]"#
-        ))
+        ));
     };
     let transcripts = [(THEIRS, "theirs"), (OURS, "ours")].map(|(program, name)| {
         let pidfile = format!("--pidfile={name}.pid");

@@ -3,11 +3,9 @@
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-
-use corvid_json::Value;
 
 /// How long anything may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,16 +38,6 @@ impl Dir {
 impl Drop for Dir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A process that is killed with its owner.
-pub(crate) struct Process(pub Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -129,19 +117,6 @@ pub(crate) fn without_dates(text: &str) -> String {
     })
 }
 
-/// Sorts the members of JSON objects that end a line.
-pub(crate) fn with_sorted_members(text: &str) -> String {
-    lines(text, |line| {
-        let starts = line.match_indices(['{', '[']).map(|(start, _)| start);
-        for start in starts {
-            if let Ok(value) = Value::parse(line[start..].as_bytes()) {
-                return format!("{}{value}", &line[..start]);
-            }
-        }
-        line.to_owned()
-    })
-}
-
 /// Replaces every UUID by a word of the same width.
 pub(crate) fn without_uuids(text: &str) -> String {
     const LENGTH: usize = 36;
@@ -164,8 +139,6 @@ pub(crate) fn without_uuids(text: &str) -> String {
     String::from_utf8(bytes).expect("only ASCII was replaced")
 }
 
-fn lines(text: &str, change: impl Fn(&str) -> String) -> String {
-    let mut changed = text.split('\n').map(change).collect::<Vec<_>>().join("\n");
-    changed.shrink_to_fit();
-    changed
+pub(crate) fn lines(text: &str, change: impl Fn(&str) -> String) -> String {
+    text.split('\n').map(change).collect::<Vec<_>>().join("\n")
 }

@@ -1,0 +1,377 @@
+//! The control client against daemons that say exactly what the test wants, and beside the reference's client against the
+//! reference server (skipped, loudly, where that is not installed).
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use corvid_json::Value;
+use corvid_os::blocking::Connection;
+use corvid_os::clock;
+
+const OURS: &str = env!("CARGO_BIN_EXE_ovs-appctl");
+const THEIRS: &str = "/usr/bin/ovs-appctl";
+const SERVER: &str = "/usr/sbin/ovsdb-server";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A directory that goes with its owner.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("corvid-appctl-{}-{count}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a scratch directory can be made");
+        Dir(path)
+    }
+
+    fn name(&self, file: &str) -> String {
+        self.0.join(file).display().to_string()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Status (negative: a signal), standard output, standard error without the dates of log lines.
+type Outcome = (i32, String, String);
+
+fn run(program: &str, dir: &Path, args: &[&str]) -> Outcome {
+    let output = Command::new(program)
+        .arg0("ovs-appctl")
+        .args(args)
+        .current_dir(dir)
+        .env("OVS_RUNDIR", dir)
+        .env("OVS_LOGDIR", dir)
+        .env_remove("OVS_CTL_TIMEOUT")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs");
+    let status = output
+        .status
+        .code()
+        .unwrap_or_else(|| -output.status.signal().unwrap_or(0));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        status,
+        text(&output.stdout),
+        without_dates(&text(&output.stderr)),
+    )
+}
+
+fn without_dates(text: &str) -> String {
+    let line = |line: &str| match line.split_once("Z|") {
+        Some((date, rest)) if date.starts_with("20") => {
+            format!("{}\n", rest.split_once('|').map_or(rest, |(_, rest)| rest))
+        }
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A daemon at `DIR/ctl` that answers each of the expected requests (method and params) with members of a reply; after the
+/// last it hangs up. It returns what it was asked.
+fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>> {
+    let path = dir.0.join("ctl");
+    let method = format!("punix:{}", path.display());
+    let thread = std::thread::spawn(move || {
+        let deadline = Some(clock::mono_ms() + 30_000);
+        let mut connection = Connection::open(&method, deadline).expect("the program connects");
+        let mut asked = Vec::new();
+        for reply in replies {
+            let Some(frame) = connection
+                .receive(deadline)
+                .expect("the connection is whole")
+            else {
+                break;
+            };
+            let request = Value::parse(&frame).expect("requests are JSON");
+            let member = |name: &str| {
+                request
+                    .get(name)
+                    .map(ToString::to_string)
+                    .unwrap_or_default()
+            };
+            asked.push(format!("{} {}", member("method"), member("params")));
+            let reply = format!("{{\"id\":{},{reply}}}", member("id"));
+            connection
+                .send(reply.as_bytes(), deadline)
+                .expect("the connection is whole");
+        }
+        // Either way one more read: of the request that gets no answer, or of the client's hanging up.
+        let _ = connection.receive(deadline);
+        asked
+    });
+    wait_until("the socket", || path.exists());
+    thread
+}
+
+/// Runs our client against such a daemon: what it did, and what the daemon was asked.
+fn ask(args: &[&str], replies: &'static [&'static str]) -> (Outcome, Vec<String>) {
+    let dir = Dir::new();
+    let served = daemon(&dir, replies);
+    let socket = dir.name("ctl");
+    let args: Vec<&str> = ["-t", &socket]
+        .into_iter()
+        .chain(args.iter().copied())
+        .collect();
+    let (status, stdout, stderr) = run(OURS, &dir.0, &args);
+    let asked = served.join().expect("the daemon was asked as expected");
+    ((status, stdout, stderr.replace(&socket, "SOCKET")), asked)
+}
+
+#[test]
+fn replies_are_printed_as_lines() {
+    let answered = |reply: &'static [&'static str]| ask(&["x", "-y", "--z"], reply).0;
+    assert_eq!(
+        answered(&["\"result\":\"one\\ntwo\",\"error\":null"]),
+        (0, "one\ntwo\n".into(), String::new())
+    );
+    assert_eq!(
+        answered(&["\"result\":\"one\\n\",\"error\":null"]),
+        (0, "one\n".into(), String::new())
+    );
+    assert_eq!(
+        answered(&["\"result\":\"\",\"error\":null"]),
+        (0, String::new(), String::new())
+    );
+    let refused = "no\novs-appctl: SOCKET: server returned an error\n";
+    assert_eq!(
+        answered(&["\"result\":null,\"error\":\"no\""]),
+        (2, String::new(), refused.into())
+    );
+    assert_eq!(
+        answered(&["\"error\":\"no\\n\""]),
+        (2, String::new(), refused.into())
+    );
+    let strange = "ovs-appctl: Unexpected reply type in JSON rpc reply: object\n";
+    assert_eq!(
+        answered(&["\"result\":{},\"error\":null"]),
+        (2, String::new(), strange.into())
+    );
+}
+
+#[test]
+fn words_after_the_command_go_to_the_daemon() {
+    let asked = ask(
+        &["-e", "x", "-t", "--help", "--", "-T0"],
+        &["\"result\":\"\",\"error\":null"],
+    )
+    .1;
+    assert_eq!(asked, [r#""x" ["-t","--help","--","-T0"]"#]);
+}
+
+#[test]
+fn json_is_agreed_upon_first() {
+    const PLAIN: &str = r#""result":{"reply-format":"plain","reply":"x"},"error":null"#;
+    const EMPTY: &str = r#""result":{"reply-format":"plain","reply":""},"error":null"#;
+    let (outcome, asked) = ask(&["-f", "JSON", "version"], &[EMPTY, PLAIN]);
+    assert_eq!(
+        outcome,
+        (
+            0,
+            "{\"reply\":\"x\",\"reply-format\":\"plain\"}\n".into(),
+            String::new()
+        )
+    );
+    assert_eq!(
+        asked,
+        [r#""set-options" ["--format","json"]"#, r#""version" []"#]
+    );
+    let (outcome, _) = ask(&["--format=json", "--pretty", "version"], &[EMPTY, PLAIN]);
+    assert_eq!(
+        outcome.1,
+        "{\n  \"reply\": \"x\",\n  \"reply-format\": \"plain\"}\n"
+    );
+    let (outcome, asked) = ask(&["-fjson", "version"], &["\"error\":\"no such command\""]);
+    assert_eq!(
+        outcome,
+        (
+            2,
+            String::new(),
+            "no such command\novs-appctl: SOCKET: server returned an error\n".into()
+        )
+    );
+    assert_eq!(asked.len(), 1);
+}
+
+#[test]
+fn a_daemon_that_hangs_up_is_an_error() {
+    let lost = "unixctl|WARN|error communicating with unix:SOCKET: End of file\n\
+                ovs-appctl: SOCKET: transaction error (End of file)\n";
+    let (outcome, _) = ask(&["version"], &[]);
+    assert_eq!(outcome, (1, String::new(), lost.into()));
+}
+
+#[test]
+fn targets_that_are_not_there() {
+    let dir = Dir::new();
+    let socket = dir.name("nobody");
+    let expected = format!(
+        "unixctl|WARN|failed to connect to {socket}\novs-appctl: cannot connect to \"{socket}\" (No such file or directory)\n"
+    );
+    assert_eq!(
+        run(OURS, &dir.0, &["-t", &socket, "version"]),
+        (1, String::new(), expected)
+    );
+    std::fs::write(dir.0.join("stale.pid"), "1\n").expect("a pidfile can be written");
+    let pidfile = dir.name("stale.pid");
+    let expected = format!("ovs-appctl: cannot read pidfile \"{pidfile}\" (No such process)\n");
+    assert_eq!(
+        run(OURS, &dir.0, &["-t", "stale", "version"]),
+        (1, String::new(), expected)
+    );
+}
+
+#[test]
+fn formats_are_checked_before_anything_is_sent() {
+    let dir = Dir::new();
+    let message = |args: &[&str]| {
+        let (status, stdout, stderr) = run(OURS, &dir.0, args);
+        assert_eq!((status, stdout.as_str()), (1, ""));
+        stderr
+    };
+    assert_eq!(
+        message(&["-f", "yaml", "x"]),
+        "ovs-appctl: value yaml on -f or --format is invalid\n"
+    );
+    assert_eq!(
+        message(&["--pretty", "x"]),
+        "ovs-appctl: --pretty is supported with --format json only\n"
+    );
+    let listing = run(OURS, &dir.0, &["--option"]).1;
+    assert!(
+        listing.starts_with("--target=ARG\n-t ARG\n--execute\n-e \n--help\n"),
+        "{listing}"
+    );
+    assert!(
+        listing.contains("\n--verbose=[ARG]\n-v [ARG]\n"),
+        "{listing}"
+    );
+}
+
+/// The server goes with its owner.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn reference(dir: &Dir) -> Option<Server> {
+    if let Some(missing) = [THEIRS, SERVER]
+        .into_iter()
+        .find(|program| !Path::new(program).exists())
+    {
+        eprintln!("SKIPPED: {missing} is not installed, so nothing was compared");
+        return None;
+    }
+    let child = Command::new(SERVER)
+        .args([
+            "--pidfile=ref.pid",
+            "--unixctl=named.ctl",
+            "--no-dbs",
+            "-vconsole:off",
+        ])
+        .current_dir(&dir.0)
+        .env("OVS_RUNDIR", &dir.0)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the reference server starts");
+    let server = Server(child);
+    wait_until("the control socket", || {
+        run(THEIRS, &dir.0, &["-t", &dir.name("named.ctl"), "version"]).0 == 0
+    });
+    // Where clients look for the socket of a daemon that they know by its pidfile.
+    let default = dir.0.join(format!("ref.{}.ctl", server.0.id()));
+    std::os::unix::fs::symlink(dir.0.join("named.ctl"), default).expect("a link can be made");
+    Some(server)
+}
+
+#[test]
+fn command_lines_end_as_with_the_reference() {
+    let dir = Dir::new();
+    let Some(_server) = reference(&dir) else {
+        return;
+    };
+    let socket = dir.name("named.ctl");
+    let cases: &[&[&str]] = &[
+        &["-t", &socket, "version"],
+        &["-t", "ref", "version"],
+        &["--target=ref", "list-commands"],
+        &["-t", "ref", "vlog/list"],
+        &["-t", "ref", "vlog/list-pattern"],
+        &["-t", "ref", "vlog/set", "raft:dbg", "-v"],
+        &["-t", "ref", "vlog/set", "nonsense"],
+        &["-t", "ref", "ovsdb-server/list-dbs"],
+        &["-t", "ref", "ovsdb-server/list-remotes"],
+        &["-t", "ref", "frobnicate"],
+        &["-t", "ref", "exit", "--cleanup"],
+        &["-t", "ref", "--", "version"],
+        &["-t", "ref", "-e", "version"],
+        &["-t", "ref", "-e", "-e", "version"],
+        &["-t", "ref", "-t", "ref", "version"],
+        &["-t", "ref", "-T", "5", "version"],
+        &["-t", "ref", "-T", "0", "version"],
+        &["-t", "ref", "--timeout=x", "version"],
+        &["-t", "nobody", "version"],
+        &["-t", "/nowhere/nobody.ctl", "version"],
+        &["version"],
+        &["-t", "ref"],
+        &[],
+        &["-t"],
+        &["--frobnicate"],
+        &["-q"],
+        &["--t=ref", "version"],
+        &["-vnonsense", "version"],
+        &["-vconsole:off", "-t", "nobody", "version"],
+        &["-t", "ref", "exit"],
+    ];
+    let mut differences = String::new();
+    let (last, others) = cases.split_last().expect("there are cases");
+    for args in others {
+        let (theirs, ours) = (run(THEIRS, &dir.0, args), run(OURS, &dir.0, args));
+        if ours != theirs {
+            differences.push_str(&format!(
+                "\n{args:?}\n  theirs: {theirs:?}\n  ours:   {ours:?}\n"
+            ));
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
+    // This one can be tried once only.
+    assert_eq!(run(OURS, &dir.0, last), (0, String::new(), String::new()));
+}
+
+#[test]
+fn deadlines_end_both_alike() {
+    let dir = Dir::new();
+    if !Path::new(THEIRS).exists() {
+        eprintln!("SKIPPED: {THEIRS} is not installed, so nothing was compared");
+        return;
+    }
+    // Takes connections, and never a word.
+    let _silent =
+        std::os::unix::net::UnixListener::bind(dir.0.join("silent")).expect("a socket can be made");
+    let args = ["-T1", "-t", &dir.name("silent"), "version"];
+    let ours = run(OURS, &dir.0, &args);
+    assert_eq!(ours.0, -14);
+    assert_eq!(ours, run(THEIRS, &dir.0, &args));
+}
