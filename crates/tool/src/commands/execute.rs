@@ -41,10 +41,10 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
         [path, text] => (PathBuf::from(path), text),
         _ => return Err(Failure::new("a transaction is required")),
     };
-    let request = parse_outermost(text.as_bytes())
-        .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
     let mut uuids = RandomUuids::new()?;
     let file = DatabaseFile::open_as(&path, mode)?;
+    let request = parse_outermost(text.as_bytes())
+        .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
     let (mut database, mut file) = file.load()?.finish(&mut uuids)?;
     if let Err(error) = check_request(&request, database.schema().name.as_str()) {
         print_json(&error_object(&error))?;
