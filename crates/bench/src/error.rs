@@ -1,0 +1,31 @@
+//! What can go wrong while a server is measured. Every failure ends the run: figures of a run that failed are worthless.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a measurement was given up.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The program could not be run.
+    #[error("{}: could not start: {source}", program.display())]
+    Start { program: PathBuf, source: io::Error },
+    /// It ended or did not listen in time; `log` is what it wrote to its standard error.
+    #[error("{}: does not listen: {log}", program.display())]
+    Deaf { program: PathBuf, log: String },
+    /// The server closed a connection.
+    #[error("the server closed a connection")]
+    Closed,
+    /// A reply that reports an error.
+    #[error("the server refused a request: {0}")]
+    Refused(String),
+    /// Bytes that are not JSON texts.
+    #[error("the server sent bad JSON: {0}")]
+    Framing(#[from] corvid_json::Error),
+    /// Nothing arrived for longer than any request should take.
+    #[error("the server was silent for {0} seconds")]
+    Silent(u64),
+    /// Sockets, files, `/proc`.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,203 @@
+//! Texts of requests, built before the measurement starts, and what is read from replies.
+//!
+//! Each writer's requests lie in one buffer, so that sending one is a slice of it: the generator's work between a reply and
+//! the next request is finding the end of the one and writing the other.
+
+use std::fmt::Write as _;
+
+use memchr::memmem;
+
+use crate::workload::{Operation, Workload};
+
+/// Rows that one transaction of the preparation inserts.
+pub(crate) const ROWS_PER_FILL: u32 = 1_000;
+
+/// Requests one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    text: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Requests {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The text of the request `number`.
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[number]]
+    }
+
+    pub(crate) fn push(&mut self, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
+        self.ends.push(self.text.len());
+    }
+}
+
+/// The content of one row: about 200 bytes of JSON.
+fn row(out: &mut String, name: &str, number: u32) {
+    let (high, low) = (number / 256 % 256, number % 256);
+    let _ = write!(
+        out,
+        r#"{{"name":"{name}","number":{number},"up":true,"addresses":["set",["0a:00:00:00:{high:02x}:{low:02x}","10.0.{high}.{low}"]],"options":["map",[["requested-chassis","host-{low}"],["mcast_flood","true"]]]}}"#
+    );
+}
+
+/// The requests of writer `writer`; `uuids` are the rows that are there.
+pub(crate) fn of_writer(workload: &Workload, writer: u32, uuids: &[String]) -> Requests {
+    let mut requests = Requests::default();
+    let mut text = String::new();
+    // Rows are visited in a fixed order without locality, the same for every server: a step that shares no factor with
+    // the number of rows reaches all of them.
+    let stride = stride(uuids.len());
+    let mut at = uuids.len() * writer as usize / workload.writers as usize;
+    for number in 0..workload.transactions {
+        text.clear();
+        match workload.operation {
+            Operation::Insert => {
+                text.push_str(r#"{"method":"transact","params":["Bench",{"op":"insert","table":"Item","row":"#);
+                row(&mut text, &format!("port-{writer:04}-{number:08}"), number);
+            }
+            Operation::Update => {
+                let uuid = &uuids[at];
+                at = (at + stride) % uuids.len();
+                let _ = write!(
+                    text,
+                    r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{number},"options":["map",[["requested-chassis","host-{}"],["mcast_flood","true"]]]}}"#,
+                    number % 512
+                );
+            }
+        }
+        let _ = write!(text, r#"}}],"id":{number}}}"#);
+        requests.push(&text);
+    }
+    requests
+}
+
+/// About the golden section of `count`, without a common factor.
+fn stride(count: usize) -> usize {
+    let gcd = |mut a: usize, mut b: usize| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let mut stride = (count * 618 / 1000).max(1);
+    while count > 1 && gcd(stride, count) != 1 {
+        stride += 1;
+    }
+    stride
+}
+
+/// Transactions that insert `rows` rows.
+pub(crate) fn fill(rows: u32) -> Requests {
+    let mut requests = Requests::default();
+    for first in (0..rows).step_by(ROWS_PER_FILL as usize) {
+        let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
+        for number in first..rows.min(first + ROWS_PER_FILL) {
+            text.push_str(r#",{"op":"insert","table":"Item","row":"#);
+            row(&mut text, &format!("item-{number:08}"), number);
+            text.push('}');
+        }
+        let _ = write!(text, r#"],"id":{first}}}"#);
+        requests.push(&text);
+    }
+    requests
+}
+
+/// A monitor of the whole table, as current clients ask for it.
+pub(crate) fn monitor() -> Requests {
+    let mut requests = Requests::default();
+    requests.push(
+        r#"{"method":"monitor_cond","params":["Bench","m",{"Item":[{"columns":["name","number","up","addresses","options"]}]}],"id":0}"#,
+    );
+    requests
+}
+
+/// The name of the row whose insertion ends the measurement: a monitor that has heard of it has heard of everything.
+pub(crate) const MARKER: &[u8] = b"the-last-row";
+
+/// Inserts the marker row.
+pub(crate) fn marker() -> Requests {
+    let mut requests = Requests::default();
+    requests.push(
+        r#"{"method":"transact","params":["Bench",{"op":"insert","table":"Item","row":{"name":"the-last-row"}}],"id":"marker"}"#,
+    );
+    requests
+}
+
+/// Whether a reply reports an error, of its own or of an operation.
+pub(crate) fn is_error(reply: &[u8]) -> bool {
+    let member = br#""error":"#;
+    memmem::find_iter(reply, member).any(|at| !reply[at + member.len()..].starts_with(b"null"))
+}
+
+/// Identities of inserted rows, in the order of their operations.
+pub(crate) fn inserted_uuids(reply: &[u8]) -> impl Iterator<Item = String> + '_ {
+    let lead = br#"["uuid",""#;
+    memmem::find_iter(reply, lead).filter_map(move |at| {
+        let uuid = reply.get(at + lead.len()..at + lead.len() + 36)?;
+        Some(String::from_utf8_lossy(uuid).into_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_json::Value;
+
+    fn workload(operation: Operation) -> Workload {
+        Workload {
+            operation,
+            rows: 0,
+            writers: 2,
+            transactions: 3,
+            depth: 1,
+            monitors: 0,
+        }
+    }
+
+    #[test]
+    fn requests_are_json() {
+        let uuids = vec!["00000000-0000-4000-8000-000000000000".to_owned()];
+        let inserts = of_writer(&workload(Operation::Insert), 0, &[]);
+        let updates = of_writer(&workload(Operation::Update), 1, &uuids);
+        for requests in [inserts, updates, fill(1_500), monitor(), marker()] {
+            for number in 0..requests.len() {
+                Value::parse(requests.get(number)).unwrap();
+            }
+        }
+        assert_eq!(fill(1_500).len(), 2);
+    }
+
+    #[test]
+    fn strides_reach_every_row() {
+        for count in [1, 2, 7, 1_000, 200_000] {
+            let step = stride(count);
+            let mut at = 0;
+            let mut steps = 0;
+            loop {
+                at = (at + step) % count;
+                steps += 1;
+                if at == 0 {
+                    break;
+                }
+            }
+            assert_eq!(steps, count);
+        }
+    }
+
+    #[test]
+    fn errors_of_operations_are_seen() {
+        assert!(!is_error(
+            br#"{"id":1,"result":[{"count":1}],"error":null}"#
+        ));
+        assert!(is_error(
+            br#"{"id":1,"result":[{"error":"x"}],"error":null}"#
+        ));
+        assert!(is_error(br#"{"id":1,"result":null,"error":{"error":"x"}}"#));
+    }
+}

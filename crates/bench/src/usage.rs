@@ -1,0 +1,60 @@
+//! What a process has used, from `/proc/PID`.
+
+use std::fs;
+use std::io;
+
+/// CPU time of all threads of a process, ended ones included, in microseconds. The kernel counts in ticks of 10 ms.
+pub(crate) fn cpu_us(pid: u32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the program's name in parentheses, which may hold anything; utime and stime are fields 14, 15.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let mut times = fields
+        .split_ascii_whitespace()
+        .skip(11)
+        .map_while(|field| field.parse::<u64>().ok());
+    match (times.next(), times.next()) {
+        (Some(user), Some(system)) => Ok((user + system) * 1_000_000 / ticks_per_second()),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+#[allow(unsafe_code)]
+fn ticks_per_second() -> u64 {
+    // SAFETY: no memory is involved; the call fails with -1, which the conversion refuses.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks)
+        .ok()
+        .filter(|ticks| *ticks > 0)
+        .unwrap_or(100)
+}
+
+/// Resident memory, KiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Now.
+    pub(crate) resident: u64,
+    /// At most so far.
+    pub(crate) peak: u64,
+}
+
+pub(crate) fn memory(pid: u32) -> io::Result<Memory> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.trim().parse().ok()
+    };
+    match (field("VmRSS:"), field("VmHWM:")) {
+        (Some(resident), Some(peak)) => Ok(Memory { resident, peak }),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn our_own_usage_can_be_read() {
+        let memory = super::memory(std::process::id()).unwrap();
+        assert!(memory.resident > 0 && memory.peak >= memory.resident);
+        super::cpu_us(std::process::id()).unwrap();
+    }
+}
