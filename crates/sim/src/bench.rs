@@ -98,7 +98,7 @@ impl Bench {
         let before = self.uuids.clone();
         let outcome = self.execute(&params, is_read_only);
         let (result, delta) = match outcome {
-            Outcome::Blocked { deadline_ms } => {
+            Outcome::Blocked { deadline_ms, .. } => {
                 let expected = self.model_outcome(operations, &[], is_read_only);
                 if expected != model::Outcome::Blocked(deadline_ms) {
                     return Err(format!(
@@ -299,41 +299,13 @@ fn compare_results(
             .get(position)
             .and_then(|operation| operation.get("sort")?.as_array());
         if let (Some(sort), Element::Value(value)) = (sort, expected) {
-            compare_order(known, sort, value, actual)?;
+            let keys = |value| normal::sort_keys(known, sort, value);
+            if keys(value) != keys(actual) {
+                return Err(format!("order of {actual}, model: {value}"));
+            }
         }
     }
     Ok(())
-}
-
-/// The columns sorted by must come in the same order; rows equal in them may come in any.
-fn compare_order(
-    known: &Known,
-    sort: &[Value],
-    expected: &Value,
-    actual: &Value,
-) -> Result<(), String> {
-    let keys = |value: &Value| -> Vec<Vec<Option<Value>>> {
-        let rows = value
-            .get("rows")
-            .and_then(Value::as_array)
-            .unwrap_or_default()
-            .iter();
-        let cell =
-            |row: &Value, column: &Value| row.get(column.as_str()?).map(|value| known.value(value));
-        // Only while the leading columns are shown does the order follow from what is shown.
-        let key = |row| {
-            sort.iter()
-                .map(|column| cell(row, column))
-                .take_while(Option::is_some)
-                .collect()
-        };
-        rows.map(key).collect()
-    };
-    if keys(expected) == keys(actual) {
-        Ok(())
-    } else {
-        Err(format!("order of {actual}, model: {expected}"))
-    }
 }
 
 /// All rows of an engine in the model's form.

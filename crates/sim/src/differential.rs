@@ -1,1 +1,246 @@
-//! stub
+//! The same generated traffic to our server and to the reference server, over Unix sockets, compared message by message.
+//!
+//! One request at a time; after each a barrier request on every connection, so that what it caused is known to have arrived. Rows whose
+//! identity a server chooses get a common name when both have told it; requests are written with names and sent with each server's own
+//! identities. Differences that are documented are in [`deviations`], everything else is an error.
+
+pub mod compare;
+pub mod deviations;
+mod side;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use corvid_json::{Object, Value};
+use corvid_tests::server::Implementation;
+
+use crate::dice::Dice;
+use crate::generator::{Generator, Taste};
+
+use compare::Comparison;
+use side::{Heard, Side};
+
+/// Connections to each server.
+const CONNECTIONS: usize = 3;
+
+/// After so many requests the whole contents are compared and the generator learns which rows there are.
+const SURVEY_INTERVAL: u64 = 4;
+
+/// Both servers, and what is known of their common past.
+#[derive(Debug)]
+pub struct Differential {
+    generator: Generator,
+    ours: Side,
+    theirs: Side,
+    /// Requests sent.
+    requests: u64,
+    /// Rows that got a name because the servers chose their identities.
+    names: u64,
+    /// Requests that have no reply yet, by id.
+    open: BTreeMap<u64, traffic::Request>,
+    monitors: Vec<traffic::Monitor>,
+    /// How often each documented deviation was met.
+    pub deviations: BTreeMap<&'static str, usize>,
+}
+
+impl Differential {
+    /// Makes a schema and starts both servers with it.
+    ///
+    /// # Errors
+    /// A server that is not there or does not start.
+    pub fn start(seed: u64) -> io::Result<Differential> {
+        let taste = Taste {
+            suits_reference: true,
+            keeps_reals_exact: true,
+            damage_percent: 5,
+        };
+        let generator = Generator::new(Dice::new(seed), taste);
+        let schema = &generator.schema.json;
+        Ok(Differential {
+            ours: Side::start(Implementation::Corvid, schema)?,
+            theirs: Side::start(Implementation::Reference, schema)?,
+            generator,
+            requests: 0,
+            names: 0,
+            open: BTreeMap::new(),
+            monitors: Vec::new(),
+            deviations: BTreeMap::new(),
+        })
+    }
+
+    /// The schema, for reports.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.generator.schema.json
+    }
+
+    /// Sends one generated request to both and compares what comes of it.
+    ///
+    /// # Errors
+    /// A difference that is not documented, or a connection that broke.
+    pub fn step(&mut self) -> Result<(), String> {
+        if self.generator.dice.chance(2) {
+            return self.break_a_connection();
+        }
+        let request = self.generate();
+        self.send(request)?;
+        if self.requests.is_multiple_of(SURVEY_INTERVAL) {
+            self.survey()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, request: traffic::Request) -> Result<(), String> {
+        self.requests += 1;
+        let id = self.requests;
+        let mut message = Object::new();
+        message.insert("method".into(), Value::string(&request.method));
+        message.insert("params".into(), request.params.clone());
+        let is_notification = request.method == "cancel";
+        let json_id = Value::Integer(id as i64);
+        message.insert(
+            "id".into(),
+            if is_notification {
+                Value::Null
+            } else {
+                json_id
+            },
+        );
+        let message = Value::Object(message);
+        let connection = request.connection;
+        let shown = format!("request on connection {connection}: {message}");
+        let is_awaited = request.is_awaited;
+        if !is_notification {
+            self.open.insert(id, request);
+        }
+        let awaited = is_awaited.then_some(id);
+        let in_words = |error: io::Error| format!("{shown}: {error}");
+        let theirs = self
+            .theirs
+            .exchange(connection, &message, awaited)
+            .map_err(|error| format!("reference: {}", in_words(error)))?;
+        let ours = self
+            .ours
+            .exchange(connection, &message, awaited)
+            .map_err(in_words)?;
+        self.compare(ours, theirs)
+            .map_err(|problem| format!("{shown}\n{problem}"))
+    }
+
+    fn compare(&mut self, ours: Vec<Heard>, theirs: Vec<Heard>) -> Result<(), String> {
+        for (connection, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
+            let ids: Vec<u64> = ours
+                .replies
+                .keys()
+                .chain(theirs.replies.keys())
+                .copied()
+                .collect();
+            for id in &ids {
+                if let (Some(ours), Some(theirs)) = (ours.replies.get(id), theirs.replies.get(id)) {
+                    self.learn(ours, theirs);
+                }
+            }
+            for id in ids {
+                let Some(request) = self.open.remove(&id) else {
+                    continue;
+                };
+                let (Some(ours), Some(theirs)) = (ours.replies.get(&id), theirs.replies.get(&id))
+                else {
+                    return Err(format!(
+                        "connection {connection}: only one replied to {id}: {ours:?}, reference: {theirs:?}"
+                    ));
+                };
+                self.comparison().reply(&request, ours, theirs)?;
+                self.note(&request, ours);
+            }
+            self.comparison()
+                .notifications(&ours.notifications, &theirs.notifications)?;
+        }
+        Ok(())
+    }
+
+    fn comparison(&mut self) -> Comparison<'_> {
+        Comparison {
+            ours: &self.ours.known,
+            theirs: &self.theirs.known,
+            deviations: &mut self.deviations,
+        }
+    }
+
+    /// Gives a name to each row whose identity both results tell.
+    fn learn(&mut self, ours: &Value, theirs: &Value) {
+        let elements = |reply: &Value| -> Vec<Value> {
+            reply
+                .get("result")
+                .and_then(Value::as_array)
+                .unwrap_or_default()
+                .to_vec()
+        };
+        let uuid = |element: &Value| {
+            Some(
+                element
+                    .get("uuid")?
+                    .as_array()?
+                    .get(1)?
+                    .as_str()?
+                    .to_owned(),
+            )
+        };
+        for (ours, theirs) in elements(ours).iter().zip(&elements(theirs)) {
+            let (Some(ours), Some(theirs)) = (uuid(ours), uuid(theirs)) else {
+                continue;
+            };
+            if ours != theirs {
+                self.names += 1;
+                let name = format!("#{}#", self.names);
+                self.ours.learn(&ours, &name);
+                self.theirs.learn(&theirs, &name);
+            }
+        }
+    }
+
+    /// Compares the whole contents and tells the generator which rows there are.
+    fn survey(&mut self) -> Result<(), String> {
+        let tables: Vec<String> = self.generator.schema.tables.keys().cloned().collect();
+        let select = |table: &String| {
+            let text = format!(r#"{{"op":"select","table":"{table}","where":[]}}"#);
+            Value::parse(text.as_bytes()).expect("valid JSON")
+        };
+        let mut params = vec![Value::string("Gen")];
+        params.extend(tables.iter().map(select));
+        self.send(traffic::Request::new(0, "transact", Value::Array(params)))?;
+        let Some(reply) = self.theirs.last_reply.take() else {
+            return Err("no contents".to_owned());
+        };
+        let reply = self.theirs.known.value(&reply);
+        let results = reply
+            .get("result")
+            .and_then(Value::as_array)
+            .unwrap_or_default();
+        for (table, result) in tables.iter().zip(results) {
+            let rows = result
+                .get("rows")
+                .and_then(Value::as_array)
+                .unwrap_or_default()
+                .iter();
+            let uuids =
+                rows.filter_map(|row| Some(row.get("_uuid")?.as_array()?[1].as_str()?.to_owned()));
+            self.generator.set_rows(table, uuids.collect());
+        }
+        Ok(())
+    }
+
+    /// Sends what is no message on connections of their own, which both must close.
+    fn break_a_connection(&mut self) -> Result<(), String> {
+        let text = self.unacceptable();
+        let in_words = |error: io::Error| format!("{text}: {error}");
+        let ours = self.ours.outcome_of(&text).map_err(in_words)?;
+        let theirs = self.theirs.outcome_of(&text).map_err(in_words)?;
+        if ours == theirs {
+            Ok(())
+        } else {
+            Err(format!("{text}: {ours:?}, reference: {theirs:?}"))
+        }
+    }
+}

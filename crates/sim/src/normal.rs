@@ -11,6 +11,8 @@ use corvid_json::{Object, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     names: HashMap<String, String>,
+    /// UUIDs that begin with this are their own names.
+    kept_prefix: Option<String>,
 }
 
 const UUID_LEN: usize = 36;
@@ -27,10 +29,16 @@ impl Known {
         self.names.insert(uuid.to_owned(), name.into());
     }
 
-    /// Whether a UUID has a name.
-    #[must_use]
-    pub fn contains(&self, uuid: &str) -> bool {
-        self.names.contains_key(uuid)
+    /// Makes every UUID that begins with `prefix` its own name.
+    pub fn keep_prefix(&mut self, prefix: &str) {
+        self.kept_prefix = Some(prefix.to_owned());
+    }
+
+    fn shown<'k>(&'k self, uuid: &'k str) -> &'k str {
+        match &self.kept_prefix {
+            Some(prefix) if uuid.starts_with(prefix) => uuid,
+            _ => self.names.get(uuid).map_or("?", String::as_str),
+        }
     }
 
     /// A text with every UUID replaced by its name or `?`.
@@ -42,7 +50,7 @@ impl Known {
             let head = rest.get(..UUID_LEN).filter(|head| is_uuid(head));
             let taken = match head {
                 Some(uuid) => {
-                    out.push_str(self.names.get(uuid).map_or("?", String::as_str));
+                    out.push_str(self.shown(uuid));
                     UUID_LEN
                 }
                 None => {
@@ -161,4 +169,19 @@ fn is_before(a: &Value, b: &Value) -> bool {
             _ => false,
         },
     }
+}
+
+/// What rows of a `select` are sorted by, in their order: rows equal in this may come in any order. Only while the leading columns are
+/// shown does the order follow from what is shown.
+#[must_use]
+pub fn sort_keys(known: &Known, sort: &[Value], result: &Value) -> Vec<Vec<Value>> {
+    let rows = result
+        .get("rows")
+        .and_then(Value::as_array)
+        .unwrap_or_default()
+        .iter();
+    let cell =
+        |row: &Value, column: &Value| row.get(column.as_str()?).map(|value| known.value(value));
+    rows.map(|row| sort.iter().map_while(|column| cell(row, column)).collect())
+        .collect()
 }

@@ -1,0 +1,84 @@
+//! The differences between the servers that are allowed, each with its reason. Everything else is an error.
+
+use corvid_json::Value;
+
+/// An allowed difference between two errors for one operation.
+struct Deviation {
+    reason: &'static str,
+    applies: fn(operation: Option<&Value>, ours: &Value, theirs: &Value) -> bool,
+}
+
+const DEVIATIONS: [Deviation; 5] = [
+    Deviation {
+        reason: "elapsed milliseconds",
+        applies: |_, ours, theirs| {
+            let is_timeout = |error: &Value| {
+                tag(error) == "timed out" && details(error).contains(" timed out after ")
+            };
+            is_timeout(ours) && is_timeout(theirs)
+        },
+    },
+    Deviation {
+        reason: "duplicate uuid names the table since 2026 (protocol.md 5.2)",
+        applies: |_, ours, theirs| tag(ours) == "duplicate uuid" && tag(theirs) == "duplicate uuid",
+    },
+    Deviation {
+        reason: "which of two rows with one key is named first (protocol.md 5.12)",
+        applies: |_, ours, theirs| {
+            let is_index =
+                |error: &Value| details(error).starts_with("Transaction causes multiple rows");
+            is_index(ours) && is_index(theirs)
+        },
+    },
+    Deviation {
+        reason: "which of several violations of a commit is reported (protocol.md 5.12)",
+        applies: |operation, ours, theirs| {
+            operation.is_none() && tag(ours) == tag(theirs) && tag(ours) != "syntax error"
+        },
+    },
+    Deviation {
+        reason: "which of several faults of one object is reported first (protocol.md 11)",
+        applies: |operation, _, _| {
+            operation.is_some_and(|operation| {
+                operation.get("row").is_some() || operation.get("rows").is_some()
+            })
+        },
+    },
+];
+
+/// The reason why two errors may differ, if there is one.
+#[must_use]
+pub fn of_errors(operation: Option<&Value>, ours: &Value, theirs: &Value) -> Option<&'static str> {
+    let mut applying = DEVIATIONS
+        .iter()
+        .filter(|deviation| (deviation.applies)(operation, ours, theirs));
+    applying.next().map(|deviation| deviation.reason)
+}
+
+fn tag(error: &Value) -> &str {
+    error
+        .get("error")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn details(error: &Value) -> &str {
+    error
+        .get("details")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// A reply to a monitor request without the id of the newest transaction, which our standalone server has and the reference has not
+/// (protocol.md 4.9).
+#[must_use]
+pub fn monitor_reply(reply: &Value) -> Value {
+    let mut reply = reply.clone();
+    if let Value::Object(members) = &mut reply
+        && let Some(Value::Array(result)) = members.get_mut(bstr::BStr::new("result"))
+        && let [_, id, _] = &mut result[..]
+    {
+        *id = Value::Null;
+    }
+    reply
+}

@@ -1,0 +1,196 @@
+//! One server with its connections, and the names that stand for its rows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::time::Duration;
+
+use corvid_json::Value;
+use corvid_tests::client::{Client, Received};
+use corvid_tests::server::{Implementation, Server, Setup};
+
+use super::CONNECTIONS;
+use crate::normal::Known;
+
+/// How long a server may be silent on a busy machine.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// What came on one connection up to a barrier.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Replies by the number of their request.
+    pub(super) replies: BTreeMap<u64, Value>,
+    /// Everything else, in order; without news of a lock that the connection owns anyway.
+    pub(super) notifications: Vec<Value>,
+}
+
+/// A server under test.
+#[derive(Debug)]
+pub(super) struct Side {
+    server: Server,
+    clients: Vec<Client>,
+    /// Names of rows by identity.
+    pub(super) known: Known,
+    /// Identities of rows by name.
+    identities: HashMap<String, String>,
+    /// The newest reply on the first connection.
+    pub(super) last_reply: Option<Value>,
+    barriers: u64,
+    /// Who owns which lock, by the params of its requests.
+    owners: HashMap<String, usize>,
+}
+
+impl Side {
+    pub(super) fn start(implementation: Implementation, schema: &Value) -> io::Result<Side> {
+        let schema = serde_json::from_slice(&schema.to_bytes())?;
+        let setup = Setup {
+            databases: vec![schema],
+            ..Setup::default()
+        };
+        let server = Server::start(implementation, &setup)?;
+        let clients = (0..CONNECTIONS)
+            .map(|_| server.connect())
+            .collect::<io::Result<_>>()?;
+        let mut known = Known::new();
+        // Identities that the generator writes itself are the same on both sides.
+        known.keep_prefix("00000000-");
+        let mut side = Side {
+            server,
+            clients,
+            known,
+            identities: HashMap::new(),
+            last_reply: None,
+            barriers: 0,
+            owners: HashMap::new(),
+        };
+        for connection in 0..CONNECTIONS {
+            let text = r#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
+            let message = Value::parse(text.as_bytes()).expect("valid JSON");
+            side.exchange(connection, &message, None)?;
+        }
+        Ok(side)
+    }
+
+    pub(super) fn learn(&mut self, uuid: &str, name: &str) {
+        self.known.name(uuid, name);
+        self.identities.insert(name.to_owned(), uuid.to_owned());
+    }
+
+    /// Sends a message, then a barrier on every connection, and returns what came on each. With `awaited` the first barrier waits
+    /// for the reply to that request.
+    pub(super) fn exchange(
+        &mut self,
+        connection: usize,
+        message: &Value,
+        awaited: Option<u64>,
+    ) -> io::Result<Vec<Heard>> {
+        let text = self.with_identities(&message.to_string());
+        self.clients[connection].send(text.as_bytes())?;
+        let mut heard: Vec<Heard> = (0..CONNECTIONS).map(|_| Heard::default()).collect();
+        if let Some(id) = awaited {
+            while !heard[connection].replies.contains_key(&id) {
+                let message = self.receive(connection)?;
+                self.sort(connection, message, &mut heard[connection]);
+            }
+        }
+        // A commit may satisfy a wait on a connection whose barrier has passed already, hence the second round.
+        for _ in 0..2 {
+            for other in 0..CONNECTIONS {
+                let connection = (connection + other) % CONNECTIONS;
+                self.barrier(connection, &mut heard[connection])?;
+            }
+        }
+        Ok(heard)
+    }
+
+    fn barrier(&mut self, connection: usize, heard: &mut Heard) -> io::Result<()> {
+        self.barriers += 1;
+        let id = format!("barrier {}", self.barriers);
+        let text = format!(r#"{{"id":"{id}","method":"list_dbs","params":[]}}"#);
+        self.clients[connection].send(text.as_bytes())?;
+        loop {
+            let message = self.receive(connection)?;
+            if message.get("id").and_then(Value::as_str) == Some(&id) {
+                return Ok(());
+            }
+            self.sort(connection, message, heard);
+        }
+    }
+
+    fn sort(&mut self, connection: usize, message: Value, heard: &mut Heard) {
+        match message.get("id").and_then(Value::as_integer) {
+            Some(id) => {
+                if connection == 0 {
+                    self.last_reply = Some(message.clone());
+                }
+                heard.replies.insert(id as u64, message);
+            }
+            None => {
+                if self.is_news(connection, &message) {
+                    heard.notifications.push(message);
+                }
+            }
+        }
+    }
+
+    /// False for the redundant `locked` that the owner gets when another connection stops waiting (protocol.md 4.11).
+    fn is_news(&mut self, connection: usize, message: &Value) -> bool {
+        let method = message
+            .get("method")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let name = message
+            .get("params")
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        match method {
+            "stolen" => {
+                self.owners.remove(&name);
+                true
+            }
+            "locked" => self.owners.insert(name, connection) != Some(connection),
+            _ => true,
+        }
+    }
+
+    /// Notes who owns a lock after a reply.
+    pub(super) fn set_owner(&mut self, params: &Value, owner: Option<usize>) {
+        let name = params.to_string();
+        match owner {
+            Some(owner) => drop(self.owners.insert(name, owner)),
+            None => drop(self.owners.remove(&name)),
+        }
+    }
+
+    fn receive(&mut self, connection: usize) -> io::Result<Value> {
+        match self.clients[connection].receive(SILENCE_MAX)? {
+            Received::Text(text) => {
+                Value::parse(&text).map_err(|error| io::Error::other(error.to_string()))
+            }
+            Received::Closed => Err(io::Error::other(format!(
+                "closed by the server\n{}",
+                self.server.log()
+            ))),
+            Received::Nothing => Err(io::Error::other("no answer")),
+        }
+    }
+
+    /// A request with this server's identities in place of names.
+    fn with_identities(&self, text: &str) -> String {
+        let mut pieces = text.split('#');
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for (position, piece) in pieces.enumerate() {
+            match self.identities.get(&format!("#{piece}#")) {
+                Some(uuid) if position % 2 == 0 => out.push_str(uuid),
+                _ => out.push_str(piece),
+            }
+        }
+        out
+    }
+
+    /// What becomes of a connection of its own on which `text` is sent.
+    pub(super) fn outcome_of(&self, text: &str) -> io::Result<Received> {
+        let mut client = self.server.connect()?;
+        client.send(text.as_bytes())?;
+        client.receive(SILENCE_MAX)
+    }
+}

@@ -1,0 +1,38 @@
+//! Our server and the reference server, side by side under the same generated traffic.
+
+use std::io::ErrorKind;
+
+use corvid_sim::dice;
+use corvid_sim::differential::Differential;
+
+/// Requests on one schema.
+const REQUESTS: usize = 250;
+
+#[test]
+fn both_servers_answer_the_same() {
+    let seed = dice::seed("differential");
+    let cases = dice::cases(3_000);
+    let mut deviations = std::collections::BTreeMap::new();
+    for schema in 0..cases.div_ceil(REQUESTS) {
+        let mut differential = match Differential::start(seed.wrapping_add(schema as u64)) {
+            Ok(differential) => differential,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                eprintln!("SKIPPED, nothing is compared: {error}");
+                return;
+            }
+            Err(error) => panic!("CORVID_SEED={seed}, schema {schema}: {error}"),
+        };
+        for number in 0..REQUESTS {
+            if let Err(problem) = differential.step() {
+                panic!(
+                    "CORVID_SEED={seed}, schema {schema}, request {number}:\n{problem}\nschema: {}",
+                    differential.schema()
+                );
+            }
+        }
+        for (reason, count) in &differential.deviations {
+            *deviations.entry(*reason).or_insert(0) += count;
+        }
+    }
+    println!("{cases} requests; documented deviations met: {deviations:#?}");
+}
