@@ -44,30 +44,29 @@ impl Session {
     /// # Errors
     /// `failed to connect to "SERVER" (REASON)`
     pub(crate) fn open(server: &str) -> Result<Session, Failure> {
-        let verb = match Target::parse(server) {
-            Ok(Target::Active(_)) => "connect",
+        let target = Target::parse(server);
+        match &target {
             Ok(Target::Passive(_)) => {
-                vlog::info(
-                    Module::OvsdbClient,
-                    format_args!("{server}: waiting for connection..."),
-                );
-                "connect or listen"
+                let line = format_args!("{server}: waiting for connection...");
+                vlog::info(Module::OvsdbClient, line);
             }
-            Err(TargetError::UnknownScheme) => "connect or listen",
-            Err(error) => {
-                vlog::err(Module::SocketUtil, format_args!("{error}"));
-                "connect or listen"
-            }
-        };
-        match Connection::open(server, None) {
-            Ok(connection) => Ok(Session::over(connection)),
-            Err(error) => {
-                let reason = errno::text(&error);
-                Err(Failure::new(format!(
-                    "failed to {verb} to \"{server}\" ({reason})"
-                )))
-            }
+            Ok(Target::Active(_)) | Err(TargetError::UnknownScheme) => {}
+            Err(error) => vlog::err(Module::SocketUtil, format_args!("{error}")),
         }
+        Connection::open(server, None)
+            .map(Session::over)
+            .map_err(|error| {
+                // What cannot be connected to at all might have been meant to listen.
+                let is_active = matches!(target, Ok(Target::Active(_)))
+                    && error.raw_os_error() != Some(libc::EAFNOSUPPORT);
+                let verb = if is_active {
+                    "connect"
+                } else {
+                    "connect or listen"
+                };
+                let reason = errno::text(&error);
+                Failure::new(format!("failed to {verb} to \"{server}\" ({reason})"))
+            })
     }
 
     /// A session over a connection that is there.

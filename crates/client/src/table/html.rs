@@ -9,9 +9,12 @@ use super::{Style, Table};
 const UUID_LEN: usize = 36;
 
 pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(timestamp) = &table.timestamp {
+        writeln!(out, "{timestamp}")?;
+    }
     writeln!(out, "<table border=1>")?;
-    for line in [&table.timestamp, &table.caption].into_iter().flatten() {
-        writeln!(out, "    <caption>{}</caption>", escaped(line))?;
+    if let Some(caption) = &table.caption {
+        writeln!(out, "    <caption>{}</caption>", escaped(caption))?;
     }
     if style.headings {
         writeln!(out, "  <tr>")?;
