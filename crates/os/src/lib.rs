@@ -4,7 +4,7 @@
 //! texts but knows nothing of OVSDB: no database, schema, monitor or transaction is named here. The binaries put the two
 //! together.
 //!
-//! Every effect has one home: [`shard`] for connections, [`disk`] and [`log_file`] for files, [`vlog`] for logging,
+//! Every effect has one home: [`shard`] for connections, [`log_file`] for files, [`vlog`] for logging,
 //! [`daemon`] and [`signals`] for the process, [`unixctl`] for the control socket, [`clock`] and [`random`] for time and
 //! chance.
 
@@ -15,7 +15,6 @@ pub mod clock;
 pub mod coverage;
 pub mod daemon;
 pub mod dirs;
-pub mod disk;
 pub mod errno;
 pub mod listener;
 pub mod lockfile;
