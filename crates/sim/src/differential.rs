@@ -40,6 +40,8 @@ pub struct Differential {
     /// Requests that have no reply yet, by id.
     open: BTreeMap<u64, traffic::Request>,
     monitors: Vec<traffic::Monitor>,
+    /// The monitor requests so far, for reports.
+    pub monitor_requests: Vec<String>,
     /// How often each documented deviation was met.
     pub deviations: BTreeMap<&'static str, usize>,
 }
@@ -65,6 +67,7 @@ impl Differential {
             names: 0,
             open: BTreeMap::new(),
             monitors: Vec::new(),
+            monitor_requests: Vec::new(),
             deviations: BTreeMap::new(),
         })
     }
@@ -110,6 +113,9 @@ impl Differential {
         let message = Value::Object(message);
         let connection = request.connection;
         let shown = format!("request on connection {connection}: {message}");
+        if request.method.starts_with("monitor") {
+            self.monitor_requests.push(shown.clone());
+        }
         let is_awaited = request.is_awaited;
         if !is_notification {
             self.open.insert(id, request);
@@ -124,12 +130,12 @@ impl Differential {
             .ours
             .exchange(connection, &message, awaited)
             .map_err(in_words)?;
-        self.compare(ours, theirs)
+        self.compare(&ours, &theirs)
             .map_err(|problem| format!("{shown}\n{problem}"))
     }
 
-    fn compare(&mut self, ours: Vec<Heard>, theirs: Vec<Heard>) -> Result<(), String> {
-        for (connection, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
+    fn compare(&mut self, ours: &[Heard], theirs: &[Heard]) -> Result<(), String> {
+        for (connection, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
             let ids: Vec<u64> = ours
                 .replies
                 .keys()
@@ -154,6 +160,8 @@ impl Differential {
                 self.comparison().reply(&request, ours, theirs)?;
                 self.note(&request, ours);
             }
+        }
+        for (ours, theirs) in ours.iter().zip(theirs) {
             self.comparison()
                 .notifications(&ours.notifications, &theirs.notifications)?;
         }

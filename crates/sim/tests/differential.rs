@@ -25,8 +25,9 @@ fn both_servers_answer_the_same() {
         for number in 0..REQUESTS {
             if let Err(problem) = differential.step() {
                 panic!(
-                    "CORVID_SEED={seed}, schema {schema}, request {number}:\n{problem}\nschema: {}",
-                    differential.schema()
+                    "CORVID_SEED={seed}, schema {schema}, request {number}:\n{problem}\nschema: {}\nmonitors so far:\n{}",
+                    differential.schema(),
+                    differential.monitor_requests.join("\n")
                 );
             }
         }

@@ -105,7 +105,7 @@ impl Side {
     fn barrier(&mut self, connection: usize, heard: &mut Heard) -> io::Result<()> {
         self.barriers += 1;
         let id = format!("barrier {}", self.barriers);
-        let text = format!(r#"{{"id":"{id}","method":"list_dbs","params":[]}}"#);
+        let text = format!(r#"{{"id":"{id}","method":"transact","params":["Gen"]}}"#);
         self.clients[connection].send(text.as_bytes())?;
         loop {
             let message = self.receive(connection)?;

@@ -128,7 +128,9 @@ impl Generator {
                 } else if self.dice.chance(1) {
                     members.push(("uuid-name", Value::string("n0")));
                 }
-                if self.dice.chance(70) {
+                // The reference binds mentions before such an insert to another row.
+                let is_misbound = plan.name.is_some() && self.taste.suits_reference;
+                if self.dice.chance(70) && !is_misbound {
                     let uuid = self.free_uuid(&table);
                     members.push(("uuid", Value::string(uuid)));
                 }
