@@ -1,7 +1,7 @@
 //! What an execution needs from outside, and what it yields.
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta};
+use corvid_data::{Arc, Delta, TableId};
 
 /// Whether the requesting session owns a lock now (`assert`).
 pub trait LockOwner {
@@ -43,5 +43,27 @@ pub enum Outcome {
     Blocked {
         /// Milliseconds since the request's arrival after which to try again; `None`: no deadline.
         deadline_ms: Option<u64>,
+        /// What the attempt depended on; as long as none of that changes, another attempt before the deadline is in vain.
+        reads: Reads,
     },
+}
+
+/// What the outcome of a blocked attempt depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// The rows of these tables, each named once.
+    Tables(Vec<TableId>),
+    /// More than that: locks, or what a role may do.
+    Anything,
+}
+
+impl Reads {
+    /// Adds a table.
+    pub(crate) fn add(&mut self, table: TableId) {
+        if let Reads::Tables(tables) = self
+            && !tables.contains(&table)
+        {
+            tables.push(table);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use corvid_data::{Arc, Delta, Row, TableId, Tag, WireError};
 use corvid_json::Reader;
 
 use crate::condition::Condition;
-use crate::context::{Context, LockOwner, Outcome};
+use crate::context::{Context, LockOwner, Outcome, Reads};
 use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
@@ -45,6 +45,8 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) is_durable: bool,
     /// The smallest `timeout` of the waits so far.
     pub(crate) deadline_ms: Option<u64>,
+    /// What the operations so far looked at.
+    pub(crate) reads: Reads,
     /// The result so far.
     pub(crate) out: Vec<u8>,
 }
@@ -84,6 +86,7 @@ pub(crate) fn execute(
         comment: String::new(),
         is_durable: false,
         deadline_ms: None,
+        reads: Reads::Tables(Vec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
     };
     execution.run(&operations)
@@ -124,6 +127,7 @@ impl Execution<'_, '_> {
                     self.txn.rollback();
                     return Outcome::Blocked {
                         deadline_ms: self.deadline_ms,
+                        reads: self.reads,
                     };
                 }
                 Err(Failure::Error(error)) => {
@@ -140,6 +144,12 @@ impl Execution<'_, '_> {
         let operation = Operation::parse(&schema, what, raw)?;
         let name = operation.name();
         let is_writing = operation.is_writing();
+        let asks_for_right = is_writing && self.requester.role.is_some();
+        if asks_for_right || operation.asks_for_lock() {
+            self.reads = Reads::Anything;
+        } else if let Some(table) = operation.table() {
+            self.reads.add(table);
+        }
         operation.execute(self)?;
         if is_writing && self.requester.is_read_only {
             let details =

@@ -37,6 +37,6 @@ mod transaction;
 mod undo;
 
 pub use condition::Condition;
-pub use context::{Context, LockOwner, Outcome};
+pub use context::{Context, LockOwner, Outcome, Reads};
 pub use database::Database;
 pub use snapshot::Snapshot;

@@ -104,6 +104,24 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// The table whose rows it depends on.
+    pub(crate) fn table(&self) -> Option<TableId> {
+        match self {
+            Operation::Insert(insert) => Some(insert.table),
+            Operation::Select(select) => Some(select.table),
+            Operation::Update(update) => Some(update.table),
+            Operation::Mutate(mutate) => Some(mutate.table),
+            Operation::Delete(delete) => Some(delete.table),
+            Operation::Wait(wait) => Some(wait.table),
+            Operation::Note(_) => None,
+        }
+    }
+
+    /// Whether it depends on who owns a lock.
+    pub(crate) fn asks_for_lock(&self) -> bool {
+        matches!(self, Operation::Note(Note::Assert { .. }))
+    }
+
     /// Executes it and appends its result.
     pub(crate) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         match self {

@@ -11,6 +11,7 @@ use corvid_engine::Snapshot;
 use corvid_log::Stamp;
 use corvid_log::{write_schema, write_snapshot};
 use corvid_os::errno;
+use corvid_os::mailbox::MailSender;
 use corvid_os::log_file::{DiskError, LogFile, Replacement};
 use corvid_service::message::{Store, StoreError, Ticket, ToDatabase};
 use crossbeam_channel::{Receiver, Sender};
@@ -37,6 +38,7 @@ impl Storage {
         let (disk, orders) = crossbeam_channel::unbounded();
         let file = Arc::new(Mutex::new(file));
         let worker = DiskThread {
+            failure: None,
             orders,
             file: file.clone(),
             is_diff,
@@ -54,13 +56,17 @@ impl Storage {
     }
 
     /// Carries out orders, or hands them to the disk thread. Returns what is done already.
-    pub fn store(&mut self, stores: Vec<Store>) -> Results {
+    pub fn store(&mut self, mut stores: Vec<Store>) -> Results {
+        // For the disk thread, whose failure it may have been. It comes first: a database that undoes has executed nothing since.
+        for recover in stores.extract_if(.., |store| matches!(store, Store::Recover)) {
+            let _ = self.disk.send(recover);
+        }
         let is_quick = |store: &Store| matches!(store, Store::Append { durable: false, .. });
         if self.awaited.is_none() && stores.iter().all(is_quick) {
             return append_all(&mut lock(&self.file), stores);
         }
         for store in stores {
-            self.awaited = Some(ticket_of(&store));
+            self.awaited = ticket_of(&store).or(self.awaited);
             // The disk thread lives as long as its queue, which is ours.
             let _ = self.disk.send(store);
         }
@@ -86,15 +92,16 @@ fn lock(file: &Mutex<LogFile>) -> MutexGuard<'_, LogFile> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn ticket_of(store: &Store) -> Ticket {
+fn ticket_of(store: &Store) -> Option<Ticket> {
     match store {
-        Store::Append { ticket, .. } | Store::Replace { ticket, .. } => *ticket,
+        Store::Append { ticket, .. } | Store::Replace { ticket, .. } => Some(*ticket),
+        Store::Recover => None,
     }
 }
 
 /// The inbox of a database thread. Weak: the thread must end when everybody else has let go of it.
 #[derive(Clone, Debug)]
-pub struct InboxHandle(pub std::sync::Weak<Sender<ToDatabase>>);
+pub struct InboxHandle(pub std::sync::Weak<MailSender<ToDatabase>>);
 
 impl InboxHandle {
     fn send(&self, message: ToDatabase) {
@@ -113,6 +120,9 @@ fn append_all(file: &mut LogFile, stores: Vec<Store>) -> Results {
             tickets.push(ticket);
             records.push(record);
         }
+    }
+    if records.is_empty() {
+        return Vec::new();
     }
     let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
     let result = file.append(&slices).map_err(|error| failed(&error));
@@ -142,6 +152,8 @@ fn failed(error: &DiskError) -> StoreError {
 }
 
 struct DiskThread {
+    /// Why the last append failed, until the database has taken note: what it sent meanwhile is refused.
+    failure: Option<StoreError>,
     orders: Receiver<Store>,
     file: Arc<Mutex<LogFile>>,
     is_diff: bool,
@@ -149,11 +161,12 @@ struct DiskThread {
 }
 
 impl DiskThread {
-    fn run(self) {
+    fn run(mut self) {
         while let Ok(first) = self.orders.recv() {
             let mut stores = vec![first];
             stores.extend(self.orders.try_iter());
-            let results = self.carry_out(&mut lock(&self.file), stores);
+            let file = self.file.clone();
+            let results = self.carry_out(&mut lock(&file), stores);
             for (ticket, result) in results {
                 self.inbox.send(ToDatabase::Stored(ticket, result));
             }
@@ -161,19 +174,23 @@ impl DiskThread {
     }
 
     /// Runs of appends are written and synced together.
-    fn carry_out(&self, file: &mut LogFile, stores: Vec<Store>) -> Results {
+    fn carry_out(&mut self, file: &mut LogFile, stores: Vec<Store>) -> Results {
         let mut done = Vec::new();
         let mut run: Vec<Store> = Vec::new();
         for store in stores {
             match store {
                 Store::Append { .. } => run.push(store),
+                Store::Recover => {
+                    done.extend(self.append_run(file, std::mem::take(&mut run)));
+                    self.failure = None;
+                }
                 Store::Replace {
                     ticket,
                     snapshot,
                     comment,
                     date_ms,
                 } => {
-                    done.extend(append_run(file, std::mem::take(&mut run)));
+                    done.extend(self.append_run(file, std::mem::take(&mut run)));
                     let stamp = Stamp {
                         date_ms,
                         comment,
@@ -184,16 +201,26 @@ impl DiskThread {
                 }
             }
         }
-        done.extend(append_run(file, run));
+        done.extend(self.append_run(file, run));
+        done
+    }
+
+    fn append_run(&mut self, file: &mut LogFile, run: Vec<Store>) -> Results {
+        if let Some(failure) = &self.failure {
+            let tickets: Vec<Ticket> = run.iter().filter_map(ticket_of).collect();
+            return results(&tickets, &Err(failure.clone()));
+        }
+        let done = append_and_sync(file, run);
+        self.failure = done.iter().find_map(|(_, result)| result.clone().err());
         done
     }
 }
 
-fn append_run(file: &mut LogFile, run: Vec<Store>) -> Results {
+fn append_and_sync(file: &mut LogFile, run: Vec<Store>) -> Results {
     let durable = run
         .iter()
         .any(|store| matches!(store, Store::Append { durable: true, .. }));
-    let tickets: Vec<Ticket> = run.iter().map(ticket_of).collect();
+    let tickets: Vec<Ticket> = run.iter().filter_map(ticket_of).collect();
     let written = append_all(file, run);
     if !durable || written.iter().any(|(_, result)| result.is_err()) {
         return written;

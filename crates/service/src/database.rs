@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Schema, Uuid};
+use corvid_data::{Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_monitor::{Monitors, SessionId};
 
@@ -25,8 +25,8 @@ pub use outputs::Outputs;
 
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Handled, Method, Request, SessionInfo, Store, Ticket, ToDatabase,
-    Usage,
+    Control, DatabaseId, Event, Method, Request, SessionInfo, Store, StoreError, Ticket,
+    ToDatabase, Usage,
 };
 use convert::Conversion;
 use follow::Followed;
@@ -73,6 +73,10 @@ pub struct DatabaseService {
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
     next_ticket: Ticket,
+    /// Of the next request that is executed for the first time.
+    next_place: u64,
+    /// It is served no more; what still arrives is answered so.
+    is_removed: bool,
     outputs: Outputs,
 }
 
@@ -105,6 +109,8 @@ impl DatabaseService {
             locks,
             uuids,
             next_ticket: Ticket(1),
+            next_place: 0,
+            is_removed: false,
             outputs: Outputs::new(options.id),
         }
     }
@@ -161,7 +167,7 @@ impl DatabaseService {
             ToDatabase::Request(request) => {
                 !matches!(request.method, Method::Transact | Method::GetSchema)
             }
-            ToDatabase::Fence(_) => true,
+            ToDatabase::Fence(..) => true,
             ToDatabase::Control(control) => !matches!(control, Control::Transact(_)),
             _ => false,
         };
@@ -169,12 +175,16 @@ impl DatabaseService {
     }
 
     fn handle_settled(&mut self, now: Now, input: ToDatabase) {
+        if self.is_removed {
+            self.refuse(input);
+            return;
+        }
         match input {
             ToDatabase::Request(request) => self.request(now, request),
             ToDatabase::Cancel(session, id) => self.cancel(session, &id),
-            ToDatabase::Fence(session) => {
+            ToDatabase::Fence(session, answer) => {
                 self.send_updates(session);
-                self.outputs.handled(session, Handled::Yes);
+                self.outputs.handled(session, answer);
             }
             ToDatabase::Control(control) => self.control(now, control),
             ToDatabase::Stored(..) | ToDatabase::Drained(_) | ToDatabase::Closed(_) => {
@@ -250,20 +260,80 @@ impl DatabaseService {
     fn remove(&mut self) {
         self.cancel_monitors();
         self.cancel_triggers();
+        self.followed.clear();
+        self.sessions.clear();
+        self.is_removed = true;
         self.outputs.events.push(Event::Removed(self.options.id));
+    }
+
+    /// Answers what was sent before its sender knew that the database is gone.
+    fn refuse(&mut self, input: ToDatabase) {
+        match input {
+            ToDatabase::Request(request) => {
+                let method = request.method.name();
+                let name = &self.database.schema().name;
+                let details = format!("{method} request specifies unknown database {name}");
+                let error =
+                    WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
+                match request.method {
+                    // Those name no database; their monitors are gone, and that is what they are told.
+                    Method::MonitorCancel => self.cancel_monitor(&request),
+                    Method::MonitorCondChange => self.change_condition(&request),
+                    _ => self.fail(&request, &error),
+                }
+            }
+            ToDatabase::Fence(session, answer) => self.outputs.handled(session, answer),
+            ToDatabase::Control(Control::Compact(token)) => {
+                let error = StoreError {
+                    details: format!("{}: database removed", self.database.schema().name),
+                    io_error: String::new(),
+                };
+                self.outputs
+                    .events
+                    .push(Event::Compacted(token, Err(error)));
+            }
+            ToDatabase::Control(Control::Follow { name, .. }) => {
+                let database = &self.database.schema().name;
+                let error = format!("\"{name}\": no database named {database}");
+                self.outputs.events.push(Event::Followed(name, Err(error)));
+            }
+            ToDatabase::Control(Control::Usage(token)) => {
+                let usage = Usage::default();
+                self.outputs.events.push(Event::Usage(token, usage));
+            }
+            ToDatabase::Control(Control::Transact(_) | Control::Remove | Control::Unfollow(_))
+            | ToDatabase::Cancel(..)
+            | ToDatabase::Drained(_)
+            | ToDatabase::Closed(_)
+            | ToDatabase::Stored(..) => {}
+        }
     }
 
     fn close(&mut self, session: SessionId) {
         self.sessions.remove(&session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
+        // What arrived before the end is executed if it changes something.
         self.deferred.retain(|input| match input {
             ToDatabase::Request(request) => {
-                request.session != session || request.method == Method::Transact
+                request.session != session
+                    || matches!(request.method, Method::Transact | Method::Convert)
             }
-            ToDatabase::Fence(fenced) => *fenced != session,
+            ToDatabase::Fence(fenced, _) => *fenced != session,
             _ => true,
         });
+    }
+
+    /// Whether no session has left anything behind: nothing waits, is parked or deferred, and nothing is monitored.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.triggers.is_clean()
+            && self.parked.is_empty()
+            && self.deferred.is_empty()
+            && self.conversion.is_none()
+            && self.compactions.is_empty()
+            && self.sessions.is_empty()
+            && self.monitors.is_empty()
     }
 
     fn take_ticket(&mut self) -> Ticket {

@@ -1,8 +1,9 @@
 //! The sessions of one shard: reads JSON-RPC messages, answers what concerns no database, sends the rest to the database
 //! that it names, and keeps each session's requests in order across databases.
 //!
-//! Order: requests for one database may be under way together; a request for another one, or one that is answered here, waits
-//! until those are handled. Cost per request: one hash look-up for the session, one for the database, no copy of the message.
+//! Order: requests for one database may be under way together, up to a limit; a request for another one, or one that is answered
+//! here, waits until those are handled. A database that is taken out of the directory goes on answering what it was sent before;
+//! nothing is sent to it any more. Cost per request: one hash look-up for the session, one for the database, no copy of the message.
 
 mod local;
 mod outputs;
@@ -21,7 +22,7 @@ use session::Session;
 
 use crate::directory::Directory;
 use crate::locks::Locks;
-use crate::message::{Deliver, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
+use crate::message::{Deliver, Handled, Method, Piece, Request, SessionInfo, ToDatabase, ToShard};
 
 /// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
 const SHARD_SHIFT: u32 = 48;
@@ -120,6 +121,9 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if session.is_closing {
+            return;
+        }
         if session.waiting.is_empty() {
             if let Step::Wait(frame) = self.step(now_ms, id, frame)
                 && let Some(session) = self.sessions.get_mut(&id)
@@ -138,7 +142,7 @@ impl Frontend {
             return true;
         };
         session.has_ended = true;
-        session.outstanding == 0 && session.waiting.is_empty()
+        session.is_idle()
     }
 
     /// The session's outbound queue is empty.
@@ -158,21 +162,22 @@ impl Frontend {
         match message {
             ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
             ToShard::Notice(notice) => self.notice(&notice),
-            ToShard::Directory(directory) => self.directory = directory,
+            ToShard::Directory(directory) => {
+                self.directory = directory;
+                for session in self.sessions.values_mut() {
+                    session.keep(&self.directory);
+                }
+            }
             ToShard::DisconnectUnaware(reason) => self.disconnect(&reason, |info| !info.is_aware()),
             ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
             ToShard::DisableMonitorCond => self.cond_disabled = true,
-            ToShard::MonitorsGone(database) => {
-                for session in self.sessions.values_mut() {
-                    session.monitors.retain(|_, owner| *owner != database);
-                }
-            }
         }
     }
 
     fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&SessionInfo) -> bool) {
-        for (id, session) in &self.sessions {
+        for (id, session) in &mut self.sessions {
             if concerned(&session.info) {
+                session.is_closing = true;
                 self.outputs
                     .close
                     .push((*id, Close::Disconnect(reason.clone())));
@@ -191,22 +196,38 @@ impl Frontend {
         self.outputs
             .send
             .extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
+        // Of a database that is not served any more, replies arrive and monitors do not stay.
+        let is_served = self.directory.contains(deliver.database);
+        let keep = |session: &mut Session, monitor| {
+            if is_served {
+                session.monitors.insert(monitor, deliver.database);
+            }
+        };
         match deliver.handled {
             Handled::No => return,
             Handled::Yes => {}
-            Handled::MonitorAdded(monitor) => {
-                session.monitors.insert(monitor, deliver.database);
-            }
+            Handled::MonitorAdded(monitor) => keep(session, monitor),
             Handled::MonitorRenamed(old, new) => {
                 session.monitors.remove(&old);
-                session.monitors.insert(new, deliver.database);
+                keep(session, new);
             }
             Handled::MonitorRemoved(monitor) => {
                 session.monitors.remove(&monitor);
             }
+            Handled::MonitorLost(monitor) => {
+                session.monitors.remove(&monitor);
+                return;
+            }
+            Handled::Notice => {
+                let texts = session.pass_notices(deliver.database);
+                let pieces = texts.into_iter().map(|text| (id, Piece::Message(text)));
+                self.outputs.send.extend(pieces);
+                return;
+            }
         }
-        session.outstanding = session.outstanding.saturating_sub(1);
-        if session.outstanding == 0 {
+        session.under_way.end();
+        let has_room = session.is_throttled && session.under_way.has_room();
+        if session.under_way.is_empty() || has_room {
             self.resume(now_ms, id);
             self.let_go_if_ended(id);
         }
@@ -214,9 +235,8 @@ impl Frontend {
 
     /// Closes a session whose client sends no more, once its requests are answered.
     fn let_go_if_ended(&mut self, id: SessionId) {
-        if self.sessions.get(&id).is_some_and(|session| {
-            session.has_ended && session.outstanding == 0 && session.waiting.is_empty()
-        }) {
+        let has_ended = |session: &Session| session.has_ended && session.is_idle();
+        if self.sessions.get(&id).is_some_and(has_ended) {
             self.outputs.close.push((id, Close::EndOfInput));
         }
     }
@@ -227,6 +247,10 @@ impl Frontend {
             let Some(frame) = session.waiting.pop_front() else {
                 return;
             };
+            if session.is_closing {
+                session.waiting.clear();
+                return;
+            }
             let is_last = session.waiting.is_empty();
             if let Step::Wait(frame) = self.step(now_ms, id, frame) {
                 if let Some(session) = self.sessions.get_mut(&id) {
@@ -245,9 +269,7 @@ impl Frontend {
         let message = match Message::parse(&frame) {
             Ok(message) => message,
             Err(error) => {
-                self.outputs
-                    .close
-                    .push((id, Close::BadMessage(error.to_string())));
+                self.close(id, Close::BadMessage(error.to_string()));
                 return Step::Done;
             }
         };
@@ -275,10 +297,18 @@ impl Frontend {
             }
             Message::Reply { id: reply_id, .. } if message::is_probe_id(reply_id) => Step::Done,
             Message::Reply { .. } | Message::ErrorReply { .. } => {
-                self.outputs.close.push((id, Close::UnexpectedReply));
+                self.close(id, Close::UnexpectedReply);
                 Step::Done
             }
         }
+    }
+
+    /// Has the session closed; whatever else it sent is not looked at.
+    fn close(&mut self, id: SessionId, why: Close) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.is_closing = true;
+        }
+        self.outputs.close.push((id, why));
     }
 
     fn cancel(&mut self, id: SessionId, params: &[u8]) {
@@ -312,7 +342,7 @@ impl Frontend {
             Method::MonitorCancel | Method::MonitorCondChange => {
                 match route_by_monitor(session, method, &frame[params.clone()]) {
                     Route::To(database) => Ok(database),
-                    Route::Unknown if session.outstanding > 0 => return Step::Wait(frame),
+                    Route::Unknown if !session.under_way.is_empty() => return Step::Wait(frame),
                     Route::Unknown => Err(unknown_monitor(method, &frame[params.clone()])),
                 }
             }
@@ -321,11 +351,14 @@ impl Frontend {
                 .map_err(|error| object(&error)),
         };
         match target {
-            Ok(database) if session.outstanding == 0 || session.target == Some(database) => {
+            Ok(database) => {
                 let Some(session) = self.sessions.get_mut(&id) else {
                     return Step::Done;
                 };
-                session.begin(database);
+                if !session.admits(database) {
+                    return Step::Wait(frame);
+                }
+                session.begin(database, frame.len());
                 let foreign_monitors = match method {
                     Method::Monitor(_) | Method::MonitorCondChange => {
                         session.monitors_elsewhere(database)
@@ -340,6 +373,7 @@ impl Frontend {
                     method,
                     frame,
                     params,
+                    place: None,
                     blocked: false,
                     foreign_monitors,
                 };
@@ -348,7 +382,6 @@ impl Frontend {
                     .push((database, ToDatabase::Request(request)));
                 Step::Done
             }
-            Ok(_) => Step::Wait(frame),
             Err(error) => {
                 if self.fence(id) {
                     return Step::Wait(frame);
@@ -365,7 +398,7 @@ impl Frontend {
         method: Method,
         params: &[u8],
     ) -> Result<crate::message::DatabaseId, WireError> {
-        let method = method_name(method);
+        let method = method.name();
         let mut reader = Reader::trusted(params);
         let name = first_string(&mut reader).ok_or_else(|| {
             WireError::syntax(
@@ -467,17 +500,4 @@ fn classify(method: &[u8], cond_disabled: bool) -> Option<Method> {
         b"monitor_cancel" => Method::MonitorCancel,
         _ => return None,
     })
-}
-
-fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Transact => "transact",
-        Method::Convert => "convert",
-        Method::GetSchema => "get_schema",
-        Method::Monitor(Version::V1) => "monitor",
-        Method::Monitor(Version::V2) => "monitor_cond",
-        Method::Monitor(Version::V3) => "monitor_cond_since",
-        Method::MonitorCondChange => "monitor_cond_change",
-        Method::MonitorCancel => "monitor_cancel",
-    }
 }

@@ -80,6 +80,23 @@ pub enum Method {
     MonitorCancel,
 }
 
+impl Method {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Transact => "transact",
+            Method::Convert => "convert",
+            Method::GetSchema => "get_schema",
+            Method::Monitor(Version::V1) => "monitor",
+            Method::Monitor(Version::V2) => "monitor_cond",
+            Method::Monitor(Version::V3) => "monitor_cond_since",
+            Method::MonitorCondChange => "monitor_cond_change",
+            Method::MonitorCancel => "monitor_cancel",
+        }
+    }
+}
+
 /// A request for a database. The frame is kept whole; nothing is copied out of it.
 #[derive(Debug)]
 pub struct Request {
@@ -97,6 +114,8 @@ pub struct Request {
     pub frame: Vec<u8>,
     /// Where the `params` array stands in it.
     pub params: Range<usize>,
+    /// Its place among the requests that the database has executed; given when it is first tried, kept when it is tried again.
+    pub place: Option<u64>,
     /// It blocked before (a `wait`) and was reported as handled then.
     pub blocked: bool,
     /// For monitor requests: ids of this session's monitors on other databases.
@@ -118,8 +137,8 @@ pub enum ToDatabase {
     Request(Request),
     /// `cancel` of a pending request, by canonical id.
     Cancel(SessionId, Box<[u8]>),
-    /// Send the session's pending updates, then report it handled: another reply is about to be sent.
-    Fence(SessionId),
+    /// Send the session's pending updates, then answer with this: something else is about to be sent to it.
+    Fence(SessionId, Handled),
     /// The session's output is drained.
     Drained(SessionId),
     /// The session is gone.
@@ -195,6 +214,10 @@ pub enum Handled {
     MonitorRenamed(Arc<[u8]>, Arc<[u8]>),
     /// A request that removed this monitor.
     MonitorRemoved(Arc<[u8]>),
+    /// No request ends here, but this monitor is gone: its database was removed or converted.
+    MonitorLost(Arc<[u8]>),
+    /// A fence before a notice about a lock has been passed; no request ends.
+    Notice,
 }
 
 /// Bytes for one session, in order.
@@ -227,13 +250,14 @@ pub enum ToShard {
     DisconnectAll(Arc<str>),
     /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
     DisableMonitorCond,
-    /// The monitors of a database are gone (it was removed or converted).
-    MonitorsGone(DatabaseId),
 }
 
 /// A log write that a database asks for; answered by [`ToDatabase::Stored`].
 #[derive(Debug)]
 pub enum Store {
+    /// The database has taken note of a failed append and undone what came after it. Appends between the failure and this order
+    /// must be refused: what they record is undone too.
+    Recover,
     /// Append one record.
     Append {
         /// Its place.

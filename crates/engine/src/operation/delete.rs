@@ -8,7 +8,7 @@ use crate::rbac::{self, Access};
 
 /// The members of a `delete`.
 pub(crate) struct Delete<'a> {
-    table: TableId,
+    pub(super) table: TableId,
     condition: &'a [u8],
 }
 

@@ -10,7 +10,7 @@ use crate::row_input::{Given, read_row};
 
 /// The members of an `insert`.
 pub(crate) struct Insert<'a> {
-    table: TableId,
+    pub(super) table: TableId,
     uuid: Option<&'a [u8]>,
     name: Option<&'a [u8]>,
     row: &'a [u8],

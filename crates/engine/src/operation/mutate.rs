@@ -11,7 +11,7 @@ use crate::rbac::{self, Access};
 
 /// The members of a `mutate`.
 pub(crate) struct Mutate<'a> {
-    table: TableId,
+    pub(super) table: TableId,
     condition: &'a [u8],
     mutations: &'a [u8],
 }

@@ -10,7 +10,7 @@ use crate::execution::Execution;
 
 /// The members of a `select`.
 pub(crate) struct Select<'a> {
-    table: TableId,
+    pub(super) table: TableId,
     condition: &'a [u8],
     columns: Option<&'a [u8]>,
     sort: Option<&'a [u8]>,

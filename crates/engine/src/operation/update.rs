@@ -10,7 +10,7 @@ use crate::row_input::{Given, read_row};
 
 /// The members of an `update`.
 pub(crate) struct Update<'a> {
-    table: TableId,
+    pub(super) table: TableId,
     condition: &'a [u8],
     row: &'a [u8],
     whole: &'a [u8],

@@ -17,7 +17,7 @@ pub(crate) struct Wait<'a> {
     columns: Option<&'a [u8]>,
     until: &'a [u8],
     rows: &'a [u8],
-    table: TableId,
+    pub(super) table: TableId,
 }
 
 impl<'a> Wait<'a> {

@@ -155,7 +155,7 @@ impl Fixture {
                 Value::parse(&result).expect("a result is valid JSON");
                 abridge(&String::from_utf8(result).expect("a result is UTF-8"))
             }
-            Outcome::Blocked { deadline_ms } => {
+            Outcome::Blocked { deadline_ms, .. } => {
                 self.last = None;
                 format!("blocked until {deadline_ms:?}")
             }

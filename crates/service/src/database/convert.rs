@@ -18,7 +18,7 @@ pub(super) struct Conversion {
 
 impl DatabaseService {
     pub(super) fn convert(&mut self, now: Now, request: Request) {
-        if self.triggers.contains(request.session, &request.id) {
+        if self.triggers.find(request.session, &request.id).is_some() {
             let error = WireError::syntax(request.params(), "convert: duplicate request ID");
             self.fail(&request, &error);
             return;

@@ -20,6 +20,7 @@ pub(super) struct Followed {
 
 impl DatabaseService {
     pub(super) fn follow(&mut self, name: String, table: &str, column_name: &str) {
+        self.followed.retain(|followed| followed.name != name);
         let found = RemoteColumn::find(&self.database, &name, table, column_name).map(|column| {
             let reported = column.read(&self.database);
             self.followed.push(Followed {
@@ -47,6 +48,13 @@ impl DatabaseService {
             {
                 self.outputs.events.extend(followed.news(&self.database));
             }
+        }
+    }
+
+    /// Reports followed columns that differ from what was last reported, after commits were undone.
+    pub(super) fn report_remotes_again(&mut self) {
+        for followed in &mut self.followed {
+            self.outputs.events.extend(followed.news(&self.database));
         }
     }
 

@@ -84,7 +84,7 @@ impl DatabaseService {
         }
     }
 
-    /// Removes every monitor and tells the sessions that want to know.
+    /// Removes every monitor and tells the sessions that want to know, and the shards in any case.
     pub(super) fn cancel_monitors(&mut self) {
         let canceled = self.monitors.remove_all();
         self.tell_canceled(canceled);
@@ -100,6 +100,7 @@ impl DatabaseService {
                 let params = [b"[", &*id, b"]"].concat();
                 self.outputs.notify(session, "monitor_canceled", &params);
             }
+            self.outputs.handled(session, Handled::MonitorLost(id));
         }
     }
 }

@@ -1,19 +1,27 @@
 //! Answers that wait for the disk: the queue between execution and release.
 
-use corvid_data::{Arc, Delta};
+use corvid_data::{Arc, Delta, WireError};
 
 use crate::message::{Request, Ticket};
 
-/// An executed transaction whose answer may not leave yet.
+/// A request that is done with and whose answer may not leave yet.
 pub(super) struct Parked {
     /// The record that must be stored first; `None`: only those before it.
     pub(super) ticket: Option<Ticket>,
     /// What it changed.
     pub(super) delta: Option<Arc<Delta>>,
-    /// The `result` array as JSON.
-    pub(super) result: Vec<u8>,
+    /// What to say.
+    pub(super) answer: Answer,
     /// Whom to answer; kept whole, so that it can be executed again should an earlier record fail to be stored.
     pub(super) origin: Origin,
+}
+
+/// What a parked request is answered with.
+pub(super) enum Answer {
+    /// The `result` as JSON.
+    Result(Vec<u8>),
+    /// The `error`.
+    Error(Box<WireError>),
 }
 
 /// Where a transaction came from.

@@ -1,5 +1,6 @@
 //! `transact`, its waiting and its release after storage.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Tag, WireError};
@@ -7,7 +8,7 @@ use corvid_engine::{Context, LockOwner, Outcome};
 use corvid_log::write_transaction;
 use corvid_monitor::SessionId;
 
-use super::parked::{Origin, Parked};
+use super::parked::{Answer, Origin, Parked};
 use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::locks::Locks;
@@ -39,24 +40,27 @@ impl LockOwner for NoLocks {
 
 impl DatabaseService {
     pub(super) fn transact(&mut self, now: Now, mut request: Request) {
-        // Waits count from here: the way from the socket is not the client's time.
-        request.arrived_ms = now.mono_ms;
-        if self.triggers.contains(request.session, &request.id) {
-            let error = WireError::syntax(request.params(), "transact: duplicate request ID");
-            self.fail(&request, &error);
-            return;
-        }
-        let session = request.session;
-        let committed = match self.attempt(now, request) {
-            Attempt::Blocked => {
-                self.outputs.handled(session, Handled::Yes);
-                false
+        if request.place.is_none() {
+            if self.triggers.find(request.session, &request.id).is_some() {
+                self.refuse_duplicate(request);
+                return;
             }
-            Attempt::Done { committed } => committed,
-        };
-        if committed {
-            self.retry_triggers(now);
+            request.place = Some(self.next_place);
+            self.next_place += 1;
+            // Waits count from here: the way from the socket is not the client's time.
+            request.arrived_ms = now.mono_ms;
         }
+        let committed = self.attempt(now, request);
+        self.retry_concerned(now, committed.as_deref());
+        self.release();
+    }
+
+    fn refuse_duplicate(&mut self, request: Request) {
+        let error = WireError::syntax(request.params(), "transact: duplicate request ID");
+        self.park(
+            Answer::Error(Box::new(error)),
+            Origin::Client(Box::new(request)),
+        );
         self.release();
     }
 
@@ -77,17 +81,16 @@ impl DatabaseService {
             durable,
         } = self.database.execute(params, &mut context)
         {
-            let committed = delta.is_some();
-            self.park(now, delta, durable, result, Origin::Server(params.to_vec()));
-            if committed {
-                self.retry_triggers(now);
-            }
+            let origin = Origin::Server(params.to_vec());
+            let committed = delta.clone();
+            self.park_executed(now, delta, durable, result, origin);
+            self.retry_concerned(now, committed.as_deref());
             self.release();
         }
     }
 
-    /// Executes a request once; its answer is parked, or it joins the waiting ones.
-    fn attempt(&mut self, now: Now, request: Request) -> Attempt {
+    /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
+    fn attempt(&mut self, now: Now, mut request: Request) -> Option<Arc<Delta>> {
         let locks = SessionLocks {
             locks: &self.locks,
             session: request.session,
@@ -108,34 +111,30 @@ impl DatabaseService {
                 delta,
                 durable,
             } => {
-                let committed = delta.is_some();
-                self.park(
-                    now,
-                    delta,
-                    durable,
-                    result,
-                    Origin::Client(Box::new(request)),
-                );
-                Attempt::Done { committed }
+                let committed = delta.clone();
+                let origin = Origin::Client(Box::new(request));
+                self.park_executed(now, delta, durable, result, origin);
+                committed
             }
-            Outcome::Blocked { deadline_ms } => {
-                if request.info.is_closed() {
-                    return Attempt::Blocked;
+            Outcome::Blocked { deadline_ms, reads } => {
+                if !std::mem::replace(&mut request.blocked, true) {
+                    self.outputs.handled(request.session, Handled::Yes);
                 }
-                let mut request = request;
-                request.blocked = true;
+                let place = request.place.filter(|_| !request.info.is_closed())?;
                 let deadline_ms = deadline_ms.map(|after| request.arrived_ms.saturating_add(after));
-                self.triggers.push(Trigger {
+                let trigger = Trigger {
                     request,
                     deadline_ms,
-                });
-                Attempt::Blocked
+                    reads,
+                };
+                self.triggers.insert(place, trigger);
+                None
             }
         }
     }
 
     /// Queues an answer behind the record of its commit, and hands the record to the log.
-    fn park(
+    fn park_executed(
         &mut self,
         now: Now,
         delta: Option<Arc<Delta>>,
@@ -163,28 +162,51 @@ impl DatabaseService {
         self.parked.push_back(Parked {
             ticket,
             delta,
-            result,
+            answer: Answer::Result(result),
             origin,
         });
     }
 
-    /// Tries the waiting transactions again, oldest first, until a round commits nothing.
-    fn retry_triggers(&mut self, now: Now) {
-        let mut again = !self.triggers.is_empty();
-        while again {
-            again = false;
-            for trigger in self.triggers.take_all() {
-                again |= self.retry(now, trigger);
-            }
+    /// Queues an answer that waits for no record of its own.
+    fn park(&mut self, answer: Answer, origin: Origin) {
+        self.parked.push_back(Parked {
+            ticket: None,
+            delta: None,
+            answer,
+            origin,
+        });
+    }
+
+    /// Tries the waiting transactions again that a commit concerns.
+    fn retry_concerned(&mut self, now: Now, committed: Option<&Delta>) {
+        if let Some(delta) = committed {
+            let places = self.triggers.concerned(delta);
+            self.retry(now, places);
         }
     }
 
-    /// One more attempt of a waiting transaction; whether it committed something.
-    fn retry(&mut self, now: Now, trigger: Trigger) -> bool {
-        matches!(
-            self.attempt(now, trigger.request),
-            Attempt::Done { committed: true }
-        )
+    /// Tries waiting transactions again, oldest first. What one of them commits is seen by younger ones in this round and lets older
+    /// ones try in the next.
+    fn retry(&mut self, now: Now, places: BTreeSet<u64>) {
+        let mut round = places;
+        let mut next = BTreeSet::new();
+        loop {
+            let Some(place) = round.pop_first() else {
+                if next.is_empty() {
+                    return;
+                }
+                std::mem::swap(&mut round, &mut next);
+                continue;
+            };
+            let Some(trigger) = self.triggers.remove(place) else {
+                continue;
+            };
+            if let Some(delta) = self.attempt(now, trigger.request) {
+                let mut older = self.triggers.concerned(&delta);
+                round.append(&mut older.split_off(&place));
+                next.append(&mut older);
+            }
+        }
     }
 
     /// When [`DatabaseService::tick`] must be called at the latest.
@@ -202,13 +224,8 @@ impl DatabaseService {
         if self.conversion.is_some() {
             return;
         }
-        let mut committed = false;
-        for trigger in self.triggers.take_expired(now.mono_ms) {
-            committed |= self.retry(now, trigger);
-        }
-        if committed {
-            self.retry_triggers(now);
-        }
+        let expired = self.triggers.expired(now.mono_ms);
+        self.retry(now, expired);
         self.release();
     }
 
@@ -265,7 +282,7 @@ impl DatabaseService {
         }
         for parked in released {
             if let Origin::Client(request) = parked.origin {
-                self.reply_boxed(&request, &parked.result);
+                self.answer(&request, &parked.answer);
             }
         }
     }
@@ -288,14 +305,16 @@ impl DatabaseService {
         {
             self.database.undo(delta);
         }
+        self.outputs.stores.push(Store::Recover);
         self.outputs
             .events
             .push(Event::StoreFailed(self.options.id, error.clone()));
         self.release();
+        self.report_remotes_again();
         let failed = undone.remove(0);
-        if let Origin::Client(request) = failed.origin {
-            let result = with_trailing_error(failed.result, &error.to_wire());
-            self.reply_boxed(&request, &result);
+        if let (Origin::Client(request), Answer::Result(result)) = (failed.origin, failed.answer) {
+            let result = with_trailing_error(result, &error.to_wire());
+            self.answer(&request, &Answer::Result(result));
         }
         // Tickets of the re-executed ones are new; answers to the old ones find nothing parked and are ignored.
         for parked in undone.into_iter().rev() {
@@ -309,10 +328,9 @@ impl DatabaseService {
     }
 
     pub(super) fn cancel(&mut self, session: SessionId, id: &[u8]) {
-        if self.triggers.remove(session, id).is_some() {
-            self.send_updates(session);
-            self.outputs
-                .error_json(session, id, b"\"canceled\"", Handled::No);
+        let place = self.triggers.find(session, id);
+        if let Some(trigger) = place.and_then(|place| self.triggers.remove(place)) {
+            self.cancel_request(&trigger.request);
         }
     }
 
@@ -331,39 +349,31 @@ impl DatabaseService {
 
     /// Replies with a result; the session's pending updates go first.
     pub(super) fn reply(&mut self, request: Request, result: Vec<u8>) {
-        if self.parked.is_empty() {
-            self.reply_boxed(&request, &result);
-        } else {
-            self.parked.push_back(Parked {
-                ticket: None,
-                delta: None,
-                result,
-                origin: Origin::Client(Box::new(request)),
-            });
+        let origin = Origin::Client(Box::new(request));
+        self.park(Answer::Result(result), origin);
+        self.release();
+    }
+
+    fn answer(&mut self, request: &Request, answer: &Answer) {
+        self.send_updates(request.session);
+        let handled = handled_by(request);
+        match answer {
+            Answer::Result(result) => {
+                self.outputs
+                    .reply(request.session, &request.id, result, handled);
+            }
+            Answer::Error(error) => {
+                self.outputs
+                    .error(request.session, &request.id, error, handled);
+            }
         }
     }
 
-    fn reply_boxed(&mut self, request: &Request, result: &[u8]) {
-        self.send_updates(request.session);
-        let handled = self.handled_by(request);
-        self.outputs
-            .reply(request.session, &request.id, result, handled);
-    }
-
-    /// Replies with an error object.
+    /// Replies with an error object at once; nothing may be parked.
     pub(super) fn fail(&mut self, request: &Request, error: &WireError) {
         self.send_updates(request.session);
         self.outputs
-            .error(request.session, &request.id, error, Handled::Yes);
-    }
-
-    /// A request that blocked was reported as handled then.
-    fn handled_by(&self, request: &Request) -> Handled {
-        if request.blocked {
-            Handled::No
-        } else {
-            Handled::Yes
-        }
+            .error(request.session, &request.id, error, handled_by(request));
     }
 
     /// Hands over everything the session has yet to be told.
@@ -386,10 +396,13 @@ impl DatabaseService {
     }
 }
 
-/// What an execution attempt came to.
-enum Attempt {
-    Done { committed: bool },
-    Blocked,
+/// A request that blocked was reported as handled then.
+fn handled_by(request: &Request) -> Handled {
+    if request.blocked {
+        Handled::No
+    } else {
+        Handled::Yes
+    }
 }
 
 /// Appends a commit-time error to a result array (protocol.md 5.1).

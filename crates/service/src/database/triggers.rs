@@ -1,5 +1,14 @@
-//! Transactions that wait: tried again after every commit and at their deadlines, oldest first (protocol.md 4.3).
+//! Transactions that wait: tried again, oldest first, when a table changes that they looked at, and at their deadlines
+//! (protocol.md 4.3).
+//!
+//! Invariant: every waiting transaction stands under its place in `waiting`, under its session in `by_session`, and under what it
+//! looked at in `by_table` or `always`; under its deadline in `deadlines` if it has one. Cost of a commit: the waiting
+//! transactions that it can concern.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use corvid_data::{Delta, TableId};
+use corvid_engine::Reads;
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
@@ -11,12 +20,19 @@ pub(super) struct Trigger {
     pub(super) request: Request,
     /// When to try again at the latest, ms on the monotonic clock.
     pub(super) deadline_ms: Option<u64>,
+    /// What it looked at until it blocked.
+    pub(super) reads: Reads,
 }
 
-/// Blocked transactions in order of arrival.
+/// Blocked transactions by their place in the order of first execution.
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
-    waiting: Vec<Trigger>,
+    waiting: BTreeMap<u64, Trigger>,
+    deadlines: BTreeSet<(u64, u64)>,
+    by_session: HashMap<SessionId, Vec<u64>>,
+    by_table: HashMap<TableId, BTreeSet<u64>>,
+    /// Those that any commit may concern.
+    always: BTreeSet<u64>,
 }
 
 impl Triggers {
@@ -28,58 +44,115 @@ impl Triggers {
         self.waiting.is_empty()
     }
 
-    pub(super) fn push(&mut self, trigger: Trigger) {
-        self.waiting.push(trigger);
+    /// Whether nothing of any transaction is left behind.
+    pub(super) fn is_clean(&self) -> bool {
+        self.waiting.is_empty()
+            && self.deadlines.is_empty()
+            && self.by_session.is_empty()
+            && self.by_table.is_empty()
+            && self.always.is_empty()
     }
 
-    /// Takes all of them for another attempt; those that block again are pushed back in the same order.
-    pub(super) fn take_all(&mut self) -> Vec<Trigger> {
-        std::mem::take(&mut self.waiting)
-    }
-
-    /// Takes those whose deadline has come.
-    pub(super) fn take_expired(&mut self, now_ms: u64) -> Vec<Trigger> {
-        let is_expired = |trigger: &Trigger| {
-            trigger
-                .deadline_ms
-                .is_some_and(|deadline| deadline <= now_ms)
-        };
-        if !self.waiting.iter().any(is_expired) {
-            return Vec::new();
+    pub(super) fn insert(&mut self, place: u64, trigger: Trigger) {
+        if let Some(deadline_ms) = trigger.deadline_ms {
+            self.deadlines.insert((deadline_ms, place));
         }
-        let (expired, waiting) = self.take_all().into_iter().partition(is_expired);
-        self.waiting = waiting;
-        expired
+        let session = trigger.request.session;
+        self.by_session.entry(session).or_default().push(place);
+        match &trigger.reads {
+            Reads::Anything => {
+                self.always.insert(place);
+            }
+            Reads::Tables(tables) => {
+                for table in tables {
+                    self.by_table.entry(*table).or_default().insert(place);
+                }
+            }
+        }
+        self.waiting.insert(place, trigger);
+    }
+
+    /// Takes one out, to be tried again or dropped.
+    pub(super) fn remove(&mut self, place: u64) -> Option<Trigger> {
+        let trigger = self.waiting.remove(&place)?;
+        if let Some(deadline_ms) = trigger.deadline_ms {
+            self.deadlines.remove(&(deadline_ms, place));
+        }
+        let session = trigger.request.session;
+        if let Some(places) = self.by_session.get_mut(&session) {
+            places.retain(|found| *found != place);
+            if places.is_empty() {
+                self.by_session.remove(&session);
+            }
+        }
+        match &trigger.reads {
+            Reads::Anything => {
+                self.always.remove(&place);
+            }
+            Reads::Tables(tables) => {
+                for table in tables {
+                    if let Some(places) = self.by_table.get_mut(table) {
+                        places.remove(&place);
+                        if places.is_empty() {
+                            self.by_table.remove(table);
+                        }
+                    }
+                }
+            }
+        }
+        Some(trigger)
+    }
+
+    /// Takes all of them out, oldest first.
+    pub(super) fn take_all(&mut self) -> Vec<Trigger> {
+        let waiting = std::mem::take(self).waiting;
+        waiting.into_values().collect()
+    }
+
+    /// The places of those that a commit may let go on.
+    pub(super) fn concerned(&self, delta: &Delta) -> BTreeSet<u64> {
+        if self.is_empty() {
+            return BTreeSet::new();
+        }
+        let mut places = self.always.clone();
+        let mut last = None;
+        for change in &delta.changes {
+            if last.replace(change.table) != Some(change.table)
+                && let Some(found) = self.by_table.get(&change.table)
+            {
+                places.extend(found);
+            }
+        }
+        places
+    }
+
+    /// The places of those whose deadline has come, oldest first.
+    pub(super) fn expired(&self, now_ms: u64) -> BTreeSet<u64> {
+        self.deadlines
+            .range(..=(now_ms, u64::MAX))
+            .map(|(_, place)| *place)
+            .collect()
     }
 
     /// The earliest deadline.
     pub(super) fn next_deadline(&self) -> Option<u64> {
-        self.waiting
-            .iter()
-            .filter_map(|trigger| trigger.deadline_ms)
-            .min()
+        self.deadlines.first().map(|(deadline_ms, _)| *deadline_ms)
     }
 
-    /// Whether a session has a blocked request with this id.
-    pub(super) fn contains(&self, session: SessionId, id: &[u8]) -> bool {
-        self.waiting
-            .iter()
-            .any(|trigger| trigger.request.session == session && *trigger.request.id == *id)
-    }
-
-    /// Takes one out.
-    pub(super) fn remove(&mut self, session: SessionId, id: &[u8]) -> Option<Trigger> {
-        let found =
-            |trigger: &Trigger| trigger.request.session == session && *trigger.request.id == *id;
-        self.waiting
-            .iter()
-            .position(found)
-            .map(|position| self.waiting.remove(position))
+    /// The place of a session's blocked request with this id.
+    pub(super) fn find(&self, session: SessionId, id: &[u8]) -> Option<u64> {
+        let places = self.by_session.get(&session)?;
+        places.iter().copied().find(|place| {
+            self.waiting
+                .get(place)
+                .is_some_and(|trigger| *trigger.request.id == *id)
+        })
     }
 
     /// Drops those of a session that is gone.
     pub(super) fn remove_session(&mut self, session: SessionId) {
-        self.waiting
-            .retain(|trigger| trigger.request.session != session);
+        for place in self.by_session.get(&session).cloned().unwrap_or_default() {
+            self.remove(place);
+        }
     }
 }

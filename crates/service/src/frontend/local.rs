@@ -9,9 +9,10 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
+use super::session::PendingNotice;
 use super::{Frontend, Step, object, shard_of};
 use crate::locks::{Locks, Mode, Notice, Refused};
-use crate::message::{Piece, ToDatabase, ToShard};
+use crate::message::{Handled, Piece, ToDatabase, ToShard};
 
 impl Frontend {
     /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
@@ -26,7 +27,7 @@ impl Frontend {
         let Some(session) = self.sessions.get(&id) else {
             return Step::Done;
         };
-        if session.outstanding > 0 {
+        if !session.under_way.is_empty() {
             return Step::Wait(frame);
         }
         let params = &frame[params];
@@ -149,13 +150,30 @@ impl Frontend {
         }
     }
 
+    /// Tells a session of a lock, after the updates of everything that was committed before.
     pub(super) fn notice(&mut self, notice: &Notice) {
+        let Some(session) = self.sessions.get_mut(&notice.session) else {
+            return;
+        };
         let params = Value::Array(vec![Value::string(&notice.lock)]).to_bytes();
         let mut text = Vec::new();
         message::write_notification(&mut text, notice.method, &params);
+        let awaits = session.monitored();
+        if awaits.is_empty() && session.notices.is_empty() {
+            self.outputs
+                .send
+                .push((notice.session, Piece::Message(text)));
+            return;
+        }
         self.outputs
-            .send
-            .push((notice.session, Piece::Message(text)));
+            .to_databases
+            .extend(awaits.iter().map(|database| {
+                (
+                    *database,
+                    ToDatabase::Fence(notice.session, Handled::Notice),
+                )
+            }));
+        session.notices.push_back(PendingNotice { awaits, text });
     }
 
     /// Makes sure that every update of commits before now precedes the reply to come: asks the databases that the session
@@ -164,28 +182,21 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
         };
-        if session.outstanding > 0 {
+        if !session.under_way.is_empty() {
             return true;
         }
-        if std::mem::take(&mut session.fenced) || session.monitors.is_empty() {
+        if std::mem::take(&mut session.is_fenced) {
             return false;
         }
-        let mut databases: Vec<_> = session.monitors.values().copied().collect();
-        databases.sort_unstable();
-        databases.dedup();
-        databases.retain(|database| self.directory.contains(*database));
-        if databases.is_empty() {
-            return false;
-        }
-        session.fenced = true;
+        let databases = session.monitored();
+        session.is_fenced = !databases.is_empty();
         session.target = None;
-        session.outstanding = u32::try_from(databases.len()).unwrap_or(u32::MAX);
-        self.outputs.to_databases.extend(
-            databases
-                .into_iter()
-                .map(|database| (database, ToDatabase::Fence(id))),
-        );
-        true
+        for database in databases {
+            session.under_way.begin(0);
+            let fence = ToDatabase::Fence(id, Handled::Yes);
+            self.outputs.to_databases.push((database, fence));
+        }
+        session.is_fenced
     }
 
     fn send_result(&mut self, id: SessionId, request_id: &[u8], result: &[u8]) {

@@ -3,22 +3,34 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::directory::Directory;
 use crate::message::{DatabaseId, SessionInfo};
+
+/// Requests of one session that may be under way together.
+const UNDER_WAY_MAX: usize = 1024;
+
+/// Bytes of requests of one session that may be under way together; a single larger one is let through.
+const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
 
 /// One session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
-    /// Requests sent to `target` and not handled yet.
-    pub(super) outstanding: u32,
-    /// The database that the outstanding requests are for.
+    pub(super) under_way: UnderWay,
+    /// The database that the requests under way are for; `None`: they are fences.
     pub(super) target: Option<DatabaseId>,
-    /// Fences were sent for the first waiting message, so it may be answered once nothing is outstanding.
-    pub(super) fenced: bool,
+    /// Fences were sent for the first waiting message, so it may be answered once nothing is under way.
+    pub(super) is_fenced: bool,
+    /// The first waiting message waits for room, not for everything under way.
+    pub(super) is_throttled: bool,
     /// The client has closed its sending side.
     pub(super) has_ended: bool,
-    /// Messages that wait for outstanding requests, in order.
+    /// It is to be closed: nothing more that it sends is looked at.
+    pub(super) is_closing: bool,
+    /// Messages that wait for requests under way, in order.
     pub(super) waiting: VecDeque<Vec<u8>>,
+    /// Notices about locks that wait for fences, in order.
+    pub(super) notices: VecDeque<PendingNotice>,
     /// Canonical monitor id to the database that keeps it.
     pub(super) monitors: HashMap<Arc<[u8]>, DatabaseId>,
     /// Databases that have seen this session and must hear of its end.
@@ -27,28 +39,92 @@ pub(super) struct Session {
     pub(super) updated_by: Vec<DatabaseId>,
 }
 
+/// A notice that may be sent once these databases have sent their updates.
+#[derive(Debug)]
+pub(super) struct PendingNotice {
+    pub(super) awaits: Vec<DatabaseId>,
+    pub(super) text: Vec<u8>,
+}
+
+/// Requests sent to a database and not handled yet, with their sizes. They are handled in the order of sending but for those that
+/// block, so a size may be taken for another's; the count is exact.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    sizes: VecDeque<usize>,
+    bytes: usize,
+}
+
+impl UnderWay {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Whether another one must wait.
+    fn is_full(&self) -> bool {
+        self.sizes.len() >= UNDER_WAY_MAX || self.bytes >= UNDER_WAY_BYTES_MAX
+    }
+
+    /// Whether a session that had to wait for room is to go on.
+    pub(super) fn has_room(&self) -> bool {
+        self.sizes.len() <= UNDER_WAY_MAX / 2 && self.bytes <= UNDER_WAY_BYTES_MAX / 2
+    }
+
+    pub(super) fn begin(&mut self, bytes: usize) {
+        self.sizes.push_back(bytes);
+        self.bytes += bytes;
+    }
+
+    pub(super) fn end(&mut self) {
+        debug_assert!(!self.is_empty(), "a request is handled once");
+        self.bytes -= self.sizes.pop_front().unwrap_or(0);
+    }
+}
+
 impl Session {
     pub(super) fn new(info: Arc<SessionInfo>) -> Session {
         Session {
             info,
-            outstanding: 0,
+            under_way: UnderWay::default(),
             target: None,
-            fenced: false,
+            is_fenced: false,
+            is_throttled: false,
             has_ended: false,
+            is_closing: false,
             waiting: VecDeque::new(),
+            notices: VecDeque::new(),
             monitors: HashMap::new(),
             known_to: Vec::new(),
             updated_by: Vec::new(),
         }
     }
 
+    /// Whether a request for `database` may be sent now. If not for want of room, takes note of that.
+    pub(super) fn admits(&mut self, database: DatabaseId) -> bool {
+        let is_next = self.under_way.is_empty() || self.target == Some(database);
+        self.is_throttled = is_next && self.under_way.is_full();
+        is_next && !self.is_throttled
+    }
+
     /// Counts a request sent to `database`.
-    pub(super) fn begin(&mut self, database: DatabaseId) {
-        self.outstanding += 1;
+    pub(super) fn begin(&mut self, database: DatabaseId, bytes: usize) {
+        self.under_way.begin(bytes);
         self.target = Some(database);
         if !self.known_to.contains(&database) {
             self.known_to.push(database);
         }
+    }
+
+    /// Whether everything that the client sent is done with.
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Databases that it monitors, each once.
+    pub(super) fn monitored(&self) -> Vec<DatabaseId> {
+        let mut databases: Vec<_> = self.monitors.values().copied().collect();
+        databases.sort_unstable();
+        databases.dedup();
+        databases
     }
 
     /// Ids of monitors on other databases than this one.
@@ -58,5 +134,36 @@ impl Session {
             .filter(|(_, owner)| **owner != database)
             .map(|(id, _)| id.clone())
             .collect()
+    }
+
+    /// Forgets databases that are not served any more. Requests for them that are under way are answered all the same.
+    pub(super) fn keep(&mut self, directory: &Directory) {
+        self.monitors
+            .retain(|_, database| directory.contains(*database));
+        self.known_to
+            .retain(|database| directory.contains(*database));
+    }
+
+    /// Takes note of a fence that a notice waited for; returns the notices that may be sent now.
+    pub(super) fn pass_notices(&mut self, database: DatabaseId) -> Vec<Vec<u8>> {
+        let awaited = self.notices.iter_mut().find_map(|notice| {
+            let position = notice
+                .awaits
+                .iter()
+                .position(|awaited| *awaited == database)?;
+            Some((notice, position))
+        });
+        if let Some((notice, position)) = awaited {
+            notice.awaits.swap_remove(position);
+        }
+        let mut texts = Vec::new();
+        while self
+            .notices
+            .front()
+            .is_some_and(|notice| notice.awaits.is_empty())
+        {
+            texts.extend(self.notices.pop_front().map(|notice| notice.text));
+        }
+        texts
     }
 }
