@@ -73,7 +73,6 @@ def files(s):
     s.run("ovsdb-tool --more --more show-log a.db", out=log_lines)
     s.run("ovsdb-tool show-log nosuch.db")
     s.run("ovsdb-tool compact a.db compacted.db")
-    s.run("ovsdb-tool compact a.db compacted.db")
     s.run("ovsdb-tool compact a.db")
     s.run("ovsdb-tool compact nosuch.db")
     s.run("ovsdb-tool -mm show-log a.db", out=log_lines)
