@@ -49,6 +49,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=stderr,
                 stderr=stderr,
+                cwd=self.directory,
                 start_new_session=True,
             )
         try:
