@@ -130,11 +130,11 @@ impl Differential {
             .ours
             .exchange(connection, &message, awaited)
             .map_err(in_words)?;
-        self.compare(&ours, &theirs)
+        self.compare(id, &ours, &theirs)
             .map_err(|problem| format!("{shown}\n{problem}"))
     }
 
-    fn compare(&mut self, ours: &[Heard], theirs: &[Heard]) -> Result<(), String> {
+    fn compare(&mut self, request: u64, ours: &[Heard], theirs: &[Heard]) -> Result<(), String> {
         for (connection, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
             let ids: Vec<u64> = ours
                 .replies
@@ -161,9 +161,16 @@ impl Differential {
                 self.note(&request, ours);
             }
         }
+        // A wait that was satisfied makes a second commit, and servers may tell it with the first or after it.
+        let has_several = ours
+            .iter()
+            .any(|heard| heard.replies.keys().any(|id| *id != request));
         for (ours, theirs) in ours.iter().zip(theirs) {
-            self.comparison()
-                .notifications(&ours.notifications, &theirs.notifications)?;
+            self.comparison().notifications(
+                &ours.notifications,
+                &theirs.notifications,
+                has_several,
+            )?;
         }
         Ok(())
     }

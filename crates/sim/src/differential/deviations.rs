@@ -8,7 +8,7 @@ struct Deviation {
     applies: fn(operation: Option<&Value>, ours: &Value, theirs: &Value) -> bool,
 }
 
-const DEVIATIONS: [Deviation; 5] = [
+const DEVIATIONS: [Deviation; 6] = [
     Deviation {
         reason: "elapsed milliseconds",
         applies: |_, ours, theirs| {
@@ -34,6 +34,14 @@ const DEVIATIONS: [Deviation; 5] = [
         reason: "which of several violations of a commit is reported (protocol.md 5.12)",
         applies: |operation, ours, theirs| {
             operation.is_none() && tag(ours) == tag(theirs) && tag(ours) != "syntax error"
+        },
+    },
+    Deviation {
+        reason: "which of several rows that a mutation does not fit is visited first (protocol.md 5.5)",
+        applies: |operation, ours, theirs| {
+            operation.is_some_and(|operation| operation.get("mutations").is_some())
+                && tag(ours) == tag(theirs)
+                && tag(ours) != "syntax error"
         },
     },
     Deviation {

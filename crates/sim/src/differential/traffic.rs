@@ -162,7 +162,9 @@ impl Differential {
     fn change_monitor(&mut self) -> Request {
         let monitor = self.generator.dice.pick(&self.monitors).clone();
         let mut change = self.generator.condition_change(&monitor.requests);
-        if self.generator.dice.chance(15) {
+        // The reference applies half of a change that fails at a later table.
+        let is_lone = change.as_object().is_some_and(|tables| tables.len() == 1);
+        if is_lone && self.generator.dice.chance(40) {
             let damaged = self.generator.damaged(&change);
             if is_bearable(&damaged) {
                 change = damaged;

@@ -94,6 +94,31 @@ impl Generator {
         plans
     }
 
+    /// Whether weak references point to a table. The reference forgets some of them when several of its rows go at once.
+    fn is_weak_target(&self, target: &str) -> bool {
+        let points = |ty: &Type| {
+            ty.references()
+                .any(|(_, reference)| !reference.is_strong && reference.table == target)
+        };
+        self.schema
+            .tables
+            .values()
+            .any(|table| table.columns.values().any(|column| points(&column.ty)))
+    }
+
+    /// A condition that one row at most fulfils.
+    fn condition_on_one(&mut self, table: &str) -> Value {
+        let uuid = Value::Array(vec![
+            Value::string("uuid"),
+            Value::string(self.known_uuid(table)),
+        ]);
+        Value::Array(vec![Value::Array(vec![
+            Value::string("_uuid"),
+            Value::string("=="),
+            uuid,
+        ])])
+    }
+
     /// A table with a strong reference to another.
     fn holder(&mut self, target: &str) -> String {
         let holds = |ty: &Type| {
@@ -118,7 +143,14 @@ impl Generator {
             members.push(("table", Value::string(&table)));
         }
         if matches!(plan.op, "select" | "update" | "mutate" | "delete" | "wait") {
-            members.push(("where", self.condition(&table)));
+            let is_lone =
+                plan.op == "delete" && self.taste.suits_reference && self.is_weak_target(&table);
+            let condition = if is_lone {
+                self.condition_on_one(&table)
+            } else {
+                self.condition(&table)
+            };
+            members.push(("where", condition));
         }
         match plan.op {
             "insert" => {

@@ -190,16 +190,13 @@ fn references(
             r#"{{"key":{this},"value":{},"min":{min},"max":"unlimited"}}"#,
             base(dice)
         ),
+        // The reference loses count when a weak half takes a strong one along, and may end when both are weak.
+        _ if taste.suits_reference && !is_strong => format!(r#"{{"key":{this},"min":0,"max":3}}"#),
         _ => {
-            let other = dice.below(roots.len());
-            // The reference loses count when a weak half takes a strong one along.
-            let is_strong_too = if taste.suits_reference {
-                is_strong
-            } else {
-                dice.chance(50)
-            };
-            let is_fine = is_strong_too || roots[other] || !taste.suits_reference;
-            let other = to(if is_fine { other } else { table }, is_strong_too);
+            let other = to(
+                dice.below(roots.len()),
+                taste.suits_reference || dice.chance(50),
+            );
             format!(r#"{{"key":{this},"value":{other},"min":0,"max":3}}"#)
         }
     };
