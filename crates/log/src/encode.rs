@@ -19,6 +19,8 @@ pub struct Stamp<'a> {
     /// Modified rows carry differences (`_is_diff`); otherwise the full new values of changed columns, as readers older than
     /// 2.15 need them.
     pub is_diff: bool,
+    /// Inserted rows show columns with default values too. Readers do not need them; backups are read by people.
+    pub with_defaults: bool,
 }
 
 /// Appends the record of `delta`. Returns its bytes, or `None` (and appends nothing) when nothing persistent changed.
@@ -39,6 +41,7 @@ pub fn write_transaction(
             date_ms,
             comment,
             is_diff,
+            with_defaults: false,
         },
     );
     wrote.then(|| record.finish())
@@ -135,7 +138,7 @@ fn write_change(out: &mut Vec<u8>, table: &TableSchema, change: &RowChange, is_d
         return;
     };
     if change.old.is_none() {
-        write_row(out, table, new);
+        write_row(out, table, new, false);
         return;
     }
     let mut separator = b'{';
@@ -160,11 +163,17 @@ fn write_change(out: &mut Vec<u8>, table: &TableSchema, change: &RowChange, is_d
 }
 
 /// Appends a whole row: its persistent columns that differ from the default of their type.
-pub(crate) fn write_row(out: &mut Vec<u8>, table: &TableSchema, row: &corvid_data::Row) {
+pub(crate) fn write_row(
+    out: &mut Vec<u8>,
+    table: &TableSchema,
+    row: &corvid_data::Row,
+    with_defaults: bool,
+) {
     out.push(b'{');
     let empty = out.len();
     for (column, datum) in table.columns().iter().zip(&row.columns) {
-        if !column.persistent || datum.is_default(&column.column_type) {
+        let is_left_out = !with_defaults && datum.is_default(&column.column_type);
+        if !column.persistent || is_left_out {
             continue;
         }
         if out.len() > empty {

@@ -76,7 +76,7 @@ where
     for (id, table) in schema.iter() {
         for row in rows(id) {
             tables.row(&mut piece, schema, id, row.uuid);
-            write_row(&mut piece, table, row);
+            write_row(&mut piece, table, row, stamp.with_defaults);
             if piece.len() >= CHUNK_BYTES {
                 sink(&piece)?;
                 piece.clear();

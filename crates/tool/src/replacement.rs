@@ -96,6 +96,7 @@ fn write(file: &mut Replacement, database: &Database, comment: &str) -> io::Resu
         date_ms: clock::wall_ms(),
         comment,
         is_diff: false,
+        with_defaults: false,
     };
     write_snapshot(
         database.schema(),

@@ -33,6 +33,7 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
         date_ms: clock::wall_ms(),
         comment: "produced by \"ovsdb-client backup\"",
         is_diff: true,
+        with_defaults: true,
     };
     let of_table = |table: TableId| tables[usize::from(table.0)].iter();
     write_snapshot(&schema, &stamp, of_table, &mut |piece| out.write_all(piece))?;

@@ -170,6 +170,7 @@ fn snapshot_holds_every_row_in_pieces() {
         date_ms: 1_700_000_000_000,
         comment: "compacted",
         is_diff: true,
+        with_defaults: false,
     };
     let written = write_snapshot(
         &schema,
@@ -201,6 +202,7 @@ fn empty_snapshot_still_makes_a_record() {
         date_ms: 5,
         comment: "",
         is_diff: false,
+        with_defaults: false,
     };
     let mut out = Vec::new();
     let written = write_snapshot(&schema(), &stamp, |_| [].iter(), &mut |piece| {

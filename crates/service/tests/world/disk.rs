@@ -1,0 +1,146 @@
+//! A database's file in memory, with the rules of the real storage: ordinary records are written at once, the rest in order by a
+//! disk that answers later; after a failed append everything is refused until the database has taken note.
+
+use std::collections::VecDeque;
+
+use corvid_data::Arc;
+use corvid_data::uuid::UuidSource;
+use corvid_engine::{Database, Snapshot};
+use corvid_log::{Load, Stamp, write_schema, write_snapshot};
+use corvid_service::message::{Store, StoreError, Ticket};
+
+/// Results of orders.
+pub type Results = Vec<(Ticket, Result<(), StoreError>)>;
+
+#[derive(Debug)]
+pub struct Disk {
+    /// What a crash would leave.
+    pub file: Vec<u8>,
+    /// How many appends fail from now on.
+    pub failures: u32,
+    /// Nothing is carried out until this is cleared.
+    pub is_held: bool,
+    /// Ordinary records are not written at once.
+    pub is_slow: bool,
+    orders: VecDeque<Store>,
+    awaited: Option<Ticket>,
+    failure: Option<StoreError>,
+}
+
+impl Disk {
+    pub fn new(schema: &corvid_data::Schema) -> Disk {
+        let mut file = Vec::new();
+        write_schema(&mut file, schema);
+        Disk {
+            file,
+            failures: 0,
+            is_held: false,
+            is_slow: false,
+            orders: VecDeque::new(),
+            awaited: None,
+            failure: None,
+        }
+    }
+
+    /// Takes orders; returns the results of those that are carried out at once.
+    pub fn store(&mut self, stores: Vec<Store>) -> Results {
+        let mut done = Vec::new();
+        for store in stores {
+            let is_quick = matches!(store, Store::Append { durable: false, .. });
+            if is_quick && self.awaited.is_none() && !self.is_slow && !self.is_held {
+                done.extend(self.carry_out(store));
+            } else {
+                self.awaited = ticket_of(&store).or(self.awaited);
+                self.orders.push_back(store);
+            }
+        }
+        done
+    }
+
+    pub fn has_work(&self) -> bool {
+        !self.is_held && !self.orders.is_empty()
+    }
+
+    /// Carries out the next order.
+    pub fn work(&mut self) -> Results {
+        match self.orders.pop_front() {
+            Some(store) => self.carry_out(store),
+            None => Vec::new(),
+        }
+    }
+
+    /// The database has heard of a result.
+    pub fn answered(&mut self, ticket: Ticket) {
+        if self.awaited == Some(ticket) {
+            self.awaited = None;
+        }
+    }
+
+    fn carry_out(&mut self, store: Store) -> Results {
+        match store {
+            Store::Recover => {
+                self.failure = None;
+                Vec::new()
+            }
+            Store::Append { ticket, record, .. } => vec![(ticket, self.append(&record))],
+            Store::Replace {
+                ticket, snapshot, ..
+            } => {
+                self.file = rewritten(&snapshot);
+                vec![(ticket, Ok(()))]
+            }
+        }
+    }
+
+    fn append(&mut self, record: &[u8]) -> Result<(), StoreError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        if self.failures > 0 {
+            self.failures -= 1;
+            let failure = StoreError {
+                details: "x.db: write failed".to_owned(),
+                io_error: "No space left on device".to_owned(),
+            };
+            self.failure = Some(failure.clone());
+            return Err(failure);
+        }
+        self.file.extend_from_slice(record);
+        Ok(())
+    }
+
+    /// The database that the file holds.
+    pub fn load(&self, uuids: &mut dyn UuidSource) -> Database {
+        let mut load = Load::open(&self.file[..]).expect("the file begins with a schema");
+        let mut database = Database::new(Arc::clone(load.schema()));
+        while let Some(recorded) = load.next_transaction().expect("the file is whole") {
+            database.replay(recorded, uuids).expect("records apply");
+        }
+        database
+    }
+}
+
+fn ticket_of(store: &Store) -> Option<Ticket> {
+    match store {
+        Store::Append { ticket, .. } | Store::Replace { ticket, .. } => Some(*ticket),
+        Store::Recover => None,
+    }
+}
+
+fn rewritten(snapshot: &Snapshot) -> Vec<u8> {
+    let mut file = Vec::new();
+    write_schema(&mut file, snapshot.schema());
+    let stamp = Stamp {
+        date_ms: 0,
+        comment: "rewritten",
+        is_diff: true,
+        with_defaults: false,
+    };
+    let mut sink = |piece: &[u8]| {
+        file.extend_from_slice(piece);
+        Ok::<(), String>(())
+    };
+    let schema = snapshot.schema();
+    write_snapshot(schema, &stamp, |table| snapshot.rows(table), &mut sink).expect("memory");
+    file
+}
