@@ -95,14 +95,21 @@ impl Symbols for Names<'_> {
 
 /// The names that operations bind to a UUID of their own. What is malformed is left for its execution to find.
 fn announcements(operations: &[&[u8]]) -> Map<Box<str>, Uuid> {
-    operations
-        .iter()
-        .filter_map(|operation| announcement(operation))
-        .rev()
+    let mut first = Map::default();
+    for operation in operations {
+        if let Some((name, uuid)) = announcement(operation) {
+            // A second insert of a name fails, so what it gives counts for nothing.
+            first.entry(name).or_insert(uuid);
+        }
+    }
+    let given = first.into_iter();
+    given
+        .filter_map(|(name, uuid)| Some((name, uuid?)))
         .collect()
 }
 
-fn announcement(operation: &[u8]) -> Option<(Box<str>, Uuid)> {
+/// The name of an operation and the UUID it gives with it.
+fn announcement(operation: &[u8]) -> Option<(Box<str>, Option<Uuid>)> {
     let (mut name, mut uuid) = (None, None);
     let mut reader = Reader::trusted(operation);
     reader.begin_object().ok()?;
@@ -115,7 +122,7 @@ fn announcement(operation: &[u8]) -> Option<(Box<str>, Uuid)> {
         }
     }
     let name = name.filter(|name| is_id(name.as_bytes()))?;
-    Some((name.into(), Uuid::parse(&uuid?)?))
+    Some((name.into(), uuid.and_then(|uuid| Uuid::parse(&uuid))))
 }
 
 /// Lends an optional symbol table once more.
@@ -143,9 +150,10 @@ mod tests {
 
     #[test]
     fn a_mention_before_the_insert_means_the_uuid_that_the_insert_gives() {
-        let operations: [&[u8]; 3] = [
+        let operations: [&[u8]; 4] = [
             br#"{"op":"insert","uuid-name":"a","uuid":"99999999-9999-9999-9999-999999999999"}"#,
             br#"{"op":"insert","uuid-name":"b"}"#,
+            br#"{"op":"insert","uuid-name":"b","uuid":"88888888-8888-8888-8888-888888888888"}"#,
             b"5",
         ];
         let mut source = Counter(0);
