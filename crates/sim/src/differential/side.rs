@@ -84,7 +84,8 @@ impl Side {
         awaited: Option<u64>,
     ) -> io::Result<Vec<Heard>> {
         let text = self.with_identities(&message.to_string());
-        self.clients[connection].send(text.as_bytes())?;
+        let sent = self.clients[connection].send(text.as_bytes());
+        sent.map_err(|error| self.in_context(&error.to_string()))?;
         let mut heard: Vec<Heard> = (0..CONNECTIONS).map(|_| Heard::default()).collect();
         if let Some(id) = awaited {
             while !heard[connection].replies.contains_key(&id) {
@@ -166,12 +167,14 @@ impl Side {
             Received::Text(text) => {
                 Value::parse(&text).map_err(|error| io::Error::other(error.to_string()))
             }
-            Received::Closed => Err(io::Error::other(format!(
-                "closed by the server\n{}",
-                self.server.log()
-            ))),
+            Received::Closed => Err(self.in_context("closed by the server")),
             Received::Nothing => Err(io::Error::other("no answer")),
         }
+    }
+
+    /// What the server has logged tells why.
+    fn in_context(&self, problem: &str) -> io::Error {
+        io::Error::other(format!("{problem}\n{}", self.server.log()))
     }
 
     /// A request with this server's identities in place of names.

@@ -166,7 +166,7 @@ impl Differential {
         let is_lone = change.as_object().is_some_and(|tables| tables.len() == 1);
         if is_lone && self.generator.dice.chance(40) {
             let damaged = self.generator.damaged(&change);
-            if is_bearable(&damaged) {
+            if damaged.as_object().is_none_or(|tables| tables.len() == 1) && is_bearable(&damaged) {
                 change = damaged;
             }
         }
