@@ -11,8 +11,8 @@ use corvid_engine::Snapshot;
 use corvid_log::Stamp;
 use corvid_log::{write_schema, write_snapshot};
 use corvid_os::errno;
-use corvid_os::mailbox::MailSender;
 use corvid_os::log_file::{DiskError, LogFile, Replacement};
+use corvid_os::mailbox::MailSender;
 use corvid_service::message::{Store, StoreError, Ticket, ToDatabase};
 use crossbeam_channel::{Receiver, Sender};
 
@@ -195,6 +195,7 @@ impl DiskThread {
                         date_ms,
                         comment,
                         is_diff: self.is_diff,
+                        with_defaults: false,
                     };
                     let result = rewrite(file, &snapshot, &stamp);
                     done.push((ticket, result));
