@@ -132,6 +132,12 @@ impl Locks {
             .is_some_and(|owner| owner.session == session)
     }
 
+    /// Whether nobody owns, awaits or has claimed anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.claimed.is_empty()
+    }
+
     /// Takes a claim out of its queue; the next in line is told when the owner left, nobody when a waiter did.
     fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<Notice> {
         let queue = self.queues.get_mut(lock)?;

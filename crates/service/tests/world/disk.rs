@@ -10,25 +10,25 @@ use corvid_log::{Load, Stamp, write_schema, write_snapshot};
 use corvid_service::message::{Store, StoreError, Ticket};
 
 /// Results of orders.
-pub type Results = Vec<(Ticket, Result<(), StoreError>)>;
+pub(crate) type Results = Vec<(Ticket, Result<(), StoreError>)>;
 
 #[derive(Debug)]
-pub struct Disk {
+pub(crate) struct Disk {
     /// What a crash would leave.
-    pub file: Vec<u8>,
+    pub(crate) file: Vec<u8>,
     /// How many appends fail from now on.
-    pub failures: u32,
+    pub(crate) failures: u32,
     /// Nothing is carried out until this is cleared.
-    pub is_held: bool,
+    pub(crate) is_held: bool,
     /// Ordinary records are not written at once.
-    pub is_slow: bool,
+    pub(crate) is_slow: bool,
     orders: VecDeque<Store>,
     awaited: Option<Ticket>,
     failure: Option<StoreError>,
 }
 
 impl Disk {
-    pub fn new(schema: &corvid_data::Schema) -> Disk {
+    pub(crate) fn new(schema: &corvid_data::Schema) -> Disk {
         let mut file = Vec::new();
         write_schema(&mut file, schema);
         Disk {
@@ -43,12 +43,18 @@ impl Disk {
     }
 
     /// Takes orders; returns the results of those that are carried out at once.
-    pub fn store(&mut self, stores: Vec<Store>) -> Results {
+    pub(crate) fn store(&mut self, stores: Vec<Store>) -> Results {
         let mut done = Vec::new();
         for store in stores {
-            let is_quick = matches!(store, Store::Append { durable: false, .. });
-            if is_quick && self.awaited.is_none() && !self.is_slow && !self.is_held {
-                done.extend(self.carry_out(store));
+            let is_idle = self.awaited.is_none() && !self.is_slow && !self.is_held;
+            if let Store::Append {
+                ticket,
+                record,
+                durable: false,
+            } = &store
+                && is_idle
+            {
+                done.push((*ticket, self.append(record)));
             } else {
                 self.awaited = ticket_of(&store).or(self.awaited);
                 self.orders.push_back(store);
@@ -57,12 +63,12 @@ impl Disk {
         done
     }
 
-    pub fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         !self.is_held && !self.orders.is_empty()
     }
 
     /// Carries out the next order.
-    pub fn work(&mut self) -> Results {
+    pub(crate) fn work(&mut self) -> Results {
         match self.orders.pop_front() {
             Some(store) => self.carry_out(store),
             None => Vec::new(),
@@ -70,7 +76,7 @@ impl Disk {
     }
 
     /// The database has heard of a result.
-    pub fn answered(&mut self, ticket: Ticket) {
+    pub(crate) fn answered(&mut self, ticket: Ticket) {
         if self.awaited == Some(ticket) {
             self.awaited = None;
         }
@@ -82,7 +88,14 @@ impl Disk {
                 self.failure = None;
                 Vec::new()
             }
-            Store::Append { ticket, record, .. } => vec![(ticket, self.append(&record))],
+            Store::Append { ticket, record, .. } => {
+                let result = match &self.failure {
+                    Some(failure) => Err(failure.clone()),
+                    None => self.append(&record),
+                };
+                self.failure = result.clone().err();
+                vec![(ticket, result)]
+            }
             Store::Replace {
                 ticket, snapshot, ..
             } => {
@@ -93,24 +106,19 @@ impl Disk {
     }
 
     fn append(&mut self, record: &[u8]) -> Result<(), StoreError> {
-        if let Some(failure) = &self.failure {
-            return Err(failure.clone());
-        }
         if self.failures > 0 {
             self.failures -= 1;
-            let failure = StoreError {
+            return Err(StoreError {
                 details: "x.db: write failed".to_owned(),
                 io_error: "No space left on device".to_owned(),
-            };
-            self.failure = Some(failure.clone());
-            return Err(failure);
+            });
         }
         self.file.extend_from_slice(record);
         Ok(())
     }
 
     /// The database that the file holds.
-    pub fn load(&self, uuids: &mut dyn UuidSource) -> Database {
+    pub(crate) fn load(&self, uuids: &mut dyn UuidSource) -> Database {
         let mut load = Load::open(&self.file[..]).expect("the file begins with a schema");
         let mut database = Database::new(Arc::clone(load.schema()));
         while let Some(recorded) = load.next_transaction().expect("the file is whole") {

@@ -1,0 +1,14 @@
+//! The whole service without threads: sessions on two shards, three databases, a fake disk for each, in one thread and virtual
+//! time. [`world`] carries the messages; the other files are plays by topic and a random run with checkers.
+
+mod client;
+mod conversion;
+mod disk;
+mod locks;
+mod monitors;
+mod ordering;
+
+mod removal;
+mod storage;
+mod waits;
+mod world;

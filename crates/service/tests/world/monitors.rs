@@ -1,0 +1,259 @@
+//! Monitors of one session on several databases, and sessions that read slowly.
+
+use expect_test::expect;
+
+use crate::world::play;
+
+#[test]
+fn changes_merge_while_output_is_not_drained() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect(), world.connect());
+        world.ask(
+            watcher,
+            "1",
+            "monitor_cond",
+            r#"["A","m",{"T":[{"columns":["k","n"]}]}]"#,
+        );
+        world.run();
+        world.take(watcher);
+        world.clients.get_mut(&watcher).unwrap().is_stalled = true;
+        // The first fills the output; the others wait for it to drain and become one.
+        world.transact(
+            writer,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"first"}}"#,
+        );
+        world.run();
+        world.transact(
+            writer,
+            "2",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a","n":1}}"#,
+        );
+        world.run();
+        world.transact(
+            writer,
+            "3",
+            "A",
+            r#"{"op":"update","table":"T","where":[["k","==","a"]],"row":{"n":2}}"#,
+        );
+        world.transact(
+            writer,
+            "4",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"gone"}}"#,
+        );
+        world.run();
+        world.transact(
+            writer,
+            "5",
+            "A",
+            r#"{"op":"delete","table":"T","where":[["k","==","gone"]]}"#,
+        );
+        world.transact(
+            writer,
+            "6",
+            "A",
+            r#"{"op":"delete","table":"T","where":[["k","==","first"]]}"#,
+        );
+        world.run();
+        let before = world.take(watcher);
+        world.clients.get_mut(&watcher).unwrap().is_stalled = false;
+        world.run();
+        before + "drained\n" + &world.take(watcher)
+    });
+    expect![[r#"
+        {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"first"}}}}]}
+        drained
+        {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"delete":null},"<1>":{"insert":{"k":"a","n":2}}}}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn ids_are_unique_across_databases() {
+    let told = play(|world| {
+        let client = world.connect();
+        let monitor = |database: &str| format!(r#"["{database}",["m",1.0],{{"T":{{}}}}]"#);
+        world.ask(client, "1", "monitor", &monitor("A"));
+        world.ask(client, "2", "monitor", &monitor("B"));
+        world.ask(client, "3", "monitor_cancel", r#"[["m",1]]"#);
+        world.ask(client, "4", "monitor", &monitor("B"));
+        world.ask(client, "5", "monitor", r#"["A",null,{"T":{}}]"#);
+        world.ask(client, "6", "monitor_cond_change", r#"[null,["m",1],{}]"#);
+        world.ask(client, "7", "monitor_cond_change", r#"[null,{"new":0},{}]"#);
+        world.ask(client, "8", "monitor_cancel", "[null]");
+        world.ask(client, "9", "monitor_cancel", r#"[{"new":0}]"#);
+        world.ask(client, "10", "monitor_cancel", r#"[{"new":0}]"#);
+        world.ask(client, "11", "monitor_cond_change", r#"[{"new":0},1,{}]"#);
+        world.ask(client, "12", "monitor_cancel", "[]");
+        world.run();
+        world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":{}}
+        {"error":{"details":"duplicate monitor ID","error":"syntax error","syntax":"[\"m\",1]"},"id":2}
+        {"error":null,"id":3,"result":{}}
+        {"error":null,"id":4,"result":{}}
+        {"error":null,"id":5,"result":{}}
+        {"error":{"details":"duplicate monitor ID","error":"syntax error","syntax":"[\"m\",1]"},"id":6}
+        {"error":null,"id":7,"result":{}}
+        {"error":"unknown monitor","id":8}
+        {"error":null,"id":9,"result":{}}
+        {"error":"unknown monitor","id":10}
+        {"error":{"details":"unknown monitor session","error":"syntax error","syntax":"{\"new\":0}"},"id":11}
+        {"error":"invalid parameters","id":12}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn conditions_change_between_the_updates_of_old_and_new() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect(), world.connect());
+        world.transact(
+            writer,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a","n":1}},{"op":"insert","table":"T","row":{"k":"b","n":2}}"#,
+        );
+        world.run();
+        world.ask(
+            watcher,
+            "1",
+            "monitor_cond",
+            r#"["A","old",{"T":[{"columns":["k"],"where":[["n","==",1]]}]}]"#,
+        );
+        world.ask(
+            watcher,
+            "2",
+            "monitor_cond_change",
+            r#"["old","new",{"T":[{"where":[["n","==",2]]}]}]"#,
+        );
+        world.run();
+        world.transact(
+            writer,
+            "2",
+            "A",
+            r#"{"op":"delete","table":"T","where":[]}"#,
+        );
+        world.run();
+        world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":{"T":{"<0>":{"initial":{"k":"a"}}}}}
+        {"id":null,"method":"update2","params":["new",{"T":{"<0>":{"delete":null},"<1>":{"insert":{"k":"b"}}}}]}
+        {"error":null,"id":2,"result":{}}
+        {"id":null,"method":"update2","params":["new",{"T":{"<1>":{"delete":null}}}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_known_transaction_is_continued_from() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect(), world.connect());
+        world.ask(
+            watcher,
+            "1",
+            "monitor_cond_since",
+            r#"["A","m",{"T":[{"columns":["k"]}]},"00000000-0000-0000-0000-000000000000"]"#,
+        );
+        world.run();
+        world.transact(
+            writer,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
+        );
+        world.run();
+        let known = {
+            let last = world.clients[&watcher].received.last().unwrap();
+            last.get("params").unwrap().as_array().unwrap()[1].to_string()
+        };
+        world.ask(watcher, "2", "monitor_cancel", r#"["m"]"#);
+        world.run();
+        world.transact(
+            writer,
+            "2",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
+        );
+        world.run();
+        let params = format!(r#"["A","m",{{"T":[{{"columns":["k"]}}]}},{known}]"#);
+        world.ask(watcher, "3", "monitor_cond_since", &params);
+        world.run();
+        world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[false,"<0>",{}]}
+        {"id":null,"method":"update3","params":["m","<1>",{"T":{"<2>":{"insert":{"k":"a"}}}}]}
+        {"error":null,"id":2,"result":{}}
+        {"error":null,"id":3,"result":[true,"<3>",{"T":{"<4>":{"insert":{"k":"b"}}}}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn remotes_in_a_column_are_followed() {
+    let told = play(|world| {
+        use corvid_service::message::{Control, ToDatabase};
+        let client = world.connect();
+        let follow = |table: &str, column: &str| {
+            ToDatabase::Control(Control::Follow {
+                name: format!("db:A,{table},{column}"),
+                table: table.to_owned(),
+                column: column.to_owned(),
+            })
+        };
+        let id = world.id("A");
+        for (table, column) in [("Remote", "target"), ("Remote", "none"), ("None", "x")] {
+            world.post(id, follow(table, column));
+        }
+        world.run();
+        world.transact(
+            client,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"Remote","row":{"target":"ptcp:1"}}"#,
+        );
+        world.run();
+        world.transact(
+            client,
+            "2",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
+        );
+        world.run();
+        // A commit that comes to nothing is taken back.
+        world.disk("A").failures = 1;
+        world.transact(
+            client,
+            "3",
+            "A",
+            r#"{"op":"delete","table":"Remote","where":[]}"#,
+        );
+        world.run();
+        world.post(
+            id,
+            ToDatabase::Control(Control::Unfollow("db:A,Remote,target".to_owned())),
+        );
+        world.transact(
+            client,
+            "4",
+            "A",
+            r#"{"op":"delete","table":"Remote","where":[]}"#,
+        );
+        world.run();
+        world
+            .events
+            .iter()
+            .map(|event| format!("{event:?}\n"))
+            .collect()
+    });
+    expect![[r#"
+        Followed("db:A,Remote,target", Ok({}))
+        Followed("db:A,Remote,none", Err("\"db:A,Remote,none\": table \"Remote\" has no column \"none\""))
+        Followed("db:A,None,x", Err("\"db:A,None,x\": no table named None"))
+        RemotesChanged("db:A,Remote,target", {"ptcp:1": RemoteRow { probe_interval: None, read_only: false, role: "", dscp: None }})
+        StoreFailed(DatabaseId(1), StoreError { details: "x.db: write failed", io_error: "No space left on device" })
+    "#]].assert_eq(&told);
+}

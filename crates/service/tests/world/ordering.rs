@@ -1,0 +1,209 @@
+//! In which order a session is answered (protocol.md 4.5.6).
+
+use expect_test::expect;
+
+use crate::world::play;
+
+#[test]
+fn replies_keep_the_order_of_requests_across_databases() {
+    let told = play(|world| {
+        let client = world.connect();
+        world.transact(
+            client,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
+        );
+        world.transact(
+            client,
+            "2",
+            "B",
+            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
+        );
+        world.ask(client, "3", "list_dbs", "[]");
+        world.transact(
+            client,
+            "4",
+            "A",
+            r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#,
+        );
+        world.transact(client, "5", "A", r#"{"op":"comment","comment":"x"}"#);
+        world.ask(client, "6", "echo", "[1]");
+        world.transact(client, "7", "C", r#"{"op":"comment","comment":"x"}"#);
+        world.ask(client, "8", "frobnicate", "[]");
+        world.transact(
+            client,
+            "9",
+            "_Server",
+            r#"{"op":"select","table":"Database","where":[["name","==","A"]],"columns":["model"]}"#,
+        );
+        world.run();
+        world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<1>"]}]}
+        {"error":null,"id":3,"result":["A","B","_Server"]}
+        {"error":null,"id":4,"result":[{"rows":[{"k":"a"}]}]}
+        {"error":null,"id":5,"result":[{}]}
+        {"error":null,"id":6,"result":[1]}
+        {"error":{"details":"transact request specifies unknown database C","error":"unknown database","syntax":"[\"C\",{\"comment\":\"x\",\"op\":\"comment\"}]"},"id":7}
+        {"error":"unknown method","id":8}
+        {"error":null,"id":9,"result":[{"rows":[{"model":"standalone"}]}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn updates_precede_the_reply_to_the_commit_that_made_them() {
+    let told = play(|world| {
+        let client = world.connect();
+        world.ask(
+            client,
+            "1",
+            "monitor",
+            r#"["A","m",{"T":{"columns":["k"]}}]"#,
+        );
+        world.transact(
+            client,
+            "2",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
+        );
+        world.transact(
+            client,
+            "3",
+            "A",
+            r#"{"op":"delete","table":"T","where":[]}"#,
+        );
+        world.run();
+        // Whether the two updates merged depends on when the first was written.
+        let all = world.take(client);
+        let (first, rest) = all.split_once('\n').unwrap();
+        assert!(first.contains(r#""id":1"#));
+        let updates = rest
+            .lines()
+            .filter(|line| line.contains(r#""update""#))
+            .count();
+        assert_eq!(updates, 2, "each commit precedes its reply: {all}");
+        all
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":{}}
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"a"}}}}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<0>"]}]}
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"old":{"k":"a"}}}}]}
+        {"error":null,"id":3,"result":[{"count":1}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_reply_follows_the_updates_of_commits_that_others_were_told_of() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect(), world.connect());
+        for database in ["A", "B"] {
+            let params = format!(r#"["{database}","{database}",{{"T":{{"columns":["k"]}}}}]"#);
+            world.ask(watcher, "1", "monitor", &params);
+        }
+        world.run();
+        world.take(watcher);
+        world.transact(
+            writer,
+            "2",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
+        );
+        world.run_until(|world| world.clients[&writer].received.len() == 1);
+        world.transact(
+            writer,
+            "3",
+            "B",
+            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
+        );
+        world.run_until(|world| world.clients[&writer].received.len() == 2);
+        // The second is certainly there, and so must its updates be, whoever answers.
+        world.ask(watcher, "4", "list_dbs", "[]");
+        world.run();
+        let all = world.take(watcher);
+        let lines: Vec<&str> = all.lines().collect();
+        assert_eq!(lines.len(), 3, "{all}");
+        assert!(lines[2].contains(r#""id":4"#), "the reply is last: {all}");
+        lines[2].to_owned()
+    });
+    expect![[r#"{"error":null,"id":4,"result":["A","B","_Server"]}"#]].assert_eq(&told);
+}
+
+#[test]
+fn what_follows_a_bad_message_is_not_looked_at() {
+    let told = play(|world| {
+        let client = world.connect();
+        world.transact(client, "1", "A", r#"{"op":"comment","comment":"x"}"#);
+        world.send(client, r#"{"id":2,"method":"list_dbs","params":{}}"#);
+        world.transact(
+            client,
+            "3",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
+        );
+        world.run();
+        assert!(world.contents("A").is_empty());
+        format!("{:?}\n", world.clients[&client].closed)
+    });
+    expect![[r#"
+        Some(BadMessage("\"params\" must be JSON array"))
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn requests_under_way_are_bounded() {
+    let told = play(|world| {
+        let client = world.connect();
+        for number in 0..3000 {
+            world.transact(
+                client,
+                &number.to_string(),
+                "A",
+                r#"{"op":"comment","comment":"x"}"#,
+            );
+        }
+        let mut most = 0;
+        while world.step() {
+            most = most.max(world.inbox_len("A"));
+        }
+        assert!(most <= 1024, "{most} at once");
+        let client = &world.clients[&client];
+        let ids: Vec<i64> = client
+            .received
+            .iter()
+            .filter_map(|reply| reply.get("id")?.as_integer())
+            .collect();
+        assert!(ids.into_iter().eq(0..3000));
+        String::new()
+    });
+    expect![""].assert_eq(&told);
+}
+
+#[test]
+fn a_half_closed_client_stays_until_its_requests_are_answered() {
+    play(|world| {
+        let client = world.connect();
+        assert!(world.half_close(client), "nothing is under way");
+        let client = world.connect();
+        world.disk("A").is_held = true;
+        world.transact(
+            client,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"T","row":{"k":"a"}},{"op":"commit","durable":true}"#,
+        );
+        world.ask(client, "2", "list_dbs", "[]");
+        world.run();
+        assert!(!world.half_close(client), "its commit is being stored");
+        world.disk("A").is_held = false;
+        world.run();
+        assert_eq!(world.clients[&client].received.len(), 2);
+        assert!(world.clients[&client].closed.is_some());
+        String::new()
+    });
+}

@@ -1,0 +1,202 @@
+//! Answers wait for the disk, and what happens when it fails.
+
+use expect_test::expect;
+
+use crate::world::play;
+
+const DURABLE: &str = r#"{"op":"commit","durable":true}"#;
+
+fn insert(row: &str) -> String {
+    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{row}"}}}}"#)
+}
+
+const SELECT: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#;
+
+#[test]
+fn durable_commits_are_neither_answered_nor_shown_before_they_are_stored() {
+    let told = play(|world| {
+        let (writer, watcher) = (world.connect(), world.connect());
+        world.ask(
+            watcher,
+            "1",
+            "monitor",
+            r#"["A","m",{"T":{"columns":["k"]}}]"#,
+        );
+        world.run();
+        world.take(watcher);
+        world.disk("A").is_held = true;
+        world.transact(writer, "1", "A", &format!("{},{DURABLE}", insert("a")));
+        world.run();
+        // These see the commit, so they wait for it too.
+        world.transact(writer, "2", "A", SELECT);
+        world.ask(writer, "3", "get_schema", r#"["A"]"#);
+        world.transact(watcher, "2", "A", SELECT);
+        world.ask(
+            watcher,
+            "3",
+            "monitor",
+            r#"["A","n",{"T":{"columns":["k"]}}]"#,
+        );
+        world.run();
+        let before = world.take(writer) + &world.take(watcher);
+        assert_eq!(before, "");
+        world.disk("A").is_held = false;
+        world.run();
+        let told = world.take(writer);
+        let replies: Vec<&str> = told
+            .lines()
+            .map(|line| &line[..60.min(line.len())])
+            .collect();
+        replies.join("\n") + "\n" + &world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]},{}]}
+        {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
+        {"error":null,"id":3,"result":{"name":"A","tables":{"Other":
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"a"}}}}]}
+        {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
+        {"error":null,"id":3,"result":{"T":{"<0>":{"new":{"k":"a"}}}}}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_failed_commit_gets_its_results_and_the_error_and_is_undone() {
+    let told = play(|world| {
+        let (writer, watcher) = (world.connect(), world.connect());
+        world.ask(
+            watcher,
+            "1",
+            "monitor",
+            r#"["A","m",{"T":{"columns":["k"]}}]"#,
+        );
+        world.run();
+        world.take(watcher);
+        world.disk("A").failures = 1;
+        world.transact(
+            writer,
+            "1",
+            "A",
+            &format!("{},{}", insert("a"), insert("b")),
+        );
+        world.transact(writer, "2", "A", SELECT);
+        world.run();
+        world.take(writer) + &world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]},{"uuid":["uuid","<1>"]},{"details":"x.db: write failed","error":"I/O error","io-error":"No space left on device"}]}
+        {"error":null,"id":2,"result":[{"rows":[]}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn commits_behind_a_failed_one_are_executed_again() {
+    let told = play(|world| {
+        let (one, two) = (world.connect(), world.connect());
+        world.disk("A").is_held = true;
+        world.disk("A").failures = 1;
+        world.transact(one, "1", "A", &format!("{},{DURABLE}", insert("a")));
+        world.run();
+        // It fails on the row that is there now, and succeeds once that is undone.
+        world.transact(two, "1", "A", &insert("a"));
+        world.transact(two, "2", "A", SELECT);
+        world.ask(two, "3", "monitor", r#"["A","m",{"T":{"columns":["k"]}}]"#);
+        world.transact(two, "4", "A", &insert("b"));
+        world.run();
+        world.transact(one, "2", "A", &insert("c"));
+        world.run();
+        world.disk("A").is_held = false;
+        world.run();
+        let rows = world.contents("A").len();
+        assert_eq!(rows, 3);
+        world.take(one)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]},{},{"details":"x.db: write failed","error":"I/O error","io-error":"No space left on device"}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<1>"]}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_wait_released_by_a_commit_that_fails_waits_again() {
+    let told = play(|world| {
+        let (waiter, writer) = (world.connect(), world.connect());
+        world.transact(
+            waiter,
+            "1",
+            "A",
+            &format!(
+                r#"{{"op":"wait","table":"T","where":[],"columns":["k"],"until":"==","rows":[{{"k":"a"}}]}},{}"#,
+                insert("b")
+            ),
+        );
+        world.run();
+        world.disk("A").is_held = true;
+        world.disk("A").failures = 1;
+        world.transact(writer, "1", "A", &format!("{},{DURABLE}", insert("a")));
+        world.run();
+        world.disk("A").is_held = false;
+        world.run();
+        assert!(world.contents("A").is_empty());
+        // It counts as handled once: requests behind it are neither lost nor answered out of turn.
+        world.transact(waiter, "2", "A", SELECT);
+        world.transact(waiter, "3", "B", SELECT);
+        world.ask(waiter, "4", "list_dbs", "[]");
+        world.run();
+        let before = world.take(waiter);
+        world.transact(writer, "2", "A", &insert("a"));
+        world.run();
+        before + "stored\n" + &world.take(waiter)
+    });
+    expect![[r#"
+        {"error":null,"id":2,"result":[{"rows":[]}]}
+        {"error":null,"id":3,"result":[{"rows":[]}]}
+        {"error":null,"id":4,"result":["A","B","_Server"]}
+        stored
+        {"error":null,"id":1,"result":[{},{"uuid":["uuid","<0>"]}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_client_that_goes_leaves_nothing_behind_a_slow_disk() {
+    play(|world| {
+        let (client, other) = (world.connect(), world.connect());
+        world.disk("A").is_held = true;
+        world.transact(client, "1", "A", &format!("{},{DURABLE}", insert("a")));
+        world.ask(client, "2", "monitor", r#"["A","m",{"T":{}}]"#);
+        world.transact(client, "3", "A", &insert("b"));
+        world.run();
+        world.disconnect(client);
+        world.transact(other, "1", "A", SELECT);
+        world.run();
+        world.disk("A").is_held = false;
+        world.run();
+        assert_eq!(world.clients[&other].received.len(), 1);
+        assert_eq!(world.contents("A").len(), 2, "what arrived is executed");
+        String::new()
+    });
+}
+
+#[test]
+fn compaction_keeps_what_was_committed() {
+    let told = play(|world| {
+        use corvid_service::message::{Control, ToDatabase};
+        let client = world.connect();
+        world.transact(client, "1", "A", &insert("a"));
+        world.run();
+        let id = world.id("A");
+        world.disk("A").is_held = true;
+        world.post(id, ToDatabase::Control(Control::Compact(7)));
+        world.run();
+        world.transact(client, "2", "A", &insert("b"));
+        world.run();
+        world.disk("A").is_held = false;
+        world.run();
+        format!("{:?}\n", world.events)
+    });
+    expect![[r#"
+        [Compacted(7, Ok(()))]
+    "#]]
+    .assert_eq(&told);
+}

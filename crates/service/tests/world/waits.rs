@@ -1,0 +1,193 @@
+//! Transactions that wait, their release, time-outs and cancelation (protocol.md 4.3, 4.4, 5.7).
+
+use corvid_monitor::SessionId;
+use expect_test::expect;
+
+use crate::world::{World, play};
+
+/// A transaction that waits until `T` has a row `k` and then sets its `n`.
+fn wait_for(world: &mut World, client: SessionId, id: &str, row: &str, timeout: &str, then: &str) {
+    let operations = format!(
+        r#"{{"op":"wait","table":"T","where":[["k","==","{row}"]],"columns":["k"],"until":"==","rows":[{{"k":"{row}"}}]{timeout}}},{then}"#
+    );
+    world.transact(client, id, "A", &operations);
+}
+
+const NOTE: &str = r#"{"op":"comment","comment":"x"}"#;
+
+fn insert(row: &str) -> String {
+    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{row}"}}}}"#)
+}
+
+#[test]
+fn a_wait_ends_with_the_commit_that_satisfies_it_and_others_go_on() {
+    let told = play(|world| {
+        let (waiter, writer) = (world.connect(), world.connect());
+        wait_for(world, waiter, "1", "a", "", NOTE);
+        world.ask(waiter, "2", "echo", "[]");
+        world.transact(waiter, "3", "B", NOTE);
+        world.transact(waiter, "4", "A", NOTE);
+        world.run();
+        world.transact(
+            writer,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"Other","row":{}}"#,
+        );
+        world.run();
+        world.transact(writer, "2", "A", &insert("b"));
+        world.run();
+        let before = world.take(waiter);
+        world.transact(writer, "3", "A", &insert("a"));
+        world.run();
+        before + "committed\n" + &world.take(waiter)
+    });
+    expect![[r#"
+        {"error":null,"id":2,"result":[]}
+        {"error":null,"id":3,"result":[{}]}
+        {"error":null,"id":4,"result":[{}]}
+        committed
+        {"error":null,"id":1,"result":[{},{}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn waits_that_wait_for_one_another_end_together() {
+    let told = play(|world| {
+        let (waiter, writer) = (world.connect(), world.connect());
+        wait_for(world, waiter, "1", "c", "", NOTE);
+        world.run();
+        wait_for(world, waiter, "2", "b", "", &insert("c"));
+        world.run();
+        wait_for(world, waiter, "3", "a", "", &insert("b"));
+        world.run();
+        world.transact(writer, "1", "A", &insert("a"));
+        world.run();
+        world.take(waiter)
+    });
+    expect![[r#"
+        {"error":null,"id":3,"result":[{},{"uuid":["uuid","<0>"]}]}
+        {"error":null,"id":2,"result":[{},{"uuid":["uuid","<1>"]}]}
+        {"error":null,"id":1,"result":[{},{}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn time_outs_come_when_they_are_due_and_once() {
+    let told = play(|world| {
+        let waiter = world.connect();
+        wait_for(world, waiter, "1", "a", r#","timeout":100"#, NOTE);
+        wait_for(world, waiter, "2", "a", r#","timeout":50"#, NOTE);
+        wait_for(world, waiter, "3", "a", r#","timeout":0"#, NOTE);
+        world.run();
+        let mut told = world.take(waiter);
+        for _ in 0..3 {
+            world.wait(50);
+            told += &format!("{} ms\n{}", world.now_ms - 1000, world.take(waiter));
+        }
+        told
+    });
+    expect![[r#"
+        {"error":null,"id":3,"result":[{"details":"\"where\" clause test failed","error":"timed out"},null]}
+        50 ms
+        {"error":null,"id":2,"result":[{"details":"\"wait\" timed out after 50 ms","error":"timed out"},null]}
+        100 ms
+        {"error":null,"id":1,"result":[{"details":"\"wait\" timed out after 100 ms","error":"timed out"},null]}
+        150 ms
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn canceled_requests_are_answered_once() {
+    let told = play(|world| {
+        let (waiter, writer) = (world.connect(), world.connect());
+        wait_for(world, waiter, r#"["x",1]"#, "a", "", NOTE);
+        wait_for(world, waiter, "2", "a", "", NOTE);
+        world.run();
+        // Nobody waits under these ids, or they are not asked for properly.
+        for params in ["[3]", "[]", "[2,2]", "[[\"x\",2]]"] {
+            world.send(
+                waiter,
+                &format!(r#"{{"id":null,"method":"cancel","params":{params}}}"#),
+            );
+        }
+        world.run();
+        world.send(
+            waiter,
+            r#"{"id":null,"method":"cancel","params":[["x",1.0]]}"#,
+        );
+        world.send(
+            waiter,
+            r#"{"id":null,"method":"cancel","params":[["x",1.0]]}"#,
+        );
+        world.run();
+        world.transact(writer, "1", "A", &insert("a"));
+        world.send(waiter, r#"{"id":null,"method":"cancel","params":[7]}"#);
+        world.run();
+        world.take(waiter)
+    });
+    expect![[r#"
+        {"error":"canceled","id":["x",1]}
+        {"error":null,"id":2,"result":[{},{}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn ids_of_waiting_requests_are_refused_until_they_are_answered() {
+    let told = play(|world| {
+        let (waiter, writer) = (world.connect(), world.connect());
+        wait_for(world, waiter, "1", "a", "", NOTE);
+        world.transact(waiter, "1", "A", NOTE);
+        world.transact(writer, "1", "A", NOTE);
+        world.run();
+        world.transact(writer, "2", "A", &insert("a"));
+        world.run();
+        world.transact(waiter, "1", "A", NOTE);
+        world.run();
+        world.take(waiter)
+    });
+    expect![[r#"
+        {"error":{"details":"transact: duplicate request ID","error":"syntax error","syntax":"[\"A\",{\"comment\":\"x\",\"op\":\"comment\"}]"},"id":1}
+        {"error":null,"id":1,"result":[{},{}]}
+        {"error":null,"id":1,"result":[{}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn waits_of_a_client_that_goes_are_forgotten() {
+    let told = play(|world| {
+        let (waiter, writer) = (world.connect(), world.connect());
+        wait_for(world, waiter, "1", "a", "", &insert("b"));
+        world.run();
+        world.disconnect(waiter);
+        world.run();
+        world.transact(writer, "1", "A", &insert("a"));
+        world.run();
+        world.contents("A").len().to_string()
+    });
+    expect!["1"].assert_eq(&told);
+}
+
+#[test]
+fn server_rows_can_be_waited_for() {
+    let told = play(|world| {
+        let waiter = world.connect_aware();
+        world.transact(
+            waiter,
+            "1",
+            "_Server",
+            r#"{"op":"wait","table":"Database","where":[["name","==","C"]],"columns":["name"],"until":"==","rows":[{"name":"C"}]}"#,
+        );
+        world.run();
+        world.serve(crate::world::schema("C"));
+        world.run();
+        world.take(waiter)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{}]}
+    "#]]
+    .assert_eq(&told);
+}

@@ -1,0 +1,665 @@
+//! Carries messages between the state machines, in an order that a seed decides.
+//!
+//! Every machine has one inbox, as the threads of the server do; which machine acts next is drawn. So messages between two machines
+//! stay in order and causes precede effects, and nothing else is promised. A database's batch ends (records are written,
+//! updates composed, outputs handed over) at a moment of its own.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Schema, Uuid};
+use corvid_engine::Database;
+use corvid_json::Value;
+use corvid_monitor::SessionId;
+use corvid_service::frontend::{session_id, shard_of};
+use corvid_service::locks::Locks;
+use corvid_service::message::{
+    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
+};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+
+use crate::client::Client;
+use crate::disk::Disk;
+
+const SHARDS: u16 = 2;
+
+/// Acts a play under many orders of events; what it returns must be the same under all of them.
+pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
+    let mut told: Option<String> = None;
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed);
+        let text = act(&mut world);
+        match &told {
+            None => told = Some(text),
+            Some(told) => assert_eq!(*told, text, "under seed {seed}"),
+        }
+        world.check_idle();
+    }
+    told.unwrap_or_default()
+}
+
+/// Orders of events that each play is acted under.
+const SEEDS: u64 = 40;
+
+/// A table with an index, and one that configures remotes.
+const TABLES: &str = r#"{"T":{"isRoot":true,"indexes":[["k"]],"columns":{
+    "k":{"type":"string"},"n":{"type":"integer"}}},
+ "Other":{"isRoot":true,"columns":{"n":{"type":"integer"}}},
+ "Remote":{"isRoot":true,"columns":{"target":{"type":"string"}}}}"#;
+
+/// Numbers instead of random identities, so that plays read the same every time.
+pub(crate) struct Counter(pub(crate) u64);
+
+impl UuidSource for Counter {
+    fn fresh(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid((0x4000_u128 << 64 | u128::from(self.0)).to_be_bytes())
+    }
+}
+
+/// A small generator: the order of events must follow from the seed alone.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("below usize")
+    }
+}
+
+struct Shard {
+    frontend: Frontend,
+    inbox: VecDeque<ToShard>,
+    /// Databases whose inboxes it holds.
+    databases: BTreeSet<DatabaseId>,
+}
+
+pub(crate) struct Served {
+    pub(crate) service: DatabaseService,
+    pub(crate) disk: Option<Disk>,
+    inbox: VecDeque<ToDatabase>,
+    /// Inputs were handled since the last end of a batch.
+    is_dirty: bool,
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    /// A shard reads a text of a client.
+    Text(SessionId),
+    /// A client's output is written.
+    Drained(SessionId),
+    /// A shard takes a message.
+    Shard(usize),
+    /// A database takes a message.
+    Database(DatabaseId),
+    /// A database ends its batch.
+    BatchEnd(DatabaseId),
+    /// A disk carries out an order.
+    Disk(DatabaseId),
+    /// The main thread takes an event.
+    Main,
+}
+
+pub(crate) struct World {
+    pub(crate) now_ms: u64,
+    pub(crate) dice: Dice,
+    pub(crate) clients: BTreeMap<SessionId, Client>,
+    pub(crate) locks: Arc<Mutex<Locks>>,
+    /// What the main thread was told, but for what it acts on.
+    pub(crate) events: Vec<Event>,
+    names: BTreeMap<String, DatabaseId>,
+    pub(crate) databases: BTreeMap<DatabaseId, Served>,
+    shards: Vec<Shard>,
+    texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
+    main: VecDeque<Event>,
+    sessions: u64,
+}
+
+impl World {
+    /// `_Server`, `A` and `B`, and no clients.
+    pub(crate) fn new(seed: u64) -> World {
+        let locks = Arc::new(Mutex::new(Locks::new()));
+        let shard = |number| Shard {
+            frontend: Frontend::new(
+                number,
+                Arc::new(Directory::default()),
+                locks.clone(),
+                Uuid::ZERO,
+            ),
+            inbox: VecDeque::new(),
+            databases: BTreeSet::new(),
+        };
+        let mut world = World {
+            now_ms: 1000,
+            dice: Dice::new(seed),
+            clients: BTreeMap::new(),
+            locks: locks.clone(),
+            events: Vec::new(),
+            names: BTreeMap::new(),
+            databases: BTreeMap::new(),
+            shards: (0..SHARDS).map(shard).collect(),
+            texts: BTreeMap::new(),
+            main: VecDeque::new(),
+            sessions: 0,
+        };
+        world.serve(server_db::schema().expect("a constant"));
+        world.serve(schema("A"));
+        world.serve(schema("B"));
+        world.run();
+        world
+    }
+
+    /// Adds a database, as the main thread does.
+    pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
+        let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
+        let schema = corvid_data::Arc::new(schema);
+        let is_server = schema.name.as_str() == server_db::NAME;
+        let options = Options {
+            id,
+            has_storage: !is_server,
+            column_diff: true,
+            read_only: is_server,
+            history: !is_server,
+        };
+        let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
+        let database = Database::new(schema.clone());
+        let service = DatabaseService::new(options, database, self.locks.clone(), uuids);
+        let served = Served {
+            service,
+            disk: (!is_server).then(|| Disk::new(&schema)),
+            inbox: VecDeque::new(),
+            is_dirty: false,
+        };
+        self.databases.insert(id, served);
+        self.names.insert(schema.name.to_string(), id);
+        self.publish();
+        self.tell_server_db(server_db::insert(&schema));
+        id
+    }
+
+    /// Removes a database, as the main thread does.
+    pub(crate) fn remove(&mut self, name: &str) {
+        let id = self.names.remove(name).expect("served");
+        self.publish();
+        self.post(id, ToDatabase::Control(Control::Remove));
+    }
+
+    fn publish(&mut self) {
+        let mut directory = Directory::default();
+        for (name, id) in &self.names {
+            directory.insert(name, *id);
+        }
+        let directory = Arc::new(directory);
+        for shard in &mut self.shards {
+            shard.inbox.push_back(ToShard::Directory(directory.clone()));
+        }
+    }
+
+    fn tell_server_db(&mut self, params: Vec<u8>) {
+        let id = self.names[server_db::NAME];
+        self.post(id, ToDatabase::Control(Control::Transact(params)));
+    }
+
+    /// Sends something to a database.
+    pub(crate) fn post(&mut self, id: DatabaseId, message: ToDatabase) {
+        if let Some(served) = self.databases.get_mut(&id) {
+            served.inbox.push_back(message);
+        }
+    }
+
+    /// Inputs that wait for a database.
+    pub(crate) fn inbox_len(&self, name: &str) -> usize {
+        self.databases[&self.id(name)].inbox.len()
+    }
+
+    /// The number of a served database.
+    pub(crate) fn id(&self, name: &str) -> DatabaseId {
+        self.names[name]
+    }
+
+    pub(crate) fn service(&mut self, name: &str) -> &mut DatabaseService {
+        let id = self.id(name);
+        &mut self.databases.get_mut(&id).expect("served").service
+    }
+
+    pub(crate) fn disk(&mut self, name: &str) -> &mut Disk {
+        let id = self.id(name);
+        let served = self.databases.get_mut(&id).expect("served");
+        served.disk.as_mut().expect("has a file")
+    }
+
+    /// Connects a client; shards take turns.
+    pub(crate) fn connect(&mut self) -> SessionId {
+        self.connect_as(SessionInfo::new(false, String::new(), None))
+    }
+
+    pub(crate) fn connect_as(&mut self, info: SessionInfo) -> SessionId {
+        self.sessions += 1;
+        let shard = u16::try_from(self.sessions % u64::from(SHARDS)).expect("small");
+        let session = session_id(shard, self.sessions);
+        self.shards[usize::from(shard)]
+            .frontend
+            .opened(session, info);
+        self.clients.insert(session, Client::default());
+        self.texts.insert(session, VecDeque::new());
+        session
+    }
+
+    /// Connects a client that is change-aware.
+    pub(crate) fn connect_aware(&mut self) -> SessionId {
+        let session = self.connect();
+        self.ask(session, r#""aware""#, "set_db_change_aware", "[true]");
+        self.run();
+        self.take(session);
+        session
+    }
+
+    /// A client sends a text.
+    pub(crate) fn send(&mut self, session: SessionId, text: &str) {
+        let texts = self.texts.get_mut(&session).expect("connected");
+        texts.push_back(text.as_bytes().to_vec());
+    }
+
+    /// A client sends a request.
+    pub(crate) fn ask(&mut self, session: SessionId, id: &str, method: &str, params: &str) {
+        let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
+        self.send(session, &text);
+    }
+
+    /// A client sends a transaction.
+    pub(crate) fn transact(
+        &mut self,
+        session: SessionId,
+        id: &str,
+        database: &str,
+        operations: &str,
+    ) {
+        let params = format!(r#"["{database}",{operations}]"#);
+        self.ask(session, id, "transact", &params);
+    }
+
+    /// A client goes away at once: what it sent and the server did not read is lost.
+    pub(crate) fn disconnect(&mut self, session: SessionId) {
+        self.clients.get_mut(&session).expect("connected").is_gone = true;
+        self.texts.remove(&session);
+        let shard = usize::from(shard_of(session));
+        self.shards[shard].frontend.closed(session);
+        self.collect_shard(shard);
+    }
+
+    /// A client closes its sending side; whether the server lets go of it at once.
+    pub(crate) fn half_close(&mut self, session: SessionId) -> bool {
+        let shard = usize::from(shard_of(session));
+        self.shards[shard].frontend.end_of_input(session)
+    }
+
+    /// The main thread tells all shards something.
+    pub(crate) fn tell_shards(&mut self, message: impl Fn() -> ToShard) {
+        for shard in &mut self.shards {
+            shard.inbox.push_back(message());
+        }
+    }
+
+    /// What a client has received since the last call, a line each, UUIDs replaced by `<n>`.
+    pub(crate) fn take(&mut self, session: SessionId) -> String {
+        let client = self.clients.get_mut(&session).expect("connected");
+        let mut names = BTreeMap::new();
+        let lines = client.received[client.seen..]
+            .iter()
+            .map(|message| shorten(&message.to_string(), &mut names) + "\n")
+            .collect();
+        client.seen = client.received.len();
+        lines
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, ms: u64) {
+        self.run();
+        self.now_ms += ms;
+        let now = self.now();
+        for served in self.databases.values_mut() {
+            if served
+                .service
+                .next_deadline_ms()
+                .is_some_and(|deadline| deadline <= now.mono_ms)
+            {
+                served.service.tick(now);
+                served.is_dirty = true;
+            }
+        }
+        self.run();
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            mono_ms: self.now_ms,
+            wall_ms: 0,
+        }
+    }
+
+    /// Runs until something is the case, which must come.
+    pub(crate) fn run_until(&mut self, is_so: impl Fn(&World) -> bool) {
+        while !is_so(self) {
+            assert!(self.step(), "it never comes");
+        }
+    }
+
+    /// Runs until nothing can happen.
+    pub(crate) fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Lets one thing happen; false when nothing can.
+    pub(crate) fn step(&mut self) -> bool {
+        let choices = self.choices();
+        if choices.is_empty() {
+            return false;
+        }
+        let choice = choices[self.dice.below(choices.len())];
+        self.act(choice);
+        true
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for (session, client) in &self.clients {
+            if client.is_heard() && !self.texts[session].is_empty() {
+                choices.push(Choice::Text(*session));
+            }
+            if client.is_full && !client.is_stalled && !client.is_gone {
+                choices.push(Choice::Drained(*session));
+            }
+        }
+        for (number, shard) in self.shards.iter().enumerate() {
+            if !shard.inbox.is_empty() {
+                choices.push(Choice::Shard(number));
+            }
+        }
+        for (id, served) in &self.databases {
+            if !served.inbox.is_empty() {
+                choices.push(Choice::Database(*id));
+            }
+            if served.is_dirty {
+                choices.push(Choice::BatchEnd(*id));
+            }
+            if served.disk.as_ref().is_some_and(Disk::has_work) {
+                choices.push(Choice::Disk(*id));
+            }
+        }
+        if !self.main.is_empty() {
+            choices.push(Choice::Main);
+        }
+        choices
+    }
+
+    fn act(&mut self, choice: Choice) {
+        let now = self.now();
+        match choice {
+            Choice::Text(session) => {
+                let shard = usize::from(shard_of(session));
+                if let Some(text) = self.texts.get_mut(&session).and_then(VecDeque::pop_front) {
+                    self.shards[shard]
+                        .frontend
+                        .frame(self.now_ms, session, text);
+                }
+                self.collect_shard(shard);
+            }
+            Choice::Drained(session) => {
+                if let Some(client) = self.clients.get_mut(&session) {
+                    client.is_full = false;
+                }
+                let shard = usize::from(shard_of(session));
+                self.shards[shard].frontend.drained(session);
+                self.collect_shard(shard);
+            }
+            Choice::Shard(number) => {
+                let shard = &mut self.shards[number];
+                if let Some(message) = shard.inbox.pop_front() {
+                    if let ToShard::Directory(directory) = &message {
+                        shard.databases = directory
+                            .names()
+                            .filter_map(|name| directory.get(name))
+                            .collect();
+                    }
+                    shard.frontend.message(self.now_ms, message);
+                }
+                self.collect_shard(number);
+            }
+            Choice::Database(id) => {
+                let Some(served) = self.databases.get_mut(&id) else {
+                    return;
+                };
+                if let Some(message) = served.inbox.pop_front() {
+                    if let (ToDatabase::Stored(ticket, _), Some(disk)) =
+                        (&message, &mut served.disk)
+                    {
+                        disk.answered(*ticket);
+                    }
+                    served.service.handle(now, message);
+                    served.is_dirty = true;
+                }
+            }
+            Choice::BatchEnd(id) => self.end_batch(id),
+            Choice::Disk(id) => {
+                let Some(served) = self.databases.get_mut(&id) else {
+                    return;
+                };
+                let results = served.disk.as_mut().map(Disk::work).unwrap_or_default();
+                for (ticket, result) in results {
+                    served.inbox.push_back(ToDatabase::Stored(ticket, result));
+                }
+            }
+            Choice::Main => {
+                if let Some(event) = self.main.pop_front() {
+                    self.take_event(event);
+                }
+            }
+        }
+    }
+
+    fn end_batch(&mut self, id: DatabaseId) {
+        let now = self.now();
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        served.is_dirty = false;
+        loop {
+            let stores = std::mem::take(&mut served.service.outputs().stores);
+            if stores.is_empty() {
+                break;
+            }
+            let disk = served.disk.as_mut().expect("writes only with a file");
+            for (ticket, result) in disk.store(stores) {
+                served
+                    .service
+                    .handle(now, ToDatabase::Stored(ticket, result));
+            }
+        }
+        served.service.flush_updates();
+        let outputs = served.service.outputs();
+        for deliver in outputs.deliveries.drain(..) {
+            let shard = usize::from(shard_of(deliver.session));
+            self.shards[shard]
+                .inbox
+                .push_back(ToShard::Deliver(deliver));
+        }
+        self.main.extend(outputs.events.drain(..));
+    }
+
+    /// What the main thread makes of an event.
+    fn take_event(&mut self, event: Event) {
+        match event {
+            Event::Converted(_, schema) => {
+                self.tell_server_db(server_db::update_schema(&schema));
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted")));
+            }
+            Event::Removed(id) => {
+                let name = self.databases[&id].service.schema().name.to_string();
+                self.tell_server_db(server_db::delete(&name));
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed")));
+            }
+            other => self.events.push(other),
+        }
+    }
+
+    /// Carries out what a shard wants done.
+    fn collect_shard(&mut self, number: usize) {
+        let shard = &mut self.shards[number];
+        let outputs = shard.frontend.outputs();
+        for (session, piece) in outputs.send.drain(..) {
+            let Some(client) = self
+                .clients
+                .get_mut(&session)
+                .filter(|client| !client.is_gone)
+            else {
+                continue;
+            };
+            let bytes = match piece {
+                Piece::Message(bytes) => bytes,
+                Piece::Update(frame) => frame.to_bytes(),
+            };
+            client.received.push(Value::parse(&bytes).expect("JSON"));
+            client.is_full = true;
+        }
+        for (session, is_paused) in outputs.pause.drain(..) {
+            if let Some(client) = self.clients.get_mut(&session) {
+                client.is_paused = is_paused;
+            }
+        }
+        let closed: Vec<_> = outputs.close.drain(..).collect();
+        for (id, message) in outputs.to_databases.drain(..) {
+            if shard.databases.contains(&id)
+                && let Some(served) = self.databases.get_mut(&id)
+            {
+                served.inbox.push_back(message);
+            }
+        }
+        for (to, message) in outputs.to_shards.drain(..).collect::<Vec<_>>() {
+            self.shards[usize::from(to)].inbox.push_back(message);
+        }
+        for (session, why) in closed {
+            if let Some(client) = self.clients.get_mut(&session)
+                && client.closed.is_none()
+                && !client.is_gone
+            {
+                client.closed = Some(why);
+                self.disconnect(session);
+            }
+        }
+    }
+
+    /// Asserts that nothing is left of sessions that are gone, and that files hold what databases hold.
+    pub(crate) fn check_idle(&mut self) {
+        self.run();
+        for session in self.clients.keys().copied().collect::<Vec<_>>() {
+            if !self.clients[&session].is_gone {
+                self.disconnect(session);
+            }
+        }
+        self.run();
+        for shard in &self.shards {
+            assert!(shard.frontend.is_empty(), "a shard keeps sessions");
+        }
+        assert!(
+            self.locks.lock().expect("no panics").is_empty(),
+            "locks are left"
+        );
+        let names = self.names.clone();
+        for (name, id) in names {
+            let served = self.databases.get_mut(&id).expect("served");
+            assert!(served.service.is_idle(), "{name} keeps something");
+            served.service.database().audit().expect("consistent");
+            if let Some(disk) = &served.disk {
+                let stored = disk.load(&mut Counter(0));
+                let (left, right) = (contents(served.service.database()), contents(&stored));
+                assert_eq!(left, right, "the file of {name}");
+            }
+        }
+    }
+
+    /// All rows of a database, sorted.
+    pub(crate) fn contents(&mut self, name: &str) -> Vec<String> {
+        contents(self.service(name).database())
+    }
+}
+
+/// All rows of a database, sorted.
+fn contents(database: &Database) -> Vec<String> {
+    let schema = database.schema().clone();
+    let mut rows = Vec::new();
+    for (id, table) in schema.iter() {
+        for row in database.rows(id) {
+            let columns: Vec<String> = table
+                .columns()
+                .iter()
+                .zip(row.columns.iter())
+                .map(|(column, datum)| format!("{}={datum:?}", column.name))
+                .collect();
+            rows.push(format!("{} {} {}", table.name, row.uuid, columns.join(" ")));
+        }
+    }
+    rows.sort();
+    rows
+}
+
+/// The schema of a test database.
+pub(crate) fn schema(name: &str) -> Schema {
+    let text = format!(r#"{{"name":"{name}","version":"1.0.0","tables":{TABLES}}}"#);
+    Schema::from_json(&Value::parse(text.as_bytes()).expect("JSON")).expect("a schema")
+}
+
+/// The schema of a test database with a column more, as JSON.
+pub(crate) fn wider_schema(name: &str) -> String {
+    let tables = TABLES.replace(
+        r#""n":{"type":"integer"}}},
+ "Other""#,
+        r#""n":{"type":"integer"},"extra":{"type":"integer"}}},
+ "Other""#,
+    );
+    assert_ne!(tables, TABLES);
+    format!(r#"{{"name":"{name}","version":"2.0.0","tables":{tables}}}"#)
+}
+
+/// Replaces UUIDs by their numbers in the order of first appearance.
+fn shorten(text: &str, names: &mut BTreeMap<String, usize>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(position) = rest.find('-') {
+        let start = position.saturating_sub(8);
+        match rest.get(start..start + 36).filter(|found| is_uuid(found)) {
+            Some(found) => {
+                let next = names.len();
+                let number = *names.entry(found.to_owned()).or_insert(next);
+                out.push_str(&rest[..start]);
+                out.push_str(&format!("<{number}>"));
+                rest = &rest[start + 36..];
+            }
+            None => {
+                out.push_str(&rest[..=position]);
+                rest = &rest[position + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.bytes()
+        .enumerate()
+        .all(|(position, byte)| match position {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
