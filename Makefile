@@ -6,7 +6,8 @@ BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
-	cargo run --release -p corvid-server --bin corvid-demo
+	cargo build --release $(BINARIES)
+	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} cargo run --quiet --release -p corvid-server --bin corvid-demo
 
 # What the tests need beside Rust: the reference implementation and other people's clients.
 setup:

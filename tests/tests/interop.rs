@@ -84,8 +84,6 @@ peers! {
     start_lines_of_ovs_ctl "stock-scripts" &["ovs", "foreground"];
     start_lines_of_ovn_ctl "stock-scripts" &["ovn"];
     ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts"];
-    remotes_kept_in_tables "stock-scripts" &["status"];
-    supervisor "stock-scripts" &["supervisor"];
     python3_openvswitch "python3-openvswitch" &[];
     ovsdbapp "ovsdbapp" &[];
     go_libovsdb "go-libovsdb" &[];

@@ -72,6 +72,10 @@ pub fn register(registry: &mut Registry<Server>) {
             Ok(String::new())
         },
     );
+    // Databases are never backups yet, and this is what a server without any answers.
+    registry.register("ovsdb-server/sync-status", "", 0, 0, |_: &mut Server, _| {
+        Ok("state: active\n".to_owned())
+    });
     registry.register(
         "ovsdb-server/disable-monitor-cond",
         "",
