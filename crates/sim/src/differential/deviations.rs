@@ -1,6 +1,6 @@
 //! The differences between the servers that are allowed, each with its reason. Everything else is an error.
 
-use corvid_json::Value;
+use corvid_json::{Object, Value};
 
 /// An allowed difference between two errors for one operation.
 struct Deviation {
@@ -96,4 +96,49 @@ pub fn monitor_reply(reply: &Value) -> Value {
         *id = Value::Null;
     }
     reply
+}
+
+/// Whether two lists of updates are the same but for rows of which the reference reports a new `_version` and nothing else. Such a row
+/// got a dangling weak reference and lost it in the commit; ours has not changed then.
+#[must_use]
+pub fn without_renewals(ours: &[Value], theirs: &[Value]) -> bool {
+    let is_renewal = |row: &Value| {
+        let changed = row
+            .get("old")
+            .filter(|_| row.get("new").is_some())
+            .and_then(Value::as_object);
+        changed.is_some_and(|changed| changed.keys().all(|column| *column == "_version"))
+    };
+    let has_row = |updates: &Value, table: &str, uuid: &str| {
+        updates.get(table).and_then(|rows| rows.get(uuid)).is_some()
+    };
+    let strip = |theirs: &Value| {
+        let mut rest = Object::new();
+        for (table, rows) in theirs.as_object().into_iter().flatten() {
+            let rows = rows
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(uuid, row)| {
+                    let is_ours = ours
+                        .iter()
+                        .any(|ours| has_row(ours, &table.to_string(), &uuid.to_string()));
+                    is_ours || !is_renewal(row)
+                });
+            let rows: Object = rows
+                .map(|(uuid, row)| (uuid.clone(), row.clone()))
+                .collect();
+            if !rows.is_empty() {
+                rest.insert(table.clone(), Value::Object(rows));
+            }
+        }
+        Value::Object(rest)
+    };
+    let nothing = Value::Object(Object::new());
+    let theirs: Vec<Value> = theirs
+        .iter()
+        .map(strip)
+        .filter(|updates| *updates != nothing)
+        .collect();
+    theirs == ours
 }

@@ -107,7 +107,8 @@ impl Side {
         self.barriers += 1;
         let id = format!("barrier {}", self.barriers);
         let text = format!(r#"{{"id":"{id}","method":"transact","params":["Gen"]}}"#);
-        self.clients[connection].send(text.as_bytes())?;
+        let sent = self.clients[connection].send(text.as_bytes());
+        sent.map_err(|error| self.in_context(&error.to_string()))?;
         loop {
             let message = self.receive(connection)?;
             if message.get("id").and_then(Value::as_str) == Some(&id) {

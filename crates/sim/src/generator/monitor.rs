@@ -60,14 +60,13 @@ impl Generator {
         let mut columns = self.schema.tables[name].column_names();
         // The reference mixes up monitors of version 1 and others with equal columns and a condition on yet another one.
         columns.retain(|column| match column.as_str() {
-            "_uuid" => is_v1 || !suits_reference,
-            "_version" => !suits_reference,
+            "_version" => is_v1 || !suits_reference,
             _ => true,
         });
         let count = if self.dice.chance(25) { 2 } else { 1 };
         let mut requests = vec![Vec::new(); count];
         for column in columns {
-            let is_kept = suits_reference && is_v1 && column == "_uuid";
+            let is_kept = suits_reference && is_v1 && column == "_version";
             if is_kept || self.dice.chance(75) {
                 let request = self.dice.below(count);
                 requests[request].push(column);
@@ -128,7 +127,10 @@ impl Generator {
             };
             let clause = match self.dice.below(10) {
                 0 => Value::Bool(self.dice.chance(30)),
-                1 | 2 => {
+                1 | 2
+                    if !self.taste.suits_reference
+                        || columns.iter().any(|column| column == "_uuid") =>
+                {
                     let uuid = Value::Array(vec![
                         Value::string("uuid"),
                         Value::string(self.known_uuid(table)),
