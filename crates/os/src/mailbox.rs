@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Mailbox<M>(Arc<Shared<M>>);
 
-/// A sending end; cheap to clone.
+/// A sending end; cheap to clone. The receiver learns when the last one is gone.
 #[derive(Debug)]
 pub struct MailSender<M>(Arc<Shared<M>>);
 
@@ -26,11 +26,24 @@ struct Queue<M> {
     /// Whether the receiver sleeps: only then does a sender pay for a wake-up.
     is_waiting: bool,
     is_closed: bool,
+    senders: usize,
 }
 
 impl<M> Clone for MailSender<M> {
     fn clone(&self) -> MailSender<M> {
-        MailSender(Arc::clone(&self.0))
+        MailSender::new(&self.0)
+    }
+}
+
+impl<M> Drop for MailSender<M> {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock();
+        queue.senders -= 1;
+        if queue.senders == 0 && queue.is_waiting {
+            queue.is_waiting = false;
+            drop(queue);
+            self.0.arrived.notify_one();
+        }
     }
 }
 
@@ -46,6 +59,7 @@ impl<M> Default for Mailbox<M> {
             messages: Vec::new(),
             is_waiting: false,
             is_closed: false,
+            senders: 0,
         });
         Mailbox(Arc::new(Shared {
             queue,
@@ -64,16 +78,20 @@ impl<M> Mailbox<M> {
     /// A sender to it.
     #[must_use]
     pub fn sender(&self) -> MailSender<M> {
-        MailSender(Arc::clone(&self.0))
+        MailSender::new(&self.0)
     }
 
     /// Waits until something has arrived or `timeout` is over (`None`: for as long as it takes), and moves everything that
-    /// has arrived into `into`, which is empty. Nothing arrived in time: `into` stays empty.
-    pub fn receive(&self, into: &mut Vec<M>, timeout: Option<Duration>) {
+    /// has arrived into `into`, which is empty. Nothing arrived in time: `into` stays empty. Returns false when nothing is
+    /// left and nothing can come, because there is no sender.
+    pub fn receive(&self, into: &mut Vec<M>, timeout: Option<Duration>) -> bool {
         debug_assert!(into.is_empty());
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut queue = self.0.lock();
         while queue.messages.is_empty() {
+            if queue.senders == 0 {
+                return false;
+            }
             queue.is_waiting = true;
             queue = match deadline {
                 None => self
@@ -96,6 +114,7 @@ impl<M> Mailbox<M> {
         }
         queue.is_waiting = false;
         std::mem::swap(&mut queue.messages, into);
+        true
     }
 }
 
@@ -108,6 +127,11 @@ impl<M> Drop for Mailbox<M> {
 }
 
 impl<M> MailSender<M> {
+    fn new(shared: &Arc<Shared<M>>) -> MailSender<M> {
+        shared.lock().senders += 1;
+        MailSender(Arc::clone(shared))
+    }
+
     /// Sends one message. Returns false when the receiver is gone, and the message with it.
     pub fn send(&self, message: M) -> bool {
         self.send_batch([message])
@@ -144,7 +168,7 @@ mod tests {
         });
         let (mut all, mut batch) = (Vec::new(), Vec::new());
         while all.len() < 1000 {
-            mailbox.receive(&mut batch, None);
+            assert!(mailbox.receive(&mut batch, None));
             assert!(batch.len() % 10 == 0);
             all.append(&mut batch);
         }
@@ -155,11 +179,25 @@ mod tests {
     #[test]
     fn waiting_ends_and_senders_notice_the_end() {
         let mailbox = Mailbox::<u8>::new();
-        let mut batch = Vec::new();
-        mailbox.receive(&mut batch, Some(Duration::from_millis(1)));
-        assert!(batch.is_empty());
         let sender = mailbox.sender();
+        let mut batch = Vec::new();
+        assert!(mailbox.receive(&mut batch, Some(Duration::from_millis(1))));
+        assert!(batch.is_empty());
         drop(mailbox);
         assert!(!sender.send(1));
+    }
+
+    #[test]
+    fn the_receiver_notices_that_the_last_sender_is_gone() {
+        let mailbox = Mailbox::new();
+        let (first, second) = (mailbox.sender(), mailbox.sender());
+        assert!(first.send(1));
+        drop(first);
+        let thread = std::thread::spawn(move || drop(second));
+        let mut batch = Vec::new();
+        assert!(mailbox.receive(&mut batch, None));
+        assert_eq!(std::mem::take(&mut batch), [1]);
+        assert!(!mailbox.receive(&mut batch, None));
+        thread.join().unwrap();
     }
 }

@@ -11,6 +11,8 @@ pub enum Segment {
     Shared(Arc<[u8]>),
     /// bytes of this connection alone
     Owned(Vec<u8>),
+    /// bytes of the program
+    Static(&'static [u8]),
 }
 
 impl Segment {
@@ -20,6 +22,7 @@ impl Segment {
         match self {
             Segment::Shared(bytes) => bytes,
             Segment::Owned(bytes) => bytes,
+            Segment::Static(bytes) => bytes,
         }
     }
 

@@ -4,14 +4,15 @@
 //! composed once. So a loaded database wakes, writes and notifies less often than it commits.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use corvid_os::clock;
+use corvid_os::mailbox::Mailbox;
 use corvid_os::shard::ShardHandle;
 use corvid_service::frontend::shard_of;
 use corvid_service::message::{Event, ToDatabase, ToShard};
 use corvid_service::{DatabaseService, Now};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::Sender;
 
 use crate::shard::ShardMessage;
 use crate::storage::Storage;
@@ -68,7 +69,7 @@ pub struct DatabaseThread {
     /// The database.
     pub service: DatabaseService,
     /// Its inputs.
-    pub inbox: Receiver<ToDatabase>,
+    pub inbox: Mailbox<ToDatabase>,
     /// Its file, if it has one.
     pub storage: Option<Storage>,
     /// Where outputs go.
@@ -80,32 +81,19 @@ pub struct DatabaseThread {
 impl DatabaseThread {
     /// Runs until every sender of the inbox is gone.
     pub fn run(mut self) {
-        loop {
-            match self.receive() {
-                Ok(first) => {
-                    let now = read_clock();
-                    self.take(now, first);
-                    for _ in 0..BATCH_MAX {
-                        let Ok(input) = self.inbox.try_recv() else {
-                            break;
-                        };
-                        self.take(now, input);
-                    }
+        let mut arrived = Vec::new();
+        while self.inbox.receive(&mut arrived, self.patience()) {
+            let mut inputs = arrived.drain(..);
+            loop {
+                let now = read_clock();
+                for input in inputs.by_ref().take(BATCH_MAX) {
+                    self.take(now, input);
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                self.finish_batch();
+                if inputs.len() == 0 {
+                    break;
+                }
             }
-            let now = read_clock();
-            if self
-                .service
-                .next_deadline_ms()
-                .is_some_and(|deadline| deadline <= now.mono_ms)
-            {
-                self.service.tick(now);
-            }
-            self.store(now);
-            self.service.flush_updates();
-            self.hand_over();
         }
         if let Some(storage) = self.storage {
             storage.close();
@@ -119,17 +107,25 @@ impl DatabaseThread {
         self.service.handle(now, input);
     }
 
-    fn receive(&self) -> Result<ToDatabase, RecvTimeoutError> {
-        match self.service.next_deadline_ms() {
-            None => self
-                .inbox
-                .recv()
-                .map_err(|_| RecvTimeoutError::Disconnected),
-            Some(deadline) => {
-                let left = Duration::from_millis(deadline.saturating_sub(clock::mono_ms()));
-                self.inbox.recv_deadline(Instant::now() + left)
-            }
+    /// How long to wait for inputs; `None`: for as long as it takes.
+    fn patience(&self) -> Option<Duration> {
+        let deadline = self.service.next_deadline_ms()?;
+        let left_ms = deadline.saturating_sub(clock::mono_ms());
+        Some(Duration::from_millis(left_ms))
+    }
+
+    fn finish_batch(&mut self) {
+        let now = read_clock();
+        if self
+            .service
+            .next_deadline_ms()
+            .is_some_and(|deadline| deadline <= now.mono_ms)
+        {
+            self.service.tick(now);
         }
+        self.store(now);
+        self.service.flush_updates();
+        self.hand_over();
     }
 
     /// Writes what the batch wants stored. What is done at once is answered at once, which may ask for more.
@@ -150,10 +146,18 @@ impl DatabaseThread {
 
     fn hand_over(&mut self) {
         let mut events = std::mem::take(&mut self.service.outputs().events);
-        let is_configuring = |event: &Event| matches!(event, Event::RemotesChanged(..));
-        if let Some(last) = events.iter().rposition(is_configuring) {
+        // What a column held when it was first followed comes before what it holds now.
+        let configuring: Vec<Event> = events
+            .extract_if(.., |event| {
+                matches!(event, Event::Followed(..) | Event::RemotesChanged(..))
+            })
+            .collect();
+        let have_changed = configuring
+            .iter()
+            .any(|event| matches!(event, Event::RemotesChanged(..)));
+        self.main.post(configuring);
+        if have_changed {
             // Who is told that a commit succeeded finds its remotes as the commit wants them.
-            self.main.post(events.drain(..=last));
             self.main.settle();
         }
         self.deliver();

@@ -5,6 +5,7 @@ pub mod database_thread;
 pub mod demo;
 pub mod open;
 pub mod options;
+pub mod outbox;
 pub mod outgoing;
 pub mod remote_options;
 pub mod remotes;

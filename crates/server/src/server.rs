@@ -10,6 +10,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
 use corvid_os::log_file::LogFile;
+use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::shard::Shards;
 use corvid_os::unixctl::Replier;
 use corvid_os::vlog::{self, Module};
@@ -20,7 +21,7 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard, Usage};
 use corvid_service::remote_rows::RemoteRows;
 use corvid_service::{DatabaseService, Options, server_db};
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 
 use crate::database_thread::{DatabaseThread, MainThread, Report};
 use crate::open::{self, RandomUuids};
@@ -33,7 +34,7 @@ struct Served {
     id: DatabaseId,
     /// The file's name as given, or the database's own.
     name: String,
-    inbox: Arc<Sender<ToDatabase>>,
+    inbox: Arc<MailSender<ToDatabase>>,
     thread: JoinHandle<()>,
 }
 
@@ -182,9 +183,9 @@ impl Server {
             read_only: is_server,
             history: !is_server,
         };
-        let (sender, inbox) = crossbeam_channel::unbounded();
-        let sender = Arc::new(sender);
-        let weak: Weak<Sender<ToDatabase>> = Arc::downgrade(&sender);
+        let inbox = Mailbox::new();
+        let sender = Arc::new(inbox.sender());
+        let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
         let storage = file
             .map(|file| Storage::new(file, self.config.column_diff, InboxHandle(weak)))
             .transpose()?;
@@ -218,7 +219,6 @@ impl Server {
             "Cannot remove reserved database."
         } else if let Some(served) = self.databases.remove(name) {
             self.publish();
-            self.to_shards(|| ToShard::MonitorsGone(served.id));
             self.waiting
                 .removals
                 .insert(served.id, (name.to_owned(), replier));
@@ -397,9 +397,8 @@ impl Server {
 
     fn run_event(&mut self, event: Event) {
         match event {
-            Event::Converted(id, schema) => {
+            Event::Converted(_, schema) => {
                 self.tell_server_db(server_db::update_schema(&schema));
-                self.to_shards(|| ToShard::MonitorsGone(id));
                 self.disconnect_unaware(&format!(
                     "committed {} database schema conversion",
                     schema.name
@@ -474,7 +473,7 @@ impl Server {
         let mut inboxes = HashMap::new();
         for (name, served) in &self.databases {
             directory.insert(name, served.id);
-            inboxes.insert(served.id, Sender::clone(&served.inbox));
+            inboxes.insert(served.id, MailSender::clone(&served.inbox));
         }
         let directory = Arc::new(directory);
         for shard in self.shards.handles() {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid_monitor::SessionId;
 use corvid_os::clock::Now;
+use corvid_os::mailbox::MailSender;
 use corvid_os::segment::Segment;
 use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
 use corvid_os::vlog::{self, Module, RateLimit};
@@ -15,8 +16,8 @@ use corvid_service::Frontend;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
-use crossbeam_channel::Sender;
 
+use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::remote_options::RemoteOptions;
 
@@ -30,7 +31,7 @@ pub enum ShardMessage {
     /// Drop the connection to this remote, and connect no more.
     Disconnect(String),
     /// The served databases and the queues of their threads.
-    Databases(Arc<Directory>, HashMap<DatabaseId, Sender<ToDatabase>>),
+    Databases(Arc<Directory>, HashMap<DatabaseId, MailSender<ToDatabase>>),
 }
 
 /// Options of listening remotes, by listener; written by the main thread, read when a client connects.
@@ -45,7 +46,7 @@ pub struct ShardSessions {
     next_session: u64,
     outgoing: Vec<Outgoing>,
     remotes: RemoteTable,
-    databases: HashMap<DatabaseId, Sender<ToDatabase>>,
+    outbox: Outbox,
     shards: Vec<ShardHandle<ShardMessage>>,
     /// Sessions that were sent something in this wake-up.
     written: Vec<SessionId>,
@@ -74,7 +75,7 @@ impl ShardSessions {
             next_session: 0,
             outgoing: Vec::new(),
             remotes,
-            databases: HashMap::new(),
+            outbox: Outbox::default(),
             shards,
             written: Vec::new(),
         }
@@ -87,7 +88,7 @@ impl ShardSessions {
             .find(|outgoing| outgoing.conn() == Some(conn))
     }
 
-    /// Carries out what the sessions want done.
+    /// Carries out what the sessions want done. What is for databases stays in the outbox until the end of the batch.
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
         for (session, piece) in outputs.send.drain(..) {
@@ -99,7 +100,7 @@ impl ShardSessions {
                 Piece::Update(frame) => {
                     io.send(*conn, frame.head);
                     io.send(*conn, frame.body);
-                    io.send(*conn, Segment::Owned(frame.tail.to_vec()));
+                    io.send(*conn, Segment::Static(frame.tail));
                 }
             }
             if self.written.last() != Some(&session) {
@@ -121,10 +122,7 @@ impl ShardSessions {
             io.close_after_flush(*conn);
         }
         for (database, message) in outputs.to_databases.drain(..) {
-            if let Some(queue) = self.databases.get(&database) {
-                // A database thread ends only after every shard has dropped its queue.
-                let _ = queue.send(message);
-            }
+            self.outbox.push(database, message);
         }
         for (shard, message) in outputs.to_shards.drain(..) {
             if let Some(handle) = self.shards.get(usize::from(shard)) {
@@ -232,6 +230,7 @@ impl Handler for ShardSessions {
             self.conns.remove(&client.session);
             self.frontend.closed(client.session);
             self.carry_out(io);
+            self.outbox.post();
         }
     }
 
@@ -258,7 +257,7 @@ impl Handler for ShardSessions {
                 }
             }
             ShardMessage::Databases(directory, databases) => {
-                self.databases = databases;
+                self.outbox.replace(databases);
                 self.frontend
                     .message(now.mono_ms, ToShard::Directory(directory));
             }
@@ -287,6 +286,11 @@ impl Handler for ShardSessions {
             .min()
     }
 
+    /// Databases work while the shard writes.
+    fn batch_end(&mut self, _now: Now, _io: &mut Io) {
+        self.outbox.post();
+    }
+
     fn flushed(&mut self, _now: Now, io: &mut Io) {
         for session in std::mem::take(&mut self.written) {
             if self
@@ -298,6 +302,7 @@ impl Handler for ShardSessions {
             }
         }
         self.carry_out(io);
+        self.outbox.post();
     }
 }
 
