@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The path of one of our binaries, such as `ovsdb-server`.
 ///
-/// The directory is that of the environment variable `CORVID_BIN_DIR`, or `target/release` of this repository.
+/// The directory is that of the environment variable `CORVID_BIN_DIR`, or `target/release` of this repository, or, when that has no
+/// such file, the build directory that the running test came from.
 ///
 /// # Examples
 ///
@@ -15,12 +16,23 @@ use std::path::{Path, PathBuf};
 /// assert!(corvid_tests::binary::bin("ovsdb-server").ends_with("ovsdb-server"));
 /// ```
 pub fn bin(name: &str) -> PathBuf {
-    match env::var_os("CORVID_BIN_DIR") {
-        Some(dir) => Path::new(&dir).join(name),
-        None => Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../target/release")
-            .join(name),
+    if let Some(dir) = env::var_os("CORVID_BIN_DIR") {
+        return Path::new(&dir).join(name);
     }
+    let released = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../target/release")
+        .join(name);
+    match beside_this_test(name) {
+        Some(path) if !released.is_file() => path,
+        _ => released,
+    }
+}
+
+/// A program in the directory above that of the running test, where Cargo puts both in one build.
+fn beside_this_test(name: &str) -> Option<PathBuf> {
+    let test = env::current_exe().ok()?;
+    let path = test.parent()?.parent()?.join(name);
+    path.is_file().then_some(path)
 }
 
 /// The path of a program of the reference implementation, or `None` when it is not installed.

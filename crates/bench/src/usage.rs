@@ -13,20 +13,13 @@ pub(crate) fn cpu_us(pid: u32) -> io::Result<u64> {
         .skip(11)
         .map_while(|field| field.parse::<u64>().ok());
     match (times.next(), times.next()) {
-        (Some(user), Some(system)) => Ok((user + system) * 1_000_000 / ticks_per_second()),
+        (Some(user), Some(system)) => Ok((user + system) * 1_000_000 / TICKS_PER_SECOND),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
     }
 }
 
-#[allow(unsafe_code)]
-fn ticks_per_second() -> u64 {
-    // SAFETY: no memory is involved; the call fails with -1, which the conversion refuses.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    u64::try_from(ticks)
-        .ok()
-        .filter(|ticks| *ticks > 0)
-        .unwrap_or(100)
-}
+/// What user space is told of the kernel's clock (`USER_HZ`): 100 on every architecture that we run on.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// Resident memory, KiB.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,11 +1,10 @@
 //! The invariants of a database, recomputed from its rows the slow way. For tests: the work is the size of the database.
 
-use std::collections::{HashMap, HashSet};
-
 use corvid_data::{AtomRef, Datum, RefType, Row, TableId};
 
 use crate::backrefs::BackRefs;
 use crate::database::Database;
+use crate::hash::{Map, Set};
 use crate::row_id::RowId;
 
 /// Compares counts of strong references, back references, places, indexes and atoms with what the rows say.
@@ -17,7 +16,7 @@ pub(crate) fn audit(database: &Database) -> Result<(), String> {
     for (id, schema) in database.schema.iter() {
         let table = &database.tables[usize::from(id.0)];
         let name = &schema.name;
-        let mut places = HashSet::new();
+        let mut places = Set::default();
         for (slot, row) in table.slots() {
             if table.find(row.uuid) != Some(slot) {
                 return Err(format!("{name} row {} is not at its place", row.uuid));
@@ -77,7 +76,7 @@ fn audit_indexes(database: &Database, id: TableId) -> Result<(), String> {
     Ok(())
 }
 
-type Counts = (HashMap<RowId, u32>, HashMap<TableId, BackRefs>);
+type Counts = (Map<RowId, u32>, Map<TableId, BackRefs>);
 
 /// Every reference of every row, counted at its target.
 fn references(database: &Database) -> Result<Counts, String> {

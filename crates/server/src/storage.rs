@@ -57,7 +57,8 @@ impl Storage {
 
     /// Carries out orders, or hands them to the disk thread. Returns what is done already.
     pub fn store(&mut self, mut stores: Vec<Store>) -> Results {
-        // For the disk thread, whose failure it may have been. It comes first: a database that undoes has executed nothing since.
+        // For the disk thread, whose failure it may have been. It comes first: the records
+        // that a database hands over with it are of commits after it.
         for recover in stores.extract_if(.., |store| matches!(store, Store::Recover)) {
             let _ = self.disk.send(recover);
         }

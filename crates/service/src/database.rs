@@ -20,6 +20,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_monitor::{Monitors, SessionId};
+use foldhash::fast::FixedState;
 
 pub use outputs::Outputs;
 
@@ -69,7 +70,7 @@ pub struct DatabaseService {
     compactions: Vec<(Ticket, u64)>,
     /// Columns that configure remotes, by the remote's text, with what was last reported.
     followed: Vec<Followed>,
-    sessions: HashMap<SessionId, Arc<SessionInfo>>,
+    sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
     next_ticket: Ticket,
@@ -105,7 +106,7 @@ impl DatabaseService {
             conversion: None,
             compactions: Vec::new(),
             followed: Vec::new(),
-            sessions: HashMap::new(),
+            sessions: HashMap::default(),
             locks,
             uuids,
             next_ticket: Ticket(1),

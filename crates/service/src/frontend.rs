@@ -16,6 +16,7 @@ use corvid_data::{Tag, Uuid, WireError};
 use corvid_json::{Kind, Reader, Value};
 use corvid_monitor::{SessionId, Version};
 use corvid_rpc::message::{self, Message};
+use foldhash::fast::FixedState;
 
 pub use outputs::{Close, Outputs};
 use session::Session;
@@ -43,7 +44,7 @@ pub fn session_id(shard: u16, n: u64) -> SessionId {
 #[derive(Debug)]
 pub struct Frontend {
     shard: u16,
-    sessions: HashMap<SessionId, Session>,
+    sessions: HashMap<SessionId, Session, FixedState>,
     directory: Arc<Directory>,
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
@@ -70,7 +71,7 @@ impl Frontend {
     ) -> Frontend {
         Frontend {
             shard,
-            sessions: HashMap::new(),
+            sessions: HashMap::default(),
             directory,
             locks,
             server_id,

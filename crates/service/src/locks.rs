@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use corvid_monitor::SessionId;
+use foldhash::fast::FixedState;
 
 /// How a session asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,8 @@ struct Claim {
 /// claim in `claimed` until it unlocks.
 #[derive(Debug, Default)]
 pub struct Locks {
-    queues: HashMap<String, VecDeque<Claim>>,
-    claimed: HashMap<SessionId, Vec<String>>,
+    queues: HashMap<String, VecDeque<Claim>, FixedState>,
+    claimed: HashMap<SessionId, Vec<String>, FixedState>,
 }
 
 impl Locks {

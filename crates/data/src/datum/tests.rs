@@ -1,3 +1,5 @@
+//! Tests of the shapes of a datum against plain collections.
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -305,6 +305,10 @@ impl DatabaseService {
         {
             self.database.undo(delta);
         }
+        // Records that were not handed over yet are of commits that are undone.
+        self.outputs
+            .stores
+            .retain(|store| !matches!(store, Store::Append { .. }));
         self.outputs.stores.push(Store::Recover);
         self.outputs
             .events

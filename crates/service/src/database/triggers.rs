@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use corvid_data::{Delta, TableId};
 use corvid_engine::Reads;
 use corvid_monitor::SessionId;
+use foldhash::fast::FixedState;
 
 use crate::message::Request;
 
@@ -29,8 +30,8 @@ pub(super) struct Trigger {
 pub(super) struct Triggers {
     waiting: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
-    by_session: HashMap<SessionId, Vec<u64>>,
-    by_table: HashMap<TableId, BTreeSet<u64>>,
+    by_session: HashMap<SessionId, Vec<u64>, FixedState>,
+    by_table: HashMap<TableId, BTreeSet<u64>, FixedState>,
     /// Those that any commit may concern.
     always: BTreeSet<u64>,
 }

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
+
 use crate::directory::Directory;
 use crate::message::{DatabaseId, SessionInfo};
 
@@ -32,7 +34,7 @@ pub(super) struct Session {
     /// Notices about locks that wait for fences, in order.
     pub(super) notices: VecDeque<PendingNotice>,
     /// Canonical monitor id to the database that keeps it.
-    pub(super) monitors: HashMap<Arc<[u8]>, DatabaseId>,
+    pub(super) monitors: HashMap<Arc<[u8]>, DatabaseId, FixedState>,
     /// Databases that have seen this session and must hear of its end.
     pub(super) known_to: Vec<DatabaseId>,
     /// Databases that sent updates since the output was last drained.
@@ -92,7 +94,7 @@ impl Session {
             is_closing: false,
             waiting: VecDeque::new(),
             notices: VecDeque::new(),
-            monitors: HashMap::new(),
+            monitors: HashMap::default(),
             known_to: Vec::new(),
             updated_by: Vec::new(),
         }

@@ -25,9 +25,8 @@ pub(crate) struct Client {
 impl Client {
     /// Whether the server would read from it.
     pub(crate) fn is_heard(&self) -> bool {
-        !self.is_paused
-            && !self.is_gone
-            && self.closed.is_none()
-            && !(self.is_stalled && self.is_full)
+        let is_stuck = self.is_stalled && self.is_full;
+        let is_there = !self.is_gone && self.closed.is_none();
+        is_there && !self.is_paused && !is_stuck
     }
 }

@@ -42,22 +42,28 @@ impl Disk {
         }
     }
 
-    /// Takes orders; returns the results of those that are carried out at once.
+    /// Takes orders; returns the results of those that are carried out at once: all, and with one write, or none.
     pub(crate) fn store(&mut self, stores: Vec<Store>) -> Results {
+        let is_quick =
+            |store: &Store| matches!(store, Store::Recover | Store::Append { durable: false, .. });
+        let is_idle = self.awaited.is_none() && !self.is_slow && !self.is_held;
+        let is_at_once = is_idle && stores.iter().all(is_quick);
         let mut done = Vec::new();
+        let mut failure = None;
         for store in stores {
-            let is_idle = self.awaited.is_none() && !self.is_slow && !self.is_held;
-            if let Store::Append {
-                ticket,
-                record,
-                durable: false,
-            } = &store
-                && is_idle
-            {
-                done.push((*ticket, self.append(record)));
-            } else {
-                self.awaited = ticket_of(&store).or(self.awaited);
-                self.orders.push_back(store);
+            match store {
+                Store::Append { ticket, record, .. } if is_at_once => {
+                    let result = match &failure {
+                        Some(failure) => Err(StoreError::clone(failure)),
+                        None => self.append(&record),
+                    };
+                    failure = result.clone().err();
+                    done.push((ticket, result));
+                }
+                store => {
+                    self.awaited = ticket_of(&store).or(self.awaited);
+                    self.orders.push_back(store);
+                }
             }
         }
         done

@@ -8,6 +8,7 @@ mod locks;
 mod monitors;
 mod ordering;
 
+mod random;
 mod removal;
 mod storage;
 mod waits;

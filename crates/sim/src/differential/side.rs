@@ -155,12 +155,8 @@ impl Side {
     }
 
     /// Notes who owns a lock after a reply.
-    pub(super) fn set_owner(&mut self, params: &Value, owner: Option<usize>) {
-        let name = params.to_string();
-        match owner {
-            Some(owner) => drop(self.owners.insert(name, owner)),
-            None => drop(self.owners.remove(&name)),
-        }
+    pub(super) fn set_owner(&mut self, params: &Value, owner: usize) {
+        self.owners.insert(params.to_string(), owner);
     }
 
     fn receive(&mut self, connection: usize) -> io::Result<Value> {

@@ -239,7 +239,7 @@ impl Differential {
                     connection,
                     id: id.clone(),
                     requests: requests.clone(),
-                })
+                });
             }
             ("monitor_cond_change", [id, new_id, _]) => {
                 if let Some(monitor) = self
@@ -251,11 +251,9 @@ impl Differential {
                 }
             }
             ("monitor_cancel", [id]) => self.monitors.retain(|monitor| !is_same(monitor, id)),
-            ("lock" | "steal", _) => {
-                if result.get("locked") == Some(&Value::Bool(true)) {
-                    self.ours.set_owner(&request.params, Some(connection));
-                    self.theirs.set_owner(&request.params, Some(connection));
-                }
+            ("lock" | "steal", _) if result.get("locked") == Some(&Value::Bool(true)) => {
+                self.ours.set_owner(&request.params, connection);
+                self.theirs.set_owner(&request.params, connection);
             }
             _ => {}
         }

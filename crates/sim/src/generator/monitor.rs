@@ -75,7 +75,7 @@ impl Generator {
         let may_condition = !is_v1 && (count == 1 || !suits_reference);
         let requests: Vec<Value> = requests
             .into_iter()
-            .map(|columns| self.request(name, columns, may_condition, count == 1))
+            .map(|columns| self.request(name, &columns, may_condition, count == 1))
             .collect();
         if count == 1 && self.dice.chance(50) {
             requests[0].clone()
@@ -87,16 +87,16 @@ impl Generator {
     fn request(
         &mut self,
         table: &str,
-        columns: Vec<String>,
+        columns: &[String],
         may_condition: bool,
         may_imply: bool,
     ) -> Value {
         let mut request = Object::new();
         if may_condition && self.dice.chance(60) {
-            request.insert("where".into(), self.clauses(table, &columns));
+            request.insert("where".into(), self.clauses(table, columns));
         }
         if !may_imply || self.taste.suits_reference || self.dice.chance(80) {
-            request.insert("columns".into(), strings(&columns));
+            request.insert("columns".into(), strings(columns));
         }
         if self.dice.chance(25) {
             let mut select = Object::new();

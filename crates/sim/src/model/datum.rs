@@ -62,7 +62,6 @@ impl Datum {
     }
 
     /// Keys, in order.
-    #[must_use]
     pub fn keys(&self) -> Keys<'_, Atom, Option<Atom>> {
         self.elements.keys()
     }

@@ -31,6 +31,9 @@ const EVENTS: [(&str, Event); 4] = [
     ("delete", Event::Delete),
 ];
 
+/// What is said of rows of one table.
+type RowUpdates = Vec<(Uuid, Value)>;
+
 /// What is asked about one table.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
@@ -140,7 +143,7 @@ impl Monitor {
     fn updates(
         &self,
         schema: &Schema,
-        of_table: &dyn Fn(&str, &Subscription) -> Vec<(Uuid, Value)>,
+        of_table: &dyn Fn(&str, &Subscription) -> RowUpdates,
     ) -> Value {
         let mut tables = Object::new();
         for name in schema.tables.keys() {

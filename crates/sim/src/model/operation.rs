@@ -40,6 +40,8 @@ pub(super) struct Execution<'e> {
     pub(super) tables: Tables,
     request: &'e Request<'e>,
     names: BTreeMap<String, Uuid>,
+    /// For each operation the identity of the row that it would insert.
+    identities: Vec<Uuid>,
     inserted_names: BTreeSet<String>,
     versions: Vec<Datum>,
     invented: u32,
@@ -51,24 +53,24 @@ impl<'e> Execution<'e> {
     /// Begins. Names that inserts give are bound at once, so that mentions before them mean the same.
     pub(super) fn new(model: &mut Model, request: &'e Request<'e>) -> Execution<'e> {
         let mut names = BTreeMap::new();
-        for (operation, identity) in request.operations.iter().zip(request.identities) {
-            let name = operation
-                .get("uuid-name")
-                .and_then(Value::as_str)
-                .filter(|name| is_id(name));
+        let mut identities = Vec::new();
+        for (position, operation) in request.operations.iter().enumerate() {
+            let known = request.identities.get(position).copied().flatten();
             let given = operation.get("uuid").and_then(Value::as_str);
-            let given = given
-                .and_then(|text| Uuid::parse(text.as_bytes()))
-                .or(*identity);
-            if let (Some(name), Some(given)) = (name, given) {
-                names.entry(name.to_owned()).or_insert(given);
+            let given = given.and_then(|text| Uuid::parse(text.as_bytes()));
+            let identity = given.or(known).unwrap_or(stand_in(position));
+            let name = operation.get("uuid-name").and_then(Value::as_str);
+            if let Some(name) = name.filter(|name| is_id(name)) {
+                names.entry(name.to_owned()).or_insert(identity);
             }
+            identities.push(identity);
         }
         Execution {
             schema: model.schema.clone(),
             before: model.tables.clone(),
             tables: model.tables.clone(),
             names,
+            identities,
             inserted_names: BTreeSet::new(),
             versions: request
                 .operations
@@ -168,7 +170,6 @@ impl<'e> Execution<'e> {
         let row = members.required("row", Shape::Object)?;
         members.finish()?;
 
-        let mut identity = self.request.identities[position];
         if let Some(json) = uuid {
             let Some(uuid) = json.as_str().and_then(|text| Uuid::parse(text.as_bytes())) else {
                 return Err(Fault::syntax(json, "bad uuid").into());
@@ -179,7 +180,6 @@ impl<'e> Execution<'e> {
                 );
                 return Err(Fault::new("duplicate uuid", details).about(json).into());
             }
-            identity = Some(uuid);
         }
         if let Some(json) = uuid_name {
             let text = json.as_str().expect("an id");
@@ -190,8 +190,7 @@ impl<'e> Execution<'e> {
                     .into());
             }
         }
-        // A failing insert tells no UUID; what stands in for it is never seen.
-        let identity = identity.unwrap_or(Uuid([0xdd; 16]));
+        let identity = self.identities[position];
         let given = self.read_row(&name, &table, row)?;
         let mut row: Row = table
             .columns
@@ -429,6 +428,13 @@ impl<'e> Execution<'e> {
             None => Ok(Value::Object(Object::new())),
         }
     }
+}
+
+/// The identity of a row of which nobody was told, because its insert or a later operation failed or waits.
+fn stand_in(position: usize) -> Uuid {
+    let mut bytes = [0xdd; 16];
+    bytes[0] = position as u8;
+    Uuid(bytes)
 }
 
 /// Columns of a row as JSON.

@@ -1,3 +1,5 @@
+//! Tests of the textual notation as a reader takes it.
+
 use super::*;
 use crate::text::write_datum;
 use crate::types::Bounds;

@@ -1,0 +1,641 @@
+//! The rules of the house that a machine can check: which crate may import which, what the pure crates may not name, where `unsafe`
+//! may stand, heads and lengths of files, nothing left undone.
+//!
+//! Reads manifests and sources as text. Each rule is a function from text to complaints, proven on snippets below; one test
+//! runs all of them over the workspace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
+const LEVELS: [(&str, u32); 13] = [
+    ("json", 0),
+    ("data", 1),
+    ("rpc", 2),
+    ("engine", 2),
+    ("log", 2),
+    ("monitor", 3),
+    ("os", 3),
+    ("service", 5),
+    ("server", BINARY),
+    ("client", BINARY),
+    ("tool", BINARY),
+    ("appctl", BINARY),
+    ("fuzzing", DEVELOPMENT),
+];
+
+/// More crates for development: simulator and benchmark.
+const DEVELOPMENT_CRATES: [&str; 3] = ["sim", "bench", "tests"];
+
+const BINARY: u32 = 6;
+const DEVELOPMENT: u32 = 7;
+
+/// Time, randomness and bytes are inputs of these.
+const PURE: [&str; 7] = ["json", "data", "rpc", "engine", "log", "monitor", "service"];
+
+/// Names that bring effects into a crate, as identifiers.
+const EFFECTS: [&str; 27] = [
+    "Instant",
+    "SystemTime",
+    "RandomState",
+    "File",
+    "OpenOptions",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "UnixStream",
+    "UnixListener",
+    "UnixDatagram",
+    "JoinHandle",
+    "libc",
+    "mio",
+    "socket2",
+    "getrandom",
+    "rand",
+    "tokio",
+    "crossbeam_channel",
+    "corvid_os",
+    "stdin",
+    "stdout",
+    "stderr",
+    "println",
+    "eprintln",
+    "print",
+    "dbg",
+];
+
+/// Modules of the standard library that bring effects.
+const EFFECT_MODULES: [&str; 6] = ["net", "fs", "thread", "process", "env", "os"];
+
+/// Packages that a pure crate may not depend on.
+const EFFECT_PACKAGES: [&str; 8] = [
+    "corvid-os",
+    "libc",
+    "mio",
+    "socket2",
+    "getrandom",
+    "rand",
+    "tokio",
+    "crossbeam-channel",
+];
+
+/// Files, or folders that end in `/`, that may hold `unsafe`.
+const UNSAFE: [&str; 3] = [
+    "crates/json/src/scan.rs",
+    "crates/data/src/str.rs",
+    "crates/os/",
+];
+
+const LINES_MAX: usize = 800;
+
+/// What is wrong, and where.
+type Complaints = Vec<String>;
+
+#[test]
+fn the_workspace_keeps_its_rules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut complaints = Complaints::new();
+    let mut crates: Vec<PathBuf> = folders(&root.join("crates"));
+    crates.push(root.join("tests"));
+    for folder in crates {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else {
+            continue;
+        };
+        complaints.extend(check_manifest(&name, &manifest));
+        for path in sources(&folder) {
+            let shown = path.strip_prefix(root).unwrap().display().to_string();
+            let source = fs::read_to_string(&path).unwrap();
+            complaints.extend(check_source(&name, &shown, &source));
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+/// Every Rust file of a crate but those that fuzzers and builds leave behind.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// What a crate may depend on.
+fn check_manifest(name: &str, manifest: &str) -> Complaints {
+    let Some(level) = level_of(name) else {
+        return vec![format!("{name}: has no level; give it one here")];
+    };
+    let mut complaints = Complaints::new();
+    for package in dependencies(manifest) {
+        if PURE.contains(&name) && EFFECT_PACKAGES.contains(&package.as_str()) {
+            complaints.push(format!("{name}: pure, but depends on {package}"));
+        }
+        let Some(lower) = package.strip_prefix("corvid-") else {
+            continue;
+        };
+        if name == "os" && lower != "json" {
+            complaints.push(format!("os: depends on {lower}; it may on json only"));
+        }
+        if level < DEVELOPMENT && level_of(lower).is_none_or(|lower| lower >= level) {
+            complaints.push(format!("{name}: depends on {lower}, which is not below it"));
+        }
+    }
+    complaints
+}
+
+fn level_of(name: &str) -> Option<u32> {
+    if DEVELOPMENT_CRATES.contains(&name) {
+        return Some(DEVELOPMENT);
+    }
+    LEVELS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, level)| *level)
+}
+
+/// Names of the packages that a manifest depends on for more than its tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut packages = Vec::new();
+    let mut is_inside = false;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            is_inside = section == "dependencies"
+                || section == "build-dependencies"
+                || (section.starts_with("target.") && section.ends_with(".dependencies"));
+            if let Some(package) = section.strip_prefix("dependencies.") {
+                packages.push(package.to_owned());
+            }
+        } else if is_inside
+            && let Some((package, _)) = line.split_once(['=', '.'])
+            && !line.starts_with('#')
+        {
+            packages.push(package.trim().to_owned());
+        }
+    }
+    packages
+}
+
+fn check_source(name: &str, path: &str, source: &str) -> Complaints {
+    let mut complaints = Complaints::new();
+    if !source.starts_with("//!") {
+        complaints.push(format!("{path}: has no `//!` head"));
+    }
+    let lines = source.lines().count();
+    if lines > LINES_MAX {
+        complaints.push(format!("{path}: {lines} lines"));
+    }
+    let code = Code::of(source);
+    for word in ["todo", "unimplemented"] {
+        complaints.extend(code.find(word).map(|line| format!("{path}:{line}: {word}")));
+    }
+    if code
+        .text
+        .replace(char::is_whitespace, "")
+        .contains("#[ignore")
+    {
+        complaints.push(format!("{path}: ignores a test"));
+    }
+    for (number, line) in source.lines().enumerate() {
+        // In two halves, so that this line is none of them.
+        if line.contains(concat!("FIX", "ME")) || line.contains(concat!("TO", "DO:")) {
+            complaints.push(format!("{path}:{}: left undone", number + 1));
+        }
+    }
+    complaints.extend(check_unsafe(path, source, &code));
+    if PURE.contains(&name) && !is_test_file(path) {
+        complaints.extend(check_pure(path, &code.without_tests()));
+    }
+    complaints
+}
+
+/// Tests and examples may do what they like.
+fn is_test_file(path: &str) -> bool {
+    ["/tests/", "/examples/", "/benches/"]
+        .iter()
+        .any(|folder| path.contains(folder))
+        || path.ends_with("/tests.rs")
+}
+
+/// No effects.
+fn check_pure(path: &str, code: &Code) -> Complaints {
+    let mut complaints = Complaints::new();
+    for effect in EFFECTS {
+        complaints.extend(
+            code.find(effect)
+                .map(|line| format!("{path}:{line}: pure, but names {effect}")),
+        );
+    }
+    for (line, module) in code.std_modules() {
+        if EFFECT_MODULES.contains(&module.as_str()) {
+            complaints.push(format!("{path}:{line}: pure, but names std::{module}"));
+        }
+    }
+    // The default hasher is keyed at random, so that the order of iteration differs from run to run.
+    for map in ["HashMap", "HashSet"] {
+        let packed = code.text.replace(char::is_whitespace, "");
+        if packed.contains(&format!("{map}::new("))
+            || packed.contains(&format!("{map}::with_capacity("))
+        {
+            complaints.push(format!(
+                "{path}: pure, but makes a {map} with a random hasher"
+            ));
+        }
+    }
+    complaints
+}
+
+/// `unsafe` only where it is allowed, and with its reason. Tests of those crates may hold it too.
+fn check_unsafe(path: &str, source: &str, code: &Code) -> Complaints {
+    let lines: Vec<&str> = source.lines().collect();
+    let is_allowed = UNSAFE
+        .iter()
+        .any(|allowed| path == *allowed || (allowed.ends_with('/') && path.starts_with(allowed)));
+    let kept = code.without_tests();
+    let outside_tests: Vec<usize> = kept.find("unsafe").collect();
+    let mut complaints = Complaints::new();
+    for line in code.find("unsafe") {
+        if !is_allowed && outside_tests.contains(&line) {
+            complaints.push(format!("{path}:{line}: unsafe"));
+        }
+        // Traits and functions that are unsafe to call state what they want in their documentation.
+        let text = lines[line - 1];
+        let is_block = text.contains("unsafe {") || text.contains("unsafe impl");
+        if is_block && !has_reason(&lines, line) {
+            complaints.push(format!("{path}:{line}: unsafe without SAFETY"));
+        }
+    }
+    complaints
+}
+
+/// Whether the comment above the statement that `line` belongs to (or beside it) says SAFETY.
+fn has_reason(lines: &[&str], line: usize) -> bool {
+    if lines[line - 1].contains("SAFETY:") {
+        return true;
+    }
+    let above = lines[..line - 1].iter().rev();
+    let mut is_inside_comment = false;
+    for text in above.map(|text| text.trim()).take(20) {
+        if text.contains("SAFETY:") {
+            return true;
+        }
+        let is_comment = text.starts_with("//");
+        if is_inside_comment && !is_comment {
+            return false;
+        }
+        is_inside_comment |= is_comment;
+        // The statement began here; what is above belongs to another, but for an attribute.
+        if !is_comment && (text.ends_with(';') || text.ends_with('}') || text.is_empty()) {
+            return false;
+        }
+    }
+    false
+}
+
+/// A source without comments and literals: line for line, so that positions hold.
+struct Code {
+    text: String,
+}
+
+impl Code {
+    fn of(source: &str) -> Code {
+        let mut text = String::with_capacity(source.len());
+        let mut rest = source;
+        while let Some(first) = rest.chars().next() {
+            let skipped = literal_or_comment(rest);
+            if skipped > 0 {
+                let lines = rest[..skipped].matches('\n').count();
+                text.push(' ');
+                text.extend(std::iter::repeat_n('\n', lines));
+                rest = &rest[skipped..];
+                continue;
+            }
+            // A word is taken whole, so that a letter in it is not taken for the prefix of a literal.
+            let word = rest.find(|found| !is_word(found)).unwrap_or(rest.len());
+            let taken = word.max(first.len_utf8());
+            text.push_str(&rest[..taken]);
+            rest = &rest[taken..];
+        }
+        Code { text }
+    }
+
+    /// The numbers of the lines that hold an identifier.
+    fn find<'a>(&'a self, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let has = move |line: &str| line.split(|found| !is_word(found)).any(|word| word == name);
+        let lines = self.text.lines().enumerate();
+        lines
+            .filter(move |(_, line)| has(line))
+            .map(|(number, _)| number + 1)
+    }
+
+    /// Modules of `std` that are named, alone or in braces, with their lines.
+    fn std_modules(&self) -> Vec<(usize, String)> {
+        let mut modules = Vec::new();
+        for (position, _) in self.text.match_indices("std::") {
+            if self.text[..position].ends_with(is_word) {
+                continue;
+            }
+            let line = self.text[..position].matches('\n').count() + 1;
+            let rest = &self.text[position + "std::".len()..];
+            let Some(group) = rest.strip_prefix('{') else {
+                let end = rest.find(|found| !is_word(found)).unwrap_or(rest.len());
+                modules.push((line, rest[..end].to_owned()));
+                continue;
+            };
+            let mut depth = 1;
+            let mut is_path = false;
+            let mut word = String::new();
+            for found in group.chars() {
+                if is_word(found) {
+                    word.push(found);
+                    continue;
+                }
+                if !word.is_empty() && depth == 1 && !is_path {
+                    modules.push((line, word.clone()));
+                }
+                is_path = found == ':' || (is_path && found.is_whitespace());
+                word.clear();
+                match found {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    _ => {}
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
+        modules
+    }
+
+    /// The same without items marked `#[cfg(test)]`.
+    fn without_tests(&self) -> Code {
+        let mut text = String::new();
+        let mut rest = self.text.as_str();
+        while let Some(start) = rest.find("#[cfg(test)]") {
+            text.push_str(&rest[..start]);
+            let item = &rest[start..];
+            let end = item_end(item);
+            text.extend(item[..end].chars().filter(|found| *found == '\n'));
+            rest = &item[end..];
+        }
+        text.push_str(rest);
+        Code { text }
+    }
+}
+
+/// Where an item with its attributes ends: at its semicolon or the end of its braces.
+fn item_end(item: &str) -> usize {
+    let mut depth = 0_usize;
+    for (position, found) in item.char_indices() {
+        match found {
+            '{' => depth += 1,
+            '}' if depth <= 1 => return position + 1,
+            '}' => depth -= 1,
+            ';' if depth == 0 => return position + 1,
+            _ => {}
+        }
+    }
+    item.len()
+}
+
+fn is_word(found: char) -> bool {
+    found.is_alphanumeric() || found == '_'
+}
+
+/// The length of the comment or literal that a text begins with; 0 for none.
+fn literal_or_comment(text: &str) -> usize {
+    let until = |end: &str, from: usize| {
+        text[from..]
+            .find(end)
+            .map_or(text.len(), |found| from + found + end.len())
+    };
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    if text.starts_with("/*") {
+        return until("*/", 2);
+    }
+    let prefix = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
+        let rest = text.strip_prefix(prefix);
+        rest.is_some_and(|rest| {
+            let hashes = rest.trim_start_matches('#');
+            rest.starts_with('"')
+                || (prefix.ends_with('r') && rest.starts_with('#') && hashes.starts_with('"'))
+                || (rest.starts_with('\'') && matches!(*prefix, "b" | "") && is_char(rest))
+        })
+    });
+    let Some(prefix) = prefix else {
+        return 0;
+    };
+    let rest = &text[prefix.len()..];
+    if prefix.ends_with('r') {
+        let hashes = rest.len() - rest.trim_start_matches('#').len();
+        let end = format!("\"{}", "#".repeat(hashes));
+        return until(&end, prefix.len() + hashes + 1);
+    }
+    let quote = if rest.starts_with('\'') { '\'' } else { '"' };
+    let mut is_escaped = false;
+    for (position, found) in rest.char_indices().skip(1) {
+        if !std::mem::take(&mut is_escaped) {
+            if found == quote {
+                return prefix.len() + position + 1;
+            }
+            is_escaped = found == '\\';
+        }
+    }
+    text.len()
+}
+
+/// Whether a quote begins a character, not a lifetime.
+fn is_char(text: &str) -> bool {
+    let mut found = text.chars().skip(1);
+    match found.next() {
+        Some('\\') => true,
+        Some(_) => found.next() == Some('\''),
+        None => false,
+    }
+}
+
+mod proofs {
+    //! Each rule finds what it is for, and lets pass what looks like it.
+
+    use super::*;
+
+    const HEAD: &str = "//! A file.\n";
+
+    fn source(name: &str, path: &str, body: &str) -> Complaints {
+        check_source(name, path, &format!("{HEAD}{body}"))
+    }
+
+    fn pure(body: &str) -> Complaints {
+        source("engine", "crates/engine/src/x.rs", body)
+    }
+
+    fn manifest(name: &str, dependencies: &[&str]) -> Complaints {
+        let mut text = "[package]\nname = \"x\"\n[dependencies]\n".to_owned();
+        for package in dependencies {
+            text += &format!("{package} = {{ workspace = true }}\n");
+        }
+        check_manifest(name, &text)
+    }
+
+    #[test]
+    fn crates_import_lower_levels_only() {
+        assert!(manifest("engine", &["corvid-json", "corvid-data", "bstr"]).is_empty());
+        assert!(manifest("server", &["corvid-service", "corvid-os", "libc"]).is_empty());
+        assert!(manifest("sim", &["corvid-server", "corvid-sim"]).is_empty());
+        let refused = [
+            ("data", "corvid-engine"),
+            ("engine", "corvid-log"),
+            ("monitor", "corvid-service"),
+            ("os", "corvid-data"),
+            ("service", "corvid-os"),
+            ("server", "corvid-client"),
+            ("server", "corvid-sim"),
+            ("engine", "corvid-unheard-of"),
+            ("engine", "getrandom"),
+            ("unheard-of", "corvid-json"),
+        ];
+        for (name, package) in refused {
+            assert!(
+                !manifest(name, &[package]).is_empty(),
+                "{name} -> {package}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_way_to_depend_is_seen() {
+        for text in [
+            "[dependencies]\ncorvid-engine.workspace = true",
+            "[dependencies.corvid-engine]\nworkspace = true",
+            "[target.'cfg(unix)'.dependencies]\ncorvid-engine = \"1\"",
+            "[build-dependencies]\ncorvid-engine = \"1\"",
+        ] {
+            assert_eq!(check_manifest("data", text).len(), 1, "{text}");
+        }
+        let tests_only =
+            "[dependencies]\n# corvid-engine = 1\n[dev-dependencies]\ncorvid-engine = \"1\"";
+        assert!(check_manifest("data", tests_only).is_empty());
+    }
+
+    #[test]
+    fn effects_are_found_in_pure_crates() {
+        for body in [
+            "use std::net::TcpStream;",
+            "use std::{collections::BTreeMap, fs};",
+            "use std::{\n    fs::File as F,\n};",
+            "use std::{time::{Duration, Instant}};",
+            "fn now() { std::time::SystemTime::now(); }",
+            "fn f() { std::thread::spawn(|| {}); }",
+            "fn f() { let _ = ::std::process::id(); }",
+            "fn f() { std::env::args(); }",
+            "use std::os::fd::RawFd;",
+            "fn f() { libc::getpid(); }",
+            "fn f() { println!(\"x\"); }",
+            "fn f() { let map = HashMap\n::new(); }",
+            "fn f() { let set: S = std::collections::HashSet::with_capacity(1); }",
+            "fn f<'a>(x: &'a str) -> File { loop {} }",
+            "fn f() { let quote = '\"'; let file: File; let other = '\"'; }",
+        ] {
+            assert!(!pure(body).is_empty(), "{body}");
+            let elsewhere = source("server", "crates/server/src/x.rs", body);
+            assert!(elsewhere.is_empty(), "{elsewhere:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_an_effect_passes() {
+        for body in [
+            "// std::net is not for us\n/* std::fs */",
+            "const TEXT: &str = \"std::net::TcpStream File\";",
+            "const TEXT: &str = r#\"a \" std::fs File\"#;",
+            "const TEXT: &[u8] = b\"\\\" File\";",
+            "use std::collections::{BTreeMap, os};",
+            "use std::{cell::{fs}, mem};",
+            "use my_std::net;",
+            "struct FileName; struct Instantly;",
+            "fn f() { let map: M = HashMap::default(); }",
+            "fn f() {}\n#[cfg(test)]\nmod tests {\n    use std::fs::File;\n    fn g() { let map = HashMap::new(); }\n}",
+            "#[cfg(test)]\nuse std::fs;\nfn f() {}",
+        ] {
+            let complaints = pure(body);
+            assert!(complaints.is_empty(), "{body}: {complaints:?}");
+        }
+        let after_tests = "#[cfg(test)]\nmod tests { fn f() {} }\nuse std::fs;";
+        assert_eq!(pure(after_tests).len(), 1);
+        let in_tests = check_source("engine", "crates/engine/tests/x.rs", "//! T\nuse std::fs;");
+        assert!(in_tests.is_empty());
+    }
+
+    #[test]
+    fn unsafe_stands_where_it_may_and_has_reasons() {
+        let reasoned = "fn f() {\n    // SAFETY: it is.\n    let x =\n        unsafe { g() };\n}";
+        let bare = "fn f() {\n    // SAFETY: of another one.\n    g();\n    unsafe { g() };\n}";
+        let os = |body| source("os", "crates/os/src/x.rs", body);
+        assert!(os(reasoned).is_empty());
+        assert_eq!(os(bare).len(), 1);
+        assert!(
+            os("#![allow(unsafe_code)]\n// unsafe { }\nconst S: &str = \"unsafe {\";").is_empty()
+        );
+        assert_eq!(pure(reasoned).len(), 1);
+        assert_eq!(
+            source("server", "crates/server/src/x.rs", reasoned).len(),
+            1
+        );
+        let scan = |body| source("json", "crates/json/src/scan.rs", body);
+        assert!(scan(reasoned).is_empty());
+        let test = format!("#[cfg(test)]\nmod tests {{\n{reasoned}\n}}");
+        assert!(source("json", "crates/json/src/number.rs", &test).is_empty());
+    }
+
+    #[test]
+    fn heads_lengths_and_leftovers_are_seen() {
+        let path = "crates/server/src/x.rs";
+        assert_eq!(check_source("server", path, "fn f() {}\n").len(), 1);
+        assert!(source("server", path, &"\n".repeat(LINES_MAX - 1)).is_empty());
+        assert_eq!(source("server", path, &"\n".repeat(LINES_MAX)).len(), 1);
+        for body in [
+            "fn f() { todo!() }",
+            "fn f() { unimplemented!() }",
+            "#[test]\n#[ignore]\nfn f() {}",
+            "#[ignore = \"slow\"]\nfn f() {}",
+            concat!("// FIX", "ME\n"),
+            concat!("// TO", "DO: more\n"),
+        ] {
+            assert_eq!(source("server", path, body).len(), 1, "{body}");
+        }
+    }
+
+    #[test]
+    fn levels_name_each_crate_once() {
+        let mut seen = BTreeMap::new();
+        for name in LEVELS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(DEVELOPMENT_CRATES)
+        {
+            *seen.entry(name).or_insert(0) += 1;
+        }
+        assert!(seen.into_values().all(|count| count == 1));
+        assert!(
+            PURE.iter()
+                .all(|name| level_of(name).is_some_and(|level| level < BINARY))
+        );
+    }
+}
