@@ -115,16 +115,16 @@ fn the_workspace_keeps_its_rules() {
 
 fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path());
     entries.filter(|path| path.is_dir()).collect()
 }
 
 /// Every Rust file of a crate but those that fuzzers and builds leave behind.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
         if path.is_dir() && !path.ends_with("target") {
             found.extend(sources(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -23,7 +23,7 @@ use session::Session;
 
 use crate::directory::Directory;
 use crate::locks::Locks;
-use crate::message::{Deliver, Handled, Method, Piece, Request, SessionInfo, ToDatabase, ToShard};
+use crate::message::{Deliver, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
 
 /// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
 const SHARD_SHIFT: u32 = 48;
@@ -113,8 +113,8 @@ impl Frontend {
                 .to_databases
                 .push((database, ToDatabase::Closed(id)));
         }
-        let notices = self.lock_table().remove_session(id);
-        self.notify_lock_holders(notices);
+        let told = self.lock_table().remove_session(id);
+        told.into_iter().for_each(|session| self.wake(session));
     }
 
     /// A whole JSON text arrived.
@@ -162,7 +162,7 @@ impl Frontend {
     pub fn message(&mut self, now_ms: u64, message: ToShard) {
         match message {
             ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
-            ToShard::Notice(notice) => self.notice(&notice),
+            ToShard::Notices(session) => self.pass_on_notices(session),
             ToShard::Directory(directory) => {
                 self.directory = directory;
                 for session in self.sessions.values_mut() {
@@ -220,13 +220,21 @@ impl Frontend {
                 return;
             }
             Handled::Notice => {
-                let texts = session.pass_notices(deliver.database);
-                let pieces = texts.into_iter().map(|text| (id, Piece::Message(text)));
-                self.outputs.send.extend(pieces);
+                if self.send_passed(id, deliver.database) {
+                    self.go_on(now_ms, id);
+                }
                 return;
             }
         }
         session.under_way.end();
+        self.go_on(now_ms, id);
+    }
+
+    /// A request has been handled: goes on with what waits, as far as it may.
+    fn go_on(&mut self, now_ms: u64, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else {
+            return;
+        };
         let has_room = session.is_throttled && session.under_way.has_room();
         if session.under_way.is_empty() || has_room {
             self.resume(now_ms, id);

@@ -1,7 +1,8 @@
 //! The server-wide lock table (protocol.md 4.11): who owns, who waits, in which order.
 //!
-//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines ask it for `assert`. It sends nothing itself: changes
-//! of ownership come back as [`Notice`]s.
+//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines ask it for `assert`. It sends nothing itself: a change
+//! of ownership leaves a [`Notice`] here for the session that must hear of it, and the caller is told whose shard to wake. So
+//! a session hears of changes in the order in which they happened, whichever shards brought them about.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,8 +21,6 @@ pub enum Mode {
 /// A change of ownership that a session must hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// To whom.
-    pub session: SessionId,
     /// `locked` or `stolen`.
     pub method: &'static str,
     /// The lock.
@@ -49,6 +48,8 @@ struct Claim {
 pub struct Locks {
     queues: HashMap<String, VecDeque<Claim>, FixedState>,
     claimed: HashMap<SessionId, Vec<String>, FixedState>,
+    /// What sessions have yet to hear, in order.
+    notices: HashMap<SessionId, Vec<Notice>, FixedState>,
 }
 
 impl Locks {
@@ -58,7 +59,7 @@ impl Locks {
         Locks::default()
     }
 
-    /// Handles `lock` or `steal`: whether it is owned now, and whom to tell.
+    /// Handles `lock` or `steal`: whether it is owned now, and who has a new notice.
     ///
     /// # Errors
     /// [`Refused::AlreadyRequested`].
@@ -67,23 +68,19 @@ impl Locks {
         session: SessionId,
         lock: &str,
         mode: Mode,
-    ) -> Result<(bool, Vec<Notice>), Refused> {
+    ) -> Result<(bool, Option<SessionId>), Refused> {
         let claimed = self.claimed.entry(session).or_default();
         if claimed.iter().any(|name| name == lock) {
             return Err(Refused::AlreadyRequested);
         }
         claimed.push(lock.to_owned());
         let queue = self.queues.entry(lock.to_owned()).or_default();
-        let mut notices = Vec::new();
+        let mut told = None;
         match mode {
             Mode::Lock => queue.push_back(Claim { session, mode }),
             Mode::Steal => {
                 if let Some(victim) = queue.front() {
-                    notices.push(Notice {
-                        session: victim.session,
-                        method: "stolen",
-                        lock: lock.to_owned(),
-                    });
+                    told = Some(victim.session);
                     if victim.mode == Mode::Steal {
                         queue.pop_front();
                     }
@@ -92,14 +89,17 @@ impl Locks {
             }
         }
         let owned = queue.front().is_some_and(|owner| owner.session == session);
-        Ok((owned, notices))
+        if let Some(victim) = told {
+            self.note(victim, "stolen", lock);
+        }
+        Ok((owned, told))
     }
 
-    /// Handles `unlock`: whom to tell.
+    /// Handles `unlock`: who has a new notice.
     ///
     /// # Errors
     /// [`Refused::NotRequested`].
-    pub fn unlock(&mut self, session: SessionId, lock: &str) -> Result<Vec<Notice>, Refused> {
+    pub fn unlock(&mut self, session: SessionId, lock: &str) -> Result<Option<SessionId>, Refused> {
         let claimed = self
             .claimed
             .get_mut(&session)
@@ -112,11 +112,17 @@ impl Locks {
         if claimed.is_empty() {
             self.claimed.remove(&session);
         }
-        Ok(self.withdraw(session, lock).into_iter().collect())
+        Ok(self.withdraw(session, lock))
     }
 
-    /// Drops every claim of a session that disconnected: whom to tell.
-    pub fn remove_session(&mut self, session: SessionId) -> Vec<Notice> {
+    /// What a session has yet to hear, in order; it is taken as told.
+    pub fn take_notices(&mut self, session: SessionId) -> Vec<Notice> {
+        self.notices.remove(&session).unwrap_or_default()
+    }
+
+    /// Drops every claim of a session that disconnected: who has a new notice.
+    pub fn remove_session(&mut self, session: SessionId) -> Vec<SessionId> {
+        self.notices.remove(&session);
         let claimed = self.claimed.remove(&session).unwrap_or_default();
         claimed
             .iter()
@@ -133,14 +139,14 @@ impl Locks {
             .is_some_and(|owner| owner.session == session)
     }
 
-    /// Whether nobody owns, awaits or has claimed anything.
+    /// Whether nobody owns, awaits, has claimed or must hear of anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queues.is_empty() && self.claimed.is_empty()
+        self.queues.is_empty() && self.claimed.is_empty() && self.notices.is_empty()
     }
 
     /// Takes a claim out of its queue; the next in line is told when the owner left, nobody when a waiter did.
-    fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<Notice> {
+    fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let position = queue.iter().position(|claim| claim.session == session)?;
         queue.remove(position);
@@ -148,12 +154,15 @@ impl Locks {
         if next.is_none() {
             self.queues.remove(lock);
         }
-        let session = next.filter(|_| position == 0)?;
-        Some(Notice {
-            session,
-            method: "locked",
-            lock: lock.to_owned(),
-        })
+        let owner = next.filter(|_| position == 0)?;
+        self.note(owner, "locked", lock);
+        Some(owner)
+    }
+
+    fn note(&mut self, session: SessionId, method: &'static str, lock: &str) {
+        let lock = lock.to_owned();
+        let notices = self.notices.entry(session).or_default();
+        notices.push(Notice { method, lock });
     }
 }
 
@@ -165,22 +174,23 @@ mod tests {
     const B: SessionId = SessionId(2);
     const C: SessionId = SessionId(3);
 
-    fn notice(session: SessionId, method: &'static str) -> Notice {
-        Notice {
-            session,
-            method,
-            lock: "L".to_owned(),
-        }
+    /// What a session is told now: `locked` or `stolen`, of the lock `L`.
+    fn told(locks: &mut Locks, session: SessionId) -> Vec<&'static str> {
+        let notices = locks.take_notices(session);
+        assert!(notices.iter().all(|notice| notice.lock == "L"));
+        notices.into_iter().map(|notice| notice.method).collect()
     }
 
     #[test]
     fn waiters_are_served_in_order() {
         let mut locks = Locks::new();
-        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, vec![])));
-        assert_eq!(locks.lock(B, "L", Mode::Lock), Ok((false, vec![])));
-        assert_eq!(locks.lock(C, "L", Mode::Lock), Ok((false, vec![])));
-        assert_eq!(locks.unlock(A, "L"), Ok(vec![notice(B, "locked")]));
-        assert_eq!(locks.remove_session(B), vec![notice(C, "locked")]);
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, None)));
+        assert_eq!(locks.lock(B, "L", Mode::Lock), Ok((false, None)));
+        assert_eq!(locks.lock(C, "L", Mode::Lock), Ok((false, None)));
+        assert_eq!(locks.unlock(A, "L"), Ok(Some(B)));
+        assert_eq!(told(&mut locks, B), ["locked"]);
+        assert_eq!(locks.remove_session(B), [C]);
+        assert_eq!(told(&mut locks, C), ["locked"]);
         assert!(locks.owns(C, "L"));
     }
 
@@ -189,20 +199,20 @@ mod tests {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Lock);
         let _ = locks.lock(B, "L", Mode::Lock);
-        assert_eq!(locks.unlock(B, "L"), Ok(vec![]));
+        assert_eq!(locks.unlock(B, "L"), Ok(None));
         assert!(locks.owns(A, "L"));
+        assert_eq!(locks.remove_session(A), []);
+        assert!(locks.is_empty());
     }
 
     #[test]
     fn a_victim_that_locked_regains_the_lock() {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Lock);
-        assert_eq!(
-            locks.lock(B, "L", Mode::Steal),
-            Ok((true, vec![notice(A, "stolen")]))
-        );
+        assert_eq!(locks.lock(B, "L", Mode::Steal), Ok((true, Some(A))));
         assert!(!locks.owns(A, "L"));
-        assert_eq!(locks.unlock(B, "L"), Ok(vec![notice(A, "locked")]));
+        assert_eq!(locks.unlock(B, "L"), Ok(Some(A)));
+        assert_eq!(told(&mut locks, A), ["stolen", "locked"]);
         assert!(locks.owns(A, "L"));
     }
 
@@ -215,10 +225,10 @@ mod tests {
             locks.lock(A, "L", Mode::Lock),
             Err(Refused::AlreadyRequested)
         );
-        assert_eq!(locks.unlock(B, "L"), Ok(vec![]));
+        assert_eq!(locks.unlock(B, "L"), Ok(None));
         assert!(!locks.owns(A, "L"));
-        assert_eq!(locks.unlock(A, "L"), Ok(vec![]));
-        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, vec![])));
+        assert_eq!(locks.unlock(A, "L"), Ok(None));
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, None)));
     }
 
     #[test]

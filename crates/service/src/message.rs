@@ -240,8 +240,8 @@ pub struct Deliver {
 pub enum ToShard {
     /// Write this.
     Deliver(Deliver),
-    /// A lock changed hands.
-    Notice(crate::locks::Notice),
+    /// The lock table holds notices for this session.
+    Notices(SessionId),
     /// Databases came or went.
     Directory(Arc<crate::directory::Directory>),
     /// Close every session that is not change-aware, after its queued output.

@@ -12,7 +12,7 @@ use corvid_rpc::message;
 use super::session::PendingNotice;
 use super::{Frontend, Step, object, shard_of};
 use crate::locks::{Locks, Mode, Notice, Refused};
-use crate::message::{Handled, Piece, ToDatabase, ToShard};
+use crate::message::{DatabaseId, Handled, Piece, ToDatabase, ToShard};
 
 impl Frontend {
     /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
@@ -38,10 +38,12 @@ impl Frontend {
         if self.fence(id) {
             return Step::Wait(frame);
         }
+        let mut text = Vec::new();
         match self.local_result(id, method, params) {
-            Ok(result) => self.send_result(id, request_id, &result),
-            Err(error) => self.send_error(id, request_id, &error),
+            Ok(result) => message::write_reply(&mut text, request_id, &result),
+            Err(error) => message::write_error_reply(&mut text, request_id, &error),
         }
+        self.reply_behind_notices(id, text);
         Step::Done
     }
 
@@ -87,25 +89,36 @@ impl Frontend {
         params: &[u8],
     ) -> Result<Vec<u8>, Vec<u8>> {
         let name = self.lock_name(id, method, params)?;
-        let (owned, notices) = self.lock_table().lock(id, &name, mode).map_err(|_| {
+        let (notices, outcome) = {
+            let mut table = self.lock_table();
+            (table.take_notices(id), table.lock(id, &name, mode))
+        };
+        // What happened to its locks before is told before the reply, and nothing that happened after.
+        self.queue_notices(id, notices);
+        let (owned, told) = outcome.map_err(|_| {
             object(&WireError::syntax(
                 params,
                 format!("must issue \"unlock\" before new \"{method}\""),
             ))
         })?;
-        self.notify_lock_holders(notices);
+        told.into_iter().for_each(|session| self.wake(session));
         Ok(format!("{{\"locked\":{owned}}}").into_bytes())
     }
 
     fn unlock(&mut self, id: SessionId, params: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let name = self.lock_name(id, "unlock", params)?;
-        let notices = self.lock_table().unlock(id, &name).map_err(|_: Refused| {
+        let (notices, outcome) = {
+            let mut table = self.lock_table();
+            (table.take_notices(id), table.unlock(id, &name))
+        };
+        self.queue_notices(id, notices);
+        let told = outcome.map_err(|_: Refused| {
             object(&WireError::syntax(
                 params,
                 "unlock: \"unlock\" without \"lock\" or \"steal\"",
             ))
         })?;
-        self.notify_lock_holders(notices);
+        told.into_iter().for_each(|session| self.wake(session));
         Ok(b"{}".to_vec())
     }
 
@@ -136,44 +149,82 @@ impl Frontend {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells sessions, here or on other shards, that a lock changed hands.
-    pub(super) fn notify_lock_holders(&mut self, notices: Vec<Notice>) {
-        for notice in notices {
-            let shard = shard_of(notice.session);
-            if shard == self.shard {
-                self.notice(&notice);
-            } else {
-                self.outputs
-                    .to_shards
-                    .push((shard, ToShard::Notice(notice)));
-            }
+    /// Sees to it that a session takes its notices from the lock table.
+    pub(super) fn wake(&mut self, session: SessionId) {
+        let shard = shard_of(session);
+        if shard == self.shard {
+            self.pass_on_notices(session);
+        } else {
+            self.outputs
+                .to_shards
+                .push((shard, ToShard::Notices(session)));
         }
     }
 
-    /// Tells a session of a lock, after the updates of everything that was committed before.
-    pub(super) fn notice(&mut self, notice: &Notice) {
-        let Some(session) = self.sessions.get_mut(&notice.session) else {
+    /// Tells a session what the lock table holds for it.
+    pub(super) fn pass_on_notices(&mut self, id: SessionId) {
+        let notices = self.lock_table().take_notices(id);
+        self.queue_notices(id, notices);
+    }
+
+    /// Tells a session of its locks, after the updates of everything that was committed before.
+    fn queue_notices(&mut self, id: SessionId, notices: Vec<Notice>) {
+        let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        let params = Value::Array(vec![Value::string(&notice.lock)]).to_bytes();
-        let mut text = Vec::new();
-        message::write_notification(&mut text, notice.method, &params);
-        let awaits = session.monitored();
-        if awaits.is_empty() && session.notices.is_empty() {
-            self.outputs
-                .send
-                .push((notice.session, Piece::Message(text)));
+        for notice in notices {
+            let awaits = session.monitored();
+            let fences = awaits
+                .iter()
+                .map(|database| (*database, ToDatabase::Fence(id, Handled::Notice)));
+            self.outputs.to_databases.extend(fences);
+            let params = Value::Array(vec![Value::string(&notice.lock)]).to_bytes();
+            let mut text = Vec::new();
+            message::write_notification(&mut text, notice.method, &params);
+            if awaits.is_empty() && session.notices.is_empty() {
+                self.outputs.send.push((id, Piece::Message(text)));
+                continue;
+            }
+            session.notices.push_back(PendingNotice {
+                awaits,
+                text,
+                is_reply: false,
+            });
+        }
+    }
+
+    /// Takes note of a fence and sends what waited for it alone. Whether a request ended with that.
+    pub(super) fn send_passed(&mut self, id: SessionId, database: DatabaseId) -> bool {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return false;
+        };
+        let mut has_replied = false;
+        for passed in session.pass_notices(database) {
+            if passed.is_reply {
+                session.under_way.end();
+                has_replied = true;
+            }
+            self.outputs.send.push((id, Piece::Message(passed.text)));
+        }
+        has_replied
+    }
+
+    /// Answers a request about a lock, after the notices that precede it.
+    fn reply_behind_notices(&mut self, id: SessionId, text: Vec<u8>) {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        if session.notices.is_empty() {
+            self.outputs.send.push((id, Piece::Message(text)));
             return;
         }
-        self.outputs
-            .to_databases
-            .extend(awaits.iter().map(|database| {
-                (
-                    *database,
-                    ToDatabase::Fence(notice.session, Handled::Notice),
-                )
-            }));
-        session.notices.push_back(PendingNotice { awaits, text });
+        session.under_way.begin(0);
+        session.target = None;
+        session.notices.push_back(PendingNotice {
+            awaits: Vec::new(),
+            text,
+            is_reply: true,
+        });
     }
 
     /// Makes sure that every update of commits before now precedes the reply to come: asks the databases that the session

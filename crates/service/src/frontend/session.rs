@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) is_closing: bool,
     /// Messages that wait for requests under way, in order.
     pub(super) waiting: VecDeque<Vec<u8>>,
-    /// Notices about locks that wait for fences, in order.
+    /// Notices about locks that wait for fences, in order, and replies behind them.
     pub(super) notices: VecDeque<PendingNotice>,
     /// Canonical monitor id to the database that keeps it.
     pub(super) monitors: HashMap<Arc<[u8]>, DatabaseId, FixedState>,
@@ -41,11 +41,14 @@ pub(super) struct Session {
     pub(super) updated_by: Vec<DatabaseId>,
 }
 
-/// A notice that may be sent once these databases have sent their updates.
+/// A notice, or the reply to a request about a lock, that may be sent once these databases have sent their updates and what stands
+/// before it is sent.
 #[derive(Debug)]
 pub(super) struct PendingNotice {
     pub(super) awaits: Vec<DatabaseId>,
     pub(super) text: Vec<u8>,
+    /// A request under way ends with it.
+    pub(super) is_reply: bool,
 }
 
 /// Requests sent to a database and not handled yet, with their sizes. They are handled in the order of sending but for those that
@@ -147,7 +150,7 @@ impl Session {
     }
 
     /// Takes note of a fence that a notice waited for; returns the notices that may be sent now.
-    pub(super) fn pass_notices(&mut self, database: DatabaseId) -> Vec<Vec<u8>> {
+    pub(super) fn pass_notices(&mut self, database: DatabaseId) -> Vec<PendingNotice> {
         let awaited = self.notices.iter_mut().find_map(|notice| {
             let position = notice
                 .awaits
@@ -158,14 +161,14 @@ impl Session {
         if let Some((notice, position)) = awaited {
             notice.awaits.swap_remove(position);
         }
-        let mut texts = Vec::new();
+        let mut passed = Vec::new();
         while self
             .notices
             .front()
             .is_some_and(|notice| notice.awaits.is_empty())
         {
-            texts.extend(self.notices.pop_front().map(|notice| notice.text));
+            passed.extend(self.notices.pop_front());
         }
-        texts
+        passed
     }
 }

@@ -12,7 +12,7 @@ use corvid_monitor::SessionId;
 use crate::world::{Dice, World, schema, wider_schema};
 
 const ACTIONS: usize = 600;
-const RUNS: u64 = 4000;
+const RUNS: u64 = 60;
 const CLIENTS: usize = 6;
 const LOCKS: [&str; 2] = ["L", "M"];
 
