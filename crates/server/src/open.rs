@@ -55,7 +55,7 @@ impl Source for FileSource<'_> {
 /// The file cannot be opened, locked or has no schema; worded as the reference does.
 pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
     let mut file = LogFile::open(name, OpenMode::ReadWrite)
-        .map_err(|error| WireError::new(Tag::OvsdbError, format!("I/O error: {error}")))?;
+        .map_err(|error| WireError::new(Tag::IoError, error.to_string()))?;
     let mut load = Load::open(FileSource(&mut file)).map_err(|damage| damage.to_wire(name))?;
     let mut database = Database::new(load.schema().clone());
     loop {

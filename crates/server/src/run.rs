@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
-use corvid_os::{coverage, dirs, program};
+use corvid_os::{coverage, dirs, program, signals};
 
 use crate::admin;
 use crate::options::CommandLine;
@@ -74,7 +74,10 @@ pub fn run(line: CommandLine) {
         {
             finish(server, control);
             if !status.success() {
-                program::fatal(format_args!("{command}: child exited, {status}"));
+                program::fatal(format_args!(
+                    "{command}: child exited, {}",
+                    describe(status)
+                ));
             }
             program::exit(0);
         }
@@ -124,6 +127,23 @@ fn shard_count() -> usize {
     std::thread::available_parallelism()
         .map_or(1, |cores| cores.get().saturating_sub(1))
         .max(1)
+}
+
+/// How a child ended, as the reference words it.
+fn describe(status: std::process::ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => {
+            let core = if status.core_dumped() {
+                ", core dumped"
+            } else {
+                ""
+            };
+            format!("killed ({}){core}", signals::name(signal))
+        }
+        (None, None) => status.to_string(),
+    }
 }
 
 fn start_child(command: &str) -> (String, std::process::Child) {

@@ -44,7 +44,7 @@ struct Waiting {
     next_token: u64,
     compactions: HashMap<u64, Arc<Compaction>>,
     removals: HashMap<DatabaseId, (String, Option<Replier>)>,
-    follows: HashMap<String, Option<Replier>>,
+    follows: HashMap<String, Vec<Replier>>,
     refused_remotes: Vec<String>,
     usage: HashMap<u64, Usage>,
 }
@@ -161,6 +161,7 @@ impl Server {
         }
         self.serve(&absolute, opened.database, Some(opened.file))
             .map_err(|error| error.to_string())?;
+        self.follow_again(&name);
         self.disconnect_unaware(&format!("adding {name} database"));
         Ok(())
     }
@@ -225,6 +226,7 @@ impl Server {
             let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
             // The thread ends once the shards have let go of its inbox too.
             drop(served.thread);
+            self.follow_again(name);
             return;
         } else {
             "Failed to find the database."
@@ -244,38 +246,71 @@ impl Server {
             answer(replier, Ok(String::new()));
             return;
         }
-        let order = ColumnRemote::parse(remote)
-            .ok_or_else(|| format!("\"{remote}\": invalid syntax"))
-            .and_then(|source| {
-                let served = self.databases.get(source.database);
-                let served = served.ok_or_else(|| {
-                    format!("\"{remote}\": no database named {}", source.database)
-                })?;
-                let (table, column) = (source.table.to_owned(), source.column.to_owned());
-                let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
-                    name: remote.to_owned(),
-                    table,
-                    column,
-                }));
-                Ok(())
-            });
-        match order {
+        match self.follow(remote) {
             Ok(()) => {
-                self.waiting.follows.insert(remote.to_owned(), replier);
+                let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
+                waiting.extend(replier);
             }
             Err(error) => self.refuse_remote(replier, error),
         }
     }
 
+    /// Asks a database for the remotes that it names.
+    fn follow(&self, remote: &str) -> Result<(), String> {
+        let source =
+            ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
+        let served = self
+            .databases
+            .get(source.database)
+            .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
+        let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
+            name: remote.to_owned(),
+            table: source.table.to_owned(),
+            column: source.column.to_owned(),
+        }));
+        Ok(())
+    }
+
+    /// A database came or went, and with it the remotes that it names.
+    fn follow_again(&mut self, database: &str) {
+        let names_it = |remote: &str| {
+            ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
+        };
+        let given = self.remotes.given().filter(|remote| names_it(remote));
+        for remote in given.map(str::to_owned).collect::<Vec<_>>() {
+            match self.follow(&remote) {
+                Ok(()) => {
+                    self.waiting.follows.entry(remote).or_default();
+                }
+                Err(error) => {
+                    vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+                    self.remotes.set_rows(&remote, RemoteRows::new());
+                }
+            }
+        }
+    }
+
     fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
-        let replier = self.waiting.follows.remove(remote).flatten();
+        let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
         match found {
             Ok(rows) => {
                 self.remotes.add(remote);
                 self.remotes.set_rows(remote, rows);
-                answer(replier, Ok(String::new()));
+                for replier in repliers {
+                    replier.reply(Ok(String::new()));
+                }
             }
-            Err(error) => self.refuse_remote(replier, error),
+            // It was good when it was given, and its database was removed since.
+            Err(error) if self.remotes.contains(remote) => {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+                self.remotes.set_rows(remote, RemoteRows::new());
+            }
+            Err(error) if repliers.is_empty() => self.refuse_remote(None, error),
+            Err(error) => {
+                for replier in repliers {
+                    self.refuse_remote(Some(replier), error.clone());
+                }
+            }
         }
     }
 
@@ -426,7 +461,12 @@ impl Server {
                 self.waiting.usage.insert(token, usage);
             }
             Event::Followed(name, found) => self.followed(&name, found),
-            Event::RemotesChanged(name, rows) => self.remotes.set_rows(&name, rows),
+            Event::RemotesChanged(name, rows) => {
+                let source = ColumnRemote::parse(&name);
+                if source.is_some_and(|source| self.databases.contains_key(source.database)) {
+                    self.remotes.set_rows(&name, rows);
+                }
+            }
         }
     }
 
