@@ -51,7 +51,14 @@ impl Session {
                 vlog::info(Module::OvsdbClient, line);
             }
             Ok(Target::Active(_)) | Err(TargetError::UnknownScheme) => {}
-            Err(error) => vlog::err(Module::SocketUtil, format_args!("{error}")),
+            Err(error) => {
+                vlog::err(Module::SocketUtil, format_args!("{error}"));
+                if server.starts_with("tcp:") {
+                    let reason = errno::text(&errno::from_code(error.errno()));
+                    let line = format_args!("{server}: connect: {reason}");
+                    vlog::err(Module::StreamTcp, line);
+                }
+            }
         }
         Connection::open(server, None)
             .map(Session::over)
