@@ -146,7 +146,7 @@ class Session:
         if self.server.port:
             text = text.replace(f":{self.server.port}", ":$PORT")
         if self.server.process:
-            text = re.sub(rf"\b{self.server.process.pid}\b", "PID", text)
+            text = re.sub(rf"(?<![-\w]){self.server.process.pid}(?![-\w])", "PID", text)  # not inside a UUID
         text = LOG_PREFIX.sub("TIME|N|", text)
         if order == "json":
             return "\n".join(self._normal_json(line) for line in text.split("\n"))
