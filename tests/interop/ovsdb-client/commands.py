@@ -186,7 +186,7 @@ def without(s, kind):
     ):
         s.run(["ovsdb-client", "transact", transaction(operation)])
     watch.until("delete,last2" if kind != "delete" else "new,last2")
-    watch.end("lines", out=lambda text: "\n".join(line for line in text.split("\n") if "probe" not in line))
+    watch.end("events", out=lambda text: "\n".join(line for line in text.split("\n") if "probe" not in line))
     s.quietly(["ovsdb-client", "transact", transaction({"op": "delete", "table": "Site", "where": [["name", "excludes", "north"], ["name", "excludes", "south"]]})])
 
 
