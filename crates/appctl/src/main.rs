@@ -7,7 +7,7 @@ mod options;
 mod reply;
 
 use corvid_os::unixctl::{Client, Format, socket_of};
-use corvid_os::{args, program, signals};
+use corvid_os::{args, program};
 
 use options::Options;
 use reply::Ending;
@@ -17,11 +17,7 @@ use reply::Ending;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
-    program::init(&std::env::args_os().next().unwrap_or_default());
-    // A deadline must find us able to say that it came.
-    if let Err(error) = signals::init() {
-        program::fatal_error("could not catch signals", &error);
-    }
+    program::init_waiting(&std::env::args_os().next().unwrap_or_default());
     let options = Options::parse(&args::from_env());
     let path = socket_of(&options.target).unwrap_or_else(|error| program::fatal(error));
     let mut client = Client::connect(&path).unwrap_or_else(|error| program::fatal(error));

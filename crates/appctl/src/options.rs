@@ -118,17 +118,12 @@ impl Seen {
                 Ok(seconds) => self.timeout_s = Some(seconds),
                 Err(error) => program::fatal(error),
             },
-            Id::Help => end_with(&help()),
-            Id::Option => end_with(&args::listing(specs)),
-            Id::Version => end_with(&format!("{}\n", program::version_line())),
+            Id::Help => program::answer(help()),
+            Id::Option => program::answer(args::listing(specs)),
+            Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value.as_deref()),
         }
     }
-}
-
-fn end_with(text: &str) -> ! {
-    print!("{text}");
-    program::exit(0)
 }
 
 fn help() -> String {

@@ -12,10 +12,9 @@ mod session;
 mod settings;
 mod table;
 mod usage;
-mod utc;
 mod watch;
 
-use corvid_os::{args, program, signals};
+use corvid_os::{args, program};
 
 use failure::Failure;
 use settings::Settings;
@@ -25,11 +24,7 @@ use settings::Settings;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
-    program::init(&std::env::args_os().next().unwrap_or_default());
-    // A deadline must find us able to say that it came.
-    if let Err(error) = signals::init() {
-        program::fatal_error("could not catch signals", &error);
-    }
+    program::init_waiting(&std::env::args_os().next().unwrap_or_default());
     let (settings, words) = Settings::parse(&args::from_env());
     match run(&settings, &words) {
         Ok(()) => program::exit(0),
@@ -42,7 +37,7 @@ fn run(settings: &Settings, words: &[String]) -> Result<(), Failure> {
         return Err(Failure::new("missing command name; use --help for help"));
     };
     if name == "help" {
-        usage::print_and_exit();
+        program::answer(usage::text());
     }
     let Some(command) = commands::find(name) else {
         return Err(Failure::new(format!(

@@ -1,10 +1,9 @@
 //! Schemas in files of their own.
 
-use std::io::Read;
+use std::path::Path;
 
-use corvid_data::{Schema, WireError};
-use corvid_json::Value;
-use corvid_os::errno;
+use corvid_data::Schema;
+use corvid_os::json_file;
 
 use crate::failure::Failure;
 
@@ -13,26 +12,7 @@ use crate::failure::Failure;
 /// # Errors
 /// `failed to read schema: ...` when the file is unreadable or no JSON, `failed to parse ...` when it is no schema.
 pub(crate) fn read(file: &str) -> Result<Schema, Failure> {
-    let json = read_json(file).map_err(|reason| {
-        Failure::new(format!(
-            "failed to read schema: \"{file}\" could not be read as JSON ({reason})"
-        ))
-    })?;
-    Schema::from_json(&json).map_err(|error| {
-        let details = format!(
-            "failed to parse \"{file}\" as ovsdb schema: {}",
-            error.details
-        );
-        Failure::from(WireError { details, ..error })
-    })
-}
-
-fn read_json(file: &str) -> Result<Value, String> {
-    let mut opened = std::fs::File::open(file)
-        .map_err(|error| format!("error opening \"{file}\": {}", errno::text(&error)))?;
-    let mut text = Vec::new();
-    opened
-        .read_to_end(&mut text)
-        .map_err(|error| format!("error reading JSON stream: {}", errno::text(&error)))?;
-    Value::parse_text(&text).map_err(|error| error.to_string())
+    let json = json_file::read(Path::new(file))
+        .map_err(|reason| Failure::new(format!("failed to read schema: {reason}")))?;
+    Ok(Schema::from_json_of(file, &json)?)
 }

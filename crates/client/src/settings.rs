@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use corvid_os::args::{Arg, Args, Item, Spec};
 use corvid_os::daemon::{self, DaemonOption, Startup};
 use corvid_os::vlog::{self, LogOption};
-use corvid_os::{clock, program, timeout};
+use corvid_os::{clock, date, program, timeout};
 
 use crate::table::{CellStyle, Format, Style};
-use crate::{usage, utc};
+use crate::usage;
 
 /// What the options ask for.
 #[derive(Debug)]
@@ -129,7 +129,8 @@ impl Settings {
     /// The time to print above a table, if asked for.
     #[must_use]
     pub(crate) fn timestamp(&self) -> Option<String> {
-        self.is_timestamped.then(|| utc::text(clock::wall_ms()))
+        self.is_timestamped
+            .then(|| date::utc_text(clock::wall_ms()))
     }
 
     /// Whether the program is to run in the background.
@@ -192,11 +193,8 @@ impl Parser {
                 Err(error) => program::fatal(error),
             },
             Id::Accepted => {}
-            Id::Help => usage::print_and_exit(),
-            Id::Version => {
-                println!("{}", program::version_line());
-                program::exit(0);
-            }
+            Id::Help => program::answer(usage::text()),
+            Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value),
             Id::Daemon(option) => self.daemon.apply(option, value),
         }

@@ -4,13 +4,8 @@ use corvid_os::{daemon, program, vlog};
 
 use crate::selection;
 
-/// Prints it and ends the process.
-pub(crate) fn print_and_exit() -> ! {
-    print!("{}", text());
-    program::exit(0)
-}
-
-fn text() -> String {
+/// The text, with the defaults of this system.
+pub(crate) fn text() -> String {
     let program = program::name();
     let server = selection::default_server();
     format!(

@@ -52,6 +52,18 @@ impl Schema {
         Ok(schema)
     }
 
+    /// As [`Schema::from_json`], for what stood in a file: errors begin with its name.
+    ///
+    /// # Errors
+    /// As there; details `failed to parse "FILE" as ovsdb schema: ...`.
+    pub fn from_json_of(file: &str, json: &Value) -> Result<Schema, WireError> {
+        Schema::from_json(json).map_err(|mut error| {
+            let reason = &error.details;
+            error.details = format!("failed to parse \"{file}\" as ovsdb schema: {reason}");
+            error
+        })
+    }
+
     /// The canonical form, as `get_schema`, `_Server` and the database file show it.
     #[must_use]
     pub fn to_json(&self) -> Value {

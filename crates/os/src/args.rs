@@ -73,24 +73,6 @@ impl<I> Spec<I> {
             id,
         }
     }
-
-    /// The long name, for the listing that `ovs-appctl --option` prints.
-    #[must_use]
-    pub fn long_name(&self) -> Option<&'static str> {
-        self.long
-    }
-
-    /// The letter.
-    #[must_use]
-    pub fn letter(&self) -> Option<char> {
-        self.short
-    }
-
-    /// Whether it takes an argument.
-    #[must_use]
-    pub fn arg(&self) -> Arg {
-        self.arg
-    }
 }
 
 /// What a command line contains.

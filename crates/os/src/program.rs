@@ -28,6 +28,14 @@ pub fn init(argv0: &OsStr) {
     vlog::mark_start();
 }
 
+/// As [`init`], and catches the fatal signals, for programs that wait: a deadline must find them able to say that it came.
+pub fn init_waiting(argv0: &OsStr) {
+    init(argv0);
+    if let Err(error) = crate::signals::init() {
+        fatal_error("could not catch signals", &error);
+    }
+}
+
 /// The program's name, `corvid` before [`init`].
 #[must_use]
 pub fn name() -> &'static str {
@@ -38,6 +46,17 @@ pub fn name() -> &'static str {
 #[must_use]
 pub fn version_line() -> String {
     format!("{} (Open vSwitch) {VERSION}", name())
+}
+
+/// Prints a text that was all the user asked for, such as `--help`, and ends the process with status 0.
+pub fn answer(text: impl fmt::Display) -> ! {
+    print!("{text}");
+    exit(0)
+}
+
+/// Answers `--version`.
+pub fn answer_version() -> ! {
+    answer(format_args!("{}\n", version_line()))
 }
 
 /// Prints `PROG: MESSAGE` on standard error, removes what must not be left behind, and ends the process with status 1.

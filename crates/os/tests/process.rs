@@ -103,8 +103,7 @@ fn play_daemon() -> ExitCode {
 
 /// A client that waits for an answer that never comes, under a deadline of one second.
 fn play_waiter() -> ExitCode {
-    program::init("waiter".as_ref());
-    corvid_os::signals::init().unwrap();
+    program::init_waiting("waiter".as_ref());
     timeout::arm(None);
     let target = std::env::args().nth(1).unwrap();
     let mut connection = Connection::open(&target, None).unwrap();

@@ -101,14 +101,8 @@ impl CommandLine {
             Id::NoDbs => self.no_default_database = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::Accepted => {}
-            Id::Help => {
-                print!("{}", help());
-                program::exit(0);
-            }
-            Id::Version => {
-                println!("{}", program::version_line());
-                program::exit(0);
-            }
+            Id::Help => program::answer(help()),
+            Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }

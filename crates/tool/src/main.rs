@@ -12,18 +12,15 @@ mod uuids;
 
 use std::process::ExitCode;
 
-use corvid_os::program;
+use corvid_os::{args, program};
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let line: Vec<String> = std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    program::init(std::env::args_os().next().unwrap_or_default().as_os_str());
-    let options = options::Options::parse(&line);
+    program::init(&std::env::args_os().next().unwrap_or_default());
+    let options = options::Options::parse(&args::from_env());
     match commands::run(&options) {
         Ok(answer) => answer.into(),
         Err(failure) => program::fatal(failure),

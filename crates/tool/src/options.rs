@@ -1,6 +1,6 @@
 //! The command line: options that take effect as they are met, then the command and its arguments.
 
-use corvid_os::args::{Arg, Args, Item, Spec};
+use corvid_os::args::{self, Arg, Args, Item, Spec};
 use corvid_os::{dirs, program, vlog};
 
 /// What the command line asks for.
@@ -62,9 +62,9 @@ impl Options {
             Id::Cid => self.cluster_id = value,
             Id::ElectionTimer => self.election_timer = value,
             Id::Verbose => set_verbosity(value.as_deref().unwrap_or_default()),
-            Id::Help => end_with(&usage()),
-            Id::Options => end_with(&option_list()),
-            Id::Version => end_with(&format!("{}\n", program::version_line())),
+            Id::Help => program::answer(usage()),
+            Id::Options => program::answer(args::listing(&SPECS)),
+            Id::Version => program::answer_version(),
         }
     }
 }
@@ -73,30 +73,6 @@ fn set_verbosity(spec: &str) {
     if let Err(error) = vlog::set(spec) {
         program::fatal(format_args!("processing \"{spec}\": {error}"));
     }
-}
-
-fn end_with(text: &str) -> ! {
-    print!("{text}");
-    program::exit(0)
-}
-
-/// One line per spelling of each option, as completion scripts expect them.
-fn option_list() -> String {
-    let mut out = String::new();
-    for spec in &SPECS {
-        let (attached, separate) = match spec.arg() {
-            Arg::None => ("", ""),
-            Arg::Required => ("=ARG", "ARG"),
-            Arg::Optional => ("=[ARG]", "[ARG]"),
-        };
-        if let Some(long) = spec.long_name() {
-            out.push_str(&format!("--{long}{attached}\n"));
-        }
-        if let Some(letter) = spec.letter() {
-            out.push_str(&format!("-{letter} {separate}\n"));
-        }
-    }
-    out
 }
 
 /// What `--help` and the command `help` print.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use corvid_data::{Schema, WireError};
-use corvid_json::{Reader, Value};
-use corvid_os::errno;
+use corvid_data::Schema;
+use corvid_json::Value;
+use corvid_os::json_file;
 
 use crate::failure::{Failure, shown};
 
@@ -13,34 +13,9 @@ use crate::failure::{Failure, shown};
 /// # Errors
 /// In the reference's words: unreadable, no JSON, or no schema.
 pub(crate) fn read(path: &Path) -> Result<Schema, Failure> {
-    let file = shown(path);
-    let json = read_json(path).map_err(|reason| {
-        Failure::new(format!(
-            "failed to read schema: \"{file}\" could not be read as JSON ({reason})"
-        ))
-    })?;
-    Schema::from_json(&json).map_err(|error| {
-        let details = format!(
-            "failed to parse \"{file}\" as ovsdb schema: {}",
-            error.details
-        );
-        Failure::from(WireError { details, ..error })
-    })
-}
-
-fn read_json(path: &Path) -> Result<Value, String> {
-    let opened = std::fs::File::open(path);
-    let mut file = opened.map_err(|error| {
-        format!(
-            "error opening \"{}\": {}",
-            path.display(),
-            errno::text(&error)
-        )
-    })?;
-    let mut text = Vec::new();
-    std::io::Read::read_to_end(&mut file, &mut text)
-        .map_err(|error| format!("error reading JSON stream: {}", errno::text(&error)))?;
-    parse_outermost(&text).map_err(|error| error.to_string())
+    let json = json_file::read(path)
+        .map_err(|reason| Failure::new(format!("failed to read schema: {reason}")))?;
+    Ok(Schema::from_json_of(&shown(path), &json)?)
 }
 
 /// Parses a text whose outermost value must be an object or array.
@@ -48,6 +23,5 @@ fn read_json(path: &Path) -> Result<Value, String> {
 /// # Errors
 /// Syntax.
 pub(crate) fn parse_outermost(text: &[u8]) -> Result<Value, corvid_json::Error> {
-    Reader::new(text).outermost()?;
-    Value::parse(text)
+    Value::parse_text(text)
 }

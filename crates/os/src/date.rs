@@ -1,4 +1,6 @@
-//! Dates as `--timestamp` prints them.
+//! Wall time as the tools print it: dates of the Gregorian calendar, for any year that 64 bits of ms can hold.
+//!
+//! A pure function of the time; the patterns of [`crate::vlog`] are local time and the C library's.
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days from 0000-03-01, where a 400-year cycle of the Gregorian calendar begins, to 1970-01-01.
@@ -8,7 +10,7 @@ const CYCLE_DAYS: i64 = 146_097;
 
 /// `YYYY-MM-DD HH:MM:SS.mmm` in UTC, for ms since the Unix epoch.
 #[must_use]
-pub(crate) fn text(ms: i64) -> String {
+pub fn utc_text(ms: i64) -> String {
     let (year, month, day) = date(ms.div_euclid(DAY_MS));
     let of_day = ms.rem_euclid(DAY_MS);
     let (hours, minutes) = (of_day / 3_600_000, of_day / 60_000 % 60);
@@ -36,7 +38,7 @@ fn date(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::utc_text;
 
     #[test]
     fn dates_are_those_of_the_calendar() {
@@ -47,8 +49,12 @@ mod tests {
             (951_868_799_999, "2000-02-29 23:59:59.999"),
             (4_107_542_400_000, "2100-03-01 00:00:00.000"),
             (1_735_689_599_000, "2024-12-31 23:59:59.000"),
+            (-5000, "1969-12-31 23:59:55.000"),
+            (253_402_300_800_000, "10000-01-01 00:00:00.000"),
+            (99_999_999_999_999_999, "3170843-11-07 09:46:39.999"),
+            (i64::MAX, "292278994-08-17 07:12:55.807"),
         ] {
-            assert_eq!(text(ms), expected);
+            assert_eq!(utc_text(ms), expected);
         }
     }
 }
