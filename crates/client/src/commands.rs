@@ -10,6 +10,9 @@ pub(crate) mod restore;
 pub(crate) mod transact;
 pub(crate) mod wait;
 
+use std::fmt;
+use std::io::Write;
+
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -135,4 +138,9 @@ pub(crate) const COMMANDS: &[Command] = &[
 #[must_use]
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
+}
+
+/// Prints a line on standard output.
+fn print_line(text: impl fmt::Display) -> Result<(), Failure> {
+    Ok(writeln!(std::io::stdout(), "{text}")?)
 }

@@ -16,7 +16,7 @@ mod weak;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Delta, WireError};
 
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 use crate::row_id::RowId;
 use crate::transaction::Transaction;
 
@@ -29,21 +29,33 @@ struct Commit<'t, 'd> {
     deleted: Vec<RowId>,
     /// Rows that may have become garbage and have not been looked at yet.
     suspects: Vec<RowId>,
+    /// Rows to which weak references were dropped.
+    dropped: &'t mut Set<RowId>,
 }
 
 /// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet.
 ///
 /// # Errors
 /// The first violation found, in the words of protocol.md 5.12.
-pub(crate) fn commit(
+pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result<Delta, WireError> {
+    commit_noting(txn, uuids, &mut Set::default())
+}
+
+/// [`commit`] that adds to `dropped` the rows, absent after it, to which weak references left their columns.
+///
+/// # Errors
+/// As [`commit`].
+pub(crate) fn commit_noting(
     mut txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
+    dropped: &mut Set<RowId>,
 ) -> Result<Delta, WireError> {
     let mut commit = Commit {
         txn: &mut txn,
         strong: Map::default(),
         deleted: Vec::new(),
         suspects: Vec::new(),
+        dropped,
     };
     match commit.check() {
         Ok(()) => Ok(commit.finish(uuids)),

@@ -12,7 +12,6 @@ use std::sync::OnceLock;
 use corvid_data::{Atom, AtomRef, ColumnId, Datum, Row, TableSchema};
 
 pub(crate) use disjunction::Disjunction;
-pub(crate) use read::{triple, type_mismatch, unknown_column};
 
 /// The functions of clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,91 +1,244 @@
-//! A database's content under another schema (protocol.md 4.15).
+//! A database's content under another schema (protocol.md 4.15), from a snapshot, and the commits that the source makes meanwhile.
+//!
+//! Invariant of [`Converted`]: its content is that of a conversion of the source as of the last delta carried over. Carrying over
+//! applies a change to what earlier conversions left, so whatever the new schema has taken away (rows without references, references
+//! without rows) must not matter again. Where it could, [`Converted::carry_over`] refuses rather than guess, and the caller converts
+//! the source anew.
 
-use corvid_data::{
-    Arc, BaseType, ColumnId, ColumnType, Row, Schema, TableSchema, UuidSource, WireError,
-};
+use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableId, UuidSource, WireError};
 
-use crate::commit::commit;
+use crate::commit::commit_noting;
 use crate::database::Database;
+use crate::hash::Set;
+use crate::mapping::Mapping;
+use crate::row_id::RowId;
+use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
+
+/// A database made from a snapshot of another, which can follow that other one's commits. `Send`.
+#[derive(Debug)]
+pub struct Converted {
+    mapping: Mapping,
+    database: Database,
+    losses: Losses,
+}
+
+/// Why a commit of the source cannot be carried over. The source may well be convertible as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misfit {
+    /// The change by itself breaks a rule of the new schema, or meets what an earlier conversion has taken away.
+    #[error("{0}")]
+    Violation(WireError),
+    /// A row came back to which references were dropped.
+    #[error("a row appears to which references were dropped")]
+    Reappeared,
+    /// A row was deleted to which something may refer that the new schema has taken away.
+    #[error("a row was deleted to which dropped content may refer")]
+    Held,
+    /// Whether a limit of rows is kept depends on when garbage was collected.
+    #[error("a limit of rows depends on garbage")]
+    Limited,
+}
+
+/// What the new schema has taken away and a conversion of a later state might keep, or trip over.
+#[derive(Debug, Default)]
+struct Losses {
+    /// Rows to which weak references were dropped that the source still holds.
+    references: Set<RowId>,
+    /// Tables of the new schema with rows that are garbage there and still exist in the source.
+    garbage: Set<TableId>,
+}
 
 /// Builds a new database of `schema` with every table and column that both have; all commit checks see every row as inserted.
 ///
 /// # Errors
 /// The first datum that does not fit its new type, or what the commit answers.
 pub(crate) fn convert(
-    source: &Database,
+    source: &Snapshot,
     schema: &Arc<Schema>,
     uuids: &mut dyn UuidSource,
-) -> Result<Database, WireError> {
+) -> Result<Converted, WireError> {
+    let mapping = Mapping::new(source.schema(), schema);
     let mut database = Database::new(Arc::clone(schema));
     let mut txn = Transaction::begin(&mut database);
-    for (table, new) in schema.iter() {
-        let Some(old_table) = source.schema.table_id(&new.name) else {
+    for (table, _) in schema.iter() {
+        let Some(old_table) = mapping.source_of(table) else {
             continue;
         };
-        let old = source.schema.table(old_table);
-        let sources = column_sources(old, new);
-        for row in source.tables[usize::from(old_table.0)].rows() {
-            let mut columns = txn.layout(table).defaults.clone();
-            for (column, from) in columns.iter_mut().zip(&sources) {
-                if let Some(from) = from {
-                    *column = from.read(row)?;
-                }
+        for row in source.rows(old_table) {
+            insert(&mut txn, &mapping, table, row, uuids)?;
+        }
+    }
+    let mut losses = Losses::default();
+    commit_noting(txn, uuids, &mut losses.references)?;
+    for (table, _) in schema.iter() {
+        let before = mapping
+            .source_of(table)
+            .map_or(0, |old| source.row_count(old));
+        if database.row_count(table) < before {
+            losses.garbage.insert(table);
+        }
+    }
+    Ok(Converted {
+        mapping,
+        database,
+        losses,
+    })
+}
+
+impl Converted {
+    /// The content so far.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// The converted database, to be served in place of its source.
+    #[must_use]
+    pub fn into_database(self) -> Database {
+        self.database
+    }
+
+    /// Applies the next commit of the source, as one transaction under all checks of the new schema. `delta` is of the source's
+    /// schema and continues where the snapshot, or the last delta carried over, ended. Returns the commit under the new schema,
+    /// empty when the change touches nothing that the new schema has; comment and durability are those of `delta`.
+    ///
+    /// # Errors
+    /// When the result might differ from a conversion of the source as it is after the commit. Nothing changes then; what comes
+    /// later cannot be carried over either.
+    pub fn carry_over(
+        &mut self,
+        delta: &Delta,
+        uuids: &mut dyn UuidSource,
+    ) -> Result<Delta, Misfit> {
+        self.check_losses(delta)?;
+        let mut txn = Transaction::begin(&mut self.database);
+        for change in &delta.changes {
+            if let Err(error) = apply(&mut txn, &self.mapping, change, uuids) {
+                txn.rollback();
+                return Err(Misfit::Violation(error));
             }
-            let row = Row {
-                uuid: row.uuid,
-                version: uuids.fresh(),
-                columns,
-            };
-            txn.insert(table, row);
         }
-    }
-    commit(txn, uuids)?;
-    Ok(database)
-}
-
-/// Where a column of the new schema takes its values from.
-struct ColumnSource<'s> {
-    column: ColumnId,
-    /// The types before and after, when values must be read anew.
-    types: Option<(&'s ColumnType, &'s ColumnType)>,
-}
-
-impl ColumnSource<'_> {
-    fn read(&self, row: &Row) -> Result<corvid_data::Datum, WireError> {
-        let datum = &row.columns[usize::from(self.column.0)];
-        match self.types {
-            None => Ok(datum.clone()),
-            Some((from, to)) => datum.convert(from, to),
+        let mut dropped = Set::default();
+        let carried = commit_noting(txn, uuids, &mut dropped).map_err(Misfit::Violation)?;
+        if self.brings_back(&carried) {
+            self.database.undo(&carried);
+            return Err(Misfit::Reappeared);
         }
-    }
-}
-
-/// For each column of the new table its source; `None` when it is new.
-fn column_sources<'s>(old: &'s TableSchema, new: &'s TableSchema) -> Vec<Option<ColumnSource<'s>>> {
-    new.columns()
-        .iter()
-        .map(|new_column| {
-            let column = old.column_id(&new_column.name)?;
-            let (from, to) = (&old.column(column).column_type, &new_column.column_type);
-            Some(ColumnSource {
-                column,
-                types: (!holds_same_values(from, to)).then_some((from, to)),
-            })
+        self.losses.references.extend(dropped);
+        self.note_garbage(delta, &carried);
+        Ok(Delta {
+            comment: delta.comment.clone(),
+            durable: delta.durable,
+            ..carried
         })
-        .collect()
+    }
+
+    /// Refuses changes in which what was taken away would have a say: a conversion checks strong references of garbage, and of pairs
+    /// whose other half dangles, before it drops them, and counts rows before it has collected all garbage.
+    fn check_losses(&self, delta: &Delta) -> Result<(), Misfit> {
+        if self.losses.garbage.is_empty() && self.losses.references.is_empty() {
+            return Ok(());
+        }
+        for change in &delta.changes {
+            let Some(table) = self.mapping.target_of(change.table) else {
+                continue;
+            };
+            if change.new.is_none() && self.mapping.is_unguarded(table) {
+                return Err(Misfit::Held);
+            }
+            let limit = self.database.schema().table(table).max_rows;
+            if change.old.is_none() && limit != u32::MAX && self.losses.garbage.contains(&table) {
+                return Err(Misfit::Limited);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a row is new here to which references were dropped: a conversion would have kept them.
+    fn brings_back(&self, carried: &Delta) -> bool {
+        let losses = &self.losses.references;
+        !losses.is_empty()
+            && carried.changes.iter().any(|change| {
+                change.old.is_none() && losses.contains(&RowId::new(change.table, change.uuid))
+            })
+    }
+
+    /// Notes tables that lost rows which the source keeps.
+    fn note_garbage(&mut self, delta: &Delta, carried: &Delta) {
+        let mut deleted = Set::default();
+        for change in &delta.changes {
+            let Some(table) = self.mapping.target_of(change.table) else {
+                continue;
+            };
+            if change.new.is_none() {
+                deleted.insert(RowId::new(table, change.uuid));
+            } else if self.database.get(table, change.uuid).is_none() {
+                self.losses.garbage.insert(table);
+            }
+        }
+        for change in carried.changes.iter().filter(|change| change.new.is_none()) {
+            if !deleted.contains(&RowId::new(change.table, change.uuid)) {
+                self.losses.garbage.insert(change.table);
+            }
+        }
+    }
 }
 
-/// Whether every value of one type is one of the other. What uuids refer to is left out: only the commit looks at it, and tables may
-/// have other numbers in the new schema.
-fn holds_same_values(from: &ColumnType, to: &ColumnType) -> bool {
-    let same_base = |a: &BaseType, b: &BaseType| {
-        a.atom == b.atom && a.enumeration == b.enumeration && a.bounds == b.bounds
+/// Adds the row that `row` becomes.
+fn insert(
+    txn: &mut Transaction<'_>,
+    mapping: &Mapping,
+    table: TableId,
+    row: &Row,
+    uuids: &mut dyn UuidSource,
+) -> Result<(), WireError> {
+    let row = Row {
+        uuid: row.uuid,
+        version: uuids.fresh(),
+        columns: mapping.columns(table, txn.layout(table), row)?,
     };
-    let same_value = match (&from.value, &to.value) {
-        (None, None) => true,
-        (Some(a), Some(b)) => same_base(a, b),
-        _ => false,
+    txn.insert(table, row);
+    Ok(())
+}
+
+/// Does to the converted database what `change` did to its source.
+fn apply(
+    txn: &mut Transaction<'_>,
+    mapping: &Mapping,
+    change: &RowChange,
+    uuids: &mut dyn UuidSource,
+) -> Result<(), WireError> {
+    let Some(table) = mapping.target_of(change.table) else {
+        return Ok(());
     };
-    same_value && same_base(&from.key, &to.key) && from.min == to.min && from.max == to.max
+    match (txn.table(table).find(change.uuid), &change.new) {
+        (Some(slot), Some(row)) => {
+            let columns = mapping.changed_columns(table, row, &change.diffs)?;
+            txn.write(table, slot, columns.into_iter());
+        }
+        // Inserted, or garbage here so far: unless something refers to it now, the commit collects it again.
+        (None, Some(row)) => insert(txn, mapping, table, row, uuids)?,
+        (Some(slot), None) => txn.delete(table, slot),
+        // It was garbage here.
+        (None, None) => {}
+    }
+    Ok(())
+}
+
+impl Snapshot {
+    /// This content under another schema (protocol.md 4.15), everything checked as if freshly inserted. Works on any thread while
+    /// the writer goes on; what it commits meanwhile is brought in with [`Converted::carry_over`].
+    ///
+    /// # Errors
+    /// The datum or commit error of the first misfit.
+    #[allow(clippy::needless_pass_by_value)]
+    pub fn convert(
+        &self,
+        schema: Arc<Schema>,
+        uuids: &mut dyn UuidSource,
+    ) -> Result<Converted, WireError> {
+        convert(self, &schema, uuids)
+    }
 }

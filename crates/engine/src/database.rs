@@ -7,8 +7,8 @@ use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, UuidSource, 
 
 use crate::layout::Layout;
 use crate::table::Table;
-use crate::{Context, Outcome, Snapshot};
-use crate::{audit, convert, execution, lookup, replay, undo};
+use crate::{Context, Converted, Outcome, Snapshot};
+use crate::{audit, execution, lookup, replay, undo};
 
 /// One database in memory. A single writer owns it.
 #[derive(Debug)]
@@ -64,13 +64,14 @@ impl Database {
     ///
     /// # Errors
     /// The datum or commit error of the first misfit.
-    #[allow(clippy::needless_pass_by_value)]
     pub fn convert(
         &self,
         schema: Arc<Schema>,
         uuids: &mut dyn UuidSource,
     ) -> Result<Database, WireError> {
-        convert::convert(self, &schema, uuids)
+        self.snapshot()
+            .convert(schema, uuids)
+            .map(Converted::into_database)
     }
 
     /// A frozen view; costs one pointer per page.

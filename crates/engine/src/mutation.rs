@@ -9,8 +9,8 @@ use corvid_data::{
 };
 use corvid_json::Reader;
 
-use crate::condition::{triple, type_mismatch, unknown_column};
 use crate::names::reborrow;
+use crate::triple::Triple;
 
 /// One mutation of an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,22 +100,8 @@ fn read_mutation(
     raw: &[u8],
     mut symbols: Option<&mut dyn Symbols>,
 ) -> Result<Mutation, WireError> {
-    let Some([name, mutator_name, argument]) = triple(raw) else {
-        return Err(malformed(raw));
-    };
-    let (Ok(name), Ok(mutator_name)) = (
-        Reader::trusted(name).string(),
-        Reader::trusted(mutator_name).string(),
-    ) else {
-        return Err(malformed(raw));
-    };
-    let Some(column) = std::str::from_utf8(&name)
-        .ok()
-        .and_then(|name| table.column_id(name))
-    else {
-        return Err(unknown_column(table, &name, raw));
-    };
-    let schema = table.column(column);
+    let triple = Triple::read(table, raw, malformed)?;
+    let schema = table.column(triple.column);
     if !schema.mutable {
         return Err(WireError::new(
             Tag::ConstraintViolation,
@@ -126,20 +112,20 @@ fn read_mutation(
         )
         .with_fragment(raw));
     }
-    let Some(mutator) = Mutator::from_name(&mutator_name) else {
-        let name = String::from_utf8_lossy(&mutator_name);
+    let Some(mutator) = Mutator::from_name(&triple.operator) else {
+        let name = triple.shown_operator();
         return Err(WireError::new(
             Tag::UnknownMutator,
             format!("No mutator named {name}."),
         ));
     };
     if !mutator.suits(&schema.column_type) {
-        return Err(type_mismatch(&mutator_name, schema, raw));
+        return Err(triple.type_mismatch(schema));
     }
     let (argument, is_by_key) =
-        read_argument(mutator, &schema.column_type, argument, &mut symbols)?;
+        read_argument(mutator, &schema.column_type, triple.argument, &mut symbols)?;
     Ok(Mutation {
-        column,
+        column: triple.column,
         mutator,
         argument,
         is_by_key,

@@ -4,7 +4,7 @@ use corvid_data::{ColumnId, Datum, Symbols, TableSchema, WireError, wire};
 use corvid_json::Reader;
 use smallvec::SmallVec;
 
-use crate::condition::unknown_column;
+use crate::triple::unknown_column;
 
 /// The columns that a row object names, `_uuid` and `_version` included, each once.
 pub(crate) type Given = SmallVec<[(ColumnId, Datum); 8]>;

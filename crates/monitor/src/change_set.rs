@@ -14,6 +14,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
+use crate::subscription::Event;
+
 /// A row's net change; at least one version is present.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -25,6 +27,17 @@ pub(crate) struct Entry {
     pub(crate) new: Option<Arc<Row>>,
     /// Where the change stands in its delta; of use while the set covers that delta alone.
     pub(crate) change: usize,
+}
+
+impl Entry {
+    /// As what it is told.
+    pub(crate) fn event(&self) -> Event {
+        match (&self.old, &self.new) {
+            (None, _) => Event::Insert,
+            (_, None) => Event::Delete,
+            _ => Event::Modify,
+        }
+    }
 }
 
 /// Net changes of one table.

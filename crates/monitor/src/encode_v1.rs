@@ -1,49 +1,31 @@
 //! `<table-updates>` of `monitor` and `update` (protocol.md 4.6): whole rows, old and new.
 //!
-//! Cost: every selected column of a changed row; that is the format. Called once per group and set of changes.
+//! Cost: every selected column of a changed row; that is the format. Called once per group and set of changes, for the events that are asked for.
 
-use corvid_data::{ColumnId, Delta, Row, Schema, TableSchema};
+use corvid_data::{ColumnId, Delta, Row, TableSchema};
 
 use crate::body::{Body, RowWriter};
-use crate::change_set::{ChangeSet, Entry};
-use crate::subscription::{Event, Subscription, TableSubscription};
+use crate::change_set::Entry;
+use crate::subscription::{Event, TableSubscription};
 
 /// Appends one row of the initial content.
 pub(crate) fn initial(body: &mut Body, table: &TableSchema, asked: &TableSubscription, row: &Row) {
-    body.begin_row(table, row.uuid);
-    body.out().push(b'{');
-    write_row(body, table, asked, Event::Initial, row);
-    body.out().push(b'}');
+    write_whole(body, table, asked, Event::Initial, row);
 }
 
-/// Appends all events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
-pub(crate) fn changes(
+/// Appends one row's net change. `delta`: the commit that `entry` is a change of, if it is of one alone.
+pub(crate) fn change(
     body: &mut Body,
-    schema: &Schema,
-    subscription: &Subscription,
-    changes: &ChangeSet,
+    table: &TableSchema,
+    asked: &TableSubscription,
+    entry: &Entry,
     delta: Option<&Delta>,
 ) {
-    for of_table in changes.tables() {
-        let Some(asked) = subscription.table(of_table.table) else {
-            continue;
-        };
-        let table = schema.table(of_table.table);
-        for entry in of_table.entries() {
-            match (&entry.old, &entry.new) {
-                (None, Some(row)) if asked.select.has(Event::Insert) => {
-                    write_whole(body, table, asked, Event::Insert, row);
-                }
-                (Some(row), None) if asked.select.has(Event::Delete) => {
-                    write_whole(body, table, asked, Event::Delete, row);
-                }
-                (Some(old), Some(new)) if asked.select.has(Event::Modify) => {
-                    write_modify(body, table, asked, entry, (old, new), delta);
-                }
-                _ => {}
-            }
-        }
-        body.end_table();
+    match (&entry.old, &entry.new) {
+        (None, Some(row)) => write_whole(body, table, asked, Event::Insert, row),
+        (Some(row), None) => write_whole(body, table, asked, Event::Delete, row),
+        (Some(old), Some(new)) => write_modify(body, table, asked, entry, (old, new), delta),
+        (None, None) => {}
     }
 }
 

@@ -2,13 +2,14 @@
 //! defaults, modifications as differences.
 //!
 //! Cost: follows the change. A single commit's differences are taken from its delta; those of merged commits are computed
-//! here, skipping what old and new share. Called once per group and set of changes.
+//! here, skipping what old and new share. Called once per group and set of changes, for the events that are
+//! asked for.
 
-use corvid_data::{ColumnId, Datum, Delta, Row, Schema, TableSchema, Uuid};
+use corvid_data::{ColumnId, Datum, Delta, Row, TableSchema, Uuid};
 
 use crate::body::{Body, RowWriter};
-use crate::change_set::{ChangeSet, Entry};
-use crate::subscription::{Event, Subscription, TableSubscription};
+use crate::change_set::Entry;
+use crate::subscription::{Event, TableSubscription};
 
 /// Appends one row of the initial content.
 pub(crate) fn initial(body: &mut Body, table: &TableSchema, asked: &TableSubscription, row: &Row) {
@@ -26,34 +27,19 @@ pub(crate) fn delete(body: &mut Body, table: &TableSchema, uuid: Uuid) {
     body.out().extend_from_slice(b"{\"delete\":null}");
 }
 
-/// Appends all events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
-pub(crate) fn changes(
+/// Appends one row's net change. `delta`: the commit that `entry` is a change of, if it is of one alone.
+pub(crate) fn change(
     body: &mut Body,
-    schema: &Schema,
-    subscription: &Subscription,
-    changes: &ChangeSet,
+    table: &TableSchema,
+    asked: &TableSubscription,
+    entry: &Entry,
     delta: Option<&Delta>,
 ) {
-    for of_table in changes.tables() {
-        let Some(asked) = subscription.table(of_table.table) else {
-            continue;
-        };
-        let table = schema.table(of_table.table);
-        for entry in of_table.entries() {
-            match (&entry.old, &entry.new) {
-                (None, Some(row)) if asked.select.has(Event::Insert) => {
-                    insert(body, table, asked, row);
-                }
-                (Some(_), None) if asked.select.has(Event::Delete) => {
-                    delete(body, table, entry.uuid);
-                }
-                (Some(old), Some(new)) if asked.select.has(Event::Modify) => {
-                    write_modify(body, table, asked, entry, (old, new), delta);
-                }
-                _ => {}
-            }
-        }
-        body.end_table();
+    match (&entry.old, &entry.new) {
+        (None, Some(row)) => insert(body, table, asked, row),
+        (Some(_), None) => delete(body, table, entry.uuid),
+        (Some(old), Some(new)) => write_modify(body, table, asked, entry, (old, new), delta),
+        (None, None) => {}
     }
 }
 

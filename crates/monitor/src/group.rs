@@ -229,13 +229,23 @@ impl Group {
         (body != b"{}").then(|| body.into())
     }
 
+    /// All events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
     fn encode(&self, schema: &Schema, changes: &ChangeSet, delta: Option<&Delta>) -> Vec<u8> {
         let mut body = Body::new();
         let encode = match self.encoding {
-            Encoding::Rows => encode_v1::changes,
-            Encoding::Differences => encode_v2::changes,
+            Encoding::Rows => encode_v1::change,
+            Encoding::Differences => encode_v2::change,
         };
-        encode(&mut body, schema, &self.subscription, changes, delta);
+        for of_table in changes.tables() {
+            if let Some(asked) = self.subscription.table(of_table.table) {
+                let table = schema.table(of_table.table);
+                let entries = of_table.entries().iter();
+                for entry in entries.filter(|entry| asked.select.has(entry.event())) {
+                    encode(&mut body, table, asked, entry, delta);
+                }
+                body.end_table();
+            }
+        }
         body.finish()
     }
 

@@ -182,6 +182,13 @@ mod tests {
         }
     }
 
+    /// A segment of one change.
+    fn open(segments: &mut Segments, holders: usize, entry: Entry) -> SegmentId {
+        let id = segments.open(&Arc::new(Delta::default()), holders);
+        segments.last_mut().expect("open").add(TableId(0), entry);
+        id
+    }
+
     /// Rows told from `from` on.
     fn told(segments: &Segments, from: SegmentId) -> Vec<u8> {
         let untold = segments.untold(from).expect("held");
@@ -197,17 +204,8 @@ mod tests {
     #[test]
     fn each_holder_is_told_from_its_own_segment_on() {
         let mut segments = Segments::default();
-        let delta = Arc::new(Delta::default());
-        let slow = segments.open(&delta, 1);
-        segments
-            .last_mut()
-            .expect("open")
-            .add(TableId(0), insert(1));
-        let other = segments.open(&delta, 2);
-        segments
-            .last_mut()
-            .expect("open")
-            .add(TableId(0), insert(2));
+        let slow = open(&mut segments, 1, insert(1));
+        let other = open(&mut segments, 2, insert(2));
         assert_eq!(told(&segments, slow), [1, 2]);
         assert_eq!(told(&segments, other), [2]);
         assert!(segments.untold(other).expect("held").delta().is_some());
@@ -217,24 +215,11 @@ mod tests {
     #[test]
     fn a_segment_that_nobody_begins_at_merges_into_the_one_before() {
         let mut segments = Segments::default();
-        let delta = Arc::new(Delta::default());
-        let slow = segments.open(&delta, 1);
-        segments
-            .last_mut()
-            .expect("open")
-            .add(TableId(0), insert(1));
+        let slow = open(&mut segments, 1, insert(1));
         for _ in 0..100 {
-            let fast = segments.open(&delta, 1);
-            segments
-                .last_mut()
-                .expect("open")
-                .add(TableId(0), insert(2));
+            let fast = open(&mut segments, 1, insert(2));
             assert!(segments.release(fast));
-            let fast = segments.open(&delta, 1);
-            segments
-                .last_mut()
-                .expect("open")
-                .add(TableId(0), delete(2));
+            let fast = open(&mut segments, 1, delete(2));
             assert!(segments.release(fast));
             assert_eq!(segments.len(), 1);
         }
@@ -246,17 +231,8 @@ mod tests {
     #[test]
     fn the_first_segment_is_dropped_with_its_last_holder() {
         let mut segments = Segments::default();
-        let delta = Arc::new(Delta::default());
-        let first = segments.open(&delta, 2);
-        segments
-            .last_mut()
-            .expect("open")
-            .add(TableId(0), insert(1));
-        let second = segments.open(&delta, 1);
-        segments
-            .last_mut()
-            .expect("open")
-            .add(TableId(0), insert(2));
+        let first = open(&mut segments, 2, insert(1));
+        let second = open(&mut segments, 1, insert(2));
         assert!(!segments.release(first));
         assert!(segments.release(first));
         assert_eq!(segments.len(), 1);

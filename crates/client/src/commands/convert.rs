@@ -1,13 +1,11 @@
 //! `convert` and `needs-conversion`: a schema file against the schema that a server has.
 
-use std::io::Write;
-
 use bstr::BStr;
 use corvid_data::Schema;
 use corvid_json::Value;
 use corvid_os::vlog::{self, Module};
 
-use super::Invocation;
+use super::{Invocation, print_line};
 use crate::failure::Failure;
 use crate::leader::{self, Standing};
 use crate::schema_file;
@@ -26,15 +24,11 @@ pub(crate) fn needs_conversion(
 ) -> Result<(), Failure> {
     let wanted = wanted(session, &invocation.args[0])?;
     let current = session.schema(&wanted.name)?;
-    Ok(writeln!(
-        std::io::stdout(),
-        "{}",
-        if wanted.same_as(&current) {
-            "no"
-        } else {
-            "yes"
-        }
-    )?)
+    print_line(if wanted.same_as(&current) {
+        "no"
+    } else {
+        "yes"
+    })
 }
 
 /// The schema of a file, as it can be on this server: clusters keep every column.

@@ -5,7 +5,7 @@ use std::io::Write;
 use corvid_data::Schema;
 use corvid_json::Value;
 
-use super::Invocation;
+use super::{Invocation, print_line};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::table::{Cell, Printer, Table};
@@ -37,22 +37,14 @@ pub(crate) fn get_schema_version(
     session: &mut Session,
     invocation: &Invocation<'_>,
 ) -> Result<(), Failure> {
-    Ok(writeln!(
-        std::io::stdout(),
-        "{}",
-        session.schema(&invocation.database)?.version
-    )?)
+    print_line(&session.schema(&invocation.database)?.version)
 }
 
 pub(crate) fn get_schema_cksum(
     session: &mut Session,
     invocation: &Invocation<'_>,
 ) -> Result<(), Failure> {
-    Ok(writeln!(
-        std::io::stdout(),
-        "{}",
-        session.schema(&invocation.database)?.cksum
-    )?)
+    print_line(&session.schema(&invocation.database)?.cksum)
 }
 
 pub(crate) fn list_tables(

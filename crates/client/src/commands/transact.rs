@@ -1,11 +1,9 @@
 //! `transact` and `query`.
 
-use std::io::Write;
-
 use bstr::BString;
 use corvid_json::{Object, Value};
 
-use super::Invocation;
+use super::{Invocation, print_line};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -16,7 +14,7 @@ pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Re
     }
     invocation.settings.detach_now();
     let result = session.call("transact", &params)?;
-    Ok(writeln!(std::io::stdout(), "{result}")?)
+    print_line(&result)
 }
 
 /// Like `transact`, with an `abort` at the end whose own error is taken off the result again.
@@ -41,7 +39,7 @@ pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Resul
     {
         results.pop();
     }
-    Ok(writeln!(std::io::stdout(), "{result}")?)
+    print_line(&result)
 }
 
 fn parse(text: &str) -> Result<Value, Failure> {

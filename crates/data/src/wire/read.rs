@@ -32,10 +32,7 @@ pub fn read_datum(
     column_type: &ColumnType,
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Datum, WireError> {
-    let mut names = symbols;
-    Rules::of(column_type)
-        .datum(reader, &mut names)
-        .map_err(|fault| *fault)
+    Rules::of(column_type).read(reader, symbols)
 }
 
 /// Like [`read_datum`] without the constraints of its base types (UTF-8 is still checked), as arguments of arithmetic
@@ -48,13 +45,11 @@ pub fn read_datum_unconstrained(
     column_type: &ColumnType,
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Datum, WireError> {
-    let mut names = symbols;
     Rules {
         is_checked: false,
         ..Rules::of(column_type)
     }
-    .datum(reader, &mut names)
-    .map_err(|fault| *fault)
+    .read(reader, symbols)
 }
 
 /// Reads a difference of a column type: constraints hold, but any number of elements passes (storage.md 4.4). Also the
@@ -67,13 +62,11 @@ pub fn read_diff(
     column_type: &ColumnType,
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Datum, WireError> {
-    let mut names = symbols;
     Rules {
         is_unlimited: true,
         ..Rules::of(column_type)
     }
-    .datum(reader, &mut names)
-    .map_err(|fault| *fault)
+    .read(reader, symbols)
 }
 
 /// What is accepted.
@@ -100,6 +93,15 @@ impl<'t> Rules<'t> {
             is_unlimited: false,
             is_checked: true,
         }
+    }
+
+    fn read(
+        self,
+        reader: &mut Reader<'_>,
+        symbols: Option<&mut dyn Symbols>,
+    ) -> Result<Datum, WireError> {
+        let mut names = symbols;
+        self.datum(reader, &mut names).map_err(|fault| *fault)
     }
 
     fn datum(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Datum, Fault> {

@@ -69,6 +69,7 @@ impl Commit<'_, '_> {
         if written.is_empty() {
             return Ok(());
         }
+        self.dropped.extend(missing);
         let columns: Vec<ColumnId> = written.iter().map(|(column, _)| *column).collect();
         self.txn.write(source.table, slot, written.into_iter());
         let after = self.txn.table(source.table).at(slot).clone();

@@ -1,12 +1,11 @@
 //! Reading a `where` array.
 
-use corvid_data::{
-    AtomType, ColumnSchema, ColumnType, Datum, Symbols, TableSchema, Tag, WireError, wire,
-};
+use corvid_data::{AtomType, ColumnType, Datum, Symbols, TableSchema, Tag, WireError, wire};
 use corvid_json::{Kind, Reader};
 
 use super::{Clause, Condition, Function};
 use crate::names::reborrow;
+use crate::triple::Triple;
 
 impl Condition {
     /// Reads the raw text of a `where` array (valid JSON; anything but an array is the caller's type mismatch).
@@ -47,82 +46,29 @@ fn read_clause(
     read_comparison(table, raw, symbols)
 }
 
-/// Reads `[column, function, argument]`. The shape is checked before anything in it.
+/// Reads `[column, function, argument]`.
 fn read_comparison(
     table: &TableSchema,
     raw: &[u8],
     symbols: Option<&mut dyn Symbols>,
 ) -> Result<Clause, WireError> {
-    let Some([name, function_name, argument]) = triple(raw) else {
-        return Err(malformed(raw));
-    };
-    let (Ok(name), Ok(function_name)) = (
-        Reader::trusted(name).string(),
-        Reader::trusted(function_name).string(),
-    ) else {
-        return Err(malformed(raw));
-    };
-    let Some(column) = std::str::from_utf8(&name)
-        .ok()
-        .and_then(|name| table.column_id(name))
-    else {
-        return Err(unknown_column(table, &name, raw));
-    };
-    let Some(function) = Function::from_name(&function_name) else {
-        let name = String::from_utf8_lossy(&function_name);
+    let triple = Triple::read(table, raw, malformed)?;
+    let Some(function) = Function::from_name(&triple.operator) else {
+        let name = triple.shown_operator();
         return Err(WireError::new(
             Tag::UnknownFunction,
             format!("No function named {name}."),
         ));
     };
-    let column_schema = table.column(column);
-    if function.is_ordering() && !is_ordered(&column_schema.column_type) {
-        return Err(type_mismatch(&function_name, column_schema, raw));
+    let column = table.column(triple.column);
+    if function.is_ordering() && !is_ordered(&column.column_type) {
+        return Err(triple.type_mismatch(column));
     }
-    let argument = read_argument(function, &column_schema.column_type, argument, symbols)?;
     Ok(Clause::Compare {
-        column,
+        column: triple.column,
         function,
-        argument,
+        argument: read_argument(function, &column.column_type, triple.argument, symbols)?,
     })
-}
-
-/// The three elements of an array of three.
-pub(crate) fn triple(raw: &[u8]) -> Option<[&[u8]; 3]> {
-    let mut reader = Reader::trusted(raw);
-    reader.begin_array().ok()?;
-    let mut elements: [&[u8]; 3] = [&[]; 3];
-    for element in &mut elements {
-        if !reader.next_element().ok()? {
-            return None;
-        }
-        *element = reader.skip().ok()?;
-    }
-    let has_more = reader.next_element().ok()?;
-    (!has_more).then_some(elements)
-}
-
-/// `No column C in table T.`, with the clause, mutation or row it was found in.
-pub(crate) fn unknown_column(table: &TableSchema, name: &[u8], fragment: &[u8]) -> WireError {
-    let name = String::from_utf8_lossy(name);
-    WireError::new(
-        Tag::UnknownColumn,
-        format!("No column {name} in table {}.", table.name),
-    )
-    .with_fragment(fragment)
-}
-
-/// `Type mismatch: ...`, with the clause or mutation it was found in.
-pub(crate) fn type_mismatch(operator: &[u8], column: &ColumnSchema, fragment: &[u8]) -> WireError {
-    WireError::syntax(
-        fragment,
-        format!(
-            "Type mismatch: \"{}\" operator may not be applied to column {} of type {}.",
-            String::from_utf8_lossy(operator),
-            column.name,
-            column.column_type.english(),
-        ),
-    )
 }
 
 /// Scalars and optional scalars of numbers have an order.
