@@ -69,11 +69,6 @@ impl Mapping {
         mapping
     }
 
-    /// The schema that rows come from.
-    pub(crate) fn source(&self) -> &Arc<Schema> {
-        &self.old
-    }
-
     /// The table of the old schema that the rows of a new table come from.
     pub(crate) fn source_of(&self, table: TableId) -> Option<TableId> {
         self.of(table).map(|found| found.table)

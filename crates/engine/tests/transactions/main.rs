@@ -1,5 +1,6 @@
 //! Many small transactions with their exact results, by topic. Run with `UPDATE_EXPECT=1` to rewrite the expectations.
 
+mod carry_over;
 mod conditions;
 mod fixture;
 mod indexes;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::fixture::Fixture;
 
-const SCHEMA: &str = r#"{"name":"Web","tables":{
+/// Also that of [`crate::carry_over`].
+pub(crate) const SCHEMA: &str = r#"{"name":"Web","tables":{
     "Root":{"isRoot":true,"maxRows":20,"indexes":[["name"],["x","y"]],"columns":{
         "name":{"type":{"key":"string","min":0,"max":1}},
         "x":{"type":"integer"},
@@ -22,7 +23,7 @@ const SCHEMA: &str = r#"{"name":"Web","tables":{
         "on":{"type":{"key":{"type":"uuid","refTable":"Part","refType":"weak"},"min":1,"max":"unlimited"}}}}}}"#;
 
 /// A small generator. The seed and the rows that exist are all there is to it.
-struct Dice {
+pub(crate) struct Dice {
     state: u64,
     roots: Vec<u64>,
     parts: Vec<u64>,
@@ -32,7 +33,27 @@ struct Dice {
 const IDENTITIES: u64 = 40;
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice {
+            state: seed,
+            roots: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Executes a random transaction and returns its result.
+    pub(crate) fn transact(&mut self, web: &mut Fixture) -> String {
+        self.roots = identities(web, "Root");
+        self.parts = identities(web, "Part");
+        let mut operations = String::new();
+        for number in 0..=self.below(4) {
+            let comma = if number > 0 { "," } else { "" };
+            write!(operations, "{comma}{}", self.operation()).expect("a string takes all");
+        }
+        web.run(&operations)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -210,30 +231,24 @@ fn identities(web: &Fixture, table: &str) -> Vec<u64> {
     numbers
 }
 
-#[test]
-fn every_state_agrees_with_its_rows() {
-    const TRANSACTIONS: u32 = 4000;
+/// That of the environment, or one of our own; printed.
+pub(crate) fn seed() -> u64 {
     let seed = match std::env::var("SEED") {
         Ok(seed) => seed.parse().expect("SEED is a number"),
         Err(_) => 0x0dd_b1a5_e5ba_11ed,
     };
     println!("SEED={seed}");
-    let mut dice = Dice {
-        state: seed,
-        roots: Vec::new(),
-        parts: Vec::new(),
-    };
+    seed
+}
+
+#[test]
+fn every_state_agrees_with_its_rows() {
+    const TRANSACTIONS: u32 = 4000;
+    let mut dice = Dice::new(seed());
     let mut web = Fixture::new(SCHEMA);
     let (mut committed, mut failed) = (0, 0);
     for _ in 0..TRANSACTIONS {
-        dice.roots = identities(&web, "Root");
-        dice.parts = identities(&web, "Part");
-        let mut operations = String::new();
-        for number in 0..=dice.below(4) {
-            let comma = if number > 0 { "," } else { "" };
-            write!(operations, "{comma}{}", dice.operation()).expect("a string takes all");
-        }
-        let result = web.run(&operations);
+        let result = dice.transact(&mut web);
         if result.contains(r#""error""#) {
             failed += 1;
         } else if web.last.is_some() {
