@@ -35,6 +35,10 @@ pub enum What<'a> {
     Column(&'a str),
     /// A column type or base type.
     Type,
+    /// The first record of a cluster member's file.
+    RaftHeader,
+    /// Any other record of it.
+    RaftRecord,
 }
 
 impl fmt::Display for What<'_> {
@@ -47,6 +51,8 @@ impl fmt::Display for What<'_> {
             What::TableSchema(table) => write!(f, "table schema for table {table}"),
             What::Column(column) => write!(f, "schema for column {column}"),
             What::Type => f.write_str("ovsdb type"),
+            What::RaftHeader => f.write_str("raft header"),
+            What::RaftRecord => f.write_str("raft log record"),
         }
     }
 }
@@ -308,8 +314,9 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         }))
     }
 
-    /// A `syntax error` about the whole object.
-    fn error(&self, problem: &str) -> WireError {
+    /// A `syntax error` about the whole object: `Parsing WHAT failed: PROBLEM`.
+    #[must_use]
+    pub fn error(&self, problem: &str) -> WireError {
         self.whole
             .error(format!("Parsing {} failed: {problem}", self.what))
     }

@@ -1,0 +1,40 @@
+//! The records of a cluster member's file (magic `CLUSTER`): typed, decoded from bodies and encoded to them, and the rules
+//! by which they follow each other (distribution.md 1.4).
+//!
+//! ```text
+//! OVSDB CLUSTER 578 55c3...\n    Header    who the member is, which servers there were, a snapshot
+//! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or what the member has to remember: term, vote, leader, commit index
+//! ```
+//!
+//! What a file holds is read leniently, as the reference reads it, and told in its words where it cannot be. Called by the
+//! offline tool and by consensus. Knows nothing of elections, peers or of what entries mean to a database: the schema and the
+//! transaction in an entry stay JSON text until somebody decodes them.
+
+pub mod address;
+pub mod data;
+mod fields;
+pub mod header;
+pub mod ids;
+pub mod reader;
+pub mod record;
+pub mod replay;
+pub mod servers;
+
+pub use address::AddressError;
+pub use data::{Data, Parts};
+pub use header::{Header, Membership, Snapshot};
+pub use ids::{Cid, Eid, Index, Sid, Term};
+pub use reader::ClusterReader;
+pub use record::{Entry, Kind, Payload, Record};
+pub use replay::{Replay, Step, Truncation, Violation};
+pub use servers::Servers;
+
+/// The election timer of a cluster that never changed it, ms.
+pub const ELECTION_TIMER_DEFAULT_MS: u64 = 1000;
+/// The shortest election timer, ms.
+pub const ELECTION_TIMER_MIN_MS: u64 = 100;
+/// The longest election timer, ms.
+pub const ELECTION_TIMER_MAX_MS: u64 = 600_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Members of records by kind: ids, numbers and texts as every record spells them.
+
+use corvid_data::{Kinds, Members, Uuid, WireError, members};
+use corvid_json::{ObjectWriter, write};
+
+/// The members of a record as raw JSON.
+pub(super) type Fields<'a> = Members<'a, &'a [u8]>;
+
+/// A 64-bit number; those above 2^63 - 1 are stored as negative integers. `None` when it is absent *or zero*: the reference
+/// does not tell these apart.
+pub(super) fn take_number(from: &mut Fields<'_>, name: &str) -> Result<Option<u64>, WireError> {
+    let raw = from.take_optional(name, Kinds::INTEGER)?;
+    Ok(raw.and_then(number).filter(|number| *number != 0))
+}
+
+/// A number that must be there; may be zero.
+pub(super) fn take_required_number(from: &mut Fields<'_>, name: &str) -> Result<u64, WireError> {
+    let raw = from.take_required(name, Kinds::INTEGER)?;
+    Ok(number(raw).unwrap_or_default())
+}
+
+pub(super) fn take_uuid(from: &mut Fields<'_>, name: &str) -> Result<Option<Uuid>, WireError> {
+    let raw = from.take_optional(name, Kinds::STRING)?;
+    raw.map(|raw| uuid(from, name, raw)).transpose()
+}
+
+pub(super) fn take_required_uuid(from: &mut Fields<'_>, name: &str) -> Result<Uuid, WireError> {
+    let raw = from.take_required(name, Kinds::STRING)?;
+    uuid(from, name, raw)
+}
+
+pub(super) fn take_text(from: &mut Fields<'_>, name: &str) -> Result<Option<String>, WireError> {
+    let raw = from.take_optional(name, Kinds::STRING)?;
+    Ok(raw.map(text))
+}
+
+pub(super) fn take_required_text(from: &mut Fields<'_>, name: &str) -> Result<String, WireError> {
+    from.take_required(name, Kinds::STRING).map(text)
+}
+
+pub(super) fn write_uuid(to: &mut ObjectWriter<'_>, name: &str, uuid: Uuid) {
+    write::string(to.member(name), &uuid.to_text());
+}
+
+pub(super) fn write_number(to: &mut ObjectWriter<'_>, name: &str, number: u64) {
+    write::integer(to.member(name), number.cast_signed());
+}
+
+pub(super) fn write_text(to: &mut ObjectWriter<'_>, name: &str, text: &str) {
+    write::string(to.member(name), text.as_bytes());
+}
+
+fn number(raw: &[u8]) -> Option<u64> {
+    members::integer(raw).map(i64::cast_unsigned)
+}
+
+/// Names and comments are shown to people only; bytes that are no UTF-8 are replaced.
+fn text(raw: &[u8]) -> String {
+    let bytes = members::string(raw).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn uuid(from: &Fields<'_>, name: &str, raw: &[u8]) -> Result<Uuid, WireError> {
+    let text = members::string(raw).unwrap_or_default();
+    Uuid::parse(&text).ok_or_else(|| from.error(&format!("{name} is not a valid UUID")))
+}

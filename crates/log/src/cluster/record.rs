@@ -1,0 +1,193 @@
+//! The records behind the header: entries of the log, and what a member must remember across a restart.
+
+use corvid_data::{Kinds, Members, Uuid, What, WireError};
+use corvid_json::ObjectWriter;
+
+use super::fields::{
+    Fields, take_number, take_required_number, take_required_uuid, take_text, take_uuid,
+    write_number, write_text, write_uuid,
+};
+use super::{Data, Eid, Index, Servers, Sid, Term};
+
+/// A record, with what its writer had to say about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// For people.
+    pub comment: Option<String>,
+    /// The record itself.
+    pub kind: Kind,
+}
+
+/// The kinds of record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An entry of the log. One whose index is there already cuts the log off before it.
+    Entry(Entry),
+    /// The member has seen this term.
+    Term(Term),
+    /// The member has voted.
+    Vote {
+        /// The election.
+        term: Term,
+        /// For whom; never zero.
+        vote: Sid,
+    },
+    /// Somebody has won an election. For people and checkers only.
+    Leader {
+        /// The election.
+        term: Term,
+        /// The winner; never zero.
+        leader: Sid,
+    },
+    /// Entries up to here are committed. Not zero.
+    CommitIndex(Index),
+    /// `left` once the member has left its cluster; anything else is for people.
+    Note(String),
+}
+
+/// An entry of the log. One without servers, timer and payload is what each new leader writes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The term of the leader that made it.
+    pub term: Term,
+    /// Its place; not zero.
+    pub index: Index,
+    /// The new list of members.
+    pub servers: Option<Servers>,
+    /// The new election timer, ms; not zero.
+    pub election_timer_ms: Option<u64>,
+    /// A change of the database.
+    pub payload: Option<Payload>,
+}
+
+/// A change of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Its id.
+    pub eid: Eid,
+    /// What changes.
+    pub data: Data,
+}
+
+impl Record {
+    /// A record without a comment.
+    #[must_use]
+    pub fn new(kind: Kind) -> Record {
+        Record {
+            comment: None,
+            kind,
+        }
+    }
+
+    /// From a body, which must be a valid JSON object.
+    ///
+    /// # Errors
+    /// The first problem, in the reference's words.
+    pub fn decode(body: &[u8]) -> Result<Record, WireError> {
+        let mut members = Members::parse(What::RaftRecord, body)?;
+        let comment = take_text(&mut members, "comment")?;
+        let kind = take_kind(&mut members)?;
+        members.finish()?;
+        Ok(Record { comment, kind })
+    }
+
+    /// Appends the body, without its LF.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        if let Some(comment) = &self.comment {
+            write_text(&mut object, "comment", comment);
+        }
+        match &self.kind {
+            Kind::Entry(entry) => entry.encode(&mut object),
+            Kind::Term(term) => write_number(&mut object, "term", term.0),
+            Kind::Vote { term, vote } => {
+                write_number(&mut object, "term", term.0);
+                write_uuid(&mut object, "vote", vote.0);
+            }
+            Kind::Leader { term, leader } => {
+                write_number(&mut object, "term", term.0);
+                write_uuid(&mut object, "leader", leader.0);
+            }
+            Kind::CommitIndex(index) => write_number(&mut object, "commit_index", index.0),
+            Kind::Note(note) => write_text(&mut object, "note", note),
+        }
+        object.end();
+    }
+
+    /// The term that the record names.
+    #[must_use]
+    pub fn term(&self) -> Option<Term> {
+        match &self.kind {
+            Kind::Entry(entry) => Some(entry.term),
+            Kind::Term(term) | Kind::Vote { term, .. } | Kind::Leader { term, .. } => Some(*term),
+            Kind::CommitIndex(_) | Kind::Note(_) => None,
+        }
+    }
+}
+
+impl Entry {
+    fn encode(&self, object: &mut ObjectWriter<'_>) {
+        write_number(object, "term", self.term.0);
+        write_number(object, "index", self.index.0);
+        if let Some(servers) = &self.servers {
+            servers.encode(object.member("servers"));
+        }
+        if let Some(timer) = self.election_timer_ms {
+            write_number(object, "election_timer", timer);
+        }
+        if let Some(Payload { eid, data }) = &self.payload {
+            write_uuid(object, "eid", eid.0);
+            object.member("data").extend_from_slice(data.json());
+        }
+    }
+}
+
+/// Which kind it is, is decided by which member is there, in this order.
+fn take_kind(members: &mut Fields<'_>) -> Result<Kind, WireError> {
+    if let Some(note) = take_text(members, "note")? {
+        return Ok(Kind::Note(note));
+    }
+    if let Some(index) = take_number(members, "commit_index")? {
+        return Ok(Kind::CommitIndex(Index(index)));
+    }
+    let term = Term(take_required_number(members, "term")?);
+    if let Some(leader) = take_uuid(members, "leader")? {
+        if leader == Uuid::ZERO {
+            return Err(members.error("record says leader is all-zeros SID"));
+        }
+        let leader = Sid(leader);
+        return Ok(Kind::Leader { term, leader });
+    }
+    if let Some(vote) = take_uuid(members, "vote")? {
+        if vote == Uuid::ZERO {
+            return Err(members.error("record votes for all-zeros SID"));
+        }
+        let vote = Sid(vote);
+        return Ok(Kind::Vote { term, vote });
+    }
+    match take_number(members, "index")? {
+        Some(index) => take_entry(members, term, Index(index)).map(Kind::Entry),
+        None => Ok(Kind::Term(term)),
+    }
+}
+
+fn take_entry(members: &mut Fields<'_>, term: Term, index: Index) -> Result<Entry, WireError> {
+    let servers = members.take_optional("servers", Kinds::OBJECT)?;
+    let servers = servers.map(Servers::decode).transpose()?;
+    let election_timer_ms = take_number(members, "election_timer")?;
+    let data = members.take_optional("data", Kinds::OBJECT.or(Kinds::ARRAY))?;
+    let payload = match data {
+        Some(data) => Some(Payload {
+            eid: Eid(take_required_uuid(members, "eid")?),
+            data: Data::from_valid(data),
+        }),
+        None => None,
+    };
+    Ok(Entry {
+        term,
+        index,
+        servers,
+        election_timer_ms,
+        payload,
+    })
+}

@@ -1,0 +1,380 @@
+//! The rules by which the records of one file follow each other (distribution.md 1.4).
+//!
+//! [`Replay`] is what a member knows of its own log after reading it so far: where it begins and ends, the terms in it, the
+//! current term and vote, the lists of servers and the timers. It keeps no entries: whoever needs them keeps them, told by
+//! [`Step`] which to drop. Invariant: `commit < end`, and everything it tells of entries concerns those that are not cut off.
+//! Memory: proportional to the number of elections and membership changes, not of entries.
+
+use super::record::{Entry, Kind, Record};
+use super::{Header, Index, Membership, Servers, Sid, Term};
+
+/// The note of a member that is no longer one.
+const LEFT: &str = "left";
+
+/// What is known of a log after some of its records.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    server_id: Sid,
+    start: Index,
+    end: Index,
+    commit: Index,
+    term: Term,
+    vote: Option<Sid>,
+    /// The winner of the current term's election, if a record told.
+    leader: Option<Sid>,
+    has_left: bool,
+    /// The term of the snapshot, and from which entry on another one.
+    terms: Vec<(Index, Term)>,
+    servers: Vec<(Index, Servers)>,
+    timers: Vec<(Index, u64)>,
+}
+
+/// What a record did to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The log is as it was.
+    Unchanged,
+    /// An entry was added behind those that are left.
+    Appended {
+        /// The entries that had to go first.
+        truncated: Option<Truncation>,
+    },
+    /// The member has left its cluster.
+    Left,
+}
+
+/// Entries that a later one has superseded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// Where the log ended before, exclusive.
+    pub from: Index,
+    /// Where it ended then, exclusive: the place of the new entry.
+    pub to: Index,
+    /// Whether the member was leader then. A leader never drops entries.
+    pub by_leader: bool,
+}
+
+/// A record that cannot follow those before it: the file is damaged, or somebody has broken the algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Committed entries would be dropped.
+    TruncatesCommitted {
+        /// Where the log ends.
+        from: Index,
+        /// Where it would.
+        to: Index,
+        /// Up to where it is committed.
+        commit: Index,
+    },
+    /// An entry that does not stand next.
+    Skips {
+        /// Its place.
+        index: Index,
+        /// The place that is next.
+        expected: Index,
+    },
+    /// An entry of an older term than the one before it.
+    TermRegresses {
+        /// Its place.
+        index: Index,
+        /// Its term.
+        term: Term,
+        /// The term of the one before.
+        previous: Term,
+    },
+    /// A vote in an election that is over.
+    StaleVote {
+        /// The election.
+        term: Term,
+        /// The member's term.
+        current: Term,
+    },
+    /// A second vote in the same election.
+    SecondVote {
+        /// The election.
+        term: Term,
+        /// For whom now.
+        vote: Sid,
+        /// For whom before.
+        previous: Sid,
+    },
+    /// Committed entries would become uncommitted.
+    CommitRegresses {
+        /// Up to where the log is committed.
+        from: Index,
+        /// Up to where it would be.
+        to: Index,
+    },
+    /// Entries that are not there would be committed.
+    CommitsMissing {
+        /// Up to where.
+        to: Index,
+        /// The last that is there.
+        last: Index,
+    },
+}
+
+impl Replay {
+    /// The state after the header. `None` for a file that has not joined, which has no log.
+    #[must_use]
+    pub fn new(header: &Header) -> Option<Replay> {
+        let Membership::Joined { servers, snapshot } = &header.membership else {
+            return None;
+        };
+        let (index, term) = match snapshot {
+            Some(snapshot) => (snapshot.index, snapshot.term),
+            None => (Index(0), Term(0)),
+        };
+        let timer = snapshot
+            .as_ref()
+            .and_then(|snapshot| snapshot.election_timer_ms);
+        Some(Replay {
+            server_id: header.server_id,
+            start: index.next(),
+            end: index.next(),
+            commit: index,
+            term: Term(0),
+            vote: None,
+            leader: None,
+            has_left: false,
+            terms: vec![(index, term)],
+            servers: vec![(index, servers.clone())],
+            timers: timer.map(|timer| (index, timer)).into_iter().collect(),
+        })
+    }
+
+    /// Takes the next record. After a violation the state is what it was, but for the current term.
+    ///
+    /// # Errors
+    /// See [`Violation`].
+    pub fn apply(&mut self, record: &Record) -> Result<Step, Violation> {
+        if let Some(term) = record.term().filter(|term| *term > self.term) {
+            self.term = term;
+            self.vote = None;
+            self.leader = None;
+        }
+        match &record.kind {
+            Kind::Entry(entry) => self.append(entry),
+            Kind::Term(_) => Ok(Step::Unchanged),
+            Kind::Vote { term, vote } => self.vote(*term, *vote),
+            Kind::Leader { term, leader } => {
+                if *term == self.term {
+                    self.leader = Some(*leader);
+                }
+                Ok(Step::Unchanged)
+            }
+            Kind::CommitIndex(index) => self.commit(*index),
+            Kind::Note(note) if note == LEFT => {
+                self.has_left = true;
+                Ok(Step::Left)
+            }
+            Kind::Note(_) => Ok(Step::Unchanged),
+        }
+    }
+
+    /// The place of the first entry, which need not be there yet.
+    #[must_use]
+    pub fn start(&self) -> Index {
+        self.start
+    }
+
+    /// The place behind the last entry.
+    #[must_use]
+    pub fn end(&self) -> Index {
+        self.end
+    }
+
+    /// The last entry that is known to be committed.
+    #[must_use]
+    pub fn commit_index(&self) -> Index {
+        self.commit
+    }
+
+    /// The member's term: the highest that a record named.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    /// For whom the member voted in its term.
+    #[must_use]
+    pub fn vote_cast(&self) -> Option<Sid> {
+        self.vote
+    }
+
+    /// Who won the election of the member's term, if it was recorded.
+    #[must_use]
+    pub fn leader(&self) -> Option<Sid> {
+        self.leader
+    }
+
+    /// Whether the member has left its cluster, for good.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// The term of the last entry, or of the snapshot.
+    #[must_use]
+    pub fn last_term(&self) -> Term {
+        self.terms.last().map_or(Term(0), |(_, term)| *term)
+    }
+
+    /// The servers listed last, and whether that list is in the snapshot or in an entry.
+    #[must_use]
+    pub fn servers(&self) -> Option<&Servers> {
+        self.servers.last().map(|(_, servers)| servers)
+    }
+
+    /// Whether the member is in the list of the snapshot or in the one logged last.
+    #[must_use]
+    pub fn belongs(&self) -> bool {
+        [self.servers.first(), self.servers.last()]
+            .into_iter()
+            .flatten()
+            .any(|(_, servers)| servers.contains(self.server_id))
+    }
+
+    /// The election timer that is in force once everything is committed, ms.
+    #[must_use]
+    pub fn election_timer_ms(&self) -> u64 {
+        self.timers
+            .last()
+            .map_or(super::ELECTION_TIMER_DEFAULT_MS, |(_, timer)| *timer)
+    }
+
+    fn append(&mut self, entry: &Entry) -> Result<Step, Violation> {
+        let Entry { index, term, .. } = *entry;
+        if index > self.end {
+            return Err(Violation::Skips {
+                index,
+                expected: self.end,
+            });
+        }
+        if index <= self.commit {
+            return Err(Violation::TruncatesCommitted {
+                from: self.end,
+                to: index,
+                commit: self.commit,
+            });
+        }
+        let previous = self.term_before(index);
+        if term < previous {
+            return Err(Violation::TermRegresses {
+                index,
+                term,
+                previous,
+            });
+        }
+        let truncated = (index < self.end).then(|| Truncation {
+            from: self.end,
+            to: index,
+            by_leader: self.leader == Some(self.server_id) && term == self.term,
+        });
+        if truncated.is_some() {
+            cut(&mut self.terms, index);
+            cut(&mut self.servers, index);
+            cut(&mut self.timers, index);
+        }
+        if term != previous {
+            self.terms.push((index, term));
+        }
+        if let Some(servers) = &entry.servers {
+            self.servers.push((index, servers.clone()));
+        }
+        if let Some(timer) = entry.election_timer_ms {
+            self.timers.push((index, timer));
+        }
+        self.end = index.next();
+        Ok(Step::Appended { truncated })
+    }
+
+    fn term_before(&self, index: Index) -> Term {
+        let before = self.terms.partition_point(|(from, _)| *from < index);
+        self.terms[..before]
+            .last()
+            .map_or(Term(0), |(_, term)| *term)
+    }
+
+    fn vote(&mut self, term: Term, vote: Sid) -> Result<Step, Violation> {
+        if term < self.term {
+            let current = self.term;
+            return Err(Violation::StaleVote { term, current });
+        }
+        match self.vote.replace(vote) {
+            Some(previous) if previous != vote => {
+                self.vote = Some(previous);
+                Err(Violation::SecondVote {
+                    term,
+                    vote,
+                    previous,
+                })
+            }
+            _ => Ok(Step::Unchanged),
+        }
+    }
+
+    fn commit(&mut self, index: Index) -> Result<Step, Violation> {
+        if index < self.commit {
+            return Err(Violation::CommitRegresses {
+                from: self.commit,
+                to: index,
+            });
+        }
+        if index >= self.end {
+            return Err(Violation::CommitsMissing {
+                to: index,
+                last: self.end.previous(),
+            });
+        }
+        self.commit = index;
+        Ok(Step::Unchanged)
+    }
+}
+
+/// Forgets what entries from `index` on had told.
+fn cut<T>(told: &mut Vec<(Index, T)>, index: Index) {
+    let kept = told.partition_point(|(from, _)| *from < index);
+    told.truncate(kept);
+}
+
+impl Violation {
+    /// The error about record `number`, servers being named by `name`.
+    #[must_use]
+    pub fn text(&self, number: u64, name: impl Fn(Sid) -> String) -> String {
+        match self {
+            Violation::TruncatesCommitted { from, to, commit } => format!(
+                "record {number} attempts to truncate log from {from} to {to} entries, but commit index is already {commit}"
+            ),
+            Violation::Skips { index, expected } => {
+                format!("record {number} with index {index} skips past expected index {expected}")
+            }
+            Violation::TermRegresses {
+                index,
+                term,
+                previous,
+            } => format!(
+                "record {number} with index {index} term {term} precedes previous entry's term {previous}"
+            ),
+            Violation::StaleVote { term, current } => {
+                format!("record {number} votes for term {term} but current term is {current}")
+            }
+            Violation::SecondVote {
+                term,
+                vote,
+                previous,
+            } => format!(
+                "record {number} votes for {} in term {term} but a previous record for the same term voted for {}",
+                name(*vote),
+                name(*previous)
+            ),
+            Violation::CommitRegresses { from, to } => {
+                format!("record {number} regresses commit index from {from} to {to}")
+            }
+            Violation::CommitsMissing { to, last } => format!(
+                "record {number} advances commit index to {to} but last log index is {last}"
+            ),
+        }
+    }
+}
