@@ -100,3 +100,22 @@ fn clustered_databases_refuse_ephemeral_columns() {
         "syntax error: Table T column c is ephemeral but clustered databases do not support ephemeral columns."
     );
 }
+
+#[test]
+fn tables_and_columns_are_limited_in_number() {
+    let many = |count: usize, value: &str| {
+        let names = (0..count).map(|number| format!("\"n{number}\":{value}"));
+        names.collect::<Vec<_>>().join(",")
+    };
+    for (count, fits) in [(65_000, true), (65_001, false)] {
+        let columns = many(count, r#"{"type":"integer"}"#);
+        let wide = format!(r#"{{"name":"d","tables":{{"T":{{"columns":{{{columns}}}}}}}}}"#);
+        let tables = many(count, r#"{"columns":{"c":{"type":"integer"}}}"#);
+        let long = format!(r#"{{"name":"d","tables":{{{tables}}}}}"#);
+        for text in [wide, long] {
+            let error = parse(&text).err();
+            let expected = "syntax error: more than 65000 tables or columns";
+            assert_eq!(error.as_deref(), (!fits).then_some(expected), "{count}");
+        }
+    }
+}

@@ -298,6 +298,7 @@ mod tests {
         assert_eq!(local("ptcp:0:127.0.0.1"), ("127.0.0.1".into(), 0));
         assert_eq!(local("pssl:6641:[::]"), ("::".into(), 6641));
         assert_eq!(local("ptcp:[::1]"), ("::1".into(), 6640));
+        assert_eq!(local("ptcp::127.0.0.1"), ("127.0.0.1".into(), 6640));
         assert_eq!(local("ptcp:7:[fe80::1%lo]"), ("fe80::1".into(), 7));
         assert_eq!(Target::parse("pfd:3"), Ok(Target::Passive(Passive::Fd(3))));
         assert_eq!(
@@ -312,6 +313,7 @@ mod tests {
             peer("tcp:1.2.3.4"),
             (Host::Ip("1.2.3.4".parse().unwrap()), 6640)
         );
+        assert_eq!(peer("tcp:[::1]"), (Host::Ip("::1".parse().unwrap()), 6640));
         assert_eq!(
             peer("ssl:[::1]:6642"),
             (Host::Ip("::1".parse().unwrap()), 6642)

@@ -1,0 +1,263 @@
+//! The documents at the root tell the truth about the repository: files that they name are there, and so are the tests that
+//! COMPAT.md calls as witnesses.
+//!
+//! Reads documents and sources as text. Each rule is a function from text to complaints, proven on snippets below.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "COMPAT.md", "PERF.md"];
+
+/// Folders at the root under which files are named in prose.
+const FOLDERS: [&str; 4] = ["crates/", "docs/", "fuzz/", "tests/"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    let mut missing = Vec::new();
+    for document in DOCUMENTS {
+        let text = read(&root().join(document));
+        for path in paths(&text) {
+            if !root().join(&path).exists() {
+                missing.push(format!("{document}: {path}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "\n{}", missing.join("\n"));
+}
+
+#[test]
+fn tests_that_prove_compatibility_exist() {
+    let text = read(&root().join("COMPAT.md"));
+    let mut complaints = Vec::new();
+    for (name, witness) in witnesses(&text) {
+        match witness {
+            Some(witness) if witness.exists() => {}
+            Some(_) => complaints.push(format!("no such test: {name}")),
+            None => complaints.push(format!("neither a test nor a path: {name}")),
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// Code spans of a text, fenced blocks left out.
+fn spans(text: &str) -> Vec<&str> {
+    text.split("```")
+        .step_by(2)
+        .flat_map(str::lines)
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+/// Targets of links into the repository.
+fn links(text: &str) -> Vec<&str> {
+    text.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'))
+        .filter_map(|(target, _)| target.split('#').next())
+        .filter(|target| !target.is_empty() && !target.contains("://"))
+        .collect()
+}
+
+/// Whether a code span names a file or folder of the repository.
+fn is_path(span: &str) -> bool {
+    let is_plain = !span.contains(|found: char| found.is_whitespace() || "<>*$…=:".contains(found));
+    let is_source = span.contains('/') && !span.starts_with('/') && span.ends_with(".rs");
+    let is_beneath = FOLDERS.iter().any(|folder| span.starts_with(folder));
+    let is_document = !span.contains('/') && span.ends_with(".md");
+    is_plain && (is_source || is_beneath || is_document)
+}
+
+/// Paths that a text names, from the root.
+fn paths(text: &str) -> Vec<String> {
+    let named = spans(text).into_iter().filter(|span| is_path(span));
+    links(text)
+        .into_iter()
+        .chain(named)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What proves a row of COMPAT.md.
+#[derive(Debug, PartialEq, Eq)]
+enum Witness<'a> {
+    /// `topic/case`; `*` is any case.
+    Case(&'a str, &'a str),
+    /// `interop/peer`
+    Peer(&'a str),
+    /// `crate: function`
+    Function(&'a str, &'a str),
+    /// `crate/file: case`, of tests with a runner of their own.
+    Named(&'a str, &'a str, &'a str),
+    /// Code, where no test shows it.
+    Path(&'a str),
+}
+
+impl Witness<'_> {
+    fn of(span: &str) -> Option<Witness<'_>> {
+        if let Some((place, name)) = span.split_once(": ") {
+            return Some(match place.split_once('/') {
+                Some((package, file)) => Witness::Named(package, file, name),
+                None => Witness::Function(place, name),
+            });
+        }
+        if is_path(span) {
+            return Some(Witness::Path(span));
+        }
+        match span.split_once('/')? {
+            ("interop", peer) => Some(Witness::Peer(peer)),
+            (topic, case) => Some(Witness::Case(topic, case)),
+        }
+    }
+
+    fn exists(&self) -> bool {
+        match *self {
+            Witness::Path(path) => root().join(path).exists(),
+            Witness::Peer(peer) => root().join("tests/interop").join(peer).is_dir(),
+            Witness::Case(topic, case) => {
+                let path = root().join("tests/scripted").join(format!("{topic}.txt"));
+                path.is_file() && (case == "*" || has_line(&read(&path), &format!("case {case}")))
+            }
+            Witness::Named(package, file, name) => {
+                let path = home(package).join("tests").join(format!("{file}.rs"));
+                path.is_file() && read(&path).contains(&format!("\"{name}\""))
+            }
+            Witness::Function(package, name) => sources(&home(package))
+                .iter()
+                .any(|path| is_test(&read(path), name)),
+        }
+    }
+}
+
+/// The folder of a crate; `tests` is at the root.
+fn home(package: &str) -> PathBuf {
+    match package {
+        "tests" => root().join("tests"),
+        _ => root().join("crates").join(package),
+    }
+}
+
+fn has_line(text: &str, wanted: &str) -> bool {
+    text.lines().any(|line| line.trim_end() == wanted)
+}
+
+/// Whether a source has a test function of this name.
+fn is_test(source: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    let mut is_marked = false;
+    for line in source.lines().map(str::trim) {
+        if is_marked && line.starts_with(&head) {
+            return true;
+        }
+        is_marked = line == "#[test]" || (is_marked && line.starts_with("#["));
+    }
+    false
+}
+
+/// All sources below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The witnesses of COMPAT.md: all code spans in the last cell of its tables with tests, and in deviations those that can be nothing
+/// else. `None`: a span in a test's place that is no witness.
+fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
+    let mut found = Vec::new();
+    let mut has_test_column = false;
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        let last = cells.last().copied().unwrap_or_default();
+        if last.trim() == "Test" {
+            has_test_column = true;
+        } else if line.starts_with("| | |") {
+            has_test_column = false;
+        }
+        for span in spans(last) {
+            let witness = Witness::of(span);
+            if has_test_column || witness.as_ref().is_some_and(is_certain) {
+                found.push((span, witness));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a span among other prose must be a witness.
+fn is_certain(witness: &Witness<'_>) -> bool {
+    match witness {
+        Witness::Case(topic, _) => root().join(format!("tests/scripted/{topic}.txt")).is_file(),
+        Witness::Function(package, _) => home(package).is_dir(),
+        Witness::Path(_) => true,
+        Witness::Peer(_) | Witness::Named(..) => true,
+    }
+}
+
+mod proofs {
+    //! Each rule finds what it is for, and lets pass what looks like it.
+
+    use super::*;
+
+    #[test]
+    fn paths_are_told_from_other_code() {
+        let text = "See `crates/os`, `x/src/y.rs`, `memory/show`, `/proc/x.rs`, `tests/a b`, `P.md` and [it](docs/a.md#b), \
+                    [web](https://x/y.md), [here](#c).\n```sh\n`crates/no`\n```\n";
+        assert_eq!(
+            paths(text),
+            ["docs/a.md", "crates/os", "x/src/y.rs", "P.md"]
+        );
+    }
+
+    #[test]
+    fn witnesses_are_the_spans_of_the_test_column() {
+        let text = "| F | S | Test |\n|---|---|---|\n| `a/b` | same | `locks/*`, `os/process: x`, `os: y` |\n| z | same | `word` |\n\
+                    | | |\n|---|---|\n| 1 | `tcp:[::1]`: `null/x`. `wait/no-such-case` |\n";
+        let found = witnesses(text);
+        let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            names,
+            [
+                "locks/*",
+                "os/process: x",
+                "os: y",
+                "word",
+                "wait/no-such-case"
+            ]
+        );
+        assert_eq!(found[0].1, Some(Witness::Case("locks", "*")));
+        assert_eq!(found[1].1, Some(Witness::Named("os", "process", "x")));
+        assert_eq!(found[3].1, None);
+    }
+
+    #[test]
+    fn missing_tests_are_missed() {
+        for (span, exists) in [
+            ("locks/*", true),
+            ("locks/no-such-case", false),
+            ("no-such-topic/*", false),
+            ("interop/files", true),
+            ("interop/nobody", false),
+            ("tests: missing_tests_are_missed", true),
+            ("tests: has_line", false),
+            ("tests/documents.rs", false),
+        ] {
+            let witness = Witness::of(span).expect("a witness");
+            assert_eq!(witness.exists(), exists, "{span}");
+        }
+    }
+}

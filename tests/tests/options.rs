@@ -1,0 +1,139 @@
+//! Options of the server whose effect no client sees: its exit status, its files, its log.
+//!
+//! What can be compared is compared with the reference where it is installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+/// Our server, and the reference where it is installed.
+fn implementations() -> Vec<Implementation> {
+    let mut found = vec![Implementation::Corvid];
+    if Implementation::Reference.server_binary().is_ok() {
+        found.push(Implementation::Reference);
+    }
+    found
+}
+
+/// Runs a server without databases for the time of `command`.
+fn run(implementation: Implementation, dir: &Path, command: &str) -> Output {
+    let program = implementation.server_binary().expect("built");
+    Command::new(program)
+        .args(["--no-dbs", "--unixctl=none", "-vconsole:off"])
+        .arg(format!("--remote=punix:{}", dir.join("run.sock").display()))
+        .args(["--run", command])
+        .stdin(Stdio::null())
+        .output()
+        .expect("started")
+}
+
+#[test]
+fn a_server_ends_with_the_command_that_it_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("run.sock");
+    let present = format!("test -S {}", socket.display());
+    for implementation in implementations() {
+        for (command, status, message) in [
+            ("exit 0", 0, ""),
+            // It runs when the server listens.
+            (present.as_str(), 0, ""),
+            ("exit 3", 1, "child exited, exit status 3"),
+            ("kill -KILL $$", 1, "child exited, killed (Killed)"),
+        ] {
+            let output = run(implementation, dir.path(), command);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(
+                output.status.code(),
+                Some(status),
+                "{implementation:?} {command}: {said}"
+            );
+            let expected = match message {
+                "" => String::new(),
+                _ => format!("ovsdb-server: {command}: {message}\n"),
+            };
+            assert_eq!(said, expected, "{implementation:?}");
+            assert!(
+                !socket.exists(),
+                "{implementation:?} left its socket behind"
+            );
+        }
+    }
+}
+
+/// The row of the last record of a database's file, after a set of one has got a second element.
+fn recorded_change(implementation: Implementation, options: &[&str]) -> Value {
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {
+        "tags": {"type": {"key": "string", "min": 0, "max": "unlimited"}}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        options: options.iter().map(|&option| option.to_owned()).collect(),
+        ..Setup::default()
+    };
+    let server = Server::start(implementation, &setup).expect("a server");
+    let mut client = server.connect().expect("a connection");
+    for operation in [
+        json!({"op": "insert", "table": "T", "row": {"tags": "a"}}),
+        json!({"op": "mutate", "table": "T", "where": [], "mutations": [["tags", "insert", "b"]]}),
+    ] {
+        // Durable, so that the record is in the file when the answer comes.
+        let params = json!(["D", operation, {"op": "commit", "durable": true}]);
+        let reply = client.call("transact", &params).expect("a reply");
+        assert_eq!(reply["error"], Value::Null);
+    }
+    let file = fs::read_to_string(server.dir().join("D.db")).expect("a file");
+    let record = file.lines().last().unwrap_or_default();
+    let record: Value = serde_json::from_str(record).expect("a record");
+    let rows = record["T"].as_object().expect("rows");
+    let mut row = rows.values().next().expect("a row").clone();
+    if let Some(row) = row.as_object_mut() {
+        row.insert("_is_diff".into(), record["_is_diff"].clone());
+    }
+    row
+}
+
+#[test]
+fn files_hold_differences_unless_told_otherwise() {
+    for implementation in implementations() {
+        assert_eq!(
+            recorded_change(implementation, &[]),
+            json!({"_is_diff": true, "tags": "b"}),
+            "{implementation:?}"
+        );
+        assert_eq!(
+            recorded_change(implementation, &["--disable-file-column-diff"]),
+            json!({"_is_diff": null, "tags": ["set", ["a", "b"]]}),
+            "{implementation:?}"
+        );
+    }
+}
+
+/// The reference logs every attempt within a rate, so it is not asked.
+#[test]
+fn a_listener_that_keeps_failing_is_logged_once() {
+    let remotes =
+        ["never", "first", "second"].map(|name| format!("--remote=punix:<dir>/{name}/db.sock"));
+    let setup = Setup {
+        options: [&["--no-dbs".to_owned()][..], &remotes].concat(),
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    // A socket that appears tells of an attempt, and one that appears because of the first, of an attempt after that: in between all
+    // that fail have been tried again.
+    for name in ["first", "second"] {
+        let place = server.dir().join(name);
+        fs::create_dir(&place).expect("made");
+        let limit = Instant::now() + Duration::from_secs(30);
+        while !place.join("db.sock").exists() {
+            assert!(Instant::now() < limit, "{name}: {}", server.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let log = server.log();
+    let failed = "never/db.sock: listen failed: No such file or directory";
+    assert_eq!(log.matches(failed).count(), 1, "{log}");
+}
