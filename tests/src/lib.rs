@@ -7,7 +7,10 @@
 //! - [`framing`]: cuts a byte stream into JSON texts by counting brackets.
 //! - [`client`]: one raw JSON-RPC connection.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
+//! - [`process`]: one server process on given files.
 //! - [`server`]: a server under test in its own temporary directory.
+//! - [`random`], [`ledger`], [`tails`], [`peer`]: what the tests of storage share: seeded numbers, writers that know what the database
+//!   must hold, damaged ends of files, and the reference's tool.
 //! - [`script`], [`shorthand`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
 //!   are compared, how they are written back, and how a file is run.
 
@@ -16,9 +19,14 @@ pub mod client;
 pub mod database_file;
 pub mod framing;
 pub mod layout;
+pub mod ledger;
+pub mod peer;
 pub mod placeholder;
 pub mod play;
+pub mod process;
+pub mod random;
 pub mod script;
 pub mod server;
 pub mod shorthand;
 pub mod stage;
+pub mod tails;

@@ -1,14 +1,11 @@
-//! A server under test: its directory, its database files, its process and its sockets.
+//! A server under test in a directory of its own: the files it begins with, and the process on them.
 //!
 //! Invariant: a [`Server`] owns exactly the process it started and the directory it made; both are gone when it is
 //! dropped. It runs either our binary or the reference with the same options, and never knows what is tested with it.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -16,9 +13,7 @@ use tempfile::TempDir;
 use crate::binary;
 use crate::client::Client;
 use crate::database_file;
-
-/// How long a server may take to listen, or to stop, on a busy machine.
-const START_LIMIT: Duration = Duration::from_secs(30);
+use crate::process::Process;
 
 /// Which implementation is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,10 +71,9 @@ pub struct Setup {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
+    /// Removed after the process, which is dropped first.
+    process: Process,
     dir: TempDir,
-    program: PathBuf,
-    arguments: Vec<OsString>,
-    child: Child,
 }
 
 impl Server {
@@ -93,26 +87,11 @@ impl Server {
         let program = implementation.server_binary()?;
         let dir = tempfile::Builder::new().prefix("ovsdb").tempdir()?;
         let at = |name: &str| dir.path().join(name);
-        let option = |name: &str, path: PathBuf| {
-            let mut text = OsString::from(name);
-            text.push(path);
-            text
-        };
-        let mut arguments: Vec<OsString> = vec![
-            "--no-chdir".into(),
-            "-vconsole:off".into(),
-            "-vfile:info".into(),
-            option("--log-file=", at("server.log")),
-            option("--unixctl=", at("server.ctl")),
-            option("--remote=punix:", at("db.sock")),
-        ];
         let place = dir.path().to_string_lossy();
-        arguments.extend(
-            setup
-                .options
-                .iter()
-                .map(|option| option.replace("<dir>", &place).into()),
-        );
+        let options = setup.options.iter();
+        let mut arguments: Vec<OsString> = options
+            .map(|option| option.replace("<dir>", &place).into())
+            .collect();
         for schema in &setup.databases {
             let path = at(&file_name(schema)?);
             database_file::create(&path, schema)?;
@@ -121,15 +100,9 @@ impl Server {
         for schema in &setup.spares {
             database_file::create(&at(&file_name(schema)?), schema)?;
         }
-        let child = spawn(&program, &arguments, dir.path())?;
-        let mut server = Server {
-            dir,
-            program,
-            arguments,
-            child,
-        };
-        server.wait_until_listening()?;
-        Ok(server)
+        let mut process = Process::new(&program, dir.path(), &arguments);
+        process.start()?;
+        Ok(Server { process, dir })
     }
 
     /// The directory of the server's files and sockets.
@@ -139,27 +112,27 @@ impl Server {
 
     /// The socket that speaks the database protocol.
     pub fn socket(&self) -> PathBuf {
-        self.dir.path().join("db.sock")
+        self.process.socket()
     }
 
     /// The control socket.
     pub fn control_socket(&self) -> PathBuf {
-        self.dir.path().join("server.ctl")
+        self.process.control_socket()
     }
 
     /// What the server has logged.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
+        self.process.log()
     }
 
     /// The process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// Whether the process has ended by itself, which for a server under test means that it crashed.
     pub fn has_ended(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+        self.process.has_ended()
     }
 
     /// A new connection to the database protocol.
@@ -168,7 +141,7 @@ impl Server {
     ///
     /// Whatever the operating system says.
     pub fn connect(&self) -> io::Result<Client> {
-        Client::connect(&self.socket())
+        self.process.connect()
     }
 
     /// Runs a control command, such as `ovsdb-server/add-db`, and returns its whole reply message.
@@ -177,7 +150,7 @@ impl Server {
     ///
     /// As [`Client::call`].
     pub fn control(&self, command: &str, arguments: &[String]) -> io::Result<Value> {
-        Client::connect(&self.control_socket())?.call(command, &Value::from(arguments.to_vec()))
+        self.process.control(command, arguments)
     }
 
     /// Ends the process without warning and starts it again on the same files.
@@ -186,58 +159,8 @@ impl Server {
     ///
     /// As [`Server::start`].
     pub fn restart(&mut self) -> io::Result<()> {
-        self.kill();
-        for socket in ["db.sock", "server.ctl"] {
-            fs::remove_file(self.dir.path().join(socket)).or_else(ignore_absent)?;
-        }
-        self.child = spawn(&self.program, &self.arguments, self.dir.path())?;
-        self.wait_until_listening()
+        self.process.start()
     }
-
-    fn kill(&mut self) {
-        // Both fail only when the process has ended already, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    fn wait_until_listening(&mut self) -> io::Result<()> {
-        let deadline = Instant::now() + START_LIMIT;
-        loop {
-            if Client::connect(&self.socket()).is_ok()
-                && Client::connect(&self.control_socket()).is_ok()
-            {
-                return Ok(());
-            }
-            if self.has_ended() || Instant::now() > deadline {
-                let errors = fs::read_to_string(self.dir.path().join("stderr")).unwrap_or_default();
-                return Err(io::Error::other(format!(
-                    "the server does not listen:\n{errors}{}",
-                    self.log()
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn spawn(program: &Path, arguments: &[OsString], dir: &Path) -> io::Result<Child> {
-    let output = fs::File::create(dir.join("stderr"))?;
-    Command::new(program)
-        .args(arguments)
-        .env("OVS_RUNDIR", dir)
-        .env("OVS_LOGDIR", dir)
-        .env("OVS_DBDIR", dir)
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .spawn()
 }
 
 fn file_name(schema: &Value) -> io::Result<String> {
@@ -247,13 +170,5 @@ fn file_name(schema: &Value) -> io::Result<String> {
             io::ErrorKind::InvalidInput,
             "the schema has no name",
         )),
-    }
-}
-
-fn ignore_absent(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound {
-        Ok(())
-    } else {
-        Err(error)
     }
 }

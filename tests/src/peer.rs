@@ -1,0 +1,50 @@
+//! Asking the reference's offline tool about a file, as operators do who change implementations.
+//!
+//! Called by the tests of storage. What is not installed is said on standard error, past the test runner's capture.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::binary;
+
+/// Says loudly that something is not proven in this run.
+pub fn say_skipped(what: &str) {
+    // The runner captures the macros only; this line must be seen.
+    let _ = writeln!(io::stderr(), "\nSKIPPED: {what}");
+}
+
+/// What `ovsdb-tool` of the reference answers when asked to run `params` on the file, `None` when it is not installed.
+///
+/// # Errors
+///
+/// A tool that fails, with what it said.
+pub fn query(file: &Path, params: &Value) -> io::Result<Option<Value>> {
+    let Some(tool) = binary::reference("ovsdb-tool") else {
+        return Ok(None);
+    };
+    let text = run(Command::new(tool)
+        .arg("query")
+        .arg(file)
+        .arg(params.to_string()))?;
+    Ok(Some(serde_json::from_str(&text)?))
+}
+
+/// Runs a program to its end and returns what it printed.
+///
+/// # Errors
+///
+/// A program that cannot be run, or does not succeed, with what it said.
+pub fn run(command: &mut Command) -> io::Result<String> {
+    let output = command.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!(
+            "{command:?}: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
