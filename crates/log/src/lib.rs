@@ -1,8 +1,8 @@
 //! The record codec of database files: framing with SHA-1, transactions and schemas as record bodies, and the rules for
 //! reading a file that may be damaged (storage.md sections 1 to 5).
 //!
-//! Pure: bytes in, bytes out. Bytes arrive through [`Source`] and leave through a `Vec` or a sink closure; files, locks,
-//! syncs and renames belong to the shell. This crate knows no tables and no transactions in progress: a
+//! Pure: bytes in, bytes out. Bytes arrive through [`Source`] and leave through a `Vec` or a sink closure; appending, syncing and
+//! replacing are decided here, over the [`Disk`] that the shell or the simulator provides. This crate knows no tables and no transactions in progress: a
 //! [`Delta`](corvid_data::Delta) goes in, a [`Recorded`](corvid_data::Recorded) comes out.
 //!
 //! ```text
@@ -12,6 +12,7 @@
 
 pub mod cluster;
 pub mod decode;
+pub mod disk;
 pub mod encode;
 pub mod error;
 #[cfg(test)]
@@ -20,14 +21,19 @@ pub mod header;
 pub mod load;
 pub mod reader;
 pub mod record;
+pub mod rewrite;
 pub mod snapshot;
 pub mod source;
+pub mod writer;
 
+pub use disk::{Disk, DiskError, DiskFile, Fault};
 pub use encode::{Stamp, write_schema, write_transaction};
 pub use error::{FormatError, ReadError};
 pub use header::Magic;
 pub use load::{Damage, Load};
 pub use reader::{Raw, RecordReader};
 pub use record::Record;
+pub use rewrite::Rewrite;
 pub use snapshot::write_snapshot;
 pub use source::Source;
+pub use writer::LogWriter;

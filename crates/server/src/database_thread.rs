@@ -101,28 +101,23 @@ impl DatabaseThread {
     }
 
     fn take(&mut self, now: Now, input: ToDatabase) {
-        if let (ToDatabase::Stored(ticket, _), Some(storage)) = (&input, &mut self.storage) {
-            storage.answered(*ticket);
+        if let Some(storage) = &mut self.storage {
+            storage.answered(&input);
         }
         self.service.handle(now, input);
     }
 
     /// How long to wait for inputs; `None`: for as long as it takes.
     fn patience(&self) -> Option<Duration> {
-        let deadline = self.service.next_deadline_ms()?;
-        let left_ms = deadline.saturating_sub(clock::mono_ms());
+        let now = read_clock();
+        let deadline = self.service.next_deadline_ms(now)?;
+        let left_ms = deadline.saturating_sub(now.mono_ms);
         Some(Duration::from_millis(left_ms))
     }
 
     fn finish_batch(&mut self) {
         let now = read_clock();
-        if self
-            .service
-            .next_deadline_ms()
-            .is_some_and(|deadline| deadline <= now.mono_ms)
-        {
-            self.service.tick(now);
-        }
+        self.service.tick(now);
         self.store(now);
         self.service.flush_updates();
         self.hand_over();
@@ -138,8 +133,9 @@ impl DatabaseThread {
             let Some(storage) = &mut self.storage else {
                 return;
             };
-            for (ticket, result) in storage.store(stores) {
-                self.service.handle(now, ToDatabase::Stored(ticket, result));
+            for answer in storage.store(stores) {
+                storage.answered(&answer);
+                self.service.handle(now, answer);
             }
         }
     }
@@ -189,7 +185,8 @@ impl DatabaseThread {
     }
 }
 
-fn read_clock() -> Now {
+/// The time, for a service.
+pub fn read_clock() -> Now {
     let now = clock::Now::read();
     Now {
         mono_ms: now.mono_ms,

@@ -5,9 +5,11 @@ use corvid_data::{Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_log::{Load, Source};
 use corvid_os::errno;
-use corvid_os::log_file::{LogFile, OpenMode};
+use corvid_os::log_file::{self, LogFile, OpenMode};
 use corvid_os::random::Random;
 use corvid_os::vlog::{self, Module};
+use corvid_service::message::FileSize;
+use corvid_service::storage::FileState;
 
 /// Row identities from the operating system's random source.
 pub struct RandomUuids(Random);
@@ -38,6 +40,8 @@ pub struct Opened {
     pub database: Database,
     /// To be appended to.
     pub file: LogFile,
+    /// How large it was.
+    pub state: FileState,
 }
 
 /// A file as a log source.
@@ -45,7 +49,10 @@ struct FileSource<'a>(&'a mut LogFile);
 
 impl Source for FileSource<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
-        self.0.read(room).map_err(|error| errno::text(&error))
+        self.0
+            .file()
+            .read(room)
+            .map_err(|error| errno::text(&error))
     }
 }
 
@@ -54,7 +61,7 @@ impl Source for FileSource<'_> {
 /// # Errors
 /// The file cannot be opened, locked or has no schema; worded as the reference does.
 pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
-    let mut file = LogFile::open(name, OpenMode::ReadWrite)
+    let mut file = log_file::open(name, OpenMode::ReadWrite)
         .map_err(|error| WireError::new(Tag::IoError, error.to_string()))?;
     let mut load = Load::open(FileSource(&mut file)).map_err(|damage| damage.to_wire(name))?;
     let mut database = Database::new(load.schema().clone());
@@ -71,7 +78,18 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
         break;
     }
     let end = load.good_end();
+    let state = FileState {
+        records: load.records(),
+        size: FileSize {
+            base: load.base_bytes(),
+            end,
+        },
+    };
     drop(load);
     file.set_end(end);
-    Ok(Opened { database, file })
+    Ok(Opened {
+        database,
+        file,
+        state,
+    })
 }

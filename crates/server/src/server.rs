@@ -20,10 +20,11 @@ use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard, Usage};
 use corvid_service::remote_rows::RemoteRows;
+use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
 
-use crate::database_thread::{DatabaseThread, MainThread, Report};
+use crate::database_thread::{DatabaseThread, MainThread, Report, read_clock};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
@@ -159,7 +160,8 @@ impl Server {
         if self.databases.contains_key(&name) {
             return Err(format!("ovsdb error: {name}: duplicate database name"));
         }
-        self.serve(&absolute, opened.database, Some(opened.file))
+        let file = (opened.file, opened.state);
+        self.serve(&absolute, opened.database, Some(file))
             .map_err(|error| error.to_string())?;
         self.follow_again(&name);
         self.disconnect_unaware(&format!("adding {name} database"));
@@ -171,7 +173,7 @@ impl Server {
         &mut self,
         name: &str,
         database: Database,
-        file: Option<LogFile>,
+        file: Option<(LogFile, FileState)>,
     ) -> std::io::Result<()> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
@@ -179,7 +181,7 @@ impl Server {
         let is_server = file.is_none();
         let options = Options {
             id,
-            has_storage: file.is_some(),
+            file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
             read_only: is_server,
             history: !is_server,
@@ -188,10 +190,11 @@ impl Server {
         let sender = Arc::new(inbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
         let storage = file
-            .map(|file| Storage::new(file, self.config.column_diff, InboxHandle(weak)))
+            .map(|(file, _)| Storage::new(file, self.config.column_diff, InboxHandle(weak)))
             .transpose()?;
         let uuids = Box::new(RandomUuids::new()?);
-        let service = DatabaseService::new(options, database, self.locks.clone(), uuids);
+        let service =
+            DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
         let worker = DatabaseThread {
             service,
             inbox,
@@ -398,7 +401,7 @@ impl Server {
             self.waiting.compactions.insert(token, compaction.clone());
             let _ = self.databases[name]
                 .inbox
-                .send(ToDatabase::Control(Control::Compact(token)));
+                .send(ToDatabase::Control(Control::Compact(Some(token))));
         }
     }
 
@@ -446,17 +449,21 @@ impl Server {
                     answer(replier, Ok(String::new()));
                 }
             }
-            Event::Compacted(token, result) => {
+            Event::Compacted(Some(token), result) => {
                 if let Some(compaction) = self.waiting.compactions.remove(&token) {
                     compaction.finish_one(result.err().map(|error| error.to_wire().to_string()));
                 }
             }
-            Event::StoreFailed(_, error) => {
-                vlog::warn(
-                    Module::OvsdbLog,
-                    format_args!("{} ({})", error.details, error.io_error),
-                );
+            Event::Compacted(None, result) => {
+                if let Err(error) = result {
+                    vlog::warn(
+                        Module::OvsdbServer,
+                        format_args!("compaction failed: {}", error.to_wire()),
+                    );
+                }
             }
+            // Whoever failed has logged it.
+            Event::StoreFailed(..) => {}
             Event::Usage(token, usage) => {
                 self.waiting.usage.insert(token, usage);
             }

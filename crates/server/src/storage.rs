@@ -1,31 +1,56 @@
-//! The file of one database: carries out [`Store`] orders in ticket order and reports each.
-//!
-//! Ordinary records are appended by the database thread itself, all of a batch in one write. Records that must be synced, whole
-//! rewrites, and everything that comes while those are under way go through the disk thread, so that the database thread never
-//! waits for the disk; their results come back as [`ToDatabase::Stored`].
+//! The file of one database on threads: ordinary records are appended by the database thread itself, all of a batch in one write;
+//! records that must be synced, and whatever comes while those are under way, by the disk thread; new files are written by a thread
+//! of their own. What goes where is decided by [`Routing`]; results come back through the database's inbox.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
-use corvid_engine::Snapshot;
-use corvid_log::Stamp;
-use corvid_log::{write_schema, write_snapshot};
-use corvid_os::errno;
-use corvid_os::log_file::{DiskError, LogFile, Replacement};
+use corvid_log::Disk;
+use corvid_os::log_file::{LogFile, Place};
 use corvid_os::mailbox::MailSender;
-use corvid_service::message::{Store, StoreError, Ticket, ToDatabase};
+use corvid_os::priority;
+use corvid_os::vlog::{self, Module};
+use corvid_service::message::{
+    Content, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
+};
+use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
 use crossbeam_channel::{Receiver, Sender};
 
-/// Results of stores that were carried out at once.
-type Results = Vec<(Ticket, Result<(), StoreError>)>;
+/// Replaced files are kept open no longer than until this is received.
+type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_os::log_file::Handle>>;
+
+/// For the disk thread.
+enum ToDisk {
+    Order(Order<Place>),
+    /// Where handles on replaced files go from now on: closing a large file takes long.
+    Undertaker(Sender<ReplacedFiles>),
+}
+
+/// For a rewrite thread.
+enum ToRewriter {
+    Extend(Vec<Vec<u8>>),
+    Swap,
+    GiveUp,
+}
 
 /// An open database file.
 pub struct Storage {
-    /// Locked by the disk thread while it works; otherwise free.
-    file: Arc<Mutex<LogFile>>,
-    disk: Sender<Store>,
-    /// The last order that the disk thread has been given and has not answered.
-    awaited: Option<Ticket>,
+    /// Locked by the disk thread while it works, and shortly by a rewrite thread; otherwise free.
+    file: Arc<Mutex<Committer<Place>>>,
+    routing: Routing,
+    disk: Sender<ToDisk>,
+    disk_thread: JoinHandle<()>,
+    rewrite: Option<RewriteThread>,
+    is_diff: bool,
+    inbox: InboxHandle,
+}
+
+/// A new file that is being written.
+struct RewriteThread {
+    orders: Sender<ToRewriter>,
+    is_wanted: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
@@ -36,68 +61,125 @@ impl Storage {
     /// The disk thread cannot be made.
     pub fn new(file: LogFile, is_diff: bool, inbox: InboxHandle) -> std::io::Result<Storage> {
         let (disk, orders) = crossbeam_channel::unbounded();
-        let file = Arc::new(Mutex::new(file));
+        let file = Arc::new(Mutex::new(Committer::new(file)));
         let worker = DiskThread {
-            failure: None,
             orders,
             file: file.clone(),
-            is_diff,
-            inbox,
+            inbox: inbox.clone(),
+            undertaker: None,
         };
-        let thread = std::thread::Builder::new()
+        let disk_thread = std::thread::Builder::new()
             .name("disk".to_owned())
             .spawn(move || worker.run())?;
         Ok(Storage {
             file,
+            routing: Routing::default(),
             disk,
-            awaited: None,
-            thread,
+            disk_thread,
+            rewrite: None,
+            is_diff,
+            inbox,
         })
     }
 
-    /// Carries out orders, or hands them to the disk thread. Returns what is done already.
-    pub fn store(&mut self, mut stores: Vec<Store>) -> Results {
-        // For the disk thread, whose failure it may have been. It comes first: the records
-        // that a database hands over with it are of commits after it.
-        for recover in stores.extract_if(.., |store| matches!(store, Store::Recover)) {
-            let _ = self.disk.send(recover);
+    /// Carries out orders, or has them carried out. Returns the answers that are there already.
+    pub fn store(&mut self, stores: Vec<Store>) -> Vec<ToDatabase> {
+        let mut answers = Vec::new();
+        for route in self.routing.route(stores) {
+            match route {
+                Route::Now(records) => answers.extend(lock(&self.file).append(records)),
+                Route::Disk(store) => self.to_disk(ToDisk::Order(Order::Store(store))),
+                Route::Rewrite(store) => answers.extend(self.rewrite(store)),
+            }
         }
-        let is_quick = |store: &Store| matches!(store, Store::Append { durable: false, .. });
-        if self.awaited.is_none() && stores.iter().all(is_quick) {
-            return append_all(&mut lock(&self.file), stores);
-        }
-        for store in stores {
-            self.awaited = ticket_of(&store).or(self.awaited);
-            // The disk thread lives as long as its queue, which is ours.
-            let _ = self.disk.send(store);
-        }
-        Vec::new()
+        answers
     }
 
-    /// Takes note of an answer of the disk thread.
-    pub fn answered(&mut self, ticket: Ticket) {
-        if self.awaited == Some(ticket) {
-            self.awaited = None;
-        }
+    /// Takes note of an answer on its way to the database.
+    pub fn answered(&mut self, answer: &ToDatabase) {
+        self.routing.answered(answer);
     }
 
-    /// Finishes what is under way and closes the file.
+    fn to_disk(&self, message: ToDisk) {
+        // The disk thread lives as long as its queue, which is ours.
+        let _ = self.disk.send(message);
+    }
+
+    fn rewrite(&mut self, store: Store) -> Option<ToDatabase> {
+        let order = match store {
+            Store::Rewrite(number, content) => {
+                let failure = self.begin_rewrite(number, content).err()?;
+                return Some(ToDatabase::Rewrite(number, Err(failure)));
+            }
+            Store::Extend(_, records) => ToRewriter::Extend(records),
+            Store::Swap(_) => ToRewriter::Swap,
+            Store::Abandon(_) => {
+                if let Some(rewrite) = &self.rewrite {
+                    rewrite.is_wanted.store(false, Ordering::Relaxed);
+                }
+                ToRewriter::GiveUp
+            }
+            Store::Recover | Store::Append { .. } => return None,
+        };
+        if let Some(rewrite) = &self.rewrite {
+            // A thread that has given up has said so.
+            let _ = rewrite.orders.send(order);
+        }
+        None
+    }
+
+    fn begin_rewrite(&mut self, number: RewriteNumber, content: Content) -> Result<(), StoreError> {
+        // It may still be closing the replaced file, or removing one that was given up.
+        let predecessor = self.rewrite.take().map(|rewrite| rewrite.thread);
+        let schema = content.snapshot.schema().clone();
+        let is_compaction = content.with_tail;
+        let rewriter = lock(&self.file).rewrite(number, content, self.is_diff)?;
+        let (orders, receiver) = crossbeam_channel::unbounded();
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let work = RewriteWork {
+            orders: receiver,
+            is_wanted: is_wanted.clone(),
+            file: self.file.clone(),
+            disk: self.disk.clone(),
+            inbox: self.inbox.clone(),
+            label: is_compaction.then(|| schema.name.to_string()),
+        };
+        let thread = std::thread::Builder::new()
+            .name("rewrite".to_owned())
+            .spawn(move || {
+                if let Some(predecessor) = predecessor {
+                    // A panicked thread has already said so.
+                    let _ = predecessor.join();
+                }
+                work.run(rewriter);
+            })
+            .map_err(|error| StoreError {
+                details: format!("{}: cannot start a thread", schema.name),
+                io_error: corvid_os::errno::text(&error),
+            })?;
+        self.rewrite = Some(RewriteThread {
+            orders,
+            is_wanted,
+            thread,
+        });
+        Ok(())
+    }
+
+    /// Finishes what is under way, but for a new file that is not complete, and closes the file.
     pub fn close(self) {
+        if let Some(rewrite) = self.rewrite {
+            rewrite.is_wanted.store(false, Ordering::Relaxed);
+            drop(rewrite.orders);
+            // A panicked thread has already said so; here and below.
+            let _ = rewrite.thread.join();
+        }
         drop(self.disk);
-        // A panicked disk thread has already said so.
-        let _ = self.thread.join();
+        let _ = self.disk_thread.join();
     }
 }
 
-fn lock(file: &Mutex<LogFile>) -> MutexGuard<'_, LogFile> {
+fn lock(file: &Mutex<Committer<Place>>) -> MutexGuard<'_, Committer<Place>> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn ticket_of(store: &Store) -> Option<Ticket> {
-    match store {
-        Store::Append { ticket, .. } | Store::Replace { ticket, .. } => Some(*ticket),
-        Store::Recover => None,
-    }
 }
 
 /// The inbox of a database thread. Weak: the thread must end when everybody else has let go of it.
@@ -112,152 +194,103 @@ impl InboxHandle {
     }
 }
 
-/// Appends the records of several orders with one write.
-fn append_all(file: &mut LogFile, stores: Vec<Store>) -> Results {
-    let mut tickets = Vec::with_capacity(stores.len());
-    let mut records = Vec::with_capacity(stores.len());
-    for store in stores {
-        if let Store::Append { ticket, record, .. } = store {
-            tickets.push(ticket);
-            records.push(record);
-        }
-    }
-    if records.is_empty() {
-        return Vec::new();
-    }
-    let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-    let result = file.append(&slices).map_err(|error| failed(&error));
-    results(&tickets, &result)
-}
-
-/// Success of the last order implies the others; a failure is reported for each, and the database executes the later ones
-/// again.
-fn results(tickets: &[Ticket], result: &Result<(), StoreError>) -> Results {
-    match result {
-        Ok(()) => tickets
-            .last()
-            .map(|last| vec![(*last, Ok(()))])
-            .unwrap_or_default(),
-        Err(error) => tickets
-            .iter()
-            .map(|ticket| (*ticket, Err(error.clone())))
-            .collect(),
-    }
-}
-
-fn failed(error: &DiskError) -> StoreError {
-    StoreError {
-        details: error.to_string(),
-        io_error: error.io_error(),
-    }
-}
-
 struct DiskThread {
-    /// Why the last append failed, until the database has taken note: what it sent meanwhile is refused.
-    failure: Option<StoreError>,
-    orders: Receiver<Store>,
-    file: Arc<Mutex<LogFile>>,
-    is_diff: bool,
+    orders: Receiver<ToDisk>,
+    file: Arc<Mutex<Committer<Place>>>,
     inbox: InboxHandle,
+    undertaker: Option<Sender<ReplacedFiles>>,
 }
 
 impl DiskThread {
     fn run(mut self) {
         while let Ok(first) = self.orders.recv() {
-            let mut stores = vec![first];
-            stores.extend(self.orders.try_iter());
-            let file = self.file.clone();
-            let results = self.carry_out(&mut lock(&file), stores);
-            for (ticket, result) in results {
-                self.inbox.send(ToDatabase::Stored(ticket, result));
+            let mut orders = Vec::new();
+            for message in std::iter::once(first).chain(self.orders.try_iter()) {
+                match message {
+                    ToDisk::Order(order) => orders.push(order),
+                    ToDisk::Undertaker(sender) => self.undertaker = Some(sender),
+                }
+            }
+            let mut file = lock(&self.file);
+            let answers = file.carry_out(orders);
+            let replaced = file.take_replaced();
+            let unsynced = file.unsynced_name();
+            drop(file);
+            for answer in answers {
+                self.inbox.send(answer);
+            }
+            // Ordinary records may be appended meanwhile.
+            if let Some(disk) = unsynced {
+                let outcome = disk.sync_directory();
+                if let Some(answer) = lock(&self.file).name_synced(outcome) {
+                    self.inbox.send(answer);
+                }
+            }
+            if !replaced.is_empty()
+                && let Some(undertaker) = self.undertaker.take()
+            {
+                let _ = undertaker.send(replaced);
             }
         }
     }
+}
 
-    /// Runs of appends are written and synced together.
-    fn carry_out(&mut self, file: &mut LogFile, stores: Vec<Store>) -> Results {
-        let mut done = Vec::new();
-        let mut run: Vec<Store> = Vec::new();
-        for store in stores {
-            match store {
-                Store::Append { .. } => run.push(store),
-                Store::Recover => {
-                    done.extend(self.append_run(file, std::mem::take(&mut run)));
-                    self.failure = None;
-                }
-                Store::Replace {
-                    ticket,
-                    snapshot,
-                    comment,
-                    date_ms,
-                } => {
-                    done.extend(self.append_run(file, std::mem::take(&mut run)));
-                    let stamp = Stamp {
-                        date_ms,
-                        comment,
-                        is_diff: self.is_diff,
-                        with_defaults: false,
-                    };
-                    let result = rewrite(file, &snapshot, &stamp);
-                    done.push((ticket, result));
-                }
+/// What a rewrite thread works with.
+struct RewriteWork {
+    orders: Receiver<ToRewriter>,
+    is_wanted: Arc<AtomicBool>,
+    file: Arc<Mutex<Committer<Place>>>,
+    disk: Sender<ToDisk>,
+    inbox: InboxHandle,
+    /// Name of the database whose compaction is reported when it takes long.
+    label: Option<String>,
+}
+
+/// Compactions that take longer are told of, ms.
+const LONG_MS: u128 = 1000;
+
+impl RewriteWork {
+    fn run(self, mut rewriter: Rewriter<Place>) {
+        priority::yield_to_others();
+        let started = Instant::now();
+        let number = rewriter.number();
+        let written = self.write(&mut rewriter);
+        let written_ms = started.elapsed().as_millis();
+        let mut outcome = written;
+        loop {
+            let failed = outcome.is_err();
+            let stage = outcome.map(|()| RewriteStage::Written);
+            if self.is_wanted.load(Ordering::Relaxed) {
+                self.inbox.send(ToDatabase::Rewrite(number, stage));
+            }
+            if failed {
+                return;
+            }
+            match self.orders.recv() {
+                Ok(ToRewriter::Extend(records)) => outcome = rewriter.extend(&records),
+                Ok(ToRewriter::Swap) => break,
+                Ok(ToRewriter::GiveUp) | Err(_) => return,
             }
         }
-        done.extend(self.append_run(file, run));
-        done
-    }
-
-    fn append_run(&mut self, file: &mut LogFile, run: Vec<Store>) -> Results {
-        if let Some(failure) = &self.failure {
-            let tickets: Vec<Ticket> = run.iter().filter_map(ticket_of).collect();
-            return results(&tickets, &Err(failure.clone()));
+        let (undertaker, replaced) = crossbeam_channel::bounded(1);
+        let _ = self.disk.send(ToDisk::Undertaker(undertaker));
+        let _ = self.disk.send(ToDisk::Order(Order::Swap(rewriter)));
+        let files: Option<ReplacedFiles> = replaced.recv().ok();
+        let total_ms = started.elapsed().as_millis();
+        drop(files);
+        if let Some(name) = self.label.filter(|_| total_ms > LONG_MS) {
+            let swap_ms = total_ms - written_ms;
+            vlog::info(
+                Module::OvsdbServer,
+                format_args!(
+                    "{name}: Database compaction took {total_ms}ms (init: 0ms, write: {swap_ms}ms, thread: {written_ms}ms)"
+                ),
+            );
         }
-        let done = append_and_sync(file, run);
-        self.failure = done.iter().find_map(|(_, result)| result.clone().err());
-        done
     }
-}
 
-fn append_and_sync(file: &mut LogFile, run: Vec<Store>) -> Results {
-    let durable = run
-        .iter()
-        .any(|store| matches!(store, Store::Append { durable: true, .. }));
-    let tickets: Vec<Ticket> = run.iter().filter_map(ticket_of).collect();
-    let written = append_all(file, run);
-    if !durable || written.iter().any(|(_, result)| result.is_err()) {
-        return written;
+    fn write(&self, rewriter: &mut Rewriter<Place>) -> Result<(), StoreError> {
+        let end = || lock(&self.file).end();
+        rewriter.run(end, || self.is_wanted.load(Ordering::Relaxed))
     }
-    let synced = file.sync().map_err(|error| failed(&error));
-    results(&tickets, &synced)
-}
-
-/// Puts a file with nothing but schema and content in the place of `file`.
-fn rewrite(file: &mut LogFile, snapshot: &Snapshot, stamp: &Stamp<'_>) -> Result<(), StoreError> {
-    let name = file.shown_name().to_owned();
-    let failed_with = |error: std::io::Error| StoreError {
-        details: format!("{name}: write failed"),
-        io_error: errno::text(&error),
-    };
-    let replacement = write_replacement(file, snapshot, stamp).map_err(failed_with)?;
-    file.replace_with(replacement)
-        .map_err(|error| failed(&error))
-}
-
-fn write_replacement(
-    file: &LogFile,
-    snapshot: &Snapshot,
-    stamp: &Stamp<'_>,
-) -> std::io::Result<Replacement> {
-    let mut replacement = Replacement::create(file.path(), false)?;
-    let mut head = Vec::new();
-    write_schema(&mut head, snapshot.schema());
-    replacement.write(&head)?;
-    let mut sink = |piece: &[u8]| replacement.write(piece);
-    write_snapshot(
-        snapshot.schema(),
-        stamp,
-        |table| snapshot.rows(table),
-        &mut sink,
-    )?;
-    Ok(replacement)
 }

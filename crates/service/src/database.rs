@@ -10,6 +10,7 @@ mod follow;
 mod monitoring;
 mod outputs;
 mod parked;
+mod rewrites;
 mod transact;
 mod triggers;
 
@@ -26,12 +27,13 @@ pub use outputs::Outputs;
 
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Method, Request, SessionInfo, Store, StoreError, Ticket,
-    ToDatabase, Usage,
+    Control, DatabaseId, Event, Method, Request, SessionInfo, StoreError, Ticket, ToDatabase, Usage,
 };
+use crate::storage::{FileState, Growth};
 use convert::Conversion;
 use follow::Followed;
 use parked::Parked;
+use rewrites::Rewrites;
 use triggers::Triggers;
 
 /// The time of an input.
@@ -48,8 +50,8 @@ pub struct Now {
 pub struct Options {
     /// Its number.
     pub id: DatabaseId,
-    /// Commits are written to a file; without one they are stored at once.
-    pub has_storage: bool,
+    /// The file that commits are written to; without one they are stored at once.
+    pub file: Option<FileState>,
     /// Modified rows are recorded as column differences (`--disable-file-column-diff` turns it off).
     pub column_diff: bool,
     /// Clients may not write: `_Server`, backups.
@@ -67,7 +69,9 @@ pub struct DatabaseService {
     parked: VecDeque<Parked>,
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
-    compactions: Vec<(Ticket, u64)>,
+    rewrites: Rewrites,
+    /// Of the file, if there is one.
+    growth: Option<Growth>,
     /// Columns that configure remotes, by the remote's text, with what was last reported.
     followed: Vec<Followed>,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
@@ -82,9 +86,10 @@ pub struct DatabaseService {
 }
 
 impl DatabaseService {
-    /// Serves `database`.
+    /// Serves `database` from `now` on.
     #[must_use]
     pub fn new(
+        now: Now,
         options: Options,
         database: Database,
         locks: Arc<Mutex<Locks>>,
@@ -96,7 +101,7 @@ impl DatabaseService {
             Uuid::ZERO
         };
         let monitors = Monitors::new(database.schema().clone(), last_txn);
-        DatabaseService {
+        let mut service = DatabaseService {
             options,
             database,
             monitors,
@@ -104,7 +109,8 @@ impl DatabaseService {
             parked: VecDeque::new(),
             deferred: VecDeque::new(),
             conversion: None,
-            compactions: Vec::new(),
+            rewrites: Rewrites::default(),
+            growth: None,
             followed: Vec::new(),
             sessions: HashMap::default(),
             locks,
@@ -113,7 +119,12 @@ impl DatabaseService {
             next_place: 0,
             is_removed: false,
             outputs: Outputs::new(options.id),
+        };
+        if let Some(file) = options.file {
+            let chance = service.chance();
+            service.growth = Some(Growth::new(file, now.mono_ms, chance));
         }
+        service
     }
 
     /// The schema served now.
@@ -137,6 +148,7 @@ impl DatabaseService {
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
         match input {
             ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
+            ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
             ToDatabase::Drained(session) => self.monitors.set_ready(session, true),
             ToDatabase::Closed(session) => self.close(session),
             other if self.must_wait(&other) => self.deferred.push_back(other),
@@ -165,9 +177,16 @@ impl DatabaseService {
             return true;
         }
         let needs_settled = match input {
+            // It wants a new file for itself.
+            ToDatabase::Request(request)
+                if request.method == Method::Convert && self.rewrites.is_swapping() =>
+            {
+                return true;
+            }
             ToDatabase::Request(request) => {
                 !matches!(request.method, Method::Transact | Method::GetSchema)
             }
+            ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => return true,
             ToDatabase::Fence(..) => true,
             ToDatabase::Control(control) => !matches!(control, Control::Transact(_)),
             _ => false,
@@ -188,9 +207,10 @@ impl DatabaseService {
                 self.outputs.handled(session, answer);
             }
             ToDatabase::Control(control) => self.control(now, control),
-            ToDatabase::Stored(..) | ToDatabase::Drained(_) | ToDatabase::Closed(_) => {
-                self.handle(now, input);
-            }
+            ToDatabase::Stored(..)
+            | ToDatabase::Rewrite(..)
+            | ToDatabase::Drained(_)
+            | ToDatabase::Closed(_) => self.handle(now, input),
         }
     }
 
@@ -242,29 +262,23 @@ impl DatabaseService {
         }
     }
 
-    fn compact(&mut self, now: Now, token: u64) {
-        if !self.options.has_storage {
-            self.outputs.events.push(Event::Compacted(token, Ok(())));
-            return;
-        }
-        let ticket = self.take_ticket();
-        self.compactions.push((ticket, token));
-        self.outputs.stores.push(Store::Replace {
-            ticket,
-            snapshot: self.database.snapshot(),
-            comment: "compacting database online",
-            date_ms: now.wall_ms,
-        });
-    }
-
     /// Cancels everything that clients have pending here: the database goes away.
     fn remove(&mut self) {
         self.cancel_monitors();
         self.cancel_triggers();
         self.followed.clear();
         self.sessions.clear();
+        self.give_up_compaction();
+        self.answer_compactions(&Err(self.removed_error()));
         self.is_removed = true;
         self.outputs.events.push(Event::Removed(self.options.id));
+    }
+
+    fn removed_error(&self) -> StoreError {
+        StoreError {
+            details: format!("{}: database removed", self.database.schema().name),
+            io_error: String::new(),
+        }
     }
 
     /// Answers what was sent before its sender knew that the database is gone.
@@ -285,13 +299,8 @@ impl DatabaseService {
             }
             ToDatabase::Fence(session, answer) => self.outputs.handled(session, answer),
             ToDatabase::Control(Control::Compact(token)) => {
-                let error = StoreError {
-                    details: format!("{}: database removed", self.database.schema().name),
-                    io_error: String::new(),
-                };
-                self.outputs
-                    .events
-                    .push(Event::Compacted(token, Err(error)));
+                let event = Event::Compacted(token, Err(self.removed_error()));
+                self.outputs.events.push(event);
             }
             ToDatabase::Control(Control::Follow { name, .. }) => {
                 let database = &self.database.schema().name;
@@ -306,7 +315,8 @@ impl DatabaseService {
             | ToDatabase::Cancel(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
-            | ToDatabase::Stored(..) => {}
+            | ToDatabase::Stored(..)
+            | ToDatabase::Rewrite(..) => {}
         }
     }
 
@@ -332,7 +342,7 @@ impl DatabaseService {
             && self.parked.is_empty()
             && self.deferred.is_empty()
             && self.conversion.is_none()
-            && self.compactions.is_empty()
+            && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()
     }

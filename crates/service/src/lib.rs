@@ -10,6 +10,7 @@ pub mod locks;
 pub mod message;
 pub mod remote_rows;
 pub mod server_db;
+pub mod storage;
 
 pub use database::{DatabaseService, Now, Options};
 pub use directory::Directory;

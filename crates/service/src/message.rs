@@ -143,8 +143,10 @@ pub enum ToDatabase {
     Drained(SessionId),
     /// The session is gone.
     Closed(SessionId),
-    /// A write finished.
+    /// All appends up to this one finished: well, or (those that were not answered before) all with this error.
     Stored(Ticket, Result<(), StoreError>),
+    /// A new file has come this far, or failed and is gone.
+    Rewrite(RewriteNumber, Result<RewriteStage, StoreError>),
     /// From the server itself.
     Control(Control),
 }
@@ -154,8 +156,8 @@ pub enum ToDatabase {
 pub enum Control {
     /// Execute this `params` text (database name first) as the server, read-only or not; the result is checked.
     Transact(Vec<u8>),
-    /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number.
-    Compact(u64),
+    /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number. Without one: because it has grown.
+    Compact(Option<u64>),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
     Remove,
     /// Answered by [`Event::Usage`] with this number.
@@ -252,13 +254,13 @@ pub enum ToShard {
     DisableMonitorCond,
 }
 
-/// A log write that a database asks for; answered by [`ToDatabase::Stored`].
+/// What a database asks of its file.
 #[derive(Debug)]
 pub enum Store {
     /// The database has taken note of a failed append and undone what came after it. Appends between the failure and this order
     /// must be refused: what they record is undone too.
     Recover,
-    /// Append one record.
+    /// Append one record. Answered by [`ToDatabase::Stored`]; an answer holds for all appends before it that are not answered yet.
     Append {
         /// Its place.
         ticket: Ticket,
@@ -267,17 +269,53 @@ pub enum Store {
         /// Sync before answering.
         durable: bool,
     },
-    /// Replace the file by schema and content.
-    Replace {
-        /// Its place.
-        ticket: Ticket,
-        /// What to write.
-        snapshot: Snapshot,
-        /// `_comment` of the content record.
-        comment: &'static str,
-        /// `_date`, ms since the Unix epoch.
-        date_ms: i64,
-    },
+    /// Begin to write a new file in the background. Answered by [`ToDatabase::Rewrite`] with [`RewriteStage::Written`] when next to
+    /// nothing is missing. One at a time; asked for when no append is unanswered.
+    Rewrite(RewriteNumber, Content),
+    /// Append these records to the new file, which does not copy the present one; answered by [`RewriteStage::Written`].
+    Extend(RewriteNumber, Vec<Vec<u8>>),
+    /// Put the new file in the place of the present one. Answered by [`RewriteStage::InPlace`]; appends from here on go there. Then,
+    /// when a crash cannot bring the old one back any more, by [`RewriteStage::Lasting`].
+    Swap(RewriteNumber),
+    /// Give the new file up. Not answered.
+    Abandon(RewriteNumber),
+}
+
+/// Numbers the rewrites of one database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RewriteNumber(pub u64);
+
+/// What a new file holds: schema, and one record with all rows.
+#[derive(Debug)]
+pub struct Content {
+    /// The rows.
+    pub snapshot: Snapshot,
+    /// `_comment` of their record.
+    pub comment: &'static str,
+    /// `_date` of their record, ms since the Unix epoch.
+    pub date_ms: i64,
+    /// Whether what is appended to the present file meanwhile belongs into the new one too: so it does unless the schema changes.
+    pub with_tail: bool,
+}
+
+/// How far a rewrite has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewriteStage {
+    /// Everything asked for so far is in the new file.
+    Written,
+    /// It is the file now.
+    InPlace(FileSize),
+    /// It is the file also after a crash.
+    Lasting,
+}
+
+/// Sizes of a file that has just been put in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSize {
+    /// Schema and first transaction: what growth is measured against, bytes.
+    pub base: u64,
+    /// All of it, bytes.
+    pub end: u64,
 }
 
 /// From a database to the server's main thread.
@@ -286,7 +324,7 @@ pub enum Event {
     /// A client converted it; sessions that are not aware must go, `_Server` must show the new schema.
     Converted(DatabaseId, corvid_data::Arc<Schema>),
     /// Answer to [`Control::Compact`].
-    Compacted(u64, Result<(), StoreError>),
+    Compacted(Option<u64>, Result<(), StoreError>),
     /// Answer to [`Control::Remove`].
     Removed(DatabaseId),
     /// Answer to [`Control::Follow`]: the remotes, or why there are none.

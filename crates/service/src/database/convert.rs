@@ -4,14 +4,13 @@ use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_engine::Database;
 use corvid_json::Value;
 
+use super::rewrites::Purpose;
 use super::transact::conversion_not_allowed;
 use super::{DatabaseService, Now};
-use crate::message::{Event, Request, Store, StoreError, Ticket};
+use crate::message::{Content, Event, Request, StoreError};
 
 /// A conversion whose new file is being written; everything else waits for it.
 pub(super) struct Conversion {
-    /// The write.
-    pub(super) ticket: Ticket,
     request: Request,
     database: Database,
 }
@@ -26,20 +25,17 @@ impl DatabaseService {
         match self.converted(&request) {
             Err(error) => self.fail(&request, &error),
             Ok(database) => {
-                let ticket = self.take_ticket();
                 let snapshot = database.snapshot();
-                self.conversion = Some(Conversion {
-                    ticket,
-                    request,
-                    database,
-                });
-                if self.options.has_storage {
-                    self.outputs.stores.push(Store::Replace {
-                        ticket,
+                self.conversion = Some(Conversion { request, database });
+                if self.growth.is_some() {
+                    self.give_up_compaction();
+                    let content = Content {
                         snapshot,
                         comment: "converted by ovsdb-server",
                         date_ms: now.wall_ms,
-                    });
+                        with_tail: false,
+                    };
+                    self.rewrite(Purpose::Conversion, content);
                 } else {
                     self.finish_conversion(Ok(()));
                 }
@@ -94,6 +90,8 @@ impl DatabaseService {
             self.fail(&request, &error.to_wire());
             return;
         }
+        // The new file has no history either.
+        self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
         let last_txn = if self.options.history {
             self.uuids.fresh()

@@ -12,7 +12,7 @@ use super::parked::{Answer, Origin, Parked};
 use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::locks::Locks;
-use crate::message::{Event, Handled, Request, Store, StoreError, Ticket, ToDatabase};
+use crate::message::{Event, Handled, Request, Store, StoreError, Ticket};
 
 /// Asks the lock table on behalf of a session.
 struct SessionLocks<'a> {
@@ -144,7 +144,7 @@ impl DatabaseService {
     ) {
         let record = delta
             .as_ref()
-            .filter(|_| self.options.has_storage)
+            .filter(|_| self.growth.is_some())
             .and_then(|delta| {
                 let mut record = Vec::new();
                 let (schema, is_diff) = (self.database.schema(), self.options.column_diff);
@@ -152,6 +152,9 @@ impl DatabaseService {
             });
         let ticket = record.map(|record| {
             let ticket = self.take_ticket();
+            if let Some(growth) = &mut self.growth {
+                growth.appended(record.len());
+            }
             self.outputs.stores.push(Store::Append {
                 ticket,
                 record,
@@ -211,44 +214,36 @@ impl DatabaseService {
 
     /// When [`DatabaseService::tick`] must be called at the latest.
     #[must_use]
-    pub fn next_deadline_ms(&self) -> Option<u64> {
+    pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         if self.conversion.is_some() {
-            None
-        } else {
-            self.triggers.next_deadline()
+            return None;
         }
+        let growth = self
+            .growth
+            .filter(|_| self.rewrites.is_idle() && !self.is_removed);
+        let check = growth.map(|growth| growth.next_check_ms(now.mono_ms));
+        let trigger = self.triggers.next_deadline();
+        trigger.into_iter().chain(check).min()
     }
 
-    /// Tries waiting transactions whose deadline has come.
+    /// Tries waiting transactions whose deadline has come, and compacts a file that has grown. To be called once per batch of inputs.
     pub fn tick(&mut self, now: Now) {
         if self.conversion.is_some() {
             return;
         }
         let expired = self.triggers.expired(now.mono_ms);
-        self.retry(now, expired);
-        self.release();
+        if !expired.is_empty() {
+            self.retry(now, expired);
+            self.release();
+        }
+        self.compact_if_due(now);
     }
 
-    /// A record is stored, or failed to be.
+    /// Records are stored, or failed to be.
     pub(super) fn stored(&mut self, now: Now, ticket: Ticket, result: Result<(), StoreError>) {
-        if let Some(position) = self
-            .compactions
-            .iter()
-            .position(|(waiting, _)| *waiting == ticket)
-        {
-            let (_, token) = self.compactions.swap_remove(position);
-            self.outputs.events.push(Event::Compacted(token, result));
-        } else if self
-            .conversion
-            .as_ref()
-            .is_some_and(|conversion| conversion.ticket == ticket)
-        {
-            self.finish_conversion(result);
-        } else {
-            match result {
-                Ok(()) => self.release_through(ticket),
-                Err(error) => self.store_failed(ticket, &error),
-            }
+        match result {
+            Ok(()) => self.release_through(ticket),
+            Err(error) => self.store_failed(now, ticket, &error),
         }
         self.resume(now);
     }
@@ -258,8 +253,8 @@ impl DatabaseService {
         self.release_through(Ticket(0));
     }
 
-    /// Releases answers in order up to the first whose record comes after `stored`. Monitors learn of all of them first, so
-    /// that the updates that precede one reply already hold the commits that came along.
+    /// Releases answers in order up to the first whose record comes after `stored`. Each is preceded by what its session has to be told up
+    /// to and including that commit; sessions that asked for nothing are told of all of them at the end of the batch.
     fn release_through(&mut self, stored: Ticket) {
         let is_free = |parked: &Parked| parked.ticket.is_none_or(|ticket| ticket <= stored);
         let count = self
@@ -267,37 +262,32 @@ impl DatabaseService {
             .iter()
             .take_while(|parked| is_free(parked))
             .count();
-        if count == 0 {
-            return;
-        }
         let released: Vec<Parked> = self.parked.drain(..count).collect();
-        for delta in released.iter().filter_map(|parked| parked.delta.as_ref()) {
-            self.report_remotes(delta);
-            let txn = if self.options.history {
-                self.uuids.fresh()
-            } else {
-                corvid_data::Uuid::ZERO
-            };
-            self.monitors.commit(delta, txn, self.database.atom_count());
-        }
         for parked in released {
+            if let Some(delta) = &parked.delta {
+                self.report_remotes(delta);
+                let txn = if self.options.history {
+                    self.uuids.fresh()
+                } else {
+                    corvid_data::Uuid::ZERO
+                };
+                self.monitors.commit(delta, txn, self.database.atom_count());
+            }
             if let Origin::Client(request) = parked.origin {
                 self.answer(&request, &parked.answer);
             }
         }
     }
 
-    /// The record of `ticket` could not be stored: its commit and all after it are undone; it is answered with the error, the
-    /// later ones, which may have seen it, are executed again.
-    fn store_failed(&mut self, ticket: Ticket, error: &StoreError) {
-        let Some(first) = self
-            .parked
-            .iter()
-            .position(|parked| parked.ticket == Some(ticket))
-        else {
+    /// The records up to `last` could not be stored, which were written together: their commits and all after them are undone. They are
+    /// answered with the error; the others, which may have seen them, are executed again. Tickets of those are new; answers to the old
+    /// ones find nothing parked and are ignored.
+    fn store_failed(&mut self, now: Now, last: Ticket, error: &StoreError) {
+        let has_failed = |parked: &Parked| parked.ticket.is_some_and(|ticket| ticket <= last);
+        let Some(first) = self.parked.iter().position(has_failed) else {
             return;
         };
-        let mut undone: Vec<Parked> = self.parked.drain(first..).collect();
+        let undone: Vec<Parked> = self.parked.drain(first..).collect();
         for delta in undone
             .iter()
             .rev()
@@ -315,20 +305,21 @@ impl DatabaseService {
             .push(Event::StoreFailed(self.options.id, error.clone()));
         self.release();
         self.report_remotes_again();
-        let failed = undone.remove(0);
-        if let (Origin::Client(request), Answer::Result(result)) = (failed.origin, failed.answer) {
-            let result = with_trailing_error(result, &error.to_wire());
-            self.answer(&request, &Answer::Result(result));
-        }
-        // Tickets of the re-executed ones are new; answers to the old ones find nothing parked and are ignored.
-        for parked in undone.into_iter().rev() {
-            self.deferred.push_front(match parked.origin {
-                Origin::Client(request) => ToDatabase::Request(*request),
-                Origin::Server(params) => {
-                    ToDatabase::Control(crate::message::Control::Transact(params))
+        for parked in undone {
+            let failed = has_failed(&parked);
+            match (parked.origin, parked.answer) {
+                // Behind those that are executed again, for answers keep their order.
+                (origin @ Origin::Client(_), Answer::Result(result)) if failed => {
+                    let result = with_trailing_error(result, &error.to_wire());
+                    self.park(Answer::Result(result), origin);
                 }
-            });
+                (Origin::Client(request), _) => self.request(now, *request),
+                // What the server itself wrote is of no use to anybody when it cannot be stored.
+                (Origin::Server(params), _) if !failed => self.transact_internally(now, &params),
+                (Origin::Server(_), _) => {}
+            }
         }
+        self.release();
     }
 
     pub(super) fn cancel(&mut self, session: SessionId, id: &[u8]) {

@@ -1,132 +1,184 @@
-//! A database's file in memory, with the rules of the real storage: ordinary records are written at once, the rest in order by a
-//! disk that answers later; after a failed append everything is refused until the database has taken note.
+//! A database's file in memory, under the real storage: what is written at once and what is left to a disk thread or a rewrite thread is
+//! decided by the code that the server runs; the threads are queues that the world works off when it likes.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use corvid_data::Arc;
 use corvid_data::uuid::UuidSource;
-use corvid_engine::{Database, Snapshot};
-use corvid_log::{Load, Stamp, write_schema, write_snapshot};
-use corvid_service::message::{Store, StoreError, Ticket};
+use corvid_engine::Database;
+use corvid_log::{Disk as _, DiskFile, Fault, Load, LogWriter, write_schema};
+use corvid_service::message::{FileSize, RewriteStage, Store, ToDatabase};
+use corvid_service::storage::{Committer, FileState, Order, Rewriter, Route, Routing};
 
-/// Results of orders.
-pub(crate) type Results = Vec<(Ticket, Result<(), StoreError>)>;
+/// Answers to orders.
+pub(crate) type Answers = Vec<ToDatabase>;
 
 #[derive(Debug)]
 pub(crate) struct Disk {
-    /// What a crash would leave.
-    pub(crate) file: Vec<u8>,
-    /// How many appends fail from now on.
+    /// How many writes fail from now on.
     pub(crate) failures: u32,
     /// Nothing is carried out until this is cleared.
     pub(crate) is_held: bool,
     /// Ordinary records are not written at once.
     pub(crate) is_slow: bool,
-    orders: VecDeque<Store>,
-    awaited: Option<Ticket>,
-    failure: Option<StoreError>,
+    platter: Platter,
+    committer: Committer<Platter>,
+    routing: Routing,
+    orders: VecDeque<Order<Platter>>,
+    rewriter: Option<Rewriter<Platter>>,
+    rewrites: VecDeque<Store>,
+    turn: u64,
 }
 
 impl Disk {
     pub(crate) fn new(schema: &corvid_data::Schema) -> Disk {
-        let mut file = Vec::new();
-        write_schema(&mut file, schema);
+        let platter = Platter::default();
+        let mut head = Vec::new();
+        write_schema(&mut head, schema);
+        let end = head.len() as u64;
+        lock(&platter.0).name = Content::of(head);
+        let handle = Handle {
+            platter: platter.clone(),
+            content: lock(&platter.0).name.clone(),
+        };
+        let mut writer = LogWriter::new(platter.clone(), handle);
+        writer.set_end(end);
         Disk {
-            file,
             failures: 0,
             is_held: false,
             is_slow: false,
+            platter,
+            committer: Committer::new(writer),
+            routing: Routing::default(),
             orders: VecDeque::new(),
-            awaited: None,
-            failure: None,
+            rewriter: None,
+            rewrites: VecDeque::new(),
+            turn: 0,
         }
     }
 
-    /// Takes orders; returns the results of those that are carried out at once: all, and with one write, or none.
-    pub(crate) fn store(&mut self, stores: Vec<Store>) -> Results {
-        let is_quick =
-            |store: &Store| matches!(store, Store::Recover | Store::Append { durable: false, .. });
-        let is_idle = self.awaited.is_none() && !self.is_slow && !self.is_held;
-        let is_at_once = is_idle && stores.iter().all(is_quick);
-        let mut done = Vec::new();
-        let mut failure = None;
-        for store in stores {
-            match store {
-                Store::Append { ticket, record, .. } if is_at_once => {
-                    let result = match &failure {
-                        Some(failure) => Err(StoreError::clone(failure)),
-                        None => self.append(&record),
-                    };
-                    failure = result.clone().err();
-                    done.push((ticket, result));
-                }
-                store => {
-                    self.awaited = ticket_of(&store).or(self.awaited);
-                    self.orders.push_back(store);
+    /// The file, as the database is told of it when it is opened.
+    pub(crate) fn state(&self) -> FileState {
+        let end = self.committer.end();
+        FileState {
+            records: 1,
+            size: FileSize { base: 0, end },
+        }
+    }
+
+    /// Takes orders; returns the answers to those that are carried out at once.
+    pub(crate) fn store(&mut self, mut stores: Vec<Store>) -> Answers {
+        let mut answers = Vec::new();
+        if self.is_slow || self.is_held {
+            for store in &mut stores {
+                if let Store::Append { durable, .. } = store {
+                    *durable = true;
                 }
             }
         }
-        done
+        for route in self.routing.route(stores) {
+            match route {
+                Route::Now(records) => {
+                    self.arm();
+                    answers.extend(self.committer.append(records));
+                    self.disarm();
+                }
+                Route::Disk(store) => self.orders.push_back(Order::Store(store)),
+                Route::Rewrite(Store::Rewrite(number, content)) => {
+                    match self.committer.rewrite(number, content, true) {
+                        Ok(rewriter) => {
+                            self.rewriter = Some(rewriter);
+                            self.rewrites.push_back(Store::Extend(number, Vec::new()));
+                        }
+                        Err(error) => answers.push(ToDatabase::Rewrite(number, Err(error))),
+                    }
+                }
+                Route::Rewrite(Store::Abandon(_)) => {
+                    self.rewriter = None;
+                    self.rewrites.clear();
+                }
+                Route::Rewrite(store) => self.rewrites.push_back(store),
+            }
+        }
+        answers
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        !self.is_held && !self.orders.is_empty()
+        let has_orders = !self.orders.is_empty() || !self.rewrites.is_empty();
+        has_orders && !self.is_held
     }
 
-    /// Carries out the next order.
-    pub(crate) fn work(&mut self) -> Results {
-        match self.orders.pop_front() {
-            Some(store) => self.carry_out(store),
-            None => Vec::new(),
+    /// One of the two threads carries out its next order.
+    pub(crate) fn work(&mut self) -> Answers {
+        self.turn += 1;
+        self.arm();
+        let answers = if self.orders.is_empty() || self.turn.is_multiple_of(3) {
+            self.work_on_rewrite()
+        } else {
+            self.work_on_file()
+        };
+        self.disarm();
+        answers
+    }
+
+    fn work_on_file(&mut self) -> Answers {
+        let Some(order) = self.orders.pop_front() else {
+            return Vec::new();
+        };
+        let mut answers = self.committer.carry_out(vec![order]);
+        if let Some(disk) = self.committer.unsynced_name() {
+            let outcome = disk.sync_directory();
+            answers.extend(self.committer.name_synced(outcome));
         }
+        drop(self.committer.take_replaced());
+        answers
     }
 
-    /// The database has heard of a result.
-    pub(crate) fn answered(&mut self, ticket: Ticket) {
-        if self.awaited == Some(ticket) {
-            self.awaited = None;
-        }
-    }
-
-    fn carry_out(&mut self, store: Store) -> Results {
-        match store {
-            Store::Recover => {
-                self.failure = None;
-                Vec::new()
+    fn work_on_rewrite(&mut self) -> Answers {
+        let Some(store) = self.rewrites.pop_front() else {
+            return Vec::new();
+        };
+        let Some(mut rewriter) = self.rewriter.take() else {
+            return Vec::new();
+        };
+        let number = rewriter.number();
+        let outcome = match store {
+            Store::Extend(_, records) => {
+                let end = self.committer.end();
+                rewriter
+                    .run(|| end, || true)
+                    .and_then(|()| rewriter.extend(&records))
             }
-            Store::Append { ticket, record, .. } => {
-                let result = match &self.failure {
-                    Some(failure) => Err(failure.clone()),
-                    None => self.append(&record),
-                };
-                self.failure = result.clone().err();
-                vec![(ticket, result)]
+            _ => {
+                self.orders.push_back(Order::Swap(rewriter));
+                return Vec::new();
             }
-            Store::Replace {
-                ticket, snapshot, ..
-            } => {
-                self.file = rewritten(&snapshot);
-                vec![(ticket, Ok(()))]
-            }
+        };
+        if outcome.is_ok() {
+            self.rewriter = Some(rewriter);
         }
+        let stage = outcome.map(|()| RewriteStage::Written);
+        vec![ToDatabase::Rewrite(number, stage)]
     }
 
-    fn append(&mut self, record: &[u8]) -> Result<(), StoreError> {
-        if self.failures > 0 {
-            self.failures -= 1;
-            return Err(StoreError {
-                details: "x.db: write failed".to_owned(),
-                io_error: "No space left on device".to_owned(),
-            });
-        }
-        self.file.extend_from_slice(record);
-        Ok(())
+    /// The database is about to hear of an answer.
+    pub(crate) fn answered(&mut self, answer: &ToDatabase) {
+        self.routing.answered(answer);
+    }
+
+    fn arm(&self) {
+        lock(&self.platter.0).failures = self.failures;
+    }
+
+    fn disarm(&mut self) {
+        self.failures = lock(&self.platter.0).failures;
     }
 
     /// The database that the file holds.
     pub(crate) fn load(&self, uuids: &mut dyn UuidSource) -> Database {
-        let mut load = Load::open(&self.file[..]).expect("the file begins with a schema");
-        let mut database = Database::new(Arc::clone(load.schema()));
+        let file = lock(&self.platter.0).name.bytes();
+        let mut load = Load::open(&file[..]).expect("the file begins with a schema");
+        let mut database = Database::new(corvid_data::Arc::clone(load.schema()));
         while let Some(recorded) = load.next_transaction().expect("the file is whole") {
             database.replay(recorded, uuids).expect("records apply");
         }
@@ -134,27 +186,111 @@ impl Disk {
     }
 }
 
-fn ticket_of(store: &Store) -> Option<Ticket> {
-    match store {
-        Store::Append { ticket, .. } | Store::Replace { ticket, .. } => Some(*ticket),
-        Store::Recover => None,
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of a file that may have lost its name.
+#[derive(Clone, Debug, Default)]
+struct Content(Arc<Mutex<Vec<u8>>>);
+
+impl Content {
+    fn of(bytes: Vec<u8>) -> Content {
+        Content(Arc::new(Mutex::new(bytes)))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        lock(&self.0).clone()
     }
 }
 
-fn rewritten(snapshot: &Snapshot) -> Vec<u8> {
-    let mut file = Vec::new();
-    write_schema(&mut file, snapshot.schema());
-    let stamp = Stamp {
-        date_ms: 0,
-        comment: "rewritten",
-        is_diff: true,
-        with_defaults: false,
-    };
-    let mut sink = |piece: &[u8]| {
-        file.extend_from_slice(piece);
-        Ok::<(), String>(())
-    };
-    let schema = snapshot.schema();
-    write_snapshot(schema, &stamp, |table| snapshot.rows(table), &mut sink).expect("memory");
-    file
+#[derive(Debug, Default)]
+struct Names {
+    name: Content,
+    temporary: Option<Content>,
+    failures: u32,
+}
+
+/// What holds the files of one database.
+#[derive(Clone, Debug, Default)]
+struct Platter(Arc<Mutex<Names>>);
+
+impl corvid_log::Disk for Platter {
+    type File = Handle;
+
+    fn shown_name(&self) -> &'static str {
+        "x.db"
+    }
+
+    fn create_temporary(&self) -> Result<Handle, Fault> {
+        let content = Content::default();
+        lock(&self.0).temporary = Some(content.clone());
+        Ok(Handle {
+            platter: self.clone(),
+            content,
+        })
+    }
+
+    fn remove_temporary(&self) {
+        lock(&self.0).temporary = None;
+    }
+
+    fn put_in_place(&self) -> Result<(), Fault> {
+        let mut names = lock(&self.0);
+        names.name = names.temporary.take().expect("a temporary file");
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Handle {
+    platter: Platter,
+    content: Content,
+}
+
+impl DiskFile for Handle {
+    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, Fault> {
+        let bytes = lock(&self.content.0);
+        let from = usize::try_from(offset).expect("small").min(bytes.len());
+        let got = room.len().min(bytes.len() - from);
+        room[..got].copy_from_slice(&bytes[from..from + got]);
+        Ok(got)
+    }
+
+    fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault> {
+        let mut names = lock(&self.platter.0);
+        let mut bytes = lock(&self.content.0);
+        assert_eq!(bytes.len() as u64, offset, "records follow each other");
+        if names.failures > 0 {
+            names.failures -= 1;
+            return Err(Fault {
+                code: 28,
+                text: "No space left on device".to_owned(),
+            });
+        }
+        for slice in slices {
+            bytes.extend_from_slice(slice);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> Result<(), Fault> {
+        lock(&self.content.0).truncate(usize::try_from(length).expect("small"));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn share(&self) -> Result<Handle, Fault> {
+        Ok(Handle {
+            platter: self.platter.clone(),
+            content: self.content.clone(),
+        })
+    }
 }

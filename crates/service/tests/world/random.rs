@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_json::Value;
 use corvid_monitor::SessionId;
+use corvid_service::message::{Control, ToDatabase};
 
 use crate::world::{Dice, World, schema, wider_schema};
 
@@ -247,7 +248,13 @@ impl Run {
     }
 
     fn change_databases(&mut self, client: SessionId) {
-        match self.dice.below(3) {
+        match self.dice.below(5) {
+            3 | 4 => {
+                let name = self.pick(&["A", "B"]);
+                let id = self.world.id(name);
+                let compact = Control::Compact(Some(0));
+                self.world.post(id, ToDatabase::Control(compact));
+            }
             0 => {
                 self.is_wide = !self.is_wide;
                 let new = if self.is_wide {

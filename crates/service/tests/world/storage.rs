@@ -187,7 +187,7 @@ fn compaction_keeps_what_was_committed() {
         world.run();
         let id = world.id("A");
         world.disk("A").is_held = true;
-        world.post(id, ToDatabase::Control(Control::Compact(7)));
+        world.post(id, ToDatabase::Control(Control::Compact(Some(7))));
         world.run();
         world.transact(client, "2", "A", &insert("b"));
         world.run();
@@ -196,7 +196,7 @@ fn compaction_keeps_what_was_committed() {
         format!("{:?}\n", world.events)
     });
     expect![[r#"
-        [Compacted(7, Ok(()))]
+        [Compacted(Some(7), Ok(()))]
     "#]]
     .assert_eq(&told);
 }

@@ -165,19 +165,21 @@ impl World {
         let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
         let schema = corvid_data::Arc::new(schema);
         let is_server = schema.name.as_str() == server_db::NAME;
+        let disk = (!is_server).then(|| Disk::new(&schema));
         let options = Options {
             id,
-            has_storage: !is_server,
+            file: disk.as_ref().map(Disk::state),
             column_diff: true,
             read_only: is_server,
             history: !is_server,
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
         let database = Database::new(schema.clone());
-        let service = DatabaseService::new(options, database, self.locks.clone(), uuids);
+        let service =
+            DatabaseService::new(self.now(), options, database, self.locks.clone(), uuids);
         let served = Served {
             service,
-            disk: (!is_server).then(|| Disk::new(&schema)),
+            disk,
             inbox: VecDeque::new(),
             is_dirty: false,
         };
@@ -331,7 +333,7 @@ impl World {
         for served in self.databases.values_mut() {
             if served
                 .service
-                .next_deadline_ms()
+                .next_deadline_ms(now)
                 .is_some_and(|deadline| deadline <= now.mono_ms)
             {
                 served.service.tick(now);
@@ -441,10 +443,8 @@ impl World {
                     return;
                 };
                 if let Some(message) = served.inbox.pop_front() {
-                    if let (ToDatabase::Stored(ticket, _), Some(disk)) =
-                        (&message, &mut served.disk)
-                    {
-                        disk.answered(*ticket);
+                    if let Some(disk) = &mut served.disk {
+                        disk.answered(&message);
                     }
                     served.service.handle(now, message);
                     served.is_dirty = true;
@@ -455,10 +455,8 @@ impl World {
                 let Some(served) = self.databases.get_mut(&id) else {
                     return;
                 };
-                let results = served.disk.as_mut().map(Disk::work).unwrap_or_default();
-                for (ticket, result) in results {
-                    served.inbox.push_back(ToDatabase::Stored(ticket, result));
-                }
+                let answers = served.disk.as_mut().map(Disk::work).unwrap_or_default();
+                served.inbox.extend(answers);
             }
             Choice::Main => {
                 if let Some(event) = self.main.pop_front() {
@@ -480,10 +478,9 @@ impl World {
                 break;
             }
             let disk = served.disk.as_mut().expect("writes only with a file");
-            for (ticket, result) in disk.store(stores) {
-                served
-                    .service
-                    .handle(now, ToDatabase::Stored(ticket, result));
+            for answer in disk.store(stores) {
+                disk.answered(&answer);
+                served.service.handle(now, answer);
             }
         }
         served.service.flush_updates();

@@ -1,0 +1,131 @@
+//! What this crate asks of a disk: a file of bytes, and the place where a database file lies.
+//!
+//! The shell implements both with files; the simulator with a disk that tears, reorders and loses what was not synced. Everything
+//! that decides about durability is written against these traits, so it is proven on the simulated one.
+
+use std::fmt;
+
+/// Why an operation failed, in the operating system's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Its error number; 0 when it has none.
+    pub code: i32,
+    /// For example `No space left on device`.
+    pub text: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What an operation on a database file was doing when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// reading
+    Read,
+    /// appending
+    Write,
+    /// forcing to disk
+    Sync,
+    /// putting a new file in place
+    Replace,
+}
+
+/// A failed operation. Displays as `F: write failed`, with F as the user spelled it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{shown}: {}", match operation {
+    Operation::Read => "read failed",
+    Operation::Write => "write failed",
+    Operation::Sync => "fsync failed",
+    Operation::Replace => "replacement failed",
+})]
+pub struct DiskError {
+    /// The file's name.
+    pub shown: String,
+    /// What failed.
+    pub operation: Operation,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// A file of bytes. Several handles may be open on one file.
+pub trait DiskFile: Sized + Send + fmt::Debug {
+    /// Fills a prefix of `room` from `offset`; 0 at the end of the file.
+    ///
+    /// # Errors
+    /// Reading failed.
+    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, Fault>;
+
+    /// Writes all slices, one behind the other, at `offset`.
+    ///
+    /// # Errors
+    /// Any part of them may have been written.
+    fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault>;
+
+    /// Cuts the file to `length` bytes, which is not more than it has.
+    ///
+    /// # Errors
+    /// It keeps its length.
+    fn cut(&mut self, length: u64) -> Result<(), Fault>;
+
+    /// Forces content and length to disk.
+    ///
+    /// # Errors
+    /// Nothing is known of what has not been synced before; a later success proves nothing either.
+    fn sync(&mut self) -> Result<(), Fault>;
+
+    /// Another handle on the same file.
+    ///
+    /// # Errors
+    /// Descriptors are exhausted.
+    fn share(&self) -> Result<Self, Fault>;
+}
+
+/// The place of one database file, and of the temporary one beside it that may replace it.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// Its files.
+    type File: DiskFile;
+
+    /// The file's name as the user spelled it, for messages.
+    fn shown_name(&self) -> &str;
+
+    /// Makes the temporary file, empty; one that a crash left is removed.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn create_temporary(&self) -> Result<Self::File, Fault>;
+
+    /// Removes the temporary file, if there is one.
+    fn remove_temporary(&self);
+
+    /// Renames the temporary file to the database's name: at once, and lastingly after [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// Everything is as before.
+    fn put_in_place(&self) -> Result<(), Fault>;
+
+    /// Forces names to disk.
+    ///
+    /// # Errors
+    /// A crash may bring back what the name meant before.
+    fn sync_directory(&self) -> Result<(), Fault>;
+
+    /// Tells whoever reads logs of a failure. May be called for every transaction while a condition lasts.
+    fn complain(&self, error: &DiskError) {
+        let _ = error;
+    }
+}
+
+/// Says what failed on which file, and complains of it.
+pub(crate) fn failed<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskError {
+    let error = DiskError {
+        shown: disk.shown_name().to_owned(),
+        operation,
+        fault,
+    };
+    disk.complain(&error);
+    error
+}

@@ -1,0 +1,223 @@
+//! A new file that is written beside the present one and then takes its place, while the present one is still appended to.
+//!
+//! ```text
+//! old:  [schema][1] ... [n] | [n+1] ... [m] | [m+1]        appended to until the swap
+//!                           ^ snapshot      ^ caught up
+//! new:  [schema][all rows]    [n+1] ... [m]   [m+1]
+//!       written, synced       copied, synced  copied in the swap
+//! ```
+//!
+//! The tail is copied from the old file, so nothing that is appended meanwhile has to be kept in memory. What somebody was promised to
+//! be on disk is on disk in the new file before the rename ([`Rewrite::holds_synced`]); so after a crash at any instant, either
+//! file under the name holds every durable commit. docs/design/storage.md draws the cases.
+
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation, failed};
+
+/// Bytes copied at once.
+const COPY_BYTES: usize = 256 * 1024;
+
+/// A new file in the making. Dropped, it is removed again.
+#[derive(Debug)]
+pub struct Rewrite<D: Disk> {
+    disk: Arc<D>,
+    /// `None` before anything is written, and once it is in place.
+    file: Option<D::File>,
+    /// Its length.
+    written: u64,
+    /// How much of it has been forced to disk.
+    synced: u64,
+    source: Source<D::File>,
+    generation: u64,
+}
+
+/// Where the tail comes from.
+#[derive(Debug)]
+enum Source<F> {
+    /// The old file, copied up to an offset; what was copied up to another one has been synced.
+    Old { file: F, copied: u64, synced: u64 },
+    /// Nowhere: whoever writes this file writes its tail too.
+    None,
+}
+
+/// A file that has been renamed into place.
+pub(crate) struct Placed<F> {
+    pub(crate) file: F,
+    pub(crate) end: u64,
+    pub(crate) synced: u64,
+    /// The handle on the old file.
+    pub(crate) copied_from: Option<F>,
+}
+
+impl<D: Disk> Rewrite<D> {
+    pub(crate) fn begin(
+        disk: &Arc<D>,
+        old: &D::File,
+        end: u64,
+        generation: u64,
+    ) -> Result<Rewrite<D>, DiskError> {
+        let file = old
+            .share()
+            .map_err(|fault| failed(&**disk, Operation::Replace, fault))?;
+        let source = Source::Old {
+            file,
+            copied: end,
+            synced: 0,
+        };
+        Ok(Rewrite::new(disk, source, generation))
+    }
+
+    pub(crate) fn begin_detached(disk: &Arc<D>, generation: u64) -> Rewrite<D> {
+        Rewrite::new(disk, Source::None, generation)
+    }
+
+    fn new(disk: &Arc<D>, source: Source<D::File>, generation: u64) -> Rewrite<D> {
+        Rewrite {
+            disk: disk.clone(),
+            file: None,
+            written: 0,
+            synced: 0,
+            source,
+            generation,
+        }
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Its length so far, bytes.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Appends bytes. The first ones make the temporary file, so that another rewrite can have been given up until then.
+    ///
+    /// # Errors
+    /// Writing failed; drop the value.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(
+                self.disk
+                    .create_temporary()
+                    .map_err(|fault| failed(&*self.disk, Operation::Replace, fault))?,
+            ),
+        };
+        file.write_at(&[bytes], self.written)
+            .map_err(|fault| failed(&*self.disk, Operation::Write, fault))?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Copies what was appended to the old file up to `end`. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// Reading or writing failed; drop the value.
+    pub fn catch_up(&mut self, end: u64) -> Result<u64, DiskError> {
+        let mut room = Vec::new();
+        let mut total = 0;
+        loop {
+            let Source::Old { file, copied, .. } = &mut self.source else {
+                return Ok(0);
+            };
+            assert!(*copied <= end, "the old file became shorter");
+            let left = end - *copied;
+            if left == 0 {
+                return Ok(total);
+            }
+            room.resize(
+                usize::try_from(left).unwrap_or(COPY_BYTES).min(COPY_BYTES),
+                0,
+            );
+            let got = match file.read_at(&mut room, *copied) {
+                Ok(0) => Err(Fault {
+                    code: 0,
+                    text: "End of file".to_owned(),
+                }),
+                outcome => outcome,
+            }
+            .map_err(|fault| failed(&*self.disk, Operation::Read, fault))?;
+            *copied += got as u64;
+            total += got as u64;
+            self.write(&room[..got])?;
+        }
+    }
+
+    /// Forces everything written to disk.
+    ///
+    /// # Errors
+    /// Syncing failed; drop the value.
+    pub fn sync(&mut self) -> Result<(), DiskError> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        file.sync()
+            .map_err(|fault| failed(&*self.disk, Operation::Sync, fault))?;
+        self.synced = self.written;
+        if let Source::Old { copied, synced, .. } = &mut self.source {
+            *synced = *copied;
+        }
+        Ok(())
+    }
+
+    /// Whether everything that is on disk in the old file before `offset` is on disk in this one.
+    pub(crate) fn holds_synced(&self, offset: u64) -> bool {
+        match &self.source {
+            Source::Old { synced, .. } => *synced >= offset,
+            Source::None => self.synced == self.written,
+        }
+    }
+
+    /// Renames the file into place.
+    pub(crate) fn put_in_place(mut self) -> Result<Placed<D::File>, DiskError> {
+        self.disk
+            .put_in_place()
+            .map_err(|fault| failed(&*self.disk, Operation::Replace, fault))?;
+        let Some(file) = self.file.take() else {
+            panic!("a file is put in place once");
+        };
+        let copied_from = match std::mem::replace(&mut self.source, Source::None) {
+            Source::Old { file, .. } => Some(file),
+            Source::None => None,
+        };
+        Ok(Placed {
+            file,
+            end: self.written,
+            synced: self.synced,
+            copied_from,
+        })
+    }
+
+    /// The error of a file whose source was taken back.
+    pub(crate) fn stale(&self) -> DiskError {
+        self.refused("a write to the present file failed meanwhile")
+    }
+
+    /// The error of a file that nobody wants any more.
+    #[must_use]
+    pub fn given_up(&self) -> DiskError {
+        self.refused("given up")
+    }
+
+    fn refused(&self, why: &str) -> DiskError {
+        DiskError {
+            shown: self.disk.shown_name().to_owned(),
+            operation: Operation::Replace,
+            fault: Fault {
+                code: 0,
+                text: why.to_owned(),
+            },
+        }
+    }
+}
+
+impl<D: Disk> Drop for Rewrite<D> {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            self.disk.remove_temporary();
+        }
+    }
+}

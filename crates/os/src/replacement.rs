@@ -1,0 +1,80 @@
+//! Replacing a file by a complete new one, for programs that do not go on with it: written beside it, synced, renamed (storage.md 8).
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::lockfile::{Lockfile, follow_links};
+use crate::log_file::{create_temporary, sync_directory_of, temporary_of};
+
+/// A new file that is to replace another: written beside it as `NAME.tmp`, removed again unless it is put in place.
+#[derive(Debug)]
+pub struct Replacement {
+    temporary: PathBuf,
+    target: PathBuf,
+    /// `None` once it has been renamed.
+    file: Option<File>,
+    _lock: Option<Lockfile>,
+}
+
+impl Replacement {
+    /// Makes the temporary file for `path`, beside the file that the name finally leads to. One left over by a crash is
+    /// removed. Tools lock it as well, so that two of them do not remove each other's.
+    ///
+    /// # Errors
+    /// The temporary file cannot be made or locked.
+    pub fn create(path: &Path, lock: bool) -> io::Result<Replacement> {
+        let target = follow_links(path);
+        let temporary = temporary_of(&target);
+        let lock = if lock {
+            Some(Lockfile::lock(&temporary)?)
+        } else {
+            None
+        };
+        let file = create_temporary(&temporary)?;
+        Ok(Replacement {
+            temporary,
+            target,
+            file: Some(file),
+            _lock: lock,
+        })
+    }
+
+    /// The name of the temporary file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// Writing failed; drop the value.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            file.write_all(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Syncs, puts the file in place and syncs the directory.
+    ///
+    /// # Errors
+    /// The target is unchanged, unless only the directory could not be synced.
+    pub fn finish(mut self) -> io::Result<()> {
+        if let Some(file) = &self.file {
+            file.sync_data()?;
+        }
+        std::fs::rename(&self.temporary, &self.target)?;
+        self.file = None;
+        sync_directory_of(&self.target)
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}

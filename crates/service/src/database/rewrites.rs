@@ -1,0 +1,198 @@
+//! New files in place of the present one: compaction, asked for or due, and the file of a conversion. One at a time.
+//!
+//! The database goes on meanwhile. It asks for a new file at a settled moment, is told when the file holds nearly everything, asks for the
+//! swap, and appends to the new file from then on; at no point does a commit wait for more than the swap.
+
+use super::{DatabaseService, Now};
+use crate::message::{
+    Content, Control, Event, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
+};
+
+/// What a new file is for.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// Fewer bytes. Who asked for it.
+    Compaction(Vec<Option<u64>>),
+    /// Another schema.
+    Conversion,
+}
+
+/// A new file in the making.
+#[derive(Debug)]
+pub(super) struct Rewriting {
+    number: RewriteNumber,
+    purpose: Purpose,
+    /// From here on it cannot be given up.
+    is_swapping: bool,
+    is_in_place: bool,
+}
+
+/// What there is of new files.
+#[derive(Debug, Default)]
+pub(super) struct Rewrites {
+    last: u64,
+    current: Option<Rewriting>,
+    /// Compactions that were asked for while another rewrite was under way: they want what is committed by now to be compacted too.
+    wanted: Vec<Option<u64>>,
+    /// The file has grown, and a compaction is deferred until the state is settled.
+    is_queued: bool,
+}
+
+impl Rewrites {
+    /// Whether a swap is under way.
+    pub(super) fn is_swapping(&self) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|current| current.is_swapping)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.current.is_none() && self.wanted.is_empty()
+    }
+}
+
+impl DatabaseService {
+    /// Compacts the file, at a settled moment. Answered by an event when the new file is there to stay.
+    pub(super) fn compact(&mut self, now: Now, token: Option<u64>) {
+        if token.is_none() {
+            self.rewrites.is_queued = false;
+        }
+        if self.growth.is_none() {
+            self.outputs.events.push(Event::Compacted(token, Ok(())));
+            return;
+        }
+        self.rewrites.wanted.push(token);
+        if self.rewrites.current.is_some() {
+            return;
+        }
+        let tokens = std::mem::take(&mut self.rewrites.wanted);
+        let content = Content {
+            snapshot: self.database.snapshot(),
+            comment: "compacting database online",
+            date_ms: now.wall_ms,
+            with_tail: true,
+        };
+        self.rewrite(Purpose::Compaction(tokens), content);
+    }
+
+    /// Begins a new file; there must be no other.
+    pub(super) fn rewrite(&mut self, purpose: Purpose, content: Content) -> RewriteNumber {
+        assert!(
+            self.rewrites.current.is_none() && self.parked.is_empty(),
+            "a new file begins at a settled moment, and alone"
+        );
+        self.rewrites.last += 1;
+        let number = RewriteNumber(self.rewrites.last);
+        self.rewrites.current = Some(Rewriting {
+            number,
+            purpose,
+            is_swapping: false,
+            is_in_place: false,
+        });
+        self.outputs.stores.push(Store::Rewrite(number, content));
+        number
+    }
+
+    /// Compacts the file if it has grown enough.
+    pub(super) fn compact_if_due(&mut self, now: Now) {
+        let is_due = self.growth.is_some_and(|growth| growth.is_due(now.mono_ms));
+        if is_due && self.rewrites.is_idle() && !self.rewrites.is_queued && !self.is_removed {
+            self.rewrites.is_queued = true;
+            self.handle(now, ToDatabase::Control(Control::Compact(None)));
+        }
+    }
+
+    /// Gives up a compaction for something that cannot wait for it: a conversion, which makes it unnecessary, or the end. Nothing may be
+    /// swapping.
+    pub(super) fn give_up_compaction(&mut self) {
+        assert!(!self.rewrites.is_swapping(), "a swap is waited for");
+        let current = self.rewrites.current.take();
+        if let Some(Rewriting {
+            number,
+            purpose: Purpose::Compaction(tokens),
+            ..
+        }) = current
+        {
+            self.rewrites.wanted.extend(tokens);
+            self.outputs.stores.push(Store::Abandon(number));
+        }
+    }
+
+    /// Answers whoever waits for a compaction.
+    pub(super) fn answer_compactions(&mut self, result: &Result<(), StoreError>) {
+        for token in std::mem::take(&mut self.rewrites.wanted) {
+            let event = Event::Compacted(token, result.clone());
+            self.outputs.events.push(event);
+        }
+    }
+
+    /// A new file has come further, or is not to be.
+    pub(super) fn rewrite_advanced(
+        &mut self,
+        now: Now,
+        number: RewriteNumber,
+        outcome: Result<RewriteStage, StoreError>,
+    ) {
+        let Some(current) = &mut self.rewrites.current else {
+            return;
+        };
+        if current.number != number {
+            return;
+        }
+        match outcome {
+            Ok(RewriteStage::Written) => {
+                current.is_swapping = true;
+                self.outputs.stores.push(Store::Swap(number));
+            }
+            Ok(RewriteStage::InPlace(size)) => {
+                current.is_in_place = true;
+                let chance = self.chance();
+                if let Some(growth) = &mut self.growth {
+                    growth.rewritten(size, now.mono_ms, chance);
+                }
+            }
+            Ok(RewriteStage::Lasting) => self.rewrite_ended(now, Ok(())),
+            Err(error) => {
+                let chance = self.chance();
+                if let Some(growth) = &mut self.growth {
+                    growth.failed(now.mono_ms, chance);
+                }
+                self.rewrite_ended(now, Err(error));
+            }
+        }
+    }
+
+    fn rewrite_ended(&mut self, now: Now, result: Result<(), StoreError>) {
+        let Some(Rewriting {
+            purpose,
+            is_in_place,
+            ..
+        }) = self.rewrites.current.take()
+        else {
+            return;
+        };
+        match purpose {
+            Purpose::Compaction(tokens) => {
+                let asked_since = std::mem::replace(&mut self.rewrites.wanted, tokens);
+                self.answer_compactions(&result);
+                self.rewrites.wanted = asked_since;
+            }
+            // Once the new file is in place memory must follow it, even if nobody knows whether a crash would bring the old one back:
+            // nothing is appended to either after such a failure.
+            Purpose::Conversion if is_in_place => self.finish_conversion(Ok(())),
+            Purpose::Conversion => self.finish_conversion(result),
+        }
+        if let Some(token) = self.rewrites.wanted.pop() {
+            self.handle(now, ToDatabase::Control(Control::Compact(token)));
+        }
+        self.resume(now);
+    }
+
+    /// Any number.
+    pub(super) fn chance(&mut self) -> u64 {
+        let bytes = self.uuids.fresh().0;
+        let mut half = [0; 8];
+        half.copy_from_slice(&bytes[..8]);
+        u64::from_le_bytes(half)
+    }
+}

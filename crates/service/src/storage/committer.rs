@@ -1,0 +1,200 @@
+//! Carries out orders on the present file, in order, and says what became of them.
+
+use std::sync::Arc;
+
+use corvid_log::disk::Fault;
+use corvid_log::writer::Replaced;
+use corvid_log::{Disk, DiskError, LogWriter};
+
+use super::Rewriter;
+use crate::message::{
+    Content, FileSize, RewriteNumber, RewriteStage, Store, StoreError, Ticket, ToDatabase,
+};
+
+/// An order for the disk thread.
+#[derive(Debug)]
+pub enum Order<D: Disk> {
+    /// [`Store::Recover`] or [`Store::Append`].
+    Store(Store),
+    /// Put this new file in place.
+    Swap(Rewriter<D>),
+}
+
+/// The file of one database, behind a lock: the database thread appends to it while the disk thread has nothing to do.
+#[derive(Debug)]
+pub struct Committer<D: Disk> {
+    writer: LogWriter<D>,
+    /// Why the last append failed, until the database has taken note: what it sent meanwhile is refused.
+    failure: Option<StoreError>,
+    /// A file that was put in place and whose name has yet to be forced to disk.
+    in_place: Option<RewriteNumber>,
+    /// What is left of files that were replaced; closing them takes long.
+    replaced: Vec<Replaced<D::File>>,
+}
+
+/// Records that wait to be written together.
+#[derive(Default)]
+struct Run {
+    records: Vec<Vec<u8>>,
+    last: Option<Ticket>,
+    is_durable: bool,
+}
+
+impl<D: Disk> Committer<D> {
+    /// Keeps an open file, whose end has been found.
+    pub fn new(writer: LogWriter<D>) -> Committer<D> {
+        Committer {
+            writer,
+            failure: None,
+            in_place: None,
+            replaced: Vec::new(),
+        }
+    }
+
+    /// Where the next record goes, bytes from the start of the file.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.writer.end()
+    }
+
+    /// Where the file lies.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<D> {
+        self.writer.disk()
+    }
+
+    /// Appends the records of ordinary commits with one write. `None` when there were none. The database hears of a failure before it sends
+    /// anything else, so nothing has to be refused.
+    pub fn append(&mut self, stores: Vec<Store>) -> Option<ToDatabase> {
+        let mut run = Run::default();
+        for store in stores {
+            if let Store::Append { ticket, record, .. } = store {
+                run.last = Some(ticket);
+                run.records.push(record);
+            }
+        }
+        let result = self.try_write(&run).map_err(StoreError::from);
+        Some(ToDatabase::Stored(run.last?, result))
+    }
+
+    /// Carries out orders; consecutive records are written, and if need be synced, together. Afterwards the driver must ask
+    /// [`Committer::unsynced_name`] and [`Committer::take_replaced`].
+    pub fn carry_out(&mut self, orders: Vec<Order<D>>) -> Vec<ToDatabase> {
+        let mut answers = Vec::new();
+        let mut run = Run::default();
+        for order in orders {
+            match order {
+                Order::Store(Store::Append {
+                    ticket,
+                    record,
+                    durable,
+                }) => {
+                    run.last = Some(ticket);
+                    run.records.push(record);
+                    run.is_durable |= durable;
+                }
+                Order::Store(Store::Recover) => {
+                    answers.extend(self.write(&std::mem::take(&mut run)));
+                    self.failure = None;
+                }
+                Order::Store(
+                    Store::Rewrite(..) | Store::Extend(..) | Store::Swap(_) | Store::Abandon(_),
+                ) => {}
+                Order::Swap(rewriter) => {
+                    answers.extend(self.write(&std::mem::take(&mut run)));
+                    answers.push(self.swap(rewriter));
+                }
+            }
+        }
+        answers.extend(self.write(&run));
+        answers.extend(self.name_answer());
+        answers
+    }
+
+    fn write(&mut self, run: &Run) -> Option<ToDatabase> {
+        let ticket = run.last?;
+        let result = match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None => self.try_write(run).map_err(StoreError::from),
+        };
+        self.failure = result.clone().err();
+        Some(ToDatabase::Stored(ticket, result))
+    }
+
+    fn try_write(&mut self, run: &Run) -> Result<(), DiskError> {
+        let slices: Vec<&[u8]> = run.records.iter().map(Vec::as_slice).collect();
+        let before = self.writer.end();
+        self.writer.append(&slices)?;
+        if run.is_durable {
+            self.writer.sync(before)?;
+        }
+        Ok(())
+    }
+
+    fn swap(&mut self, rewriter: Rewriter<D>) -> ToDatabase {
+        let (number, base) = (rewriter.number(), rewriter.base());
+        let stage = match self.writer.swap(rewriter.into_rewrite()) {
+            Ok(replaced) => {
+                self.replaced.push(replaced);
+                self.in_place = Some(number);
+                Ok(RewriteStage::InPlace(FileSize {
+                    base,
+                    end: self.writer.end(),
+                }))
+            }
+            Err(error) => Err(error.into()),
+        };
+        ToDatabase::Rewrite(number, stage)
+    }
+
+    /// The disk whose directory must be synced soon, with nobody waiting for the lock meanwhile; [`Committer::name_synced`] then takes
+    /// the outcome.
+    #[must_use]
+    pub fn unsynced_name(&self) -> Option<Arc<D>> {
+        self.in_place.is_some().then(|| self.writer.disk().clone())
+    }
+
+    /// The directory was synced, or could not be.
+    pub fn name_synced(&mut self, outcome: Result<(), Fault>) -> Option<ToDatabase> {
+        let number = self.in_place.take()?;
+        let result = self.writer.name_synced(outcome);
+        Some(ToDatabase::Rewrite(
+            number,
+            result
+                .map(|()| RewriteStage::Lasting)
+                .map_err(StoreError::from),
+        ))
+    }
+
+    /// A durable record may have had the name synced on its way.
+    fn name_answer(&mut self) -> Option<ToDatabase> {
+        if self.writer.is_name_unsynced() {
+            return None;
+        }
+        let number = self.in_place.take()?;
+        Some(ToDatabase::Rewrite(number, Ok(RewriteStage::Lasting)))
+    }
+
+    /// Open handles on replaced files, to be closed where nobody waits.
+    pub fn take_replaced(&mut self) -> Vec<Replaced<D::File>> {
+        std::mem::take(&mut self.replaced)
+    }
+
+    /// Begins a new file.
+    ///
+    /// # Errors
+    /// Descriptors are exhausted.
+    pub fn rewrite(
+        &self,
+        number: RewriteNumber,
+        content: Content,
+        is_diff: bool,
+    ) -> Result<Rewriter<D>, StoreError> {
+        let rewrite = if content.with_tail {
+            self.writer.rewrite()?
+        } else {
+            self.writer.replace()
+        };
+        Ok(Rewriter::new(number, content, is_diff, rewrite))
+    }
+}

@@ -1,0 +1,147 @@
+//! When a file is rewritten without being asked to (storage.md 9.3): after it has doubled, and once a day.
+//!
+//! Entries are those since the last rewrite, as the manual of the reference has it, so a file that nobody writes to is left alone; the
+//! reference itself counts all since the start.
+
+use crate::message::FileSize;
+
+const MINUTE_MS: u64 = 60 * 1000;
+
+/// Earliest time after opening or rewriting; up to as much again is added by chance, so that databases do not all rewrite at once.
+const MIN_MS: u64 = 10 * MINUTE_MS;
+
+/// Latest time.
+const MAX_MS: u64 = 24 * 60 * MINUTE_MS;
+
+/// Delay after a rewrite that failed; up to as much again is added.
+const RETRY_MS: u64 = MINUTE_MS;
+
+/// Fewer entries are not worth the work before the latest time.
+const ENTRIES_MIN: u64 = 100;
+
+/// Smaller files are not worth the work before the latest time, bytes.
+const SIZE_MIN: u64 = 10 * 1024 * 1024;
+
+/// A file as it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Records, the schema included.
+    pub records: u64,
+    /// Its sizes.
+    pub size: FileSize,
+}
+
+/// How a file has grown since it was last written as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    entries: u64,
+    size: u64,
+    base: u64,
+    next_min_ms: u64,
+    next_max_ms: u64,
+}
+
+impl Growth {
+    /// Of a file just opened. `chance` is any number.
+    #[must_use]
+    pub fn new(file: FileState, now_ms: u64, chance: u64) -> Growth {
+        Growth {
+            // The schema and the first transaction are presumed a snapshot.
+            entries: file.records.saturating_sub(2),
+            size: file.size.end,
+            base: file.size.base,
+            next_min_ms: now_ms + MIN_MS + chance % MIN_MS,
+            next_max_ms: now_ms + MAX_MS,
+        }
+    }
+
+    /// A record was appended.
+    pub fn appended(&mut self, bytes: usize) {
+        self.entries += 1;
+        self.size += bytes as u64;
+    }
+
+    /// Whether to rewrite it now.
+    #[must_use]
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        if now_ms < self.next_min_ms {
+            false
+        } else if now_ms < self.next_max_ms {
+            self.entries >= ENTRIES_MIN && self.size > SIZE_MIN && self.size / 2 > self.base
+        } else {
+            self.entries > 0
+        }
+    }
+
+    /// When [`Growth::is_due`] may change without an append, for those who sleep until then.
+    #[must_use]
+    pub fn next_check_ms(&self, now_ms: u64) -> u64 {
+        if now_ms < self.next_min_ms {
+            self.next_min_ms
+        } else {
+            self.next_max_ms
+        }
+    }
+
+    /// It was written as a whole. Records appended meanwhile are in it.
+    pub fn rewritten(&mut self, size: FileSize, now_ms: u64, chance: u64) {
+        let file = FileState { records: 2, size };
+        *self = Growth::new(file, now_ms, chance);
+    }
+
+    /// It could not be written: not at once again.
+    pub fn failed(&mut self, now_ms: u64, chance: u64) {
+        self.next_min_ms = now_ms + RETRY_MS + chance % RETRY_MS;
+        self.next_max_ms = self.next_max_ms.max(self.next_min_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+    fn opened(records: u64, base: u64, end: u64) -> Growth {
+        let size = FileSize { base, end };
+        Growth::new(FileState { records, size }, 0, MIN_MS / 2)
+    }
+
+    #[test]
+    fn a_file_is_rewritten_when_it_has_doubled_and_is_large() {
+        let mut growth = opened(2, 6 << 20, 6 << 20);
+        assert_eq!(growth.next_check_ms(0), 15 * MINUTE_MS);
+        for _ in 0..100 {
+            growth.appended(70_000);
+        }
+        assert!(!growth.is_due(15 * MINUTE_MS - 1) && growth.is_due(15 * MINUTE_MS));
+        growth.rewritten(
+            FileSize {
+                base: 7 << 20,
+                end: 7 << 20,
+            },
+            HOUR_MS,
+            0,
+        );
+        assert!(!growth.is_due(2 * HOUR_MS));
+        assert_eq!(growth.next_check_ms(2 * HOUR_MS), 25 * HOUR_MS);
+    }
+
+    #[test]
+    fn few_records_or_a_small_file_wait_for_a_day_and_an_idle_one_for_ever() {
+        let mut growth = opened(2, 100, 100);
+        assert!(!growth.is_due(25 * HOUR_MS));
+        growth.appended(50 << 20);
+        assert!(!growth.is_due(23 * HOUR_MS) && growth.is_due(24 * HOUR_MS));
+        assert!(opened(500, 1 << 20, 11 << 20).is_due(HOUR_MS));
+        assert!(!opened(500, 1 << 20, 9 << 20).is_due(HOUR_MS));
+        assert!(!opened(500, 6 << 20, 11 << 20).is_due(HOUR_MS));
+    }
+
+    #[test]
+    fn after_a_failure_it_waits_a_minute_or_two() {
+        let mut growth = opened(500, 1 << 20, 11 << 20);
+        growth.failed(HOUR_MS, 7);
+        assert!(!growth.is_due(HOUR_MS + MINUTE_MS) && growth.is_due(HOUR_MS + 2 * MINUTE_MS));
+    }
+}

@@ -1,0 +1,128 @@
+//! Writes a new file beside the present one: schema, all rows of a snapshot, then what was committed meanwhile.
+
+use corvid_log::{Disk, DiskError, Rewrite, Stamp, write_schema, write_snapshot};
+
+use crate::message::{Content, RewriteNumber, StoreError};
+
+/// Written between two syncs, bytes: so little is unwritten at a time that other files on the disk do not notice.
+const SYNC_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Copied in a swap at most, bytes, if the database does not outrun the copying.
+const SMALL_BYTES: u64 = 64 * 1024;
+
+/// Rounds of copying before a swap is tried with whatever is missing.
+const ROUNDS_MAX: usize = 16;
+
+/// A new file in the making; everything but the swap happens without any lock.
+#[derive(Debug)]
+pub struct Rewriter<D: Disk> {
+    number: RewriteNumber,
+    /// `None` once it has been written.
+    content: Option<Content>,
+    is_diff: bool,
+    rewrite: Rewrite<D>,
+    base: u64,
+}
+
+impl<D: Disk> Rewriter<D> {
+    pub(super) fn new(
+        number: RewriteNumber,
+        content: Content,
+        is_diff: bool,
+        rewrite: Rewrite<D>,
+    ) -> Rewriter<D> {
+        Rewriter {
+            number,
+            content: Some(content),
+            is_diff,
+            rewrite,
+            base: 0,
+        }
+    }
+
+    /// Which rewrite this is.
+    #[must_use]
+    pub fn number(&self) -> RewriteNumber {
+        self.number
+    }
+
+    /// Bytes of schema and rows, once they are written.
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(super) fn into_rewrite(self) -> Rewrite<D> {
+        self.rewrite
+    }
+
+    /// Writes schema and rows, then catches up with the present file, whose end `end` tells, until little is missing. Everything written
+    /// is synced. The snapshot is let go of as soon as possible, so that the database copies no more pages for it. `is_wanted` is asked
+    /// time and again.
+    ///
+    /// # Errors
+    /// The disk failed, or the file is wanted no more; drop the value.
+    pub fn run(
+        &mut self,
+        mut end: impl FnMut() -> u64,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<(), StoreError> {
+        if let Some(content) = self.content.take() {
+            self.write(&content, is_wanted)?;
+            drop(content);
+            self.base = self.rewrite.written();
+        }
+        self.rewrite.sync()?;
+        for _ in 0..ROUNDS_MAX {
+            if self.rewrite.catch_up(end())? < SMALL_BYTES {
+                break;
+            }
+            self.rewrite.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Appends records.
+    ///
+    /// # Errors
+    /// The disk failed; drop the value.
+    pub fn extend(&mut self, records: &[Vec<u8>]) -> Result<(), StoreError> {
+        for record in records {
+            self.rewrite.write(record)?;
+        }
+        Ok(self.rewrite.sync()?)
+    }
+
+    fn write(&mut self, content: &Content, is_wanted: impl Fn() -> bool) -> Result<(), DiskError> {
+        let schema = content.snapshot.schema();
+        let stamp = Stamp {
+            date_ms: content.date_ms,
+            comment: content.comment,
+            is_diff: self.is_diff,
+            with_defaults: false,
+        };
+        let mut head = Vec::new();
+        write_schema(&mut head, schema);
+        self.rewrite.write(&head)?;
+        let rewrite = &mut self.rewrite;
+        let mut unsynced = 0;
+        write_snapshot(
+            schema,
+            &stamp,
+            |table| content.snapshot.rows(table),
+            &mut |piece| {
+                if !is_wanted() {
+                    return Err(rewrite.given_up());
+                }
+                rewrite.write(piece)?;
+                unsynced += piece.len() as u64;
+                if unsynced >= SYNC_BYTES {
+                    unsynced = 0;
+                    rewrite.sync()?;
+                }
+                Ok(())
+            },
+        )?;
+        Ok(())
+    }
+}
