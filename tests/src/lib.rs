@@ -9,8 +9,8 @@
 //! - [`database_file`]: makes an empty standalone database file from a schema.
 //! - [`process`]: one server process on given files.
 //! - [`server`]: a server under test in its own temporary directory.
-//! - [`random`], [`ledger`], [`tails`], [`peer`]: what the tests of storage share: seeded numbers, writers that know what the database
-//!   must hold, damaged ends of files, and the reference's tool.
+//! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that know what the database
+//!   must hold, damaged ends of files, a file system that is soon full, and the reference's tool.
 //! - [`script`], [`shorthand`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
 //!   are compared, how they are written back, and how a file is run.
 
@@ -28,5 +28,6 @@ pub mod random;
 pub mod script;
 pub mod server;
 pub mod shorthand;
+pub mod small_disk;
 pub mod stage;
 pub mod tails;

@@ -1,0 +1,405 @@
+//! A disk fills up under a running server: writes are refused in the reference's words, reads and monitors go on, and once
+//! there is room writes are accepted again without a restart. Nothing acknowledged is lost, nothing refused is kept.
+//!
+//! Each test runs on a file system of two megabytes, see [`corvid_tests::small_disk`]. `CORVID_REFERENCE=1` puts the reference
+//! in the place of ours, which proves the tests where they ask for no more than it does.
+
+#![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::ledger::{self, Answer, Contents, DATABASE, Ledger};
+use corvid_tests::process::Process;
+use corvid_tests::server::Implementation;
+use corvid_tests::small_disk::{SmallDisk, on_small_disk};
+use corvid_tests::{binary, database_file, peer, tails};
+
+/// Refusals that each writer collects before it stops.
+const REFUSALS: usize = 50;
+/// Longest text of a row that writers write, bytes.
+const TEXT_BYTES: u64 = 2_000;
+/// Most lines of the log that may speak of one condition that lasts a second.
+const COMPLAINTS_MAX: usize = 5;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server whose file is on the small disk, while its log and sockets are elsewhere.
+struct Place {
+    file: PathBuf,
+    process: Process,
+    ledgers: Vec<Ledger>,
+    fillers: usize,
+    /// Dropped last.
+    _home: TempDir,
+}
+
+impl Place {
+    fn new(disk: &SmallDisk, fillers: usize) -> Place {
+        let home = tempfile::tempdir().unwrap();
+        let file = disk.file("ledger.db");
+        database_file::create(&file, &ledger::schema(1)).unwrap();
+        let program = Implementation::from_env().server_binary().unwrap();
+        let mut process = Process::new(&program, home.path(), &[file.clone().into()]);
+        process.start().unwrap();
+        let ledgers: Vec<Ledger> = (0..3)
+            .map(|writer| Ledger::new(writer, writer > 0, TEXT_BYTES))
+            .collect();
+        let mut params = vec![json!(DATABASE)];
+        params.extend(ledgers.iter().map(Ledger::beginning));
+        let mut client = process.connect().unwrap();
+        client.call("transact", &Value::Array(params)).unwrap();
+        ledger::fill(&mut client, fillers, 200).unwrap();
+        Place {
+            file,
+            process,
+            ledgers,
+            fillers,
+            _home: home,
+        }
+    }
+
+    /// Every writer on a connection of its own, all at once, until each was refused so often.
+    fn write_until_refused(&mut self) {
+        let (process, file) = (&self.process, &self.file);
+        thread::scope(|scope| {
+            for ledger in &mut self.ledgers {
+                scope.spawn(|| {
+                    let mut client = process.connect().unwrap();
+                    let mut refusals = 0;
+                    while refusals < REFUSALS {
+                        if let Some(reply) = write(&mut client, ledger) {
+                            assert_refused_for_room(&reply, file);
+                            refusals += 1;
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Every writer in turn, so often; each must be accepted.
+    fn write_accepted(&mut self, times: usize) {
+        let mut client = connect_aware(&self.process);
+        for ledger in &mut self.ledgers {
+            for _ in 0..times {
+                let refusal = write(&mut client, ledger);
+                assert_eq!(refusal, None, "\n{}", self.process.said());
+            }
+        }
+    }
+
+    /// The server has what the writers know, and the reference's tool reads the same from the file.
+    fn assert_intact(&mut self) {
+        assert!(
+            !self.process.has_ended(),
+            "the server has ended:\n{}",
+            self.process.said()
+        );
+        let contents = Contents::read(&mut self.process.connect().unwrap()).unwrap();
+        let mut faults = contents.strays(&self.ledgers);
+        faults.extend(
+            self.ledgers
+                .iter()
+                .flat_map(|ledger| ledger.check(&contents)),
+        );
+        assert!(faults.is_empty(), "{faults:#?}\n{}", self.process.said());
+        assert_eq!(contents.fillers(), self.fillers);
+        if let Some(theirs) = peer::query(&self.file, &ledger::selection()).unwrap() {
+            let theirs = Contents::from_results(&theirs).unwrap();
+            assert!(
+                theirs == contents,
+                "the reference's tool reads other contents"
+            );
+        }
+    }
+
+    fn storage_status(&self) -> String {
+        let name = [DATABASE.to_owned()];
+        let command = "ovsdb-server/get-db-storage-status";
+        let reply = self.process.control(command, &name).unwrap();
+        let text = reply["result"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{reply}"));
+        text.trim().to_owned()
+    }
+}
+
+/// A connection that outlives conversions.
+fn connect_aware(process: &Process) -> Client {
+    let mut client = process.connect().unwrap();
+    client.call("set_db_change_aware", &json!([true])).unwrap();
+    client
+}
+
+/// One transaction: the reply if it was refused.
+fn write(client: &mut Client, ledger: &mut Ledger) -> Option<Value> {
+    client.send(ledger.request(false).as_bytes()).unwrap();
+    let text = match client.receive(PATIENCE).unwrap() {
+        Received::Text(text) => text,
+        other => panic!("no answer but {other:?}"),
+    };
+    match ledger
+        .settle(&serde_json::from_slice(&text).unwrap())
+        .unwrap()
+    {
+        Answer::Acknowledged => None,
+        Answer::Refused(reply) => Some(reply),
+    }
+}
+
+/// The results of all operations, and behind them why the commit failed.
+fn assert_refused_for_room(reply: &Value, file: &Path) {
+    let results = reply["result"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{reply}"));
+    let (last, operations) = results.split_last().unwrap_or_else(|| panic!("{reply}"));
+    let details = format!("{}: write failed", file.display());
+    let error =
+        json!({"details": details, "error": "I/O error", "io-error": "No space left on device"});
+    assert_eq!(*last, error);
+    assert!(
+        operations
+            .iter()
+            .all(|result| result.get("error").is_none()),
+        "{reply}"
+    );
+    // A row each for one part at least and the total, and the tally.
+    assert!(operations.len() >= 3, "{reply}");
+}
+
+fn is_ours() -> bool {
+    Implementation::from_env() == Implementation::Corvid
+}
+
+#[test]
+fn writes_are_refused_until_there_is_room() {
+    on_small_disk("writes_are_refused_until_there_is_room", |disk| {
+        let mut place = Place::new(disk, 100);
+        let mut watcher = Watcher::new(&place.process);
+        disk.take(512 * 1024).unwrap();
+        place.write_until_refused();
+
+        // Everything but writing goes on.
+        place.assert_intact();
+        watcher.assert_goes_on(&place);
+        Watcher::new(&place.process).assert_goes_on(&place);
+
+        // The very next write finds the room.
+        disk.give_back().unwrap();
+        place.write_accepted(20);
+        place.assert_intact();
+        watcher.assert_goes_on(&place);
+
+        // Once more: the second time is as the first.
+        disk.take_all_but(64 * 1024).unwrap();
+        place.write_until_refused();
+        disk.give_back().unwrap();
+        place.write_accepted(1);
+
+        place.process.start().unwrap();
+        place.assert_intact();
+        place.write_accepted(1);
+        place.assert_intact();
+        let log = place.process.log();
+        assert!(
+            !log.contains("|EMER|") && !log.contains("panicked"),
+            "{log}"
+        );
+    });
+}
+
+#[test]
+fn the_log_speaks_of_a_full_disk_once() {
+    on_small_disk("the_log_speaks_of_a_full_disk_once", |disk| {
+        let mut place = Place::new(disk, 100);
+        disk.take_all_but(16 * 1024).unwrap();
+        place.write_until_refused();
+        let log = place.process.log();
+        let is_complaint = |line: &&str| line.contains("write failed");
+        let complaints: Vec<&str> = log.lines().filter(is_complaint).collect();
+        let refusals = place.ledgers.len() * REFUSALS;
+        // The reference repeats it for as long as it lasts.
+        if is_ours() {
+            assert!(
+                complaints.len() <= COMPLAINTS_MAX,
+                "{} lines for {refusals} refusals, such as\n{}",
+                complaints.len(),
+                complaints[0]
+            );
+        }
+        assert!(!complaints.is_empty(), "{log}");
+    });
+}
+
+#[test]
+fn the_status_of_the_storage_tells_of_a_full_disk() {
+    on_small_disk("the_status_of_the_storage_tells_of_a_full_disk", |disk| {
+        let mut place = Place::new(disk, 100);
+        assert_eq!(place.storage_status(), "status: ok");
+        disk.take_all_but(16 * 1024).unwrap();
+        place.write_until_refused();
+        let status = place.storage_status();
+        // The reference says that all is well.
+        let expected = format!(
+            "status: I/O error: {}: write failed (No space left on device)",
+            place.file.display()
+        );
+        assert_eq!(status, if is_ours() { &expected } else { "status: ok" });
+        disk.give_back().unwrap();
+        place.write_accepted(1);
+        assert_eq!(place.storage_status(), "status: ok");
+    });
+}
+
+#[test]
+fn a_server_starts_on_a_full_disk() {
+    on_small_disk("a_server_starts_on_a_full_disk", |disk| {
+        let mut place = Place::new(disk, 100);
+        disk.take(512 * 1024).unwrap();
+        place.write_until_refused();
+        disk.give_back().unwrap();
+        disk.take_all_but(0).unwrap();
+        place.process.start().unwrap();
+        let mut client = place.process.connect().unwrap();
+        for ledger in &mut place.ledgers {
+            // The last page of the file may have room for a small one.
+            if let Some(reply) = write(&mut client, ledger) {
+                assert_refused_for_room(&reply, &place.file);
+            }
+        }
+        place.assert_intact();
+        disk.give_back().unwrap();
+        place.write_accepted(10);
+        place.process.start().unwrap();
+        place.assert_intact();
+    });
+}
+
+#[test]
+fn compaction_and_conversion_need_room_and_fail_without_harm() {
+    on_small_disk(
+        "compaction_and_conversion_need_room_and_fail_without_harm",
+        |disk| {
+            let mut place = Place::new(disk, 3_000);
+            disk.take_all_but(128 * 1024).unwrap();
+            let before = fs::metadata(&place.file).unwrap();
+            let replacement = tails::replacement(&place.file);
+            for _ in 0..3 {
+                let reply = place.process.control("ovsdb-server/compact", &[]).unwrap();
+                let error = reply["error"].as_str().unwrap_or_else(|| panic!("{reply}"));
+                assert!(error.contains("No space left on device"), "{error}");
+                assert!(!replacement.exists());
+                let error = convert(&place.process, 2);
+                assert!(
+                    error.to_string().contains("No space left on device"),
+                    "{error}"
+                );
+                assert!(!replacement.exists());
+                place.write_accepted(1);
+            }
+            let after = fs::metadata(&place.file).unwrap();
+            assert_eq!(after.ino(), before.ino(), "the file was replaced");
+            assert!(after.len() > before.len(), "the file was not written");
+            place.assert_intact();
+
+            place.process.kill();
+            if is_ours() {
+                let output = Command::new(binary::bin("ovsdb-tool"))
+                    .arg("compact")
+                    .arg(&place.file)
+                    .output();
+                let output = output.unwrap();
+                assert_eq!(output.status.code(), Some(1), "{output:?}");
+                assert!(!replacement.exists());
+            }
+            assert_eq!(fs::metadata(&place.file).unwrap().ino(), before.ino());
+            place.process.start().unwrap();
+            place.assert_intact();
+
+            disk.give_back().unwrap();
+            let reply = place.process.control("ovsdb-server/compact", &[]).unwrap();
+            assert_eq!(reply["error"], Value::Null);
+            assert_eq!(convert(&place.process, 2), Value::Null);
+            place.write_accepted(5);
+            place.process.start().unwrap();
+            place.assert_intact();
+        },
+    );
+}
+
+/// The error of a conversion to that version of the schema, or null.
+fn convert(process: &Process, version: u32) -> Value {
+    let mut client = connect_aware(process);
+    let reply = client
+        .call("convert", &json!([DATABASE, ledger::schema(version)]))
+        .unwrap();
+    reply["error"].clone()
+}
+
+/// A client that monitors, and must hear of each transaction that took place and of no other.
+struct Watcher {
+    client: Client,
+    /// Transactions that it has heard of.
+    heard: usize,
+}
+
+impl Watcher {
+    fn new(process: &Process) -> Watcher {
+        let mut client = process.connect().unwrap();
+        let requests = json!({"Total": {"columns": ["serial"]}, "Tally": {"columns": ["mood"]}});
+        let reply = client
+            .call("monitor", &json!([DATABASE, null, requests]))
+            .unwrap();
+        let rows = reply["result"]["Total"].as_object();
+        Watcher {
+            client,
+            heard: rows.map_or(0, serde_json::Map::len),
+        }
+    }
+
+    /// Changes what no file holds, which needs no room, and hears of everything up to this.
+    fn assert_goes_on(&mut self, place: &Place) {
+        static MOODS: AtomicU64 = AtomicU64::new(1);
+        let mood = MOODS.fetch_add(1, Ordering::Relaxed);
+        let update = json!({"op": "update", "table": "Tally", "where": [["writer", "==", 0]], "row": {"mood": mood}});
+        let reply = place
+            .process
+            .connect()
+            .unwrap()
+            .call("transact", &json!([DATABASE, update]))
+            .unwrap();
+        assert_eq!(
+            reply["result"],
+            json!([{"count": 1}]),
+            "a change that is not stored"
+        );
+        loop {
+            let Received::Text(text) = self.client.receive(PATIENCE).unwrap() else {
+                panic!("the monitor does not go on");
+            };
+            let message: Value = serde_json::from_slice(&text).unwrap();
+            let changed = &message["params"][1];
+            self.heard += changed["Total"].as_object().map_or(0, serde_json::Map::len);
+            let rows = changed["Tally"].as_object();
+            if rows.is_some_and(|rows| rows.values().any(|row| row["new"]["mood"] == json!(mood))) {
+                break;
+            }
+        }
+        let count: i64 = place.ledgers.iter().map(Ledger::count).sum();
+        assert_eq!(
+            self.heard,
+            usize::try_from(count).unwrap(),
+            "transactions that the monitor heard of"
+        );
+    }
+}
