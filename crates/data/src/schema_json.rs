@@ -113,6 +113,22 @@ impl Schema {
         Ok(())
     }
 
+    /// Makes every ephemeral column persistent, as the schema of a clustered database has them. Returns tables and columns
+    /// that were changed.
+    pub fn make_clustered(&mut self) -> Vec<(Str, Str)> {
+        let (tables, _) = self.parts_mut();
+        let mut changed = Vec::new();
+        for table in tables {
+            let name = table.name.clone();
+            for column in table.columns_mut().iter_mut() {
+                if !std::mem::replace(&mut column.persistent, true) {
+                    changed.push((name.clone(), column.name.clone()));
+                }
+            }
+        }
+        changed
+    }
+
     /// Finds the tables of all references, then makes weakly referring columns mutable, and persistent those that refer
     /// strongly to a table that is no root (protocol.md 3.3).
     fn resolve_references(&mut self) -> Result<(), WireError> {

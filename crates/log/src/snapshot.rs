@@ -44,6 +44,24 @@ where
     Ok(line.len() as u64 + written)
 }
 
+/// Appends the object that inserts every row, without a record around it: what the snapshot of a cluster's member holds
+/// beside the schema.
+pub fn append_rows<'a, I>(
+    out: &mut Vec<u8>,
+    schema: &Schema,
+    stamp: &Stamp<'_>,
+    rows: impl Fn(TableId) -> I,
+) where
+    I: Iterator<Item = &'a Arc<Row>>,
+{
+    let Ok(()) = encode::<_, std::convert::Infallible>(schema, stamp, &rows, &mut |piece| {
+        out.extend_from_slice(piece);
+        Ok(())
+    });
+    // The line feed ends a record's body, and this is only a part of one.
+    out.pop();
+}
+
 fn measure<'a, I>(schema: &Schema, stamp: &Stamp<'_>, rows: &impl Fn(TableId) -> I) -> Header
 where
     I: Iterator<Item = &'a Arc<Row>>,

@@ -1,11 +1,13 @@
 //! The table of commands, and how a command line finds its entry.
 
+mod check_cluster;
+mod cluster_to_standalone;
 mod compact;
 mod convert;
 mod create;
 mod execute;
 mod identity;
-mod later;
+pub(crate) mod new_member;
 mod schema;
 mod show_log;
 mod versions;
@@ -60,14 +62,14 @@ const COMMANDS: [Command; 25] = [
         "db contents local",
         3,
         3,
-        later::unsupported,
+        new_member::create_cluster,
     ),
     command(
         "join-cluster",
         "db name local remote...",
         4,
         usize::MAX,
-        later::unsupported,
+        new_member::join_cluster,
     ),
     command("compact", "[db [dst]]", 0, 2, compact::compact),
     command("convert", "[db [schema [dst]]]", 0, 3, convert::convert),
@@ -86,7 +88,13 @@ const COMMANDS: [Command; 25] = [
     command("query", "[db] trns", 1, 2, execute::query),
     command("transact", "[db] trns", 1, 2, execute::transact),
     command("show-log", "[db]", 0, 1, show_log::show_log),
-    command("check-cluster", "db...", 1, usize::MAX, later::unsupported),
+    command(
+        "check-cluster",
+        "db...",
+        1,
+        usize::MAX,
+        check_cluster::check_cluster,
+    ),
     command("compare-versions", "a op b", 3, 3, versions::compare),
     command("help", "", 0, usize::MAX, help),
     command("list-commands", "", 0, usize::MAX, list),
@@ -95,7 +103,7 @@ const COMMANDS: [Command; 25] = [
         "db clusterdb",
         2,
         2,
-        later::unsupported,
+        cluster_to_standalone::cluster_to_standalone,
     ),
 ];
 

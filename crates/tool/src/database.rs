@@ -9,11 +9,12 @@ use std::path::Path;
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
-use corvid_log::{Load, Magic, Source};
+use corvid_log::{Disk, Load, Magic, Source};
 use corvid_os::errno;
-use corvid_os::log_file::{LogFile, OpenError, OpenMode};
+use corvid_os::log_file::{self, LogFile, OpenError, OpenMode};
 
 use crate::failure::{Failure, shown};
+use crate::progress::Progress;
 use crate::uuids::RandomUuids;
 
 /// An identified database file, to be read from its beginning.
@@ -23,6 +24,7 @@ pub(crate) struct DatabaseFile {
     magic: Magic,
     /// What identification has read, still to be handed out.
     prefix: Vec<u8>,
+    progress: Option<Progress>,
 }
 
 /// A standalone file on its way into memory.
@@ -47,11 +49,11 @@ impl DatabaseFile {
     /// As [`DatabaseFile::open`], and a lock held by somebody else.
     pub(crate) fn open_as(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
         let name = shown(path);
-        let mut file = LogFile::open(&name, mode).map_err(|error| tagged(&error))?;
+        let mut file = log_file::open(&name, mode).map_err(|error| tagged(&error))?;
         let mut prefix = vec![0; LINE_BYTES_MAX];
         let mut held = 0;
         while held < prefix.len() {
-            match file.read(&mut prefix[held..]) {
+            match file.file().read(&mut prefix[held..]) {
                 Ok(0) => break,
                 Ok(got) => held += got,
                 Err(error) => return Err(Failure::io(&name, "read error", &error)),
@@ -63,7 +65,16 @@ impl DatabaseFile {
             file,
             magic,
             prefix,
+            progress: None,
         })
+    }
+
+    /// Shows how far it has been read to whoever waits at a terminal.
+    #[must_use]
+    pub(crate) fn with_progress(mut self) -> DatabaseFile {
+        let bytes = std::fs::metadata(self.file.disk().path()).map_or(0, |data| data.len());
+        self.progress = Some(Progress::of_bytes("Reading", bytes));
+        self
     }
 
     /// What kind of database it is.
@@ -73,7 +84,7 @@ impl DatabaseFile {
 
     /// The name as the user gave it.
     pub(crate) fn name(&self) -> &str {
-        self.file.shown_name()
+        self.file.disk().shown_name()
     }
 
     /// Reads the schema of a standalone database.
@@ -129,7 +140,15 @@ impl Replay {
 impl Source for DatabaseFile {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
         if self.prefix.is_empty() {
-            return self.file.read(room).map_err(|error| errno::text(&error));
+            let got = self
+                .file
+                .file()
+                .read(room)
+                .map_err(|error| errno::text(&error))?;
+            if let Some(progress) = &self.progress {
+                progress.advance(got as u64);
+            }
+            return Ok(got);
         }
         let taken = self.prefix.len().min(room.len());
         room[..taken].copy_from_slice(&self.prefix[..taken]);

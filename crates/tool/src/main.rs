@@ -1,11 +1,14 @@
 //! `ovsdb-tool`: offline work on database files. Thin: it parses the command line, and each command puts together the log
 //! codec, the engine and the shell. Exit status: 0 done, 1 error, 2 "the answer is no" (storage.md 13).
 
-mod cluster_header;
+mod address;
+mod cluster_file;
 mod commands;
 mod database;
 mod failure;
+mod new_file;
 mod options;
+mod progress;
 mod replacement;
 mod schema_file;
 mod uuids;

@@ -1,7 +1,11 @@
 //! The command line: options that take effect as they are met, then the command and its arguments.
 
+use corvid_data::Uuid;
 use corvid_os::args::{self, Arg, Args, Item, Spec};
 use corvid_os::{dirs, program, vlog};
+
+use crate::commands::new_member::{parse_cluster_id, parse_election_timer};
+use crate::failure::Failure;
 
 /// What the command line asks for.
 #[derive(Debug, Default)]
@@ -10,10 +14,10 @@ pub(crate) struct Options {
     pub(crate) verbosity: u32,
     /// `--rbac-role`
     pub(crate) role: Option<String>,
-    /// `--cid`
-    pub(crate) cluster_id: Option<String>,
-    /// `--election-timer`
-    pub(crate) election_timer: Option<String>,
+    /// `--cid`, not zero
+    pub(crate) cluster_id: Option<Uuid>,
+    /// `--election-timer`, within its range
+    pub(crate) election_timer_ms: Option<u64>,
     /// The command and its arguments.
     pub(crate) words: Vec<String>,
 }
@@ -59,14 +63,21 @@ impl Options {
         match id {
             Id::More => self.verbosity += 1,
             Id::Role => self.role = value,
-            Id::Cid => self.cluster_id = value,
-            Id::ElectionTimer => self.election_timer = value,
+            Id::Cid => self.cluster_id = value.map(|text| or_die(parse_cluster_id(&text))),
+            Id::ElectionTimer => {
+                self.election_timer_ms = value.map(|text| or_die(parse_election_timer(&text)));
+            }
             Id::Verbose => set_verbosity(value.as_deref().unwrap_or_default()),
             Id::Help => program::answer(usage()),
             Id::Options => program::answer(args::listing(&SPECS)),
             Id::Version => program::answer_version(),
         }
     }
+}
+
+/// Arguments of options are checked as they are met, whatever the command.
+fn or_die<T>(parsed: Result<T, Failure>) -> T {
+    parsed.unwrap_or_else(|failure| program::fatal(failure))
 }
 
 fn set_verbosity(spec: &str) {
@@ -127,6 +138,8 @@ The default SCHEMA is {schema}.
 
 Options:
   -m, --more                     show-log: print rows (once) and columns (twice)
+  --election-timer=MS            create-cluster: election timer, 100 to 600000
+  --cid=UUID                     join-cluster: join no other cluster than this
   --rbac-role=ROLE               query and transact with the rights of ROLE
   -vSPEC, --verbose=SPEC         set logging levels
   -v, --verbose                  log everything

@@ -1,25 +1,35 @@
-//! Writing a whole database to a file: schema and one record with every row.
+//! Writing a whole file: beside its place first, for `compact`, `convert` and `cluster-to-standalone`.
 //!
 //! The file is written beside its place, synced, and only then renamed to it: whatever happens meanwhile, the place holds
 //! what it held or the complete new file.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use corvid_engine::Database;
 use corvid_log::{Stamp, write_schema, write_snapshot};
-use corvid_os::lockfile::Lockfile;
-use corvid_os::log_file::Replacement;
+use corvid_os::lockfile::{Lockfile, follow_links};
+use corvid_os::replacement::Replacement;
 use corvid_os::{clock, errno};
 
 use crate::failure::{Failure, shown};
+use crate::progress::Progress;
 
-/// Where a database will be written; locked against everybody else who would write there.
+/// Where a file will be written; locked against everybody else who would write there.
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
     is_new: bool,
     _lock: Lockfile,
+}
+
+/// The file to be, beside its place; gone again unless it is finished.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    file: Replacement,
+    /// The name beside the place of an existing file could be a database's too, whose lock the reference takes.
+    _lock: Option<Lockfile>,
+    temporary: PathBuf,
+    target: PathBuf,
 }
 
 impl Place {
@@ -28,17 +38,10 @@ impl Place {
     /// # Errors
     /// Somebody else holds the lock. (Without the tag that other commands put before it, as the reference does here.)
     pub(crate) fn lock(path: &Path) -> Result<Place, Failure> {
-        let lock = Lockfile::lock(path).map_err(|error| {
-            let reason = errno::text(&error);
-            Failure::new(format!(
-                "{}: failed to lock lockfile ({reason})",
-                path.display()
-            ))
-        })?;
         Ok(Place {
             path: path.to_owned(),
             is_new: false,
-            _lock: lock,
+            _lock: lock(path)?,
         })
     }
 
@@ -48,6 +51,7 @@ impl Place {
     /// As [`Place::lock`], and there is a file already: what it holds is not ours to overwrite.
     pub(crate) fn lock_new(path: &Path) -> Result<Place, Failure> {
         let place = Place::lock(path)?;
+        // A dangling link is a place too: its target will be made.
         if path.exists() {
             return Err(Failure::new(format!(
                 "I/O error: {}: create failed (File exists)",
@@ -60,49 +64,125 @@ impl Place {
         })
     }
 
-    /// Puts the contents of `database` there.
+    /// Begins the file. One left over by a crash is removed.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn begin(&self) -> Result<Draft, Failure> {
+        let temporary = temporary(&self.path);
+        let lock = if self.is_new {
+            None
+        } else {
+            Some(lock(&temporary)?)
+        };
+        let file = Replacement::create(&self.path, false)
+            .map_err(|error| Failure::io(&shown(&temporary), "create failed", &error))?;
+        Ok(Draft {
+            file,
+            _lock: lock,
+            temporary,
+            target: self.path.clone(),
+        })
+    }
+
+    /// Puts the contents of `database` there: schema, and one record with every row.
     ///
     /// # Errors
     /// Nothing was changed, unless only the directory could not be synced.
-    pub(crate) fn fill(self, database: &Database, comment: &str) -> Result<(), Failure> {
-        // The name of the temporary file could be a database's of its own, whose lock the reference takes when it replaces.
-        let mut file = Replacement::create(&self.path, !self.is_new).map_err(|error| {
-            Failure::io(
-                &format!("{}.tmp", self.path.display()),
-                "create failed",
-                &error,
-            )
-        })?;
-        let temporary = shown(file.path());
-        write(&mut file, database, comment)
-            .map_err(|error| Failure::io(&temporary, "write failed", &error))?;
+    pub(crate) fn fill(&self, database: &Database, comment: &str) -> Result<(), Failure> {
+        let mut draft = self.begin()?;
+        draft.write_database(database, comment)?;
+        draft.finish()
+    }
+}
+
+impl Draft {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// The file system takes no more.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file
+            .write(bytes)
+            .map_err(|error| Failure::io(&shown(&self.temporary), "write failed", &error))
+    }
+
+    /// The file as it stands, for reading.
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Appends schema and rows.
+    ///
+    /// # Errors
+    /// As [`Draft::write`].
+    pub(crate) fn write_database(
+        &mut self,
+        database: &Database,
+        comment: &str,
+    ) -> Result<(), Failure> {
+        let schema = database.schema();
+        let mut record = Vec::new();
+        write_schema(&mut record, schema);
+        self.write(&record)?;
+        // Releases before 2.15 cannot read differences, and a file of this kind has none: it stays readable for them.
+        let stamp = Stamp {
+            date_ms: clock::wall_ms(),
+            comment,
+            is_diff: false,
+            with_defaults: false,
+        };
+        let snapshot = database.snapshot();
+        // Rows are walked twice: to measure, and to write.
+        let rows: usize = schema
+            .iter()
+            .map(|(table, _)| snapshot.row_count(table))
+            .sum();
+        let progress = Progress::new("Writing rows", 2 * rows as u64);
+        write_snapshot(
+            schema,
+            &stamp,
+            |table| snapshot.rows(table).inspect(|_| progress.advance(1)),
+            &mut |bytes| self.write(bytes),
+        )?;
+        Ok(())
+    }
+
+    /// Puts the file in its place, synced.
+    ///
+    /// # Errors
+    /// The place is as it was, unless only the directory could not be synced.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let Draft {
+            file,
+            _lock,
+            temporary,
+            target,
+        } = self;
         file.finish().map_err(|error| {
-            let what = format!(
-                "failed to rename \"{temporary}\" to \"{}\"",
-                self.path.display()
-            );
-            Failure::new(format!("I/O error: {what} ({})", errno::text(&error)))
+            Failure::new(format!(
+                "I/O error: failed to rename \"{}\" to \"{}\" ({})",
+                temporary.display(),
+                target.display(),
+                errno::text(&error)
+            ))
         })
     }
 }
 
-fn write(file: &mut Replacement, database: &Database, comment: &str) -> io::Result<()> {
-    let mut record = Vec::new();
-    write_schema(&mut record, database.schema());
-    file.write(&record)?;
-    let snapshot = database.snapshot();
-    // Releases before 2.15 cannot read differences, and a file of this kind has none: it stays readable for them.
-    let stamp = Stamp {
-        date_ms: clock::wall_ms(),
-        comment,
-        is_diff: false,
-        with_defaults: false,
-    };
-    write_snapshot(
-        database.schema(),
-        &stamp,
-        |table| snapshot.rows(table),
-        &mut |bytes| file.write(bytes),
-    )?;
-    Ok(())
+fn lock(path: &Path) -> Result<Lockfile, Failure> {
+    Lockfile::lock(path).map_err(|error| {
+        Failure::new(format!(
+            "{}: failed to lock lockfile ({})",
+            path.display(),
+            errno::text(&error)
+        ))
+    })
+}
+
+/// The name beside the file that `path` finally leads to.
+fn temporary(path: &Path) -> PathBuf {
+    let mut name = follow_links(path).into_os_string();
+    name.push(".tmp");
+    name.into()
 }

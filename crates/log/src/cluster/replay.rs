@@ -236,6 +236,14 @@ impl Replay {
             .any(|(_, servers)| servers.contains(self.server_id))
     }
 
+    /// Whether the member is in any list, also in one that was followed by another.
+    #[must_use]
+    pub fn was_listed(&self) -> bool {
+        self.servers
+            .iter()
+            .any(|(_, servers)| servers.contains(self.server_id))
+    }
+
     /// The election timer that is in force once everything is committed, ms.
     #[must_use]
     pub fn election_timer_ms(&self) -> u64 {

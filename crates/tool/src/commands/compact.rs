@@ -35,7 +35,10 @@ pub(super) fn rewrite(
         None => Place::lock(path)?,
     };
     let mut uuids = RandomUuids::new()?;
-    let (database, _) = DatabaseFile::open(path)?.load()?.finish(&mut uuids)?;
+    let (database, _) = DatabaseFile::open(path)?
+        .with_progress()
+        .load()?
+        .finish(&mut uuids)?;
     let database = change(database, &mut uuids)?;
     place.fill(&database, comment)?;
     Ok(Answer::Yes)

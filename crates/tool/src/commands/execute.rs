@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use corvid_data::{Delta, Tag, WireError};
 use corvid_engine::{Context, Database, LockOwner};
 use corvid_json::Value;
+use corvid_log::DiskError;
 use corvid_log::write_transaction;
 use corvid_os::clock;
-use corvid_os::log_file::{DiskError, LogFile, OpenMode};
+use corvid_os::log_file::{LogFile, OpenMode};
 
 use super::{Invocation, Outcome, default_database};
 use crate::database::DatabaseFile;
@@ -124,18 +125,17 @@ fn store(file: &mut LogFile, database: &Database, delta: &Delta) -> Result<(), D
     }
     let end = file.end();
     file.append(&[&record])?;
-    if !delta.durable {
-        return Ok(());
+    if delta.durable {
+        // After a failure nothing is left of the record: whoever asked is told that nothing happened.
+        file.sync(end)
+    } else {
+        Ok(())
     }
-    file.sync().inspect_err(|_| {
-        // The client is told that nothing happened, so the record must not be found by the next reader.
-        let _ = file.truncate_to(end);
-    })
 }
 
 fn disk_error(error: &DiskError) -> WireError {
     let mut wire = WireError::new(Tag::IoError, error.to_string());
-    wire.io_error = Some(error.io_error().into());
+    wire.io_error = Some(error.fault.text.clone().into());
     wire
 }
 

@@ -1,10 +1,11 @@
 //! What kind of database a file is, and which member of which cluster.
 
 use super::{Invocation, Outcome};
-use crate::cluster_header::ClusterHeader;
+use crate::cluster_file::ClusterFile;
 use crate::database::DatabaseFile;
 use crate::failure::{Answer, Failure};
 use corvid_log::Magic;
+use corvid_log::cluster::Header;
 
 /// Answers whether the file is a member of a cluster.
 pub(super) fn is_clustered(invocation: &Invocation<'_>) -> Outcome {
@@ -20,7 +21,7 @@ pub(super) fn is_standalone(invocation: &Invocation<'_>) -> Outcome {
 pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
     match header(invocation)?.cluster_id {
         Some(cluster_id) => {
-            println!("{cluster_id}");
+            println!("{}", cluster_id.uuid());
             Ok(Answer::Yes)
         }
         None => {
@@ -32,7 +33,7 @@ pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
 
 /// Prints the member's own id.
 pub(super) fn server_id(invocation: &Invocation<'_>) -> Outcome {
-    println!("{}", header(invocation)?.server_id);
+    println!("{}", header(invocation)?.server_id.0);
     Ok(Answer::Yes)
 }
 
@@ -47,7 +48,7 @@ fn is(invocation: &Invocation<'_>, magic: Magic) -> Outcome {
     Ok(Answer::from(file.magic() == magic))
 }
 
-fn header(invocation: &Invocation<'_>) -> Result<ClusterHeader, Failure> {
+fn header(invocation: &Invocation<'_>) -> Result<Header, Failure> {
     let file = DatabaseFile::open(&invocation.database(0))?;
     if file.magic() == Magic::Standalone {
         return Err(Failure::new(format!(
@@ -55,5 +56,5 @@ fn header(invocation: &Invocation<'_>) -> Result<ClusterHeader, Failure> {
             invocation.args[0]
         )));
     }
-    ClusterHeader::read(file)
+    Ok(ClusterFile::new(file)?.header)
 }

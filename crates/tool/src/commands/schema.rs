@@ -6,7 +6,7 @@ use corvid_data::{Arc, Schema};
 use corvid_log::Magic;
 
 use super::{Invocation, Outcome};
-use crate::cluster_header::ClusterHeader;
+use crate::cluster_file::ClusterFile;
 use crate::database::DatabaseFile;
 use crate::failure::{Answer, Failure};
 use crate::schema_file;
@@ -16,7 +16,7 @@ pub(super) fn db_name(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     match file.magic() {
         Magic::Standalone => print_line(&stored_schema(file)?.name),
-        Magic::Clustered => print_line(&ClusterHeader::read(file)?.name),
+        Magic::Clustered => print_line(&ClusterFile::new(file)?.header.name),
     }
 }
 

@@ -4,7 +4,7 @@ mod cluster;
 mod date;
 mod names;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use corvid_data::{ColumnType, Schema, TableSchema, text, wire};
 use corvid_json::{Object, Reader, Value};
@@ -18,7 +18,10 @@ use names::Names;
 
 /// Prints every record up to the first damaged one.
 pub(super) fn show_log(invocation: &Invocation<'_>) -> Outcome {
-    let file = DatabaseFile::open(&invocation.database(0))?;
+    let mut file = DatabaseFile::open(&invocation.database(0))?;
+    if !io::stdout().is_terminal() {
+        file = file.with_progress();
+    }
     let mut listing = Listing {
         out: io::BufWriter::new(io::stdout().lock()),
         verbosity: invocation.options.verbosity,
@@ -42,21 +45,24 @@ struct Listing<W> {
 
 impl<W: Write> Listing<W> {
     fn all(&mut self, file: DatabaseFile) -> Result<(), Failure> {
+        match file.magic() {
+            Magic::Standalone => self.standalone(file),
+            Magic::Clustered => self.clustered(file),
+        }
+    }
+
+    fn standalone(&mut self, file: DatabaseFile) -> Result<(), Failure> {
         let name = file.name().to_owned();
-        let magic = file.magic();
-        let mut records = RecordReader::new(file, magic);
+        let mut records = RecordReader::new(file, Magic::Standalone);
         let mut number = 0;
         while let Some(record) = records
             .next_object()
             .map_err(|error| Failure::read(&name, &error))?
         {
             write!(self.out, "record {number}:").map_err(Failure::output)?;
-            match (magic, &record) {
-                (Magic::Clustered, _) => self.cluster_record(number, &record),
-                (Magic::Standalone, Value::Object(members)) if number > 0 => {
-                    self.transaction(members)
-                }
-                (Magic::Standalone, _) => {
+            match &record {
+                Value::Object(members) if number > 0 => self.transaction(members),
+                _ => {
                     let schema = self.schema.insert(Schema::from_json(&record)?);
                     let Schema {
                         name,

@@ -145,3 +145,12 @@ pub(crate) fn with_database() -> Sandbox {
     assert_eq!(sandbox.ok(&["create", "a.db", "demo.schema"]), "");
     sandbox
 }
+
+/// The same in a file of a cluster's member.
+pub(crate) fn cluster_record(body: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut record = corvid_log::Record::begin(&mut out, corvid_log::Magic::Clustered);
+    record.body().extend_from_slice(body.as_bytes());
+    record.finish();
+    out
+}

@@ -1,0 +1,118 @@
+//! What must hold among the logs of several members (Raft's safety properties).
+
+use std::collections::BTreeMap;
+
+use corvid_log::cluster::{Index, Sid, Term};
+
+use super::Names;
+use super::member::Member;
+use crate::failure::Failure;
+
+/// The elections that records tell of.
+#[derive(Default)]
+pub(super) struct Properties {
+    leaders: BTreeMap<Term, Leadership>,
+}
+
+struct Leadership {
+    leader: Sid,
+    /// The file that told first.
+    told_by: String,
+    /// The leader's own file, and where its log ended when it was elected.
+    own: Option<(String, Index)>,
+}
+
+impl Properties {
+    /// Election safety: at most one leader a term. To be told of each member in turn.
+    pub(super) fn elections(&mut self, member: &Member, names: &Names) -> Result<(), Failure> {
+        for (&term, reported) in &member.leaders {
+            let leadership = self.leaders.entry(term).or_insert_with(|| Leadership {
+                leader: reported.leader,
+                told_by: member.file.clone(),
+                own: None,
+            });
+            if leadership.leader != reported.leader {
+                return Err(Failure::new(format!(
+                    "term {term} has two different leaders: {} says that the leader is {} and {} says that the leader is {}",
+                    leadership.told_by,
+                    names.of_server(leadership.leader),
+                    member.file,
+                    names.of_server(reported.leader)
+                )));
+            }
+            if leadership.leader == member.server_id {
+                leadership.own = Some((member.file.clone(), reported.end));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything else, in the order in which the reference looks.
+    pub(super) fn check(&self, members: &[Member]) -> Result<(), Failure> {
+        if members.iter().all(|member| member.log.term() == Term(0)) {
+            return Err(Failure::new("all logs are empty"));
+        }
+        self.leader_completeness(members)?;
+        for (place, one) in members.iter().enumerate() {
+            for other in &members[place + 1..] {
+                log_matching(one, other)?;
+            }
+        }
+        match members.iter().find(|member| !member.log.was_listed()) {
+            None => Ok(()),
+            Some(member) => Err(Failure::new(format!(
+                "{}: server {} not found in server list",
+                member.file, member.server_id
+            ))),
+        }
+    }
+
+    /// What was committed in a term is in the logs of the leaders of all later terms.
+    fn leader_completeness(&self, members: &[Member]) -> Result<(), Failure> {
+        for (term, leadership) in &self.leaders {
+            let Some((file, end)) = &leadership.own else {
+                continue;
+            };
+            let mut last: Option<(Index, &str)> = None;
+            for member in members {
+                for index in member.commits.range(..term).map(|(_, index)| *index) {
+                    if last.is_none_or(|(known, _)| index > known) {
+                        last = Some((index, &member.file));
+                    }
+                }
+            }
+            if let Some((index, committer)) = last.filter(|(index, _)| index >= end) {
+                return Err(Failure::new(format!(
+                    "leader {file} for term {term} has log entries only up to index {}, but index {index} was committed in a previous term (e.g. by {committer})",
+                    end.previous()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// If two logs have an entry of the same index and term, they are equal up to there.
+fn log_matching(one: &Member, other: &Member) -> Result<(), Failure> {
+    let start = one.log.start().max(other.log.start());
+    let mut index = one.log.end().min(other.log.end());
+    let mut must_be_equal = false;
+    while index > start {
+        index = index.previous();
+        let (Some(a), Some(b)) = (one.entry(index), other.entry(index)) else {
+            continue;
+        };
+        must_be_equal |= a.term == b.term;
+        if !must_be_equal || a.hash == b.hash {
+            continue;
+        }
+        return Err(Failure::new(format!(
+            "log entries with index {index} differ:\n{} has {}\n{} has {}",
+            one.file,
+            one.show(a)?,
+            other.file,
+            other.show(b)?
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Progress of long work, for whoever waits at a terminal.
+//!
+//! Drawn on standard error, when that is a terminal, and only for work that takes longer than a second: scripts and short
+//! commands see nothing.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work that is done sooner shows nothing.
+const HIDDEN: Duration = Duration::from_secs(1);
+/// Steps between two looks at the clock.
+const STRIDE: u64 = 1024;
+
+/// How far a piece of work is. Ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// `None` without a terminal.
+    bar: Option<ProgressBar>,
+    begun: Instant,
+    is_shown: Cell<bool>,
+    done: Cell<u64>,
+    /// Where the clock is looked at next.
+    next: Cell<u64>,
+    stride: u64,
+}
+
+impl Progress {
+    /// Work of `total` steps.
+    pub(crate) fn new(what: &'static str, total: u64) -> Progress {
+        Progress::begin(what, total, STRIDE, "{msg} {wide_bar} {percent}% {eta}")
+    }
+
+    /// Work on `total` bytes, in pieces that are worth a look at the clock each; 0 when nobody knows how many.
+    pub(crate) fn of_bytes(what: &'static str, total: u64) -> Progress {
+        let template = match total {
+            0 => "{msg} {spinner} {bytes}",
+            _ => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
+        };
+        Progress::begin(what, total, 1, template)
+    }
+
+    fn begin(what: &'static str, total: u64, stride: u64, template: &str) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar.with_message(what)
+        });
+        Progress {
+            bar,
+            begun: Instant::now(),
+            is_shown: Cell::new(false),
+            done: Cell::new(0),
+            next: Cell::new(stride),
+            stride,
+        }
+    }
+
+    /// This many more steps are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        let done = self.done.get() + steps;
+        self.done.set(done);
+        if done < self.next.get() {
+            return;
+        }
+        self.next.set(done + self.stride);
+        if !self.is_shown.get() {
+            if self.begun.elapsed() < HIDDEN {
+                return;
+            }
+            self.is_shown.set(true);
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        bar.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
