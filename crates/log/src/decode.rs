@@ -66,6 +66,31 @@ pub(crate) fn decode(body: &[u8], schema: &Schema) -> Result<Recorded, DecodeErr
     }
 }
 
+/// Reads rows of one table, the text of one object, that are not there yet, so that columns hold values. `None` when anything is out of the
+/// ordinary. Repeated rows are left to whoever puts them in.
+pub(crate) fn decode_new_rows(
+    text: &[u8],
+    table: TableId,
+    schema: &Schema,
+) -> Option<Vec<RecordedRow>> {
+    let pass = Pass::new(schema, text, Some(false));
+    let described = schema.table(table);
+    let mut reader = Reader::new(text);
+    let mut rows = Vec::new();
+    reader.begin_object().ok()?;
+    while let Some(name) = reader.next_member().ok()? {
+        let uuid = Uuid::parse(&name)?;
+        let columns = pass.row(&mut reader, described).ok()??;
+        rows.push(RecordedRow {
+            table,
+            uuid,
+            columns: Some(columns),
+        });
+    }
+    reader.end().ok()?;
+    Some(rows)
+}
+
 /// When a `_date` was, in ms since the Unix epoch: old files have seconds.
 #[must_use]
 pub fn date_to_ms(date: i64) -> i64 {

@@ -103,7 +103,7 @@ pub(crate) fn write_hex(sha1: &[u8; 20], out: &mut Vec<u8>) {
 /// The first line without its LF, if it ends within [`LINE_BYTES_MAX`].
 pub(crate) fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     let window = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
-    let end = window.iter().position(|byte| *byte == b'\n')?;
+    let end = memchr::memchr(b'\n', window)?;
     Some(&window[..end])
 }
 
@@ -158,24 +158,29 @@ fn parse_length(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 fn parse_hex(digits: &[u8]) -> Option<[u8; 20]> {
-    if digits.len() != 40 {
-        return None;
-    }
+    let digits: &[u8; 40] = digits.try_into().ok()?;
     let mut sha1 = [0; 20];
+    let mut seen = 0;
     for (byte, pair) in sha1.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = (hex_digit(pair[0])? << 4) | hex_digit(pair[1])?;
+        let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
+        seen |= high | low;
+        *byte = high << 4 | low;
     }
-    Some(sha1)
+    (seen <= 15).then_some(sha1)
 }
 
-fn hex_digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
+/// The value of each byte as a hexadecimal digit; 255 for those that are none.
+const DIGITS: [u8; 256] = {
+    let mut digits = [255; 256];
+    let mut value = 0;
+    while value < 16 {
+        let lower = b"0123456789abcdef"[value as usize];
+        digits[lower as usize] = value;
+        digits[lower.to_ascii_uppercase() as usize] = value;
+        value += 1;
     }
-}
+    digits
+};
 
 #[cfg(test)]
 mod tests {

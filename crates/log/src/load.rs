@@ -11,7 +11,8 @@ use corvid_data::{Arc, Recorded, Schema, Tag, WireError};
 
 use crate::decode::{DecodeError, decode};
 use crate::reader::parse_object;
-use crate::{Magic, ReadError, RecordReader, Source};
+use crate::split::{Batch, Splitter};
+use crate::{Feed, Magic, ReadError, Source};
 
 /// Why and where a log ends before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +36,65 @@ pub enum Cause {
     Commit(WireError),
 }
 
-/// Reads a standalone log from its beginning.
+/// How far a log is good: what has been read and applied so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    records: u64,
+    good_end: u64,
+    base: u64,
+}
+
+impl Extent {
+    /// Counts one more good record, which ends at this byte offset.
+    pub fn accept(&mut self, end: u64) {
+        self.records += 1;
+        self.good_end = end;
+        if self.records == 2 {
+            self.base = end;
+        }
+    }
+
+    /// Records that are good so far, record 0 included.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Byte offset just past them: where the next record must be written, after the file is cut there.
+    #[must_use]
+    pub fn good_end(&self) -> u64 {
+        self.good_end
+    }
+
+    /// Byte offset after the second record, presumed a snapshot, or 0 when there was none: what growth is measured
+    /// against (storage.md 9.3).
+    #[must_use]
+    pub fn base_bytes(&self) -> u64 {
+        self.base
+    }
+
+    /// The damage of the record behind them.
+    #[must_use]
+    pub fn damage(&self, cause: Cause) -> Damage {
+        Damage {
+            record: self.records,
+            offset: self.good_end,
+            cause,
+        }
+    }
+}
+
+/// Reads a standalone log from its beginning, one transaction after the other. Several threads read through a [`Feed`] instead.
 #[derive(Debug)]
 pub struct Load<S> {
-    records: RecordReader<S>,
+    splitter: Splitter<S>,
     schema: Arc<Schema>,
-    base: u64,
+    batch: Batch,
+    /// The next record of the batch.
+    next: usize,
+    extent: Extent,
+    /// The extent before the transaction that was handed out last, until that is rejected.
+    before: Option<Extent>,
     damage: Option<Damage>,
 }
 
@@ -50,16 +104,21 @@ impl<S: Source> Load<S> {
     /// # Errors
     /// It is absent, damaged or no schema.
     pub fn open(source: S) -> Result<Load<S>, Damage> {
-        let mut records = RecordReader::new(source, Magic::Standalone);
-        let schema = read_schema(&mut records).map_err(|cause| Damage {
-            record: 0,
-            offset: 0,
-            cause,
-        })?;
-        Ok(Load {
-            records,
-            schema: Arc::new(schema),
+        let mut extent = Extent {
+            records: 0,
+            good_end: 0,
             base: 0,
+        };
+        let mut splitter = Splitter::new(source, Magic::Standalone);
+        let (batch, schema) = read_schema(&mut splitter).map_err(|cause| extent.damage(cause))?;
+        extent.accept(batch.end(0));
+        Ok(Load {
+            splitter,
+            schema: Arc::new(schema),
+            batch,
+            next: 1,
+            extent,
+            before: None,
             damage: None,
         })
     }
@@ -78,72 +137,96 @@ impl<S: Source> Load<S> {
         if let Some(damage) = &self.damage {
             return Err(damage.clone());
         }
-        let decoded = match self.records.next() {
-            Ok(None) => return Ok(None),
-            Ok(Some(raw)) => decode(raw.body, &self.schema),
-            Err(error) => return Err(self.damaged(Cause::Read(error))),
-        };
-        match decoded {
+        self.before = None;
+        if self.next == self.batch.len() {
+            match self.splitter.batch() {
+                Ok(None) => return Ok(None),
+                Ok(Some(batch)) => self.batch = batch,
+                Err(error) => return Err(self.damaged(Cause::Read(error))),
+            }
+            self.next = 0;
+        }
+        match read_transaction(&self.batch, self.next, &self.schema) {
             Ok(recorded) => {
-                if self.records.records() == 2 {
-                    self.base = self.records.good_end();
-                }
+                self.before = Some(self.extent);
+                self.extent.accept(self.batch.end(self.next));
+                self.next += 1;
                 Ok(Some(recorded))
             }
-            Err(DecodeError::Body(reason)) => {
-                let error = self.records.refuse(reason);
-                Err(self.damaged(Cause::Read(error)))
-            }
-            Err(DecodeError::Content(error)) => {
-                self.records.take_back_last();
-                Err(self.damaged(Cause::Content(error)))
-            }
+            Err(cause) => Err(self.damaged(cause)),
         }
     }
 
     /// Tells that the transaction handed out last cannot be applied: the log ends before it.
     pub fn reject(&mut self, error: WireError) -> Damage {
-        self.records.take_back_last();
-        self.damaged(match error.tag {
-            Tag::ConstraintViolation | Tag::ReferentialIntegrityViolation => Cause::Commit(error),
-            // A difference that does not fit the row, or a deleted row that is not there.
-            _ => Cause::Content(error),
-        })
+        let before = self.before.take();
+        assert!(
+            before.is_some(),
+            "only the transaction handed out last can be rejected, once"
+        );
+        self.extent = before.unwrap_or(self.extent);
+        self.damaged(Cause::rejected(error))
     }
 
     /// Records that are good so far, record 0 included.
     #[must_use]
     pub fn records(&self) -> u64 {
-        self.records.records()
+        self.extent.records
     }
 
     /// Byte offset just past them: where the next record must be written, after the file is cut there.
     #[must_use]
     pub fn good_end(&self) -> u64 {
-        self.records.good_end()
+        self.extent.good_end
     }
 
-    /// Byte offset after the second record, presumed a snapshot, or 0 when there was none: what growth is measured
-    /// against (storage.md 9.3).
+    /// As [`Extent::base_bytes`].
     #[must_use]
     pub fn base_bytes(&self) -> u64 {
-        self.base
+        self.extent.base
+    }
+
+    /// Bytes that are still to be read, if the source knows.
+    #[must_use]
+    pub fn bytes_left(&self) -> Option<u64> {
+        self.splitter.bytes_left()
     }
 
     /// The source, read to its end or to the damage.
     #[must_use]
     pub fn into_source(self) -> S {
-        self.records.into_source()
+        self.splitter.into_source()
+    }
+
+    /// The rest of the log as work for several threads, and how far it is good up to there.
+    #[must_use]
+    pub fn into_feed(self) -> (Feed<S>, Extent) {
+        let Load {
+            splitter,
+            schema,
+            batch,
+            next,
+            extent,
+            ..
+        } = self;
+        let rest = (next < batch.len()).then_some((batch, next));
+        (Feed::new(splitter, schema, rest), extent)
     }
 
     fn damaged(&mut self, cause: Cause) -> Damage {
-        let damage = Damage {
-            record: self.records.records(),
-            offset: self.records.good_end(),
-            cause,
-        };
-        self.damage = Some(damage.clone());
-        damage
+        self.damage.insert(self.extent.damage(cause)).clone()
+    }
+}
+
+impl Cause {
+    /// Why a transaction that fits the schema could not be applied.
+    #[must_use]
+    pub fn rejected(error: WireError) -> Cause {
+        match error.tag {
+            Tag::ConstraintViolation | Tag::ReferentialIntegrityViolation => Cause::Commit(error),
+            // A difference that does not fit the row, or a deleted row that is not there.
+            _ => Cause::Content(error),
+        }
     }
 }
 
@@ -171,22 +254,28 @@ impl Damage {
     }
 }
 
-fn read_schema<S: Source>(records: &mut RecordReader<S>) -> Result<Schema, Cause> {
-    let body = match records.next() {
-        Ok(Some(raw)) => parse_object(raw.body),
-        Ok(None) => {
-            let details = "unexpected end of file reading schema";
-            return Err(Cause::Content(WireError::new(Tag::OvsdbError, details)));
-        }
-        Err(error) => return Err(Cause::Read(error)),
+fn read_schema<S: Source>(splitter: &mut Splitter<S>) -> Result<(Batch, Schema), Cause> {
+    let Some(batch) = splitter.batch().map_err(Cause::Read)? else {
+        let details = "unexpected end of file reading schema";
+        return Err(Cause::Content(WireError::new(Tag::OvsdbError, details)));
     };
-    let parsed = match body {
-        Ok(json) => Schema::from_json(&json),
-        Err(reason) => return Err(Cause::Read(records.refuse(reason))),
-    };
-    parsed.map_err(|error| {
-        records.take_back_last();
-        Cause::Content(error)
+    let raw = batch.raw(0).map_err(Cause::Read)?;
+    let json = parse_object(raw.body)
+        .map_err(|reason| Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)))?;
+    let schema = Schema::from_json(&json).map_err(Cause::Content)?;
+    Ok((batch, schema))
+}
+
+/// Checks and decodes the record at `index` of a batch.
+pub(crate) fn read_transaction(
+    batch: &Batch,
+    index: usize,
+    schema: &Schema,
+) -> Result<Recorded, Cause> {
+    let raw = batch.raw(index).map_err(Cause::Read)?;
+    decode(raw.body, schema).map_err(|error| match error {
+        DecodeError::Body(reason) => Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)),
+        DecodeError::Content(error) => Cause::Content(error),
     })
 }
 

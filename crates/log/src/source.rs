@@ -8,6 +8,11 @@ pub trait Source {
     /// # Errors
     /// The words of the operating system, without a file name, for example `Input/output error`.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String>;
+
+    /// Bytes that are probably still to come, if that is known: how much is worth allocating on the word of a header.
+    fn bytes_left(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Source for &[u8] {
@@ -17,5 +22,9 @@ impl Source for &[u8] {
         room[..taken].copy_from_slice(now);
         *self = later;
         Ok(taken)
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        Some(self.len() as u64)
     }
 }

@@ -3,13 +3,19 @@
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Tag, Uuid, WireError};
 use corvid_engine::Database;
-use corvid_log::{Load, Source};
+use corvid_log::{DiskFile, Source};
 use corvid_os::errno;
-use corvid_os::log_file::{self, LogFile, OpenMode};
+use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
 use corvid_os::random::Random;
 use corvid_os::vlog::{self, Module};
 use corvid_service::message::FileSize;
 use corvid_service::storage::FileState;
+
+mod load;
+mod pipeline;
+
+/// Threads that read and decode for one that applies.
+const WORKERS_MAX: usize = 8;
 
 /// Row identities from the operating system's random source.
 pub struct RandomUuids(Random);
@@ -45,14 +51,24 @@ pub struct Opened {
 }
 
 /// A file as a log source.
-struct FileSource<'a>(&'a mut LogFile);
+struct FileSource {
+    file: Handle,
+    offset: u64,
+    bytes: u64,
+}
 
-impl Source for FileSource<'_> {
+impl Source for FileSource {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
-        self.0
-            .file()
-            .read(room)
-            .map_err(|error| errno::text(&error))
+        let got = self
+            .file
+            .read_at(room, self.offset)
+            .map_err(|fault| fault.text)?;
+        self.offset += got as u64;
+        Ok(got)
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        Some(self.bytes.saturating_sub(self.offset))
     }
 }
 
@@ -60,36 +76,52 @@ impl Source for FileSource<'_> {
 ///
 /// # Errors
 /// The file cannot be opened, locked or has no schema; worded as the reference does.
-pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
+pub fn open(name: &str) -> Result<Opened, WireError> {
     let mut file = log_file::open(name, OpenMode::ReadWrite)
         .map_err(|error| WireError::new(Tag::IoError, error.to_string()))?;
-    let mut load = Load::open(FileSource(&mut file)).map_err(|damage| damage.to_wire(name))?;
-    let mut database = Database::new(load.schema().clone());
-    loop {
-        let damage = match load.next_transaction() {
-            Ok(None) => break,
-            Ok(Some(recorded)) => match database.replay(recorded, uuids) {
-                Ok(_) => continue,
-                Err(error) => load.reject(error),
-            },
-            Err(damage) => damage,
-        };
-        vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
-        break;
-    }
-    let end = load.good_end();
-    let state = FileState {
-        records: load.records(),
-        size: FileSize {
-            base: load.base_bytes(),
-            end,
-        },
+    let failed = |reason: String| {
+        let details = format!("{name}: open failed ({reason})");
+        WireError::new(Tag::IoError, details)
     };
-    drop(load);
-    file.set_end(end);
+    let bytes = std::fs::metadata(file.disk().path())
+        .map_err(|error| failed(errno::text(&error)))?
+        .len();
+    let source = || {
+        let file = file.file().share().map_err(|fault| failed(fault.text))?;
+        Ok(FileSource {
+            file,
+            offset: 0,
+            bytes,
+        })
+    };
+    let loaded = load::load(name, workers(), source, fresh_uuids)?;
+    if let Some(damage) = &loaded.damage {
+        vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
+    }
+    let extent = loaded.extent;
+    file.set_end(extent.good_end());
     Ok(Opened {
-        database,
+        database: loaded.database,
         file,
-        state,
+        state: FileState {
+            records: extent.records(),
+            size: FileSize {
+                base: extent.base_bytes(),
+                end: extent.good_end(),
+            },
+        },
     })
+}
+
+fn fresh_uuids() -> RandomUuids {
+    match RandomUuids::new() {
+        Ok(uuids) => uuids,
+        Err(error) => panic!("the random source failed: {error}"),
+    }
+}
+
+/// Threads beside the one that opens: one for each other core, and at least one, since files are also waited for. More than a few are
+/// not kept busy by one that applies.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, WORKERS_MAX))
 }

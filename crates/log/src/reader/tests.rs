@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::Record;
+use crate::header::Header;
+use crate::split::BATCH_BYTES;
 
 /// Hands out one byte at a time, then fails or ends.
 struct Trickle<'a> {
@@ -201,7 +203,7 @@ fn failing_source_is_reported_with_what_was_wanted() {
 #[test]
 fn records_larger_than_one_read_pass() {
     let mut file = Vec::new();
-    let long = "x".repeat(3 * READ_BYTES);
+    let long = "x".repeat(3 * BATCH_BYTES);
     for _ in 0..3 {
         let mut record = Record::begin(&mut file, Magic::Standalone);
         record

@@ -1,0 +1,155 @@
+//! Filling an empty database from one record that inserts all its rows (storage.md 9), in pieces and without a journal.
+//!
+//! A commit of that many rows would remember each of them, only to find that every reference has its row and no key is there twice. Here rows
+//! go straight into their tables, and the commit's rules are then checked on the whole. Where a commit would have done anything but accept
+//! (an error, garbage, a weak reference to be dropped) the answer is [`Irregular`], and the caller starts again with an ordinary
+//! transaction, which knows what to do and how to word it. So a [`Fill`] needs no rollback: whoever drops it unfinished drops the
+//! database too.
+
+use corvid_data::{Arc, AtomRef, Datum, RecordedRow, Row, Schema, TableId, UuidSource};
+
+use crate::database::Database;
+use crate::layout::Layout;
+use crate::reference::ReferenceColumn;
+use crate::row_id::RowId;
+
+/// The rows are no plain insertion; the database is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Irregular;
+
+/// Makes rows, on any thread.
+#[derive(Clone, Debug)]
+pub struct RowMaker {
+    layouts: std::sync::Arc<[Layout]>,
+}
+
+impl RowMaker {
+    /// For the tables of `schema`.
+    #[must_use]
+    pub fn new(schema: &Schema) -> RowMaker {
+        RowMaker {
+            layouts: Layout::of_schema(schema).into_vec().into(),
+        }
+    }
+
+    /// The row that `recorded` inserts, a fresh version included; data of the right sizes. `None` when it deletes one.
+    pub fn row(&self, recorded: RecordedRow, uuids: &mut dyn UuidSource) -> Option<Arc<Row>> {
+        let mut columns = self.layouts[usize::from(recorded.table.0)].defaults.clone();
+        for (column, datum) in recorded.columns? {
+            if !column.is_standard() {
+                columns[usize::from(column.0)] = datum;
+            }
+        }
+        Some(Arc::new(Row {
+            uuid: recorded.uuid,
+            version: uuids.fresh(),
+            columns,
+        }))
+    }
+}
+
+/// A database that is being filled.
+#[derive(Debug)]
+pub struct Fill {
+    database: Database,
+}
+
+impl Fill {
+    /// Fills `database`, which is empty.
+    #[must_use]
+    pub fn new(database: Database) -> Fill {
+        assert!(database.tables.iter().all(|table| table.len() == 0));
+        Fill { database }
+    }
+
+    /// Adds rows.
+    ///
+    /// # Errors
+    /// Another row has the same identity, or the same key of an index.
+    pub fn add(
+        &mut self,
+        table: TableId,
+        rows: impl IntoIterator<Item = Arc<Row>>,
+    ) -> Result<(), Irregular> {
+        let table = &mut self.database.tables[usize::from(table.0)];
+        for row in rows {
+            if table.contains(row.uuid) {
+                return Err(Irregular);
+            }
+            for index in table.indexes() {
+                let mut others = index.candidates(index.key(&row));
+                if others.any(|slot| index.same_key(table.at(slot), &row)) {
+                    return Err(Irregular);
+                }
+            }
+            table.insert(row, 0);
+        }
+        Ok(())
+    }
+
+    /// The database, with every count in order.
+    ///
+    /// # Errors
+    /// A commit of these rows would not take them as they are.
+    pub fn finish(mut self) -> Result<Database, Irregular> {
+        let schema = self.database.schema.clone();
+        for (id, table) in schema.iter() {
+            if self.database.row_count(id) > table.max_rows as usize && table.max_rows != u32::MAX {
+                return Err(Irregular);
+            }
+            self.count_references(id)?;
+        }
+        for (id, table) in schema.iter() {
+            let rows = &self.database.tables[usize::from(id.0)];
+            if !table.is_root && rows.rows().any(|row| rows.strong(row.uuid) == 0) {
+                return Err(Irregular);
+            }
+        }
+        Ok(self.database)
+    }
+
+    /// Counts the references of a table's rows at their targets, which must be there.
+    fn count_references(&mut self, id: TableId) -> Result<(), Irregular> {
+        let Database {
+            tables, layouts, ..
+        } = &mut self.database;
+        let layout = &layouts[usize::from(id.0)];
+        if layout.strong.is_empty() && layout.weak.is_empty() {
+            return Ok(());
+        }
+        let pages = tables[usize::from(id.0)].pages().to_vec();
+        for row in pages.iter().flat_map(|page| page.rows()) {
+            let source = RowId::new(id, row.uuid);
+            for (columns, is_strong) in [(&layout.strong, true), (&layout.weak, false)] {
+                for column in columns {
+                    for target in targets(*column, row) {
+                        let table = &mut tables[usize::from(target.table.0)];
+                        if !table.contains(target.uuid) {
+                            return Err(Irregular);
+                        }
+                        match is_strong {
+                            // References of a row to itself keep nothing alive.
+                            true if target == source => {}
+                            true => table.adjust_strong(target.uuid, 1),
+                            false => table.backrefs.adjust(target.uuid, source, 1),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a column of a row refers to.
+fn targets(column: ReferenceColumn, row: &Row) -> impl Iterator<Item = RowId> + '_ {
+    let datum: &Datum = &row.columns[usize::from(column.column.0)];
+    datum.iter().flat_map(move |(key, value)| {
+        let id = |atom: Option<AtomRef<'_>>, table: Option<TableId>| {
+            Some(RowId::new(table?, atom?.as_uuid()?))
+        };
+        [id(Some(key), column.key), id(value, column.value)]
+            .into_iter()
+            .flatten()
+    })
+}

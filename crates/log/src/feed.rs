@@ -1,0 +1,200 @@
+//! A log as work for several threads: what must be done in sequence is cut off here, what need not comes out as jobs.
+//!
+//! Invariant: jobs, carried out in any order and applied in the order in which they were handed out, do what [`crate::Load`] does one
+//! transaction at a time, with the same damage in the same words. Names no thread: the shell hands the jobs round.
+//!
+//! A record that follows the schema and is long (a compacted file) is handed out in pieces while its hash is not known yet:
+//!
+//! ```text
+//! Fill, Rows, Rows, ..., Rows, Filled, Records, ...
+//! ```
+//!
+//! Its rows may be put into a database that nobody has seen, and count once `Filled` says that hash and form are right. Anything out of
+//! the ordinary makes it `Irregular` (repeated members, a deletion, damage of any kind); the one who reads then starts again with
+//! [`Feed::whole_records`], under which such a record is one transaction like any other, and is told what is the matter.
+
+use std::collections::VecDeque;
+
+use corvid_data::{Arc, Recorded, RecordedRow, Schema};
+
+use crate::load::{Cause, read_transaction};
+use crate::rows::{RUN_BYTES, RowSplitter, RowText};
+use crate::split::{Batch, Cut, Long, Splitter};
+use crate::{ReadError, Source};
+
+/// A body of this many bytes is long: rows in it are worth spreading over threads, and it is much beside a batch.
+pub const LONG_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What is to be done next. The order of jobs is that of the log.
+#[derive(Debug)]
+pub enum Job {
+    /// Decode records.
+    Records(Records),
+    /// A long record begins, which inserts rows into an empty database.
+    Fill,
+    /// Decode rows of it.
+    Rows(RowText),
+    /// The long record is whole, its hash is right; it ends at this byte offset.
+    Filled(u64),
+    /// The long record is nothing to be taken in pieces.
+    Irregular,
+    /// The log ends here.
+    End(Option<ReadError>),
+}
+
+/// Records to be checked and decoded.
+#[derive(Debug)]
+pub struct Records {
+    batch: Batch,
+    from: usize,
+}
+
+/// Records that were checked and decoded.
+#[derive(Debug)]
+pub struct Decoded {
+    /// Transactions, each with the byte offset just past its record.
+    pub transactions: Vec<(Recorded, u64)>,
+    /// Why there are no more of them.
+    pub damage: Option<Cause>,
+}
+
+impl Records {
+    /// Checks and decodes, up to the first damage.
+    #[must_use]
+    pub fn decode(&self, schema: &Schema) -> Decoded {
+        let mut transactions = Vec::with_capacity(self.batch.len() - self.from);
+        for index in self.from..self.batch.len() {
+            match read_transaction(&self.batch, index, schema) {
+                Ok(recorded) => transactions.push((recorded, self.batch.end(index))),
+                Err(cause) => {
+                    return Decoded {
+                        transactions,
+                        damage: Some(cause),
+                    };
+                }
+            }
+        }
+        Decoded {
+            transactions,
+            damage: None,
+        }
+    }
+}
+
+impl RowText {
+    /// Decodes the rows, which are not there yet; `None` when anything is out of the ordinary.
+    #[must_use]
+    pub fn decode(&self, schema: &Schema) -> Option<Vec<RecordedRow>> {
+        crate::decode::decode_new_rows(&self.text, self.table, schema)
+    }
+}
+
+/// Hands out jobs. Memory: one batch, and what is held of a long record.
+#[derive(Debug)]
+pub struct Feed<S> {
+    splitter: Splitter<S>,
+    schema: Arc<Schema>,
+    /// What was read behind the schema.
+    rest: Option<(Batch, usize)>,
+    /// From how many bytes on the next record is long.
+    long_bytes: u64,
+    /// About how many bytes of rows make a job.
+    run_bytes: usize,
+    long: Option<(Long, RowSplitter)>,
+    rows: VecDeque<RowText>,
+    has_ended: bool,
+}
+
+impl<S: Source> Feed<S> {
+    pub(crate) fn new(
+        splitter: Splitter<S>,
+        schema: Arc<Schema>,
+        rest: Option<(Batch, usize)>,
+    ) -> Feed<S> {
+        Feed {
+            long_bytes: LONG_BYTES,
+            run_bytes: RUN_BYTES,
+            splitter,
+            schema,
+            rest,
+            long: None,
+            rows: VecDeque::new(),
+            has_ended: false,
+        }
+    }
+
+    /// The same with every record in one piece, however long.
+    #[must_use]
+    pub fn whole_records(self) -> Feed<S> {
+        let run_bytes = self.run_bytes;
+        self.with_limits(u64::MAX, run_bytes)
+    }
+
+    /// The same with records of `long_bytes` taken to be long, and about `run_bytes` of rows in a job.
+    #[must_use]
+    pub fn with_limits(mut self, long_bytes: u64, run_bytes: usize) -> Feed<S> {
+        self.long_bytes = long_bytes;
+        self.run_bytes = run_bytes;
+        self
+    }
+
+    /// The next job; `None` after [`Job::End`] and [`Job::Irregular`].
+    pub fn job(&mut self) -> Option<Job> {
+        if self.has_ended {
+            return None;
+        }
+        let job = self.next();
+        self.has_ended = matches!(job, Job::End(_) | Job::Irregular);
+        Some(job)
+    }
+
+    fn next(&mut self) -> Job {
+        if let Some((batch, from)) = self.rest.take() {
+            self.long_bytes = u64::MAX;
+            return Job::Records(Records { batch, from });
+        }
+        if self.long.is_some() {
+            return self.long_job();
+        }
+        match self.splitter.cut(self.long_bytes) {
+            Ok(Some(Cut::Batch(batch))) => {
+                self.long_bytes = u64::MAX;
+                Job::Records(Records { batch, from: 0 })
+            }
+            Ok(Some(Cut::Long(long))) => {
+                self.long_bytes = u64::MAX;
+                self.long = Some((long, RowSplitter::new(self.schema.clone(), self.run_bytes)));
+                Job::Fill
+            }
+            Ok(None) => Job::End(None),
+            Err(error) => Job::End(Some(error)),
+        }
+    }
+
+    fn long_job(&mut self) -> Job {
+        loop {
+            if let Some(rows) = self.rows.pop_front() {
+                return Job::Rows(rows);
+            }
+            let Some((long, splitter)) = &mut self.long else {
+                return Job::Irregular;
+            };
+            match self.splitter.piece(long) {
+                Ok(Some(piece)) => {
+                    if splitter.feed(&piece, &mut self.rows).is_err() {
+                        return Job::Irregular;
+                    }
+                }
+                Ok(None) if splitter.is_complete() => {
+                    let end = long.end;
+                    self.long = None;
+                    return Job::Filled(end);
+                }
+                Ok(None) | Err(_) => return Job::Irregular,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

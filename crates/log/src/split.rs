@@ -1,0 +1,392 @@
+//! Cutting a log into batches of whole records, without looking into bodies: the cheap, sequential part of reading.
+//!
+//! Invariant: batches follow each other without a gap, and each begins where a record does. A header's word on its body's length is taken;
+//! whether the body has the hash is asked of each record of a batch later ([`Batch::raw`]), on another thread if the caller likes. So the
+//! first damage in order of records is the log's, whatever was found to be wrong behind it. Called by [`crate::RecordReader`],
+//! [`crate::Load`] and [`crate::Feed`]; knows nothing of what bodies mean.
+
+use sha1::{Digest, Sha1};
+
+use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line, shown_bytes};
+use crate::{ReadError, Source};
+
+/// Bytes of a batch, about: a thousand small records. Also what is asked of the source at once.
+pub const BATCH_BYTES: usize = 128 * 1024;
+
+/// A record whose framing and hash are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a> {
+    /// Its place in the log, counting from 0.
+    pub number: u64,
+    /// Byte offset of its header.
+    pub header_offset: u64,
+    /// Byte offset of its body.
+    pub offset: u64,
+    /// The body as stored, usually one line with its LF. Not checked to be JSON.
+    pub body: &'a [u8],
+}
+
+/// Whole records that follow each other. Never empty.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// File offset of the first byte.
+    offset: u64,
+    /// Number of the first record.
+    first: u64,
+    records: Vec<Frame>,
+}
+
+/// Where a record lies in a batch.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    start: usize,
+    body: usize,
+    end: usize,
+    sha1: [u8; 20],
+}
+
+/// A record too long to be held at once: its body comes in pieces ([`Splitter::piece`]).
+#[derive(Clone, Debug)]
+pub struct Long {
+    /// Its place in the log, counting from 0.
+    pub number: u64,
+    /// Byte offset just past it.
+    pub end: u64,
+    header: Header,
+    left: u64,
+    hash: Sha1,
+}
+
+/// What comes next in a log.
+#[derive(Debug)]
+pub enum Cut {
+    /// Records.
+    Batch(Batch),
+    /// One long record, whose body must be taken before the next call.
+    Long(Long),
+}
+
+/// Cuts a log into batches. Memory: one batch, or one record that is longer.
+#[derive(Debug)]
+pub struct Splitter<S> {
+    source: S,
+    magic: Magic,
+    /// Read and not yet handed out; begins at a record.
+    held: Vec<u8>,
+    /// File offset of its first byte.
+    held_offset: u64,
+    /// Records handed out.
+    records: u64,
+    source_ended: bool,
+    /// Told once the records before it are handed out, and again at every later call.
+    failed: Option<ReadError>,
+}
+
+impl<S: Source> Splitter<S> {
+    /// Cuts from the start of a log, all of whose records must have `magic`.
+    #[must_use]
+    pub fn new(source: S, magic: Magic) -> Splitter<S> {
+        Splitter {
+            source,
+            magic,
+            held: Vec::new(),
+            held_offset: 0,
+            records: 0,
+            source_ended: false,
+            failed: None,
+        }
+    }
+
+    /// The next records, all of them in memory; `None` at the end of the log.
+    ///
+    /// # Errors
+    /// What keeps the next record from being framed, again at every later call.
+    pub fn batch(&mut self) -> Result<Option<Batch>, ReadError> {
+        match self.cut(u64::MAX)? {
+            Some(Cut::Batch(batch)) => Ok(Some(batch)),
+            Some(Cut::Long(_)) => unreachable!("no body is longer than that"),
+            None => Ok(None),
+        }
+    }
+
+    /// The next records; one whose body has `long_bytes` or more is handed out alone, to be taken in pieces. `None` at the end of the
+    /// log.
+    ///
+    /// # Errors
+    /// As [`Splitter::batch`].
+    pub fn cut(&mut self, long_bytes: u64) -> Result<Option<Cut>, ReadError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let first = match self.frame(long_bytes) {
+            Ok(Framed::Whole(frame)) => frame,
+            Ok(Framed::Long(header, body)) => {
+                return Ok(Some(Cut::Long(self.begin_long(header, body))));
+            }
+            Ok(Framed::End) => return Ok(None),
+            Err(error) => return Err(self.fail(error)),
+        };
+        let mut records = vec![first];
+        let mut end = first.end;
+        while let Some(frame) = self.held_frame(end, long_bytes) {
+            end = frame.end;
+            records.push(frame);
+        }
+        Ok(Some(Cut::Batch(self.hand_out(records, end))))
+    }
+
+    /// The next piece of a long record's body; `None` at its end, when it has its hash.
+    ///
+    /// # Errors
+    /// The source fails or ends within it, or the hash is another.
+    pub fn piece(&mut self, long: &mut Long) -> Result<Option<Vec<u8>>, ReadError> {
+        let (length, end) = (long.header.length, long.end);
+        let offset = end - length;
+        if long.left == 0 {
+            let actual: [u8; 20] = std::mem::take(&mut long.hash).finalize().into();
+            let expected = long.header.sha1;
+            if actual == expected {
+                return Ok(None);
+            }
+            return Err(self.fail(ReadError::Hash {
+                length,
+                offset,
+                actual,
+                expected,
+            }));
+        }
+        if self.held.is_empty() {
+            match self.fill(BATCH_BYTES) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.fail(ReadError::Short { length, offset })),
+                Err(reason) => return Err(self.fail(source_error(length, offset, reason))),
+            }
+        }
+        let taken =
+            usize::try_from(long.left).map_or(self.held.len(), |left| left.min(self.held.len()));
+        let rest = self.held.split_off(taken);
+        let piece = std::mem::replace(&mut self.held, rest);
+        self.held_offset += taken as u64;
+        long.left -= taken as u64;
+        long.hash.update(&piece);
+        Ok(Some(piece))
+    }
+
+    /// Records handed out.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes that are still to be read, if the source knows.
+    #[must_use]
+    pub fn bytes_left(&self) -> Option<u64> {
+        self.source.bytes_left()
+    }
+
+    /// The source, read as far as records were asked for and up to one read further.
+    #[must_use]
+    pub fn into_source(self) -> S {
+        self.source
+    }
+
+    fn fail(&mut self, error: ReadError) -> ReadError {
+        self.failed = Some(error.clone());
+        error
+    }
+
+    /// The record at `at`, if it is held whole and not long. What is wrong with it is left to be told when it is the next.
+    fn held_frame(&self, at: usize, long_bytes: u64) -> Option<Frame> {
+        let held = &self.held[at..];
+        let line = first_line(held)?;
+        let header = Header::parse(line, self.magic).ok()?;
+        let body = line.len() + 1;
+        let is_whole = header.length <= (held.len() - body) as u64;
+        if !is_whole || header.length >= long_bytes {
+            return None;
+        }
+        let length = usize::try_from(header.length).ok()?;
+        Some(Frame {
+            start: at,
+            body: at + body,
+            end: at + body + length,
+            sha1: header.sha1,
+        })
+    }
+
+    /// Finds the next record, reading on as far as it needs.
+    fn frame(&mut self, long_bytes: u64) -> Result<Framed, ReadError> {
+        let Some((header, body)) = self.header()? else {
+            return Ok(Framed::End);
+        };
+        if header.length >= long_bytes {
+            return Ok(Framed::Long(header, body));
+        }
+        let offset = self.held_offset + body as u64;
+        let short = ReadError::Short {
+            length: header.length,
+            offset,
+        };
+        let length = usize::try_from(header.length).ok();
+        let Some(end) = length.and_then(|length| body.checked_add(length)) else {
+            return Err(short);
+        };
+        while self.held.len() < end {
+            match self.fill(end - self.held.len()) {
+                Ok(true) => {}
+                Ok(false) => return Err(short),
+                Err(reason) => return Err(source_error(header.length, offset, reason)),
+            }
+        }
+        Ok(Framed::Whole(Frame {
+            start: 0,
+            body,
+            end,
+            sha1: header.sha1,
+        }))
+    }
+
+    /// Reads the next header line, LF included; `None` at the end of the log.
+    fn header(&mut self) -> Result<Option<(Header, usize)>, ReadError> {
+        let offset = self.held_offset;
+        while self.held.len() < LINE_BYTES_MAX && first_line(&self.held).is_none() {
+            match self.fill(LINE_BYTES_MAX) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(reason) => return Err(source_error(LINE_BYTES_MAX as u64, offset, reason)),
+            }
+        }
+        if self.held.is_empty() {
+            return Ok(None);
+        }
+        let shown = match first_line(&self.held) {
+            Some(line) => match Header::parse(line, self.magic) {
+                Ok(header) => return Ok(Some((header, line.len() + 1))),
+                Err(shown) => &line[..shown],
+            },
+            None => {
+                let window = &self.held[..self.held.len().min(LINE_BYTES_MAX)];
+                &window[..shown_bytes(window)]
+            }
+        };
+        Err(ReadError::Header {
+            offset,
+            shown: shown.to_vec(),
+        })
+    }
+
+    fn begin_long(&mut self, header: Header, body: usize) -> Long {
+        self.held.drain(..body);
+        self.held_offset += body as u64;
+        let number = self.records;
+        self.records += 1;
+        Long {
+            number,
+            end: self.held_offset.saturating_add(header.length),
+            left: header.length,
+            header,
+            hash: Sha1::new(),
+        }
+    }
+
+    fn hand_out(&mut self, records: Vec<Frame>, end: usize) -> Batch {
+        let rest = self.held[end..].to_vec();
+        let mut bytes = std::mem::replace(&mut self.held, rest);
+        bytes.truncate(end);
+        let batch = Batch {
+            bytes,
+            offset: self.held_offset,
+            first: self.records,
+            records,
+        };
+        self.held_offset += end as u64;
+        self.records += batch.records.len() as u64;
+        batch
+    }
+
+    /// Reads once; `false` when the source has ended. Asks for [`BATCH_BYTES`], or for what is missing when that is more and the source
+    /// has it; of a source that cannot tell, for up to as much again as is held, since a header's word is not enough to allocate.
+    fn fill(&mut self, missing: usize) -> Result<bool, String> {
+        if self.source_ended {
+            return Ok(false);
+        }
+        let held = self.held.len();
+        let promised = match self.source.bytes_left() {
+            Some(left) => usize::try_from(left).unwrap_or(usize::MAX),
+            None => held,
+        };
+        let wanted = missing.min(promised).max(BATCH_BYTES);
+        self.held.reserve_exact(wanted);
+        self.held.resize(held + wanted, 0);
+        let outcome = self.source.read(&mut self.held[held..]);
+        let got = outcome.as_ref().copied().unwrap_or(0);
+        self.held.truncate(held + got);
+        outcome?;
+        self.source_ended = got == 0;
+        Ok(got > 0)
+    }
+}
+
+/// What [`Splitter::frame`] finds.
+enum Framed {
+    Whole(Frame),
+    /// A long record, and where its body begins.
+    Long(Header, usize),
+    End,
+}
+
+impl Batch {
+    /// How many records it has.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // never empty
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The record at `index`, its hash checked.
+    ///
+    /// # Errors
+    /// The body has another hash.
+    pub fn raw(&self, index: usize) -> Result<Raw<'_>, ReadError> {
+        let frame = self.records[index];
+        let body = &self.bytes[frame.body..frame.end];
+        let offset = self.offset + frame.body as u64;
+        let actual: [u8; 20] = Sha1::digest(body).into();
+        if actual != frame.sha1 {
+            return Err(ReadError::Hash {
+                length: body.len() as u64,
+                offset,
+                actual,
+                expected: frame.sha1,
+            });
+        }
+        Ok(Raw {
+            number: self.first + index as u64,
+            header_offset: self.offset + frame.start as u64,
+            offset,
+            body,
+        })
+    }
+
+    /// Number and header offset of the record at `index`.
+    #[must_use]
+    pub fn place(&self, index: usize) -> (u64, u64) {
+        let frame = self.records[index];
+        (self.first + index as u64, self.offset + frame.start as u64)
+    }
+
+    /// Byte offset just past the record at `index`.
+    #[must_use]
+    pub fn end(&self, index: usize) -> u64 {
+        self.offset + self.records[index].end as u64
+    }
+}
+
+fn source_error(length: u64, offset: u64, reason: String) -> ReadError {
+    ReadError::Source {
+        length,
+        offset,
+        reason,
+    }
+}

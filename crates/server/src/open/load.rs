@@ -1,0 +1,125 @@
+//! A log into memory: transactions are decoded by several threads and applied, in order, by the one that calls.
+//!
+//! Invariant: the database is what the log's good records make of an empty one, one record after the other, wherever damage ends it;
+//! a record that fails in its middle changes nothing. Where the bytes come from and what damage means for the file is the caller's.
+
+use corvid_data::{UuidSource, WireError};
+use corvid_engine::{Database, Fill};
+use corvid_log::split::BATCH_BYTES;
+use corvid_log::{Cause, Damage, Extent, Feed, Load, Source};
+
+use super::pipeline::{Done, Pipeline};
+
+/// What a log holds.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) database: Database,
+    pub(super) extent: Extent,
+    /// Why it ends before its end.
+    pub(super) damage: Option<Damage>,
+}
+
+/// A long record cannot be taken in pieces: the log must be read again, in whole records.
+struct Irregular;
+
+/// Loads a log that `open` gives from its beginning, if need be twice; `fresh` makes identities on each thread.
+///
+/// # Errors
+/// `open`'s, or those of record 0, worded about `file`.
+pub(super) fn load<S: Source + Send, U: UuidSource + Send>(
+    file: &str,
+    workers: usize,
+    mut open: impl FnMut() -> Result<S, WireError>,
+    fresh: impl Fn() -> U + Sync,
+) -> Result<Loaded, WireError> {
+    let begin = |source: S| Load::open(source).map_err(|damage| damage.to_wire(file));
+    let load = begin(open()?)?;
+    if let Ok(loaded) = finish(load, workers, |feed| feed, &fresh) {
+        return Ok(loaded);
+    }
+    let load = begin(open()?)?;
+    match finish(load, workers, Feed::whole_records, &fresh) {
+        Ok(loaded) => Ok(loaded),
+        Err(Irregular) => unreachable!("whole records are not taken in pieces"),
+    }
+}
+
+fn finish<S: Source + Send, U: UuidSource + Send>(
+    load: Load<S>,
+    workers: usize,
+    how: impl FnOnce(Feed<S>) -> Feed<S>,
+    fresh: &(impl Fn() -> U + Sync),
+) -> Result<Loaded, Irregular> {
+    let schema = load.schema().clone();
+    // A thread is not worth its making for what one alone does in less than a millisecond.
+    let is_small = load
+        .bytes_left()
+        .is_some_and(|left| left <= 2 * BATCH_BYTES as u64);
+    let workers = if is_small { 0 } else { workers };
+    let (feed, extent) = load.into_feed();
+    let pipeline = Pipeline::new(how(feed), schema.clone(), workers);
+    let mut loaded = Loaded {
+        database: Database::new(schema),
+        extent,
+        damage: None,
+    };
+    std::thread::scope(|scope| {
+        for number in 0..workers {
+            let worker = || pipeline.work(&mut fresh());
+            let thread = std::thread::Builder::new().name(format!("load{number}"));
+            // Without it the others have more to do.
+            let _ = thread.spawn_scoped(scope, worker);
+        }
+        let outcome = apply(&mut loaded, &pipeline, &mut fresh());
+        pipeline.close();
+        outcome
+    })?;
+    Ok(loaded)
+}
+
+/// Applies what comes out of the pipeline, up to the end of the log.
+fn apply<S: Source>(
+    loaded: &mut Loaded,
+    pipeline: &Pipeline<S>,
+    uuids: &mut dyn UuidSource,
+) -> Result<(), Irregular> {
+    let mut fill = None;
+    loop {
+        match pipeline.next(uuids) {
+            Done::Transactions(decoded) => {
+                for (recorded, end) in decoded.transactions {
+                    match loaded.database.replay(recorded, uuids) {
+                        Ok(_) => loaded.extent.accept(end),
+                        Err(error) => return loaded.end(Some(Cause::rejected(error))),
+                    }
+                }
+                if let Some(cause) = decoded.damage {
+                    return loaded.end(Some(cause));
+                }
+            }
+            Done::Fill => {
+                let empty = Database::new(loaded.database.schema().clone());
+                fill = Some(Fill::new(std::mem::replace(&mut loaded.database, empty)));
+            }
+            Done::Rows(table, rows) => {
+                let fill: &mut Fill = fill.as_mut().ok_or(Irregular)?;
+                fill.add(table, rows).map_err(|_| Irregular)?;
+            }
+            Done::Filled(end) => {
+                let fill = fill.take().ok_or(Irregular)?;
+                loaded.database = fill.finish().map_err(|_| Irregular)?;
+                loaded.extent.accept(end);
+            }
+            Done::Irregular => return Err(Irregular),
+            Done::End(error) => return loaded.end(error.map(Cause::Read)),
+        }
+    }
+}
+
+impl Loaded {
+    #[allow(clippy::unnecessary_wraps)] // the last step of a caller that may fail otherwise
+    fn end(&mut self, cause: Option<Cause>) -> Result<(), Irregular> {
+        self.damage = cause.map(|cause| self.extent.damage(cause));
+        Ok(())
+    }
+}
