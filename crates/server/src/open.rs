@@ -76,7 +76,7 @@ impl Source for FileSource {
 ///
 /// # Errors
 /// The file cannot be opened, locked or has no schema; worded as the reference does.
-pub fn open(name: &str) -> Result<Opened, WireError> {
+pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
     let mut file = log_file::open(name, OpenMode::ReadWrite)
         .map_err(|error| WireError::new(Tag::IoError, error.to_string()))?;
     let failed = |reason: String| {
@@ -94,7 +94,7 @@ pub fn open(name: &str) -> Result<Opened, WireError> {
             bytes,
         })
     };
-    let loaded = load::load(name, workers(), source, fresh_uuids)?;
+    let loaded = load::load(name, workers(), source, uuids, fresh_uuids)?;
     if let Some(damage) = &loaded.damage {
         vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
     }

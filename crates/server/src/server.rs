@@ -149,7 +149,8 @@ impl Server {
         {
             return Err(format!("ovsdb error: {file}: already open"));
         }
-        let opened = open::open(file).map_err(|error| error.to_string())?;
+        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
+        let opened = open::open(file, &mut uuids).map_err(|error| error.to_string())?;
         let name = opened.database.schema().name.to_string();
         if name.starts_with('_') {
             return Err(format!(

@@ -22,7 +22,8 @@ pub(super) struct Loaded {
 /// A long record cannot be taken in pieces: the log must be read again, in whole records.
 struct Irregular;
 
-/// Loads a log that `open` gives from its beginning, if need be twice; `fresh` makes identities on each thread.
+/// Loads a log that `open` gives from its beginning, if need be twice; `uuids` makes identities on this thread, `fresh` for
+/// the others.
 ///
 /// # Errors
 /// `open`'s, or those of record 0, worded about `file`.
@@ -30,15 +31,16 @@ pub(super) fn load<S: Source + Send, U: UuidSource + Send>(
     file: &str,
     workers: usize,
     mut open: impl FnMut() -> Result<S, WireError>,
+    uuids: &mut dyn UuidSource,
     fresh: impl Fn() -> U + Sync,
 ) -> Result<Loaded, WireError> {
     let begin = |source: S| Load::open(source).map_err(|damage| damage.to_wire(file));
     let load = begin(open()?)?;
-    if let Ok(loaded) = finish(load, workers, |feed| feed, &fresh) {
+    if let Ok(loaded) = finish(load, workers, |feed| feed, uuids, &fresh) {
         return Ok(loaded);
     }
     let load = begin(open()?)?;
-    match finish(load, workers, Feed::whole_records, &fresh) {
+    match finish(load, workers, Feed::whole_records, uuids, &fresh) {
         Ok(loaded) => Ok(loaded),
         Err(Irregular) => unreachable!("whole records are not taken in pieces"),
     }
@@ -48,6 +50,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     load: Load<S>,
     workers: usize,
     how: impl FnOnce(Feed<S>) -> Feed<S>,
+    uuids: &mut dyn UuidSource,
     fresh: &(impl Fn() -> U + Sync),
 ) -> Result<Loaded, Irregular> {
     let schema = load.schema().clone();
@@ -70,7 +73,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
             // Without it the others have more to do.
             let _ = thread.spawn_scoped(scope, worker);
         }
-        let outcome = apply(&mut loaded, &pipeline, &mut fresh());
+        let outcome = apply(&mut loaded, &pipeline, uuids);
         pipeline.close();
         outcome
     })?;
