@@ -16,6 +16,7 @@ use crossbeam_channel::Sender;
 
 use crate::shard::ShardMessage;
 use crate::storage::Storage;
+use crate::worker::Worker;
 
 /// Inputs executed before outputs are handed over, so that no client waits for a long queue of others.
 const BATCH_MAX: usize = 256;
@@ -72,6 +73,8 @@ pub struct DatabaseThread {
     pub inbox: Mailbox<ToDatabase>,
     /// Its file, if it has one.
     pub storage: Option<Storage>,
+    /// Takes its long jobs.
+    pub worker: Worker,
     /// Where outputs go.
     pub shards: Vec<ShardHandle<ShardMessage>>,
     /// Where events go.
@@ -119,6 +122,9 @@ impl DatabaseThread {
         let now = read_clock();
         self.service.tick(now);
         self.store(now);
+        for job in self.service.outputs().jobs.drain(..) {
+            self.worker.order(job);
+        }
         self.service.flush_updates();
         self.hand_over();
     }

@@ -13,3 +13,4 @@ pub mod run;
 pub mod server;
 pub mod shard;
 pub mod storage;
+pub mod worker;

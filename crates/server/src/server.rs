@@ -29,6 +29,7 @@ use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
+use crate::worker::Worker;
 
 /// A served database.
 struct Served {
@@ -189,9 +190,11 @@ impl Server {
         let inbox = Mailbox::new();
         let sender = Arc::new(inbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
+        let handle = InboxHandle(weak);
         let storage = file
-            .map(|(file, _)| Storage::new(file, self.config.column_diff, InboxHandle(weak)))
+            .map(|(file, _)| Storage::new(file, self.config.column_diff, handle.clone()))
             .transpose()?;
+        let jobs = Worker::new(handle)?;
         let uuids = Box::new(RandomUuids::new()?);
         let service =
             DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
@@ -199,6 +202,7 @@ impl Server {
             service,
             inbox,
             storage,
+            worker: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
         };

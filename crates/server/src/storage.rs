@@ -187,7 +187,8 @@ fn lock(file: &Mutex<Committer<Place>>) -> MutexGuard<'_, Committer<Place>> {
 pub struct InboxHandle(pub std::sync::Weak<MailSender<ToDatabase>>);
 
 impl InboxHandle {
-    fn send(&self, message: ToDatabase) {
+    /// Sends something, unless the thread has ended.
+    pub fn send(&self, message: ToDatabase) {
         if let Some(sender) = self.0.upgrade() {
             let _ = sender.send(message);
         }

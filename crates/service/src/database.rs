@@ -5,6 +5,7 @@
 //! its record is stored, in order, and so does every later answer that could have seen it. Work that needs settled state
 //! (monitor requests, conversion, compaction) is deferred until nothing is parked.
 
+mod conversion;
 mod convert;
 mod follow;
 mod monitoring;
@@ -30,7 +31,8 @@ use crate::message::{
     Control, DatabaseId, Event, Method, Request, SessionInfo, StoreError, Ticket, ToDatabase, Usage,
 };
 use crate::storage::{FileState, Growth};
-use convert::Conversion;
+use conversion::Conversion;
+use convert::canceled_because;
 use follow::Followed;
 use parked::Parked;
 use rewrites::Rewrites;
@@ -69,6 +71,8 @@ pub struct DatabaseService {
     parked: VecDeque<Parked>,
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
+    /// How many jobs were ordered.
+    last_job: u64,
     rewrites: Rewrites,
     /// Of the file, if there is one.
     growth: Option<Growth>,
@@ -109,6 +113,7 @@ impl DatabaseService {
             parked: VecDeque::new(),
             deferred: VecDeque::new(),
             conversion: None,
+            last_job: 0,
             rewrites: Rewrites::default(),
             growth: None,
             followed: Vec::new(),
@@ -149,14 +154,15 @@ impl DatabaseService {
         match input {
             ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
             ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
+            ToDatabase::Done(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.monitors.set_ready(session, true),
-            ToDatabase::Closed(session) => self.close(session),
+            ToDatabase::Closed(session) => self.close(now, session),
             other if self.must_wait(&other) => self.deferred.push_back(other),
             other => self.handle_settled(now, other),
         }
     }
 
-    /// Works off deferred inputs as far as the state allows. Called after stores.
+    /// Works off deferred inputs as far as the state allows. Called whenever that may have changed.
     fn resume(&mut self, now: Now) {
         while let Some(input) = self.deferred.pop_front() {
             if self.must_wait_now(&input) {
@@ -173,16 +179,10 @@ impl DatabaseService {
     }
 
     fn must_wait_now(&self, input: &ToDatabase) -> bool {
-        if self.conversion.is_some() {
+        if self.is_conversion_waiting() {
             return true;
         }
         let needs_settled = match input {
-            // It wants a new file for itself.
-            ToDatabase::Request(request)
-                if request.method == Method::Convert && self.rewrites.is_swapping() =>
-            {
-                return true;
-            }
             ToDatabase::Request(request) => {
                 !matches!(request.method, Method::Transact | Method::GetSchema)
             }
@@ -199,9 +199,15 @@ impl DatabaseService {
             self.refuse(input);
             return;
         }
+        if let Some(conversion) = &mut self.conversion
+            && conversion.must_follow(&input)
+        {
+            conversion.follow(input);
+            return;
+        }
         match input {
             ToDatabase::Request(request) => self.request(now, request),
-            ToDatabase::Cancel(session, id) => self.cancel(session, &id),
+            ToDatabase::Cancel(session, id) => self.cancel(now, session, &id),
             ToDatabase::Fence(session, answer) => {
                 self.send_updates(session);
                 self.outputs.handled(session, answer);
@@ -209,6 +215,7 @@ impl DatabaseService {
             ToDatabase::Control(control) => self.control(now, control),
             ToDatabase::Stored(..)
             | ToDatabase::Rewrite(..)
+            | ToDatabase::Done(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_) => self.handle(now, input),
         }
@@ -232,7 +239,7 @@ impl DatabaseService {
         match control {
             Control::Transact(params) => self.transact_internally(now, &params),
             Control::Compact(token) => self.compact(now, token),
-            Control::Remove => self.remove(),
+            Control::Remove => self.remove(now),
             Control::Follow {
                 name,
                 table,
@@ -263,7 +270,10 @@ impl DatabaseService {
     }
 
     /// Cancels everything that clients have pending here: the database goes away.
-    fn remove(&mut self) {
+    fn remove(&mut self, now: Now) {
+        if let Some(request) = self.drop_conversion() {
+            self.fail(&request, &canceled_because("removing database"));
+        }
         self.cancel_monitors();
         self.cancel_triggers();
         self.followed.clear();
@@ -272,6 +282,8 @@ impl DatabaseService {
         self.answer_compactions(&Err(self.removed_error()));
         self.is_removed = true;
         self.outputs.events.push(Event::Removed(self.options.id));
+        // What was put off is refused.
+        self.resume(now);
     }
 
     fn removed_error(&self) -> StoreError {
@@ -316,23 +328,30 @@ impl DatabaseService {
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
             | ToDatabase::Stored(..)
-            | ToDatabase::Rewrite(..) => {}
+            | ToDatabase::Rewrite(..)
+            | ToDatabase::Done(..) => {}
         }
     }
 
-    fn close(&mut self, session: SessionId) {
+    fn close(&mut self, now: Now, session: SessionId) {
         self.sessions.remove(&session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
-        // What arrived before the end is executed if it changes something.
-        self.deferred.retain(|input| match input {
+        // A transaction that arrived before the end is executed; a conversion is given up while that is possible.
+        let is_wanted = |input: &ToDatabase| match input {
             ToDatabase::Request(request) => {
-                request.session != session
-                    || matches!(request.method, Method::Transact | Method::Convert)
+                request.session != session || request.method == Method::Transact
             }
             ToDatabase::Fence(fenced, _) => *fenced != session,
             _ => true,
-        });
+        };
+        self.deferred.retain(is_wanted);
+        if let Some(conversion) = &mut self.conversion {
+            conversion.waiting_mut().retain(is_wanted);
+            if conversion.is_free() && conversion.request.session == session {
+                self.give_up_conversion(now, None);
+            }
+        }
     }
 
     /// Whether no session has left anything behind: nothing waits, is parked or deferred, and nothing is monitored.

@@ -6,6 +6,7 @@
 pub mod database;
 pub mod directory;
 pub mod frontend;
+pub mod job;
 pub mod locks;
 pub mod message;
 pub mod remote_rows;

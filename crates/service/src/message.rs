@@ -9,6 +9,7 @@ use corvid_data::{Schema, WireError};
 use corvid_engine::Snapshot;
 use corvid_monitor::{Frame, SessionId, Version};
 
+use crate::job::{Done, JobNumber};
 use crate::remote_rows::RemoteRows;
 
 /// A served database; a database that is removed and added again gets another number.
@@ -147,6 +148,8 @@ pub enum ToDatabase {
     Stored(Ticket, Result<(), StoreError>),
     /// A new file has come this far, or failed and is gone.
     Rewrite(RewriteNumber, Result<RewriteStage, StoreError>),
+    /// What came of a [`Job`](crate::job::Job).
+    Done(JobNumber, Done),
     /// From the server itself.
     Control(Control),
 }

@@ -1,50 +1,32 @@
 //! Online schema conversion (protocol.md 4.15): checked, written as a new file, then swapped in.
 
 use corvid_data::{Arc, Schema, Tag, WireError};
-use corvid_engine::Database;
 use corvid_json::Value;
 
-use super::rewrites::Purpose;
+use super::conversion::{Conversion, is_conversion_of};
 use super::transact::conversion_not_allowed;
 use super::{DatabaseService, Now};
-use crate::message::{Content, Event, Request, StoreError};
-
-/// A conversion whose new file is being written; everything else waits for it.
-pub(super) struct Conversion {
-    request: Request,
-    database: Database,
-}
+use crate::message::{Event, Handled, Request, StoreError};
 
 impl DatabaseService {
+    /// Begins a conversion, at a settled moment and while there is no other.
     pub(super) fn convert(&mut self, now: Now, request: Request) {
         if self.triggers.find(request.session, &request.id).is_some() {
             let error = WireError::syntax(request.params(), "convert: duplicate request ID");
             self.fail(&request, &error);
             return;
         }
-        match self.converted(&request) {
+        match self.new_schema(&request) {
             Err(error) => self.fail(&request, &error),
-            Ok(database) => {
-                let snapshot = database.snapshot();
-                self.conversion = Some(Conversion { request, database });
-                if self.growth.is_some() {
-                    self.give_up_compaction();
-                    let content = Content {
-                        snapshot,
-                        comment: "converted by ovsdb-server",
-                        date_ms: now.wall_ms,
-                        with_tail: false,
-                    };
-                    self.rewrite(Purpose::Conversion, content);
-                } else {
-                    self.finish_conversion(Ok(()));
-                }
+            Ok(schema) => {
+                self.conversion = Some(Conversion::new(request, schema));
+                self.advance_conversion(now);
             }
         }
     }
 
-    /// The checks, in order, and the converted content.
-    fn converted(&mut self, request: &Request) -> Result<Database, WireError> {
+    /// The checks, in order, and the schema to convert to.
+    fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
         let name = self.database.schema().name.clone();
         if !request.info.role.is_empty() {
             let client = request.info.client_id.as_deref().unwrap_or("(null)");
@@ -75,21 +57,30 @@ impl DatabaseService {
                 ),
             ));
         }
-        self.database.convert(Arc::new(schema), &mut *self.uuids)
+        Ok(Arc::new(schema))
     }
 
     /// The new file is in place (or is not): swap, then tell everybody, in the order of protocol.md 4.15.
     pub(super) fn finish_conversion(&mut self, result: Result<(), StoreError>) {
-        let Some(Conversion {
-            request, database, ..
-        }) = self.conversion.take()
-        else {
+        let Some(mut conversion) = self.conversion.take() else {
             return;
         };
-        if let Err(error) = result {
-            self.fail(&request, &error.to_wire());
-            return;
-        }
+        let database = match (result, conversion.take_database()) {
+            (Ok(()), Some(database)) => database,
+            (result, database) => {
+                assert!(result.is_err(), "what is put in place is at home");
+                self.free_database(database);
+                if let Err(error) = result {
+                    self.fail(&conversion.request, &error.to_wire());
+                }
+                self.end_conversion(conversion);
+                return;
+            }
+        };
+        debug_assert!(
+            is_conversion_of(&self.database, &database),
+            "a conversion is that of the moment of its swap"
+        );
         // The new file has no history either.
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
@@ -100,12 +91,28 @@ impl DatabaseService {
         };
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);
-        self.database = database;
+        let old = std::mem::replace(&mut self.database, database);
+        self.free_database(Some(old));
         self.follow_again();
+        let request = self.end_conversion(conversion);
         self.reply(request, b"{}".to_vec());
         self.cancel_triggers();
         self.outputs
             .events
             .push(Event::Converted(self.options.id, schema));
     }
+
+    /// A client does not want it any more.
+    pub(super) fn cancel_conversion(&mut self, now: Now) {
+        if let Some(request) = self.drop_conversion() {
+            self.cancel_request(&request, Handled::Yes);
+        }
+        self.go_on_without_conversion(now);
+    }
+}
+
+/// The error of a conversion that is given up (storage.md 11.2).
+pub(super) fn canceled_because(reason: &str) -> WireError {
+    let details = format!("database conversion canceled because {reason}");
+    WireError::new(Tag::Canceled, details)
 }

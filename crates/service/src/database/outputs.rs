@@ -5,6 +5,7 @@ use corvid_data::WireError;
 use corvid_monitor::{Frame, SessionId};
 use corvid_rpc::message;
 
+use crate::job::Job;
 use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
 
 /// Collected outputs, each list in order.
@@ -15,6 +16,8 @@ pub struct Outputs {
     pub deliveries: Vec<Deliver>,
     /// For the log.
     pub stores: Vec<Store>,
+    /// For the worker.
+    pub jobs: Vec<Job>,
     /// For the main thread.
     pub events: Vec<Event>,
 }
@@ -25,6 +28,7 @@ impl Outputs {
             database,
             deliveries: Vec::new(),
             stores: Vec::new(),
+            jobs: Vec::new(),
             events: Vec::new(),
         }
     }

@@ -8,6 +8,8 @@ use crate::message::{Request, Ticket};
 pub(super) struct Parked {
     /// The record that must be stored first; `None`: only those before it.
     pub(super) ticket: Option<Ticket>,
+    /// `_date` of that record, ms since the Unix epoch.
+    pub(super) date_ms: i64,
     /// What it changed.
     pub(super) delta: Option<Arc<Delta>>,
     /// What to say.

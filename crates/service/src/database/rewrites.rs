@@ -96,7 +96,8 @@ impl DatabaseService {
     /// Compacts the file if it has grown enough.
     pub(super) fn compact_if_due(&mut self, now: Now) {
         let is_due = self.growth.is_some_and(|growth| growth.is_due(now.mono_ms));
-        if is_due && self.rewrites.is_idle() && !self.rewrites.is_queued && !self.is_removed {
+        let is_free = self.rewrites.is_idle() && !self.rewrites.is_queued;
+        if is_due && is_free && self.conversion.is_none() && !self.is_removed {
             self.rewrites.is_queued = true;
             self.handle(now, ToDatabase::Control(Control::Compact(None)));
         }
@@ -140,10 +141,10 @@ impl DatabaseService {
             return;
         }
         match outcome {
-            Ok(RewriteStage::Written) => {
-                current.is_swapping = true;
-                self.outputs.stores.push(Store::Swap(number));
-            }
+            Ok(RewriteStage::Written) => match current.purpose {
+                Purpose::Compaction(_) => self.swap_rewrite(),
+                Purpose::Conversion => self.conversion_written(now),
+            },
             Ok(RewriteStage::InPlace(size)) => {
                 current.is_in_place = true;
                 let chance = self.chance();
@@ -182,10 +183,48 @@ impl DatabaseService {
             Purpose::Conversion if is_in_place => self.finish_conversion(Ok(())),
             Purpose::Conversion => self.finish_conversion(result),
         }
+        self.compact_wanted(now);
+        // It may have waited for the swap.
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    /// Begins the compaction that was asked for during another rewrite.
+    pub(super) fn compact_wanted(&mut self, now: Now) {
         if let Some(token) = self.rewrites.wanted.pop() {
             self.handle(now, ToDatabase::Control(Control::Compact(token)));
         }
-        self.resume(now);
+    }
+
+    /// Begins the new file of a conversion, which makes a compaction unnecessary.
+    pub(super) fn rewrite_for_conversion(&mut self, content: Content) {
+        self.give_up_compaction();
+        self.rewrite(Purpose::Conversion, content);
+    }
+
+    /// Appends to the new file of the conversion.
+    pub(super) fn extend_rewrite(&mut self, records: Vec<Vec<u8>>) {
+        if let Some(current) = &self.rewrites.current {
+            let extension = Store::Extend(current.number, records);
+            self.outputs.stores.push(extension);
+        }
+    }
+
+    /// Has the new file put in place.
+    pub(super) fn swap_rewrite(&mut self) {
+        if let Some(current) = &mut self.rewrites.current {
+            current.is_swapping = true;
+            self.outputs.stores.push(Store::Swap(current.number));
+        }
+    }
+
+    /// Gives up the new file of a conversion, if there is one.
+    pub(super) fn abandon_rewrite(&mut self) {
+        let is_conversion =
+            |current: &mut Rewriting| matches!(current.purpose, Purpose::Conversion);
+        if let Some(current) = self.rewrites.current.take_if(is_conversion) {
+            self.outputs.stores.push(Store::Abandon(current.number));
+        }
     }
 
     /// Any number.

@@ -11,6 +11,7 @@ use corvid_monitor::SessionId;
 use super::parked::{Answer, Origin, Parked};
 use super::triggers::Trigger;
 use super::{DatabaseService, Now};
+use crate::job::Commit;
 use crate::locks::Locks;
 use crate::message::{Event, Handled, Request, Store, StoreError, Ticket};
 
@@ -164,6 +165,7 @@ impl DatabaseService {
         });
         self.parked.push_back(Parked {
             ticket,
+            date_ms: now.wall_ms,
             delta,
             answer: Answer::Result(result),
             origin,
@@ -174,6 +176,7 @@ impl DatabaseService {
     fn park(&mut self, answer: Answer, origin: Origin) {
         self.parked.push_back(Parked {
             ticket: None,
+            date_ms: 0,
             delta: None,
             answer,
             origin,
@@ -215,7 +218,7 @@ impl DatabaseService {
     /// When [`DatabaseService::tick`] must be called at the latest.
     #[must_use]
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
-        if self.conversion.is_some() {
+        if self.is_conversion_waiting() {
             return None;
         }
         let growth = self
@@ -228,7 +231,7 @@ impl DatabaseService {
 
     /// Tries waiting transactions whose deadline has come, and compacts a file that has grown. To be called once per batch of inputs.
     pub fn tick(&mut self, now: Now) {
-        if self.conversion.is_some() {
+        if self.is_conversion_waiting() {
             return;
         }
         let expired = self.triggers.expired(now.mono_ms);
@@ -245,6 +248,7 @@ impl DatabaseService {
             Ok(()) => self.release_through(ticket),
             Err(error) => self.store_failed(now, ticket, &error),
         }
+        self.advance_conversion(now);
         self.resume(now);
     }
 
@@ -265,6 +269,12 @@ impl DatabaseService {
         let released: Vec<Parked> = self.parked.drain(..count).collect();
         for parked in released {
             if let Some(delta) = &parked.delta {
+                if let Some(conversion) = &mut self.conversion {
+                    conversion.released(Commit {
+                        delta: delta.clone(),
+                        date_ms: parked.date_ms,
+                    });
+                }
                 self.report_remotes(delta);
                 let txn = if self.options.history {
                     self.uuids.fresh()
@@ -322,24 +332,28 @@ impl DatabaseService {
         self.release();
     }
 
-    pub(super) fn cancel(&mut self, session: SessionId, id: &[u8]) {
+    pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: &[u8]) {
+        if self.is_conversion_asked_by(session, id) {
+            self.cancel_conversion(now);
+            return;
+        }
         let place = self.triggers.find(session, id);
         if let Some(trigger) = place.and_then(|place| self.triggers.remove(place)) {
-            self.cancel_request(&trigger.request);
+            self.cancel_request(&trigger.request, Handled::No);
         }
     }
 
     /// Answers every waiting transaction with `canceled`.
     pub(super) fn cancel_triggers(&mut self) {
         for trigger in self.triggers.take_all() {
-            self.cancel_request(&trigger.request);
+            self.cancel_request(&trigger.request, Handled::No);
         }
     }
 
-    fn cancel_request(&mut self, request: &Request) {
+    pub(super) fn cancel_request(&mut self, request: &Request, handled: Handled) {
         self.send_updates(request.session);
         self.outputs
-            .error_json(request.session, &request.id, b"\"canceled\"", Handled::No);
+            .error_json(request.session, &request.id, b"\"canceled\"", handled);
     }
 
     /// Replies with a result; the session's pending updates go first.

@@ -60,7 +60,6 @@ struct Run {
     clients: BTreeMap<SessionId, Watched>,
     next_id: i64,
     has_c: bool,
-    is_wide: bool,
 }
 
 impl Run {
@@ -71,7 +70,6 @@ impl Run {
             clients: BTreeMap::new(),
             next_id: 0,
             has_c: false,
-            is_wide: false,
         };
         for _ in 0..CLIENTS {
             run.connect();
@@ -161,8 +159,8 @@ impl Run {
                 self.clients.remove(&client);
                 self.connect();
             }
-            87..90 => self.change_databases(client),
-            90..95 => {
+            87..92 => self.change_databases(client),
+            92..95 => {
                 let back = i64::try_from(self.dice.below(20)).expect("small");
                 let id = self.next_id - back;
                 let text = format!(r#"{{"id":null,"method":"cancel","params":[{id}]}}"#);
@@ -177,7 +175,7 @@ impl Run {
     }
 
     fn request(&mut self, client: SessionId) {
-        let database = self.pick(&["A", "A", "A", "B", "C", "_Server"]);
+        let database = self.pick(&["A", "A", "B", "B", "B", "C", "_Server"]);
         let row = self.dice.below(8);
         let number = self.dice.below(5);
         let operation = match self.dice.below(16) {
@@ -248,21 +246,17 @@ impl Run {
     }
 
     fn change_databases(&mut self, client: SessionId) {
-        match self.dice.below(5) {
+        match self.dice.below(7) {
             3 | 4 => {
                 let name = self.pick(&["A", "B"]);
                 let id = self.world.id(name);
                 let compact = Control::Compact(Some(0));
                 self.world.post(id, ToDatabase::Control(compact));
             }
-            0 => {
-                self.is_wide = !self.is_wide;
-                let new = if self.is_wide {
-                    wider_schema("B")
-                } else {
-                    schema("B").to_json().to_string()
-                };
-                self.ask(client, "convert", &format!(r#"["B",{new}]"#));
+            0..3 => {
+                let database = self.pick(&["B", "B", "C"]);
+                let new = self.another_schema(database);
+                self.ask(client, "convert", &format!(r#"["{database}",{new}]"#));
             }
             _ if self.has_c => {
                 self.world.remove("C");
@@ -272,6 +266,16 @@ impl Run {
                 self.world.serve(schema("C"));
                 self.has_c = true;
             }
+        }
+    }
+
+    /// One with a column more, with rows that become garbage, with a rule that what clients write may break, or as it was.
+    fn another_schema(&mut self, database: &str) -> String {
+        match self.dice.below(4) {
+            0 => wider_schema(database),
+            1 => wider_schema(database).replace(r#""T":{"isRoot":true,"#, r#""T":{"#),
+            2 => wider_schema(database).replace(r#"[["k"]]"#, r#"[["k"],["n"]]"#),
+            _ => schema(database).to_json().to_string(),
         }
     }
 

@@ -13,6 +13,7 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::frontend::{session_id, shard_of};
+use corvid_service::job::Job;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
@@ -90,6 +91,11 @@ pub(crate) struct Served {
     inbox: VecDeque<ToDatabase>,
     /// Inputs were handled since the last end of a batch.
     is_dirty: bool,
+    jobs: VecDeque<Job>,
+    /// Nothing is carried out until this is cleared.
+    pub(crate) is_worker_held: bool,
+    /// How many jobs were carried out.
+    jobs_done: usize,
 }
 
 /// What can happen next.
@@ -107,6 +113,8 @@ enum Choice {
     BatchEnd(DatabaseId),
     /// A disk carries out an order.
     Disk(DatabaseId),
+    /// A worker carries out a job.
+    Worker(DatabaseId),
     /// The main thread takes an event.
     Main,
 }
@@ -182,6 +190,9 @@ impl World {
             disk,
             inbox: VecDeque::new(),
             is_dirty: false,
+            jobs: VecDeque::new(),
+            is_worker_held: false,
+            jobs_done: 0,
         };
         self.databases.insert(id, served);
         self.names.insert(schema.name.to_string(), id);
@@ -220,6 +231,11 @@ impl World {
         }
     }
 
+    /// How many jobs a database's worker has carried out.
+    pub(crate) fn jobs_done(&self, name: &str) -> usize {
+        self.databases[&self.id(name)].jobs_done
+    }
+
     /// Inputs that wait for a database.
     pub(crate) fn inbox_len(&self, name: &str) -> usize {
         self.databases[&self.id(name)].inbox.len()
@@ -233,6 +249,11 @@ impl World {
     pub(crate) fn service(&mut self, name: &str) -> &mut DatabaseService {
         let id = self.id(name);
         &mut self.databases.get_mut(&id).expect("served").service
+    }
+
+    pub(crate) fn served(&mut self, name: &str) -> &mut Served {
+        let id = self.id(name);
+        self.databases.get_mut(&id).expect("served")
     }
 
     pub(crate) fn disk(&mut self, name: &str) -> &mut Disk {
@@ -398,6 +419,9 @@ impl World {
             if served.disk.as_ref().is_some_and(Disk::has_work) {
                 choices.push(Choice::Disk(*id));
             }
+            if !served.is_worker_held && !served.jobs.is_empty() {
+                choices.push(Choice::Worker(*id));
+            }
         }
         if !self.main.is_empty() {
             choices.push(Choice::Main);
@@ -458,6 +482,16 @@ impl World {
                 let answers = served.disk.as_mut().map(Disk::work).unwrap_or_default();
                 served.inbox.extend(answers);
             }
+            Choice::Worker(id) => {
+                let Some(served) = self.databases.get_mut(&id) else {
+                    return;
+                };
+                if let Some(job) = served.jobs.pop_front() {
+                    served.jobs_done += 1;
+                    let mut uuids = Counter((1 << 40) + ((served.jobs_done as u64) << 20));
+                    served.inbox.extend(job.carry_out(&mut uuids));
+                }
+            }
             Choice::Main => {
                 if let Some(event) = self.main.pop_front() {
                     self.take_event(event);
@@ -483,6 +517,8 @@ impl World {
                 served.service.handle(now, answer);
             }
         }
+        let jobs = served.service.outputs().jobs.drain(..);
+        served.jobs.extend(jobs);
         served.service.flush_updates();
         let outputs = served.service.outputs();
         for deliver in outputs.deliveries.drain(..) {

@@ -1,0 +1,427 @@
+//! A conversion under way (protocol.md 4.15): which step comes next, and what waits for the last one.
+//!
+//! ```text
+//! old schema:  commits ---------------------------------------------->|  held  |
+//!                 | snapshot          | released commits   |          |        |
+//! worker:         convert             carry over ... carry over       |        |
+//!                    | snapshot                | records              |        |
+//! new file:          schema and rows, synced   extended, synced       |extended| swap |
+//! new schema:                                                                         commits ->
+//! ```
+//!
+//! Invariants: the content of [`Work::Home`] is the source's as of the last commit that is not in `commits`; the new file and `records`
+//! together hold that content. Only when next to nothing is missing are inputs held, until the swap. What cannot be carried over
+//! starts the conversion anew from the state of the moment, in the last resort with everything held, so the outcome is always that of
+//! a conversion at the moment of the swap.
+//!
+//! Requests of whoever asked for the conversion wait for its end from the start: they may be meant for the new schema.
+
+use std::collections::{HashSet, VecDeque};
+
+use corvid_data::{Arc, Schema, Uuid, UuidSource, WireError};
+use corvid_engine::{Converted, Database};
+use corvid_monitor::SessionId;
+use foldhash::fast::FixedState;
+
+use super::{DatabaseService, Now};
+use crate::job::{self, Carried, Commit, Done, Job, JobNumber};
+use crate::message::{Content, Method, Request, ToDatabase};
+
+/// Changed rows that the database carries over itself while everything waits; more are left to the worker.
+const FEW_CHANGES: usize = 64;
+
+/// Changed rows that are worth a job while the new file is being written and there is no hurry.
+const MANY_CHANGES: usize = 1024;
+
+/// Jobs after which everything is held, should commits keep coming faster than they are carried over.
+const ROUNDS_MAX: u32 = 8;
+
+/// Attempts while commits go on; the one after them holds everything.
+const FREE_ATTEMPTS: u32 = 2;
+
+/// A conversion under way.
+pub(super) struct Conversion {
+    pub(super) request: Request,
+    schema: Arc<Schema>,
+    /// Of the job that is awaited.
+    number: JobNumber,
+    pub(super) work: Work,
+    pub(super) file: NewFile,
+    /// Commits released since the snapshot and not carried over, and how many rows they change.
+    commits: Vec<Commit>,
+    changes: usize,
+    /// Records that the new file lacks.
+    records: Vec<Vec<u8>>,
+    attempts: u32,
+    rounds: u32,
+    /// Every input waits.
+    is_held: bool,
+    /// Sessions whose inputs wait for the end, and those inputs.
+    sessions: HashSet<SessionId, FixedState>,
+    waiting: VecDeque<ToDatabase>,
+}
+
+/// Where the converted content is.
+pub(super) enum Work {
+    /// Yet to be begun, at a settled moment.
+    Due,
+    /// With the worker.
+    Away,
+    /// Here.
+    Home(Box<Converted>),
+}
+
+/// What there is of the new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewFile {
+    /// Nothing.
+    None,
+    /// It is being written.
+    Writing,
+    /// It holds everything that it was given.
+    Written,
+    /// It is being put in place: the conversion cannot be given up any more.
+    Swapping,
+}
+
+impl Conversion {
+    pub(super) fn new(request: Request, schema: Arc<Schema>) -> Conversion {
+        let mut sessions = HashSet::default();
+        sessions.insert(request.session);
+        Conversion {
+            request,
+            schema,
+            number: JobNumber(0),
+            work: Work::Due,
+            file: NewFile::None,
+            commits: Vec::new(),
+            changes: 0,
+            records: Vec::new(),
+            attempts: 0,
+            rounds: 0,
+            is_held: false,
+            sessions,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Takes note of a commit under the old schema that everybody may know of.
+    pub(super) fn released(&mut self, commit: Commit) {
+        self.changes += commit.delta.changes.len();
+        self.commits.push(commit);
+    }
+
+    /// Whether an input must wait for the end of the conversion although others need not. It and all that follow from its session do.
+    pub(super) fn must_follow(&mut self, input: &ToDatabase) -> bool {
+        match input {
+            // One conversion at a time.
+            ToDatabase::Request(request) if request.method == Method::Convert => {
+                self.sessions.insert(request.session);
+                true
+            }
+            ToDatabase::Request(request) => self.sessions.contains(&request.session),
+            ToDatabase::Fence(session, _) => self.sessions.contains(session),
+            ToDatabase::Cancel(session, id) => {
+                self.sessions.contains(session) && !self.is_asked_by(*session, id)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn follow(&mut self, input: ToDatabase) {
+        self.waiting.push_back(input);
+    }
+
+    /// What waits, to be filtered or taken.
+    pub(super) fn waiting_mut(&mut self) -> &mut VecDeque<ToDatabase> {
+        &mut self.waiting
+    }
+
+    pub(super) fn is_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
+        self.request.session == session && *self.request.id == *id
+    }
+
+    /// Whether it can still be given up.
+    pub(super) fn is_free(&self) -> bool {
+        self.file != NewFile::Swapping
+    }
+
+    /// The converted content, if it is here; the conversion has none then.
+    pub(super) fn take_database(&mut self) -> Option<Database> {
+        match std::mem::replace(&mut self.work, Work::Away) {
+            Work::Home(converted) => Some(converted.into_database()),
+            Work::Away | Work::Due => None,
+        }
+    }
+
+    /// Whether commits are to be left to the worker now.
+    fn has_work(&self) -> bool {
+        let enough = match self.file {
+            NewFile::Writing => MANY_CHANGES,
+            _ if self.is_held || self.rounds < ROUNDS_MAX => FEW_CHANGES,
+            _ => return false,
+        };
+        self.changes > enough
+    }
+}
+
+impl DatabaseService {
+    /// Whether every input must wait: for the swap, or for the next settled moment.
+    pub(super) fn is_conversion_waiting(&self) -> bool {
+        self.conversion.as_ref().is_some_and(|conversion| {
+            let wants_file = conversion.file == NewFile::None
+                && self.growth.is_some()
+                && matches!(conversion.work, Work::Home(_))
+                && !self.rewrites.is_swapping();
+            conversion.is_held || wants_file || matches!(conversion.work, Work::Due)
+        })
+    }
+
+    /// Takes every step of the conversion that can be taken. Called whenever something that it waits for may have come about.
+    pub(super) fn advance_conversion(&mut self, now: Now) {
+        while self.step_conversion(now) {}
+    }
+
+    /// Takes the next step, and tells whether another may follow at once.
+    fn step_conversion(&mut self, now: Now) -> bool {
+        let is_settled = self.parked.is_empty();
+        let is_swapping = self.rewrites.is_swapping();
+        let Some(conversion) = &mut self.conversion else {
+            return false;
+        };
+        let converted = match &mut conversion.work {
+            Work::Away => return false,
+            Work::Due => {
+                if is_settled {
+                    self.order_conversion();
+                }
+                return false;
+            }
+            Work::Home(converted) => converted,
+        };
+        if conversion.file == NewFile::None && self.growth.is_some() {
+            if !is_settled || is_swapping {
+                return false;
+            }
+            let content = Content {
+                snapshot: converted.database().snapshot(),
+                comment: "converted by ovsdb-server",
+                date_ms: now.wall_ms,
+                with_tail: false,
+            };
+            conversion.file = NewFile::Writing;
+            self.rewrite_for_conversion(content);
+            return true;
+        }
+        if conversion.has_work() && (is_settled || !conversion.is_held) {
+            self.order_carrying();
+            return false;
+        }
+        if matches!(conversion.file, NewFile::Writing | NewFile::Swapping) {
+            return false;
+        }
+        if !conversion.records.is_empty() && self.growth.is_some() {
+            conversion.file = NewFile::Writing;
+            let records = std::mem::take(&mut conversion.records);
+            self.extend_rewrite(records);
+            return false;
+        }
+        if !conversion.is_held {
+            conversion.is_held = true;
+            return true;
+        }
+        if !is_settled {
+            return false;
+        }
+        if !conversion.commits.is_empty() {
+            return self.carry_over_here();
+        }
+        if self.growth.is_none() {
+            self.finish_conversion(Ok(()));
+            return false;
+        }
+        conversion.file = NewFile::Swapping;
+        self.swap_rewrite();
+        false
+    }
+
+    /// From the present state, which is settled.
+    fn order_conversion(&mut self) {
+        self.last_job += 1;
+        let Some(conversion) = &mut self.conversion else {
+            return;
+        };
+        conversion.number = JobNumber(self.last_job);
+        conversion.work = Work::Away;
+        conversion.attempts += 1;
+        conversion.is_held = conversion.attempts > FREE_ATTEMPTS;
+        conversion.rounds = 0;
+        self.outputs.jobs.push(Job::Convert {
+            number: conversion.number,
+            snapshot: self.database.snapshot(),
+            schema: conversion.schema.clone(),
+        });
+    }
+
+    fn order_carrying(&mut self) {
+        self.last_job += 1;
+        let Some(conversion) = &mut self.conversion else {
+            return;
+        };
+        let Work::Home(converted) = std::mem::replace(&mut conversion.work, Work::Away) else {
+            return;
+        };
+        conversion.number = JobNumber(self.last_job);
+        conversion.rounds += u32::from(conversion.file != NewFile::Writing);
+        conversion.changes = 0;
+        self.outputs.jobs.push(Job::CarryOver {
+            number: conversion.number,
+            converted,
+            commits: std::mem::take(&mut conversion.commits),
+            is_diff: self.options.column_diff,
+        });
+    }
+
+    /// The little that is left is not worth the way to the worker and back.
+    fn carry_over_here(&mut self) -> bool {
+        let is_diff = self.options.column_diff;
+        let Some(conversion) = &mut self.conversion else {
+            return false;
+        };
+        let Work::Home(converted) = &mut conversion.work else {
+            return false;
+        };
+        let commits = std::mem::take(&mut conversion.commits);
+        conversion.changes = 0;
+        match job::carry_over(converted, &commits, is_diff, &mut *self.uuids) {
+            Ok(records) => conversion.records = records,
+            Err(_) => self.start_conversion_again(),
+        }
+        true
+    }
+
+    /// The worker is done with something.
+    pub(super) fn job_done(&mut self, now: Now, number: JobNumber, done: Done) {
+        let is_awaited = |conversion: &&mut Conversion| {
+            conversion.number == number && matches!(conversion.work, Work::Away)
+        };
+        let Some(conversion) = self.conversion.as_mut().filter(is_awaited) else {
+            self.free(done);
+            return;
+        };
+        match done {
+            Done::Converted(Ok(converted)) => conversion.work = Work::Home(converted),
+            Done::Converted(Err(error)) => {
+                self.give_up_conversion(now, Some(&error));
+                return;
+            }
+            Done::CarriedOver(Ok(Carried { converted, records })) => {
+                conversion.work = Work::Home(converted);
+                conversion.records.extend(records);
+            }
+            Done::CarriedOver(Err(_)) => self.start_conversion_again(),
+        }
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    /// Something could not be carried over. That says nothing of the state as a whole, so it is converted anew, from the next settled
+    /// moment on.
+    fn start_conversion_again(&mut self) {
+        let Some(conversion) = &mut self.conversion else {
+            return;
+        };
+        conversion.records.clear();
+        conversion.commits.clear();
+        conversion.changes = 0;
+        conversion.file = NewFile::None;
+        let database = conversion.take_database();
+        conversion.work = Work::Due;
+        self.free_database(database);
+        self.abandon_rewrite();
+    }
+
+    /// Ends the conversion with nothing changed; whoever asked for it is told why, if still there.
+    pub(super) fn give_up_conversion(&mut self, now: Now, error: Option<&WireError>) {
+        if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
+            self.fail(&request, error);
+        }
+        self.go_on_without_conversion(now);
+    }
+
+    /// Lets go of the conversion, which must not be swapping, and returns what asked for it.
+    pub(super) fn drop_conversion(&mut self) -> Option<Request> {
+        let mut conversion = self.conversion.take()?;
+        assert!(conversion.is_free(), "a swap is waited for");
+        let database = conversion.take_database();
+        self.free_database(database);
+        self.abandon_rewrite();
+        Some(self.end_conversion(conversion))
+    }
+
+    /// What was put off for the conversion goes on.
+    pub(super) fn go_on_without_conversion(&mut self, now: Now) {
+        self.compact_wanted(now);
+        self.resume(now);
+    }
+
+    /// Inputs that waited come first of those that are deferred.
+    pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Request {
+        for input in conversion.waiting.into_iter().rev() {
+            self.deferred.push_front(input);
+        }
+        conversion.request
+    }
+
+    /// Has a database freed elsewhere.
+    pub(super) fn free_database(&mut self, database: Option<Database>) {
+        self.outputs
+            .jobs
+            .extend(database.map(|database| Job::Free(Box::new(database))));
+    }
+
+    /// Frees what nobody waits for any more.
+    fn free(&mut self, done: Done) {
+        if let Done::Converted(Ok(converted)) | Done::CarriedOver(Ok(Carried { converted, .. })) =
+            done
+        {
+            self.free_database(Some(converted.into_database()));
+        }
+    }
+
+    /// Whether the conversion can be given up and is this request's.
+    pub(super) fn is_conversion_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
+        self.conversion
+            .as_ref()
+            .is_some_and(|conversion| conversion.is_free() && conversion.is_asked_by(session, id))
+    }
+
+    /// The new file holds everything that it was given.
+    pub(super) fn conversion_written(&mut self, now: Now) {
+        if let Some(conversion) = &mut self.conversion {
+            conversion.file = NewFile::Written;
+        }
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+}
+
+/// Whether a conversion of `source` as it is now has the content of `database`. Debug builds ask at every swap.
+pub(super) fn is_conversion_of(source: &Database, database: &Database) -> bool {
+    struct NoVersions;
+    impl UuidSource for NoVersions {
+        fn fresh(&mut self) -> Uuid {
+            Uuid::ZERO
+        }
+    }
+    let Ok(expected) = source.convert(database.schema().clone(), &mut NoVersions) else {
+        return false;
+    };
+    database.schema().iter().all(|(table, _)| {
+        expected.row_count(table) == database.row_count(table)
+            && database.rows(table).all(|row| {
+                let twin = expected.get(table, row.uuid);
+                twin.is_some_and(|twin| twin.columns == row.columns)
+            })
+    })
+}

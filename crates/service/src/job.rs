@@ -1,0 +1,118 @@
+//! Work of a database that takes as long as the database is large, carried out away from it: on a thread of its own, or as a step of
+//! a simulator. The database orders it in its outputs and is sent what came of it.
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Arc, Delta, Schema, WireError};
+use corvid_engine::{Converted, Database, Misfit, Snapshot};
+use corvid_log::write_transaction;
+
+use crate::message::ToDatabase;
+
+/// Tells the answer to the present job from those to jobs that nobody waits for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobNumber(pub u64);
+
+/// A commit that has been stored and told of.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// What it changed.
+    pub delta: Arc<Delta>,
+    /// `_date` of its record, ms since the Unix epoch.
+    pub date_ms: i64,
+}
+
+/// An order; jobs of one database are carried out in order.
+#[derive(Debug)]
+pub enum Job {
+    /// Convert a snapshot. Answered by [`Done::Converted`].
+    Convert {
+        /// Its number.
+        number: JobNumber,
+        /// The content.
+        snapshot: Snapshot,
+        /// What to convert it to.
+        schema: Arc<Schema>,
+    },
+    /// Bring later commits over. Answered by [`Done::CarriedOver`].
+    CarryOver {
+        /// Its number.
+        number: JobNumber,
+        /// The conversion so far.
+        converted: Box<Converted>,
+        /// What comes next.
+        commits: Vec<Commit>,
+        /// Modified rows are recorded as column differences.
+        is_diff: bool,
+    },
+    /// Free this: freeing many rows takes long. Not answered.
+    Free(Box<Database>),
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub enum Done {
+    /// Of [`Job::Convert`].
+    Converted(Result<Box<Converted>, WireError>),
+    /// Of [`Job::CarryOver`].
+    CarriedOver(Result<Carried, Misfit>),
+}
+
+/// A conversion that has followed its source for a while.
+#[derive(Debug)]
+pub struct Carried {
+    /// The conversion.
+    pub converted: Box<Converted>,
+    /// Records of the commits under the new schema, in order; those that touch nothing of it have none.
+    pub records: Vec<Vec<u8>>,
+}
+
+impl Job {
+    /// Does it. `uuids` gives versions to rows.
+    pub fn carry_out(self, uuids: &mut dyn UuidSource) -> Option<ToDatabase> {
+        match self {
+            Job::Convert {
+                number,
+                snapshot,
+                schema,
+            } => {
+                let converted = snapshot.convert(schema, uuids).map(Box::new);
+                Some(ToDatabase::Done(number, Done::Converted(converted)))
+            }
+            Job::CarryOver {
+                number,
+                mut converted,
+                commits,
+                is_diff,
+            } => {
+                let records = carry_over(&mut converted, &commits, is_diff, uuids);
+                let carried = records.map(|records| Carried { converted, records });
+                Some(ToDatabase::Done(number, Done::CarriedOver(carried)))
+            }
+            Job::Free(_) => None,
+        }
+    }
+}
+
+/// Brings commits over and returns their records under the new schema.
+///
+/// # Errors
+/// The first that does not fit; `converted` is of no use then.
+pub(crate) fn carry_over(
+    converted: &mut Converted,
+    commits: &[Commit],
+    is_diff: bool,
+    uuids: &mut dyn UuidSource,
+) -> Result<Vec<Vec<u8>>, Misfit> {
+    let mut records = Vec::new();
+    for Commit { delta, date_ms } in commits {
+        let carried = converted.carry_over(delta, uuids)?;
+        let schema = converted.database().schema();
+        let mut record = Vec::new();
+        if !carried.is_empty()
+            && write_transaction(&mut record, schema, &carried, *date_ms, is_diff).is_some()
+        {
+            records.push(record);
+        }
+    }
+    Ok(records)
+}
