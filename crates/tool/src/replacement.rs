@@ -18,30 +18,29 @@ use crate::progress::Progress;
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
-    is_new: bool,
     _lock: Lockfile,
+    /// The name beside an existing file could be a database's too: the reference locks it as well.
+    _temporary_lock: Option<Lockfile>,
 }
 
 /// The file to be, beside its place; gone again unless it is finished.
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: Replacement,
-    /// The name beside the place of an existing file could be a database's too, whose lock the reference takes.
-    _lock: Option<Lockfile>,
     temporary: PathBuf,
     target: PathBuf,
 }
 
 impl Place {
-    /// Locks a file that is to be replaced.
+    /// Locks a file that is to be replaced, and the name beside it.
     ///
     /// # Errors
-    /// Somebody else holds the lock. (Without the tag that other commands put before it, as the reference does here.)
+    /// Somebody else holds a lock. (Without the tag that other commands put before it, as the reference does here.)
     pub(crate) fn lock(path: &Path) -> Result<Place, Failure> {
         Ok(Place {
             path: path.to_owned(),
-            is_new: false,
             _lock: lock(path)?,
+            _temporary_lock: Some(lock(&temporary(path))?),
         })
     }
 
@@ -50,7 +49,7 @@ impl Place {
     /// # Errors
     /// As [`Place::lock`], and there is a file already: what it holds is not ours to overwrite.
     pub(crate) fn lock_new(path: &Path) -> Result<Place, Failure> {
-        let place = Place::lock(path)?;
+        let lock = lock(path)?;
         // A dangling link is a place too: its target will be made.
         if path.exists() {
             return Err(Failure::new(format!(
@@ -59,8 +58,9 @@ impl Place {
             )));
         }
         Ok(Place {
-            is_new: true,
-            ..place
+            path: path.to_owned(),
+            _lock: lock,
+            _temporary_lock: None,
         })
     }
 
@@ -70,16 +70,10 @@ impl Place {
     /// It cannot be made.
     pub(crate) fn begin(&self) -> Result<Draft, Failure> {
         let temporary = temporary(&self.path);
-        let lock = if self.is_new {
-            None
-        } else {
-            Some(lock(&temporary)?)
-        };
         let file = Replacement::create(&self.path, false)
             .map_err(|error| Failure::io(&shown(&temporary), "create failed", &error))?;
         Ok(Draft {
             file,
-            _lock: lock,
             temporary,
             target: self.path.clone(),
         })
@@ -155,7 +149,6 @@ impl Draft {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let Draft {
             file,
-            _lock,
             temporary,
             target,
         } = self;

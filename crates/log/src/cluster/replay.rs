@@ -254,17 +254,17 @@ impl Replay {
 
     fn append(&mut self, entry: &Entry) -> Result<Step, Violation> {
         let Entry { index, term, .. } = *entry;
-        if index > self.end {
-            return Err(Violation::Skips {
-                index,
-                expected: self.end,
-            });
-        }
         if index <= self.commit {
             return Err(Violation::TruncatesCommitted {
                 from: self.end,
                 to: index,
                 commit: self.commit,
+            });
+        }
+        if index > self.end {
+            return Err(Violation::Skips {
+                index,
+                expected: self.end,
             });
         }
         let previous = self.term_before(index);

@@ -1,5 +1,6 @@
 //! The commands on a healthy file, and the texts of their errors.
 
+use crate::clustered::member;
 use crate::sandbox::{OURS, Sandbox, with_database};
 use std::path::Path;
 
@@ -166,9 +167,110 @@ fn replacing_a_file_through_a_link_keeps_the_link() {
 #[test]
 fn a_pipe_can_be_read() {
     let sandbox = with_database();
-    let bytes = std::fs::read(sandbox.path("a.db")).expect("a database");
-    let run = sandbox.run_tool(Path::new(OURS), &["db-name", "/dev/stdin"], Some(&bytes));
-    assert_eq!((run.status, run.stdout.as_str()), (Some(0), "Demo\n"));
+    sandbox.ok(&[
+        "transact",
+        "a.db",
+        r#"["Demo",{"op":"insert","table":"U","row":{"x":7}}]"#,
+    ]);
+    let database = std::fs::read(sandbox.path("a.db")).expect("a database");
+    let member = member('A', &[r#"{"term":1,"index":2}"#]);
+    let select = r#"["Demo",{"op":"select","table":"U","where":[],"columns":["x"]}]"#;
+    for (input, args, stdout) in [
+        (&database, &["db-name", "/dev/stdin"][..], "Demo\n"),
+        (&database, &["db-is-standalone", "/dev/stdin"], ""),
+        (
+            &database,
+            &["needs-conversion", "/dev/stdin", "demo.schema"],
+            "no\n",
+        ),
+        (
+            &database,
+            &["query", "/dev/stdin", select],
+            "[{\"rows\":[{\"x\":7}]}]\n",
+        ),
+        (&database, &["compact", "/dev/stdin", "b.db"], ""),
+        (
+            &database,
+            &["convert", "/dev/stdin", "demo.schema", "c.db"],
+            "",
+        ),
+        (&member, &["db-is-clustered", "/dev/stdin"], ""),
+        (
+            &member,
+            &["db-local-address", "/dev/stdin"],
+            "tcp:127.0.0.1:1\n",
+        ),
+        (&member, &["check-cluster", "/dev/stdin"], ""),
+        (
+            &member,
+            &["cluster-to-standalone", "d.db", "/dev/stdin"],
+            "",
+        ),
+    ] {
+        let run = sandbox.run_tool(Path::new(OURS), args, Some(input));
+        assert_eq!(
+            (run.status, run.stdout.as_str(), run.stderr.as_str()),
+            (Some(0), stdout, ""),
+            "{args:?}"
+        );
+    }
+    for name in ["b.db", "c.db"] {
+        assert_eq!(
+            sandbox.ok(&["query", name, select]),
+            "[{\"rows\":[{\"x\":7}]}]\n"
+        );
+    }
+    let listing = sandbox.run_tool(
+        Path::new(OURS),
+        &["-mm", "show-log", "/dev/stdin"],
+        Some(&database),
+    );
+    assert_eq!(listing.stdout, sandbox.ok(&["-mm", "show-log", "a.db"]));
+}
+
+#[test]
+fn a_place_that_is_taken_is_left_alone() {
+    let sandbox = with_database();
+    sandbox.write("empty", b"");
+    sandbox.ok(&["create", "b.db", "demo.schema"]);
+    let before = sandbox.read("b.db");
+    for target in ["b.db", "empty", "a.db"] {
+        let message = format!("I/O error: {target}: create failed (File exists)");
+        assert_eq!(sandbox.fails(&["compact", "a.db", target]), message);
+        assert_eq!(
+            sandbox.fails(&["convert", "a.db", "demo.schema", target]),
+            message
+        );
+    }
+    assert_eq!(sandbox.read("b.db"), before);
+    assert_eq!(sandbox.read("empty"), "");
+    // A link to nowhere is no file: what it leads to is made.
+    std::os::unix::fs::symlink("made.db", sandbox.path("link.db")).expect("a link");
+    assert_eq!(sandbox.ok(&["compact", "a.db", "link.db"]), "");
+    assert!(sandbox.path("link.db").is_symlink());
+    assert_eq!(sandbox.ok(&["db-name", "made.db"]), "Demo\n");
+}
+
+#[test]
+fn a_query_does_not_wait() {
+    let sandbox = with_database();
+    let wait = |timeout: &str| {
+        format!(
+            r#"["Demo",{{"op":"wait","table":"T","where":[],"columns":["n"],"until":"==","rows":[{{"n":77}}]{timeout}}}]"#
+        )
+    };
+    for command in ["query", "transact"] {
+        assert_eq!(
+            sandbox.ok(&[command, "a.db", &wait(r#","timeout":0"#)]),
+            "[{\"details\":\"\\\"where\\\" clause test failed\",\"error\":\"timed out\"}]\n"
+        );
+        for timeout in ["", r#","timeout":5000"#] {
+            assert_eq!(
+                sandbox.ok(&[command, "a.db", &wait(timeout)]),
+                "[{\"details\":\"triggers not supported\",\"error\":\"not supported\"}]\n"
+            );
+        }
+    }
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod damage;
 mod live;
 mod log;
 mod reference;
+mod reference_clusters;
 mod sandbox;
