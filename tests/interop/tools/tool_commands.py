@@ -99,6 +99,39 @@ def served(s):
     s.run(f"ovsdb-tool db-name {held}")
 
 
+ID4 = re.compile(r"(_id: |_eid: |\beid: |_servers: |: server )[0-9a-f]{4}\b")
+
+
+def cluster_lines(text):
+    return log_lines(ID4.sub(r"\1ID", text))
+
+
+def clusters(s):
+    """Files of cluster members: made of a schema and of a database, looked at, rescued."""
+    one = f"{SCHEMAS}/inventory-1.ovsschema"
+    s.run(f"ovsdb-tool -vconsole:off create-cluster c.db {one} tcp:127.0.0.1:6643")
+    s.run(f"ovsdb-tool -vconsole:off create-cluster c.db {one} tcp:127.0.0.1:6643")
+    s.run("ovsdb-tool -vconsole:off --election-timer=2500 create-cluster d.db narrow.db ssl:[::1]:6643")
+    s.run("ovsdb-tool join-cluster j.db Inventory tcp:127.0.0.1:6644 tcp:127.0.0.1:6643")
+    s.run("ovsdb-tool --cid=00000000-0000-4000-8000-000000000001 join-cluster k.db Inventory unix:k.raft unix:c.raft")
+    for name in ("c.db", "d.db", "j.db", "k.db", "narrow.db"):
+        for command in ("db-is-clustered", "db-is-standalone", "db-name", "db-version", "db-local-address"):
+            s.run(f"ovsdb-tool {command} {name}")
+        for command in ("db-cid", "db-sid"):
+            s.run(f"ovsdb-tool {command} {name}", out=lambda text: UUID.sub("UUID", text))
+        s.run(f"ovsdb-tool -mm show-log {name}", out=cluster_lines)
+    s.run("ovsdb-tool check-cluster c.db j.db")
+    s.run("ovsdb-tool check-cluster d.db")
+    s.run(["sh", "-c", "ovsdb-tool check-cluster c.db c.db 2>&1"], out=lambda text: re.sub(r"ID [0-9a-f]{4}", "ID", text))
+    s.run("ovsdb-tool check-cluster narrow.db")
+    s.run("ovsdb-tool cluster-to-standalone rescued.db d.db")
+    s.run("ovsdb-tool -mm show-log rescued.db", out=log_lines)
+    s.run("ovsdb-tool cluster-to-standalone rescued.db d.db")
+    s.run("ovsdb-tool cluster-to-standalone again.db narrow.db")
+    s.run("ovsdb-tool compact c.db")
+    s.run(f"ovsdb-tool convert c.db {one}")
+
+
 def mistakes(s):
     s.run("ovsdb-tool")
     s.run("ovsdb-tool frobnicate")
