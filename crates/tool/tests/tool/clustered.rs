@@ -628,3 +628,17 @@ fn a_joining_member_knows_little() {
     ]);
     assert_eq!(sandbox.ok(&["db-cid", "k.db"]), format!("{cid}\n"));
 }
+
+#[test]
+fn data_of_another_shape_is_listed_as_invalid() {
+    let sandbox = Sandbox::new();
+    for data in ["{}", "[]", "[null]", "[null,{},{}]"] {
+        let entry = format!(r#"{{"term":1,"index":2,"eid":"E2","data":{data}}}"#);
+        sandbox.write("c.db", &member('A', &[&entry]));
+        let listing = sandbox.ok(&["show-log", "c.db"]);
+        assert!(
+            listing.ends_with(" index: 2\n eid: eeee\n ***invalid data***\n\n"),
+            "{listing}"
+        );
+    }
+}
