@@ -1,10 +1,16 @@
-//! The database that every workload uses: one table of the usual kinds of columns, with an index, as an empty file in the
-//! standalone format, which every server opens.
+//! The database that every workload uses: one table of the usual kinds of columns, with an index; as an empty file in the
+//! standalone format, and as a file with a history, which every server opens.
 
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 use corvid_data::Schema;
 use corvid_json::Value;
+use corvid_log::{Magic, Record};
+
+use crate::requests;
 
 /// A port-like table: an indexed name, a number, a short map and a set.
 const SCHEMA: &str = r#"{"name":"Bench","version":"1.0.0","tables":{"Item":{
@@ -16,11 +22,86 @@ const SCHEMA: &str = r#"{"name":"Bench","version":"1.0.0","tables":{"Item":{
     "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}},
   "indexes":[["name"]],"isRoot":true}}}"#;
 
-/// Creates the file at `path`.
-pub(crate) fn create(path: &Path) -> std::io::Result<()> {
-    let mut file = Vec::new();
-    corvid_log::write_schema(&mut file, &schema());
-    std::fs::write(path, file)
+/// Commit time of the first record, ms since the Unix epoch.
+const DATE_MS: u64 = 1_700_000_000_000;
+/// Hosts that rows speak of.
+const HOSTS: u64 = 512;
+
+/// What a file holds beside its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct History {
+    pub(crate) rows: u32,
+    /// How often each row is written: inserted, then modified, which changes a number and a pair of the map. All rows get a
+    /// version before any gets the next.
+    pub(crate) versions: u32,
+    /// Rows that one transaction writes.
+    pub(crate) rows_per_record: u32,
+}
+
+/// Creates an empty database at `path`.
+pub(crate) fn create(path: &Path) -> io::Result<()> {
+    let history = History {
+        rows: 0,
+        versions: 0,
+        rows_per_record: 1,
+    };
+    write(path, history)
+}
+
+/// Creates a database with that history at `path`, as the reference records it: modified columns as differences.
+pub(crate) fn write(path: &Path, history: History) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    let (mut record, mut text, mut date_ms) = (Vec::new(), String::new(), DATE_MS);
+    corvid_log::write_schema(&mut record, &schema());
+    out.write_all(&record)?;
+    for version in 0..history.versions {
+        for first in (0..history.rows).step_by(history.rows_per_record as usize) {
+            let end = history.rows.min(first + history.rows_per_record);
+            text.clear();
+            let _ = write!(text, r#"{{"_date":{date_ms},"_is_diff":true,"Item":{{"#);
+            for row in first..end {
+                let comma = if row == first { "" } else { "," };
+                let _ = write!(text, r#"{comma}"{}":"#, uuid(row));
+                change(&mut text, row, version);
+            }
+            text.push_str("}}");
+            record.clear();
+            let mut body = Record::begin(&mut record, Magic::Standalone);
+            body.body().extend_from_slice(text.as_bytes());
+            body.finish();
+            out.write_all(&record)?;
+            date_ms += 1;
+        }
+    }
+    out.flush()
+}
+
+/// The identity of a row of such a file.
+pub(crate) fn uuid(row: u32) -> String {
+    // Spread over the whole range, as random ones are, because hash tables take their bits as they come.
+    let high = u64::from(row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let low = u64::from(row + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9) & 0xffff_ffff_ffff;
+    format!(
+        "{:08x}-{:04x}-4{:03x}-8000-{low:012x}",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xfff
+    )
+}
+
+/// The columns of a row at its insertion, or the differences that later versions make.
+fn change(out: &mut String, row: u32, version: u32) {
+    if version == 0 {
+        requests::row(out, &format!("item-{row:08}"), row);
+        return;
+    }
+    // An inserted row speaks of the host that its number names.
+    let host = (u64::from(row % 256) + u64::from(version)) % HOSTS;
+    let _ = write!(
+        out,
+        r#"{{"number":{},"options":["map",[["requested-chassis","host-{host}"]]]}}"#,
+        u64::from(row) + u64::from(version)
+    );
 }
 
 fn schema() -> Schema {
@@ -30,8 +111,30 @@ fn schema() -> Schema {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn the_schema_is_valid() {
-        assert_eq!(super::schema().tables().len(), 1);
+        assert_eq!(schema().tables().len(), 1);
+    }
+
+    #[test]
+    fn a_history_has_a_record_for_so_many_rows_and_each_version() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.db");
+        let history = History {
+            rows: 7,
+            versions: 2,
+            rows_per_record: 3,
+        };
+        write(&path, history).expect("a file");
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let bodies: Vec<&str> = text.lines().skip(1).step_by(2).collect();
+        assert_eq!(bodies.len(), 1 + 2 * 3);
+        for body in &bodies {
+            Value::parse(body.as_bytes()).expect("JSON");
+        }
+        assert_eq!(text.matches(&uuid(6)).count(), 2);
+        assert!(bodies[1].contains("item-00000002") && !bodies[4].contains("item-"));
     }
 }

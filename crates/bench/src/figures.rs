@@ -78,16 +78,7 @@ pub(crate) const COLUMNS: [Column; 7] = [
 
 /// The median of each figure on its own. `runs` is not empty.
 pub(crate) fn median(runs: &[Figures]) -> Figures {
-    let of = |get: fn(&Figures) -> f64| {
-        let mut values: Vec<f64> = runs.iter().map(get).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(values[middle - 1], values[middle])
-        }
-    };
+    let of = |get: fn(&Figures) -> f64| middle(runs.iter().map(get).collect());
     Figures {
         rate: of(|f| f.rate),
         cpu_us: of(|f| f.cpu_us),
@@ -96,6 +87,17 @@ pub(crate) fn median(runs: &[Figures]) -> Figures {
         resident_mib: of(|f| f.resident_mib),
         peak_mib: of(|f| f.peak_mib),
         file_mib: of(|f| f.file_mib),
+    }
+}
+
+/// The median of values, of which there is at least one.
+pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
     }
 }
 

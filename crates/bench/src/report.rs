@@ -97,7 +97,8 @@ fn figures_json(figures: &Figures) -> Value {
     )
 }
 
-fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+/// An object of these members.
+pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Object(
         members
             .into_iter()

@@ -38,7 +38,7 @@ impl Requests {
 }
 
 /// The content of one row: about 200 bytes of JSON.
-fn row(out: &mut String, name: &str, number: u32) {
+pub(crate) fn row(out: &mut String, name: &str, number: u32) {
     let (high, low) = (number / 256 % 256, number % 256);
     let _ = write!(
         out,
@@ -71,7 +71,11 @@ pub(crate) fn of_writer(workload: &Workload, writer: u32, uuids: &[String]) -> R
                 );
             }
         }
-        let _ = write!(text, r#"}}],"id":{number}}}"#);
+        text.push('}');
+        if workload.is_durable {
+            text.push_str(r#",{"op":"commit","durable":true}"#);
+        }
+        let _ = write!(text, r#"],"id":{number}}}"#);
         requests.push(&text);
     }
     requests
@@ -157,6 +161,7 @@ mod tests {
             transactions: 3,
             depth: 1,
             monitors: 0,
+            is_durable: operation == Operation::Insert,
         }
     }
 

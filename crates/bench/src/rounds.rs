@@ -69,7 +69,7 @@ pub(crate) fn measure(load: &Load, programs: &[&PathBuf]) -> Result<Vec<Outcome>
 }
 
 /// One run: start, fill, watch, write, wait until everything is delivered, read the meters.
-fn measure_once(
+pub(crate) fn measure_once(
     program: &Path,
     workload: &Workload,
     tick: impl FnMut(u64),

@@ -18,14 +18,17 @@ pub(crate) enum Kind {
     Pipelined,
     /// `Update1` with connections that watch the whole table.
     Monitored,
+    /// `Insert` with transactions that wait for the disk.
+    Durable,
 }
 
-const NAMES: [(&str, Kind); 5] = [
+const NAMES: [(&str, Kind); 6] = [
     ("insert", Kind::Insert),
     ("update1", Kind::Update1),
     ("update2", Kind::Update2),
     ("pipelined", Kind::Pipelined),
     ("monitored", Kind::Monitored),
+    ("durable", Kind::Durable),
 ];
 
 /// Rows of the workloads that update few.
@@ -73,6 +76,8 @@ pub(crate) struct Workload {
     /// Requests in flight of each writer.
     pub(crate) depth: usize,
     pub(crate) monitors: u32,
+    /// Whether each transaction asks to be on the disk before it is answered.
+    pub(crate) is_durable: bool,
 }
 
 impl Workload {
@@ -84,11 +89,18 @@ impl Workload {
             transactions: load.transactions,
             depth: 1,
             monitors: 0,
+            is_durable: false,
         };
         match kind {
             Kind::Insert => Workload {
                 operation: Operation::Insert,
                 rows: 0,
+                ..base
+            },
+            Kind::Durable => Workload {
+                operation: Operation::Insert,
+                rows: 0,
+                is_durable: true,
                 ..base
             },
             Kind::Update1 => base,
