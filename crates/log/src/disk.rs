@@ -117,6 +117,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn complain(&self, error: &DiskError) {
         let _ = error;
     }
+
+    /// Tells whoever reads logs that nothing is appended to the file any more, and what to do.
+    fn poisoned(&self, error: &DiskError) {
+        let _ = error;
+    }
 }
 
 /// Says what failed on which file, and complains of it.

@@ -103,11 +103,11 @@ impl<D: Disk> Rewrite<D> {
             none => none.insert(
                 self.disk
                     .create_temporary()
-                    .map_err(|fault| failed(&*self.disk, Operation::Replace, fault))?,
+                    .map_err(|fault| failed_beside(&*self.disk, Operation::Replace, fault))?,
             ),
         };
         file.write_at(&[bytes], self.written)
-            .map_err(|fault| failed(&*self.disk, Operation::Write, fault))?;
+            .map_err(|fault| failed_beside(&*self.disk, Operation::Write, fault))?;
         self.written += bytes.len() as u64;
         Ok(())
     }
@@ -139,7 +139,7 @@ impl<D: Disk> Rewrite<D> {
                 }),
                 outcome => outcome,
             }
-            .map_err(|fault| failed(&*self.disk, Operation::Read, fault))?;
+            .map_err(|fault| failed_beside(&*self.disk, Operation::Read, fault))?;
             *copied += got as u64;
             total += got as u64;
             self.write(&room[..got])?;
@@ -155,7 +155,7 @@ impl<D: Disk> Rewrite<D> {
             return Ok(());
         };
         file.sync()
-            .map_err(|fault| failed(&*self.disk, Operation::Sync, fault))?;
+            .map_err(|fault| failed_beside(&*self.disk, Operation::Sync, fault))?;
         self.synced = self.written;
         if let Source::Old { copied, synced, .. } = &mut self.source {
             *synced = *copied;
@@ -175,7 +175,7 @@ impl<D: Disk> Rewrite<D> {
     pub(crate) fn put_in_place(mut self) -> Result<Placed<D::File>, DiskError> {
         self.disk
             .put_in_place()
-            .map_err(|fault| failed(&*self.disk, Operation::Replace, fault))?;
+            .map_err(|fault| failed_beside(&*self.disk, Operation::Replace, fault))?;
         let Some(file) = self.file.take() else {
             panic!("a file is put in place once");
         };
@@ -212,6 +212,17 @@ impl<D: Disk> Rewrite<D> {
             },
         }
     }
+}
+
+/// Says what failed on the temporary file.
+fn failed_beside<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskError {
+    let error = DiskError {
+        shown: format!("{}.tmp", disk.shown_name()),
+        operation,
+        fault,
+    };
+    disk.complain(&error);
+    error
 }
 
 impl<D: Disk> Drop for Rewrite<D> {

@@ -165,6 +165,7 @@ impl<D: Disk> LogWriter<D> {
 
     fn poisoned(&mut self, fault: crate::disk::Fault) -> DiskError {
         let error = failed(&*self.disk, Operation::Sync, fault);
+        self.disk.poisoned(&error);
         self.poison = Some(error.clone());
         self.generation += 1;
         error

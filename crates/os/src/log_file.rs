@@ -243,14 +243,31 @@ impl Disk for Place {
     /// A condition is logged once and then rarely, although every transaction may meet it.
     fn complain(&self, error: &DiskError) {
         static LIMIT: RateLimit = RateLimit::new(1, 1);
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
         let named = DiskError {
-            shown: self.path.display().to_string(),
+            // The name as the user spelled it may mean nothing to whoever reads the log of a daemon.
+            shown: directory
+                .join(Path::new(&error.shown).file_name().unwrap_or_default())
+                .display()
+                .to_string(),
             ..error.clone()
         };
         vlog::warn_limited(
             &LIMIT,
             Module::OvsdbLog,
             format_args!("{named} ({})", error.fault),
+        );
+    }
+
+    fn poisoned(&self, error: &DiskError) {
+        vlog::err(
+            Module::OvsdbLog,
+            format_args!(
+                "{}: nothing is written to this file any more, for nobody knows what the disk holds ({}). Mend the disk, then \
+                 compact the database, which writes all of it to a new file, or restart the server",
+                self.path.display(),
+                error.fault
+            ),
         );
     }
 }

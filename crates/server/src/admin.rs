@@ -95,6 +95,22 @@ pub fn register(registry: &mut Registry<Server>) {
             server.compact(args.first().map(String::as_str), replier);
         },
     );
+    registry.register_deferred(
+        "ovsdb-server/get-db-storage-status",
+        "DB",
+        1,
+        1,
+        |server: &mut Server, args, replier| server.storage_status(&args[0], replier),
+    );
+    registry.register_deferred(
+        "ovsdb-server/backup",
+        "DB FILE",
+        2,
+        2,
+        |server: &mut Server, args, replier| {
+            server.backup(&args[0], &args[1], replier);
+        },
+    );
 }
 
 fn lines<'a>(names: impl Iterator<Item = &'a str>) -> String {

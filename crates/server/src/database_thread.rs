@@ -28,6 +28,8 @@ pub enum Report {
     Event(Event),
     /// Answer when all reports before this one have been taken care of.
     Barrier(Sender<()>),
+    /// The backup with this number is written, or why not.
+    BackedUp(u64, Result<(), String>),
 }
 
 /// The way back to the main thread.
@@ -48,6 +50,13 @@ impl MainThread {
         }
         if any {
             // Fails only when the main loop is gone, and with it the need.
+            let _ = self.waker.wake();
+        }
+    }
+
+    /// Tells what became of a backup.
+    pub fn backed_up(&self, token: u64, outcome: Result<(), String>) {
+        if self.events.send(Report::BackedUp(token, outcome)).is_ok() {
             let _ = self.waker.wake();
         }
     }

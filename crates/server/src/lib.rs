@@ -1,6 +1,7 @@
 //! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets, files and clocks.
 
 pub mod admin;
+pub mod backup;
 pub mod database_thread;
 pub mod demo;
 pub mod open;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
-use corvid_engine::Database;
+use corvid_engine::{Database, Snapshot};
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::shard::Shards;
@@ -24,6 +24,7 @@ use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
 
+use crate::backup::Backup;
 use crate::database_thread::{DatabaseThread, MainThread, Report, read_clock};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
@@ -45,6 +46,8 @@ struct Served {
 struct Waiting {
     next_token: u64,
     compactions: HashMap<u64, Arc<Compaction>>,
+    backups: HashMap<u64, (Option<Backup>, Replier)>,
+    statuses: HashMap<u64, Replier>,
     removals: HashMap<DatabaseId, (String, Option<Replier>)>,
     follows: HashMap<String, Vec<Replier>>,
     refused_remotes: Vec<String>,
@@ -409,6 +412,55 @@ impl Server {
         }
     }
 
+    /// Writes a copy of a database to a new file; `replier` is answered when it is on disk.
+    pub fn backup(&mut self, database: &str, file: &str, replier: Replier) {
+        let Some(served) = self.databases.get(database) else {
+            replier.reply(Err("no database by that name".to_owned()));
+            return;
+        };
+        match Backup::new(file) {
+            Err(error) => replier.reply(Err(error)),
+            Ok(backup) => {
+                self.waiting.next_token += 1;
+                let token = self.waiting.next_token;
+                self.waiting.backups.insert(token, (Some(backup), replier));
+                let _ = served
+                    .inbox
+                    .send(ToDatabase::Control(Control::Snapshot(token)));
+            }
+        }
+    }
+
+    /// Tells whether what a database commits can be stored.
+    pub fn storage_status(&mut self, database: &str, replier: Replier) {
+        let Some(served) = self.databases.get(database) else {
+            replier.reply(Err("Failed to find the database.".to_owned()));
+            return;
+        };
+        self.waiting.next_token += 1;
+        let token = self.waiting.next_token;
+        self.waiting.statuses.insert(token, replier);
+        let _ = served
+            .inbox
+            .send(ToDatabase::Control(Control::StorageStatus(token)));
+    }
+
+    fn snapshot_taken(&mut self, token: u64, snapshot: Option<Snapshot>) {
+        let Some((backup, _)) = self.waiting.backups.get_mut(&token) else {
+            return;
+        };
+        match (backup.take(), snapshot) {
+            (Some(backup), Some(snapshot)) => backup.start(token, snapshot, self.main.clone()),
+            _ => self.backed_up(token, Err("database removed".to_owned())),
+        }
+    }
+
+    fn backed_up(&mut self, token: u64, outcome: Result<(), String>) {
+        if let Some((_, replier)) = self.waiting.backups.remove(&token) {
+            replier.reply(outcome.map(|()| String::new()));
+        }
+    }
+
     /// Ends the main loop.
     pub fn exit(&mut self) {
         self.is_exiting = true;
@@ -430,6 +482,7 @@ impl Server {
     fn run_report(&mut self, report: Report) {
         match report {
             Report::Event(event) => self.run_event(event),
+            Report::BackedUp(token, outcome) => self.backed_up(token, outcome),
             Report::Barrier(answer) => {
                 // Who asked may have stopped waiting.
                 let _ = answer.send(());
@@ -464,6 +517,13 @@ impl Server {
                         Module::OvsdbServer,
                         format_args!("compaction failed: {}", error.to_wire()),
                     );
+                }
+            }
+            Event::Snapshot(token, snapshot) => self.snapshot_taken(token, snapshot),
+            Event::StorageStatus(token, error) => {
+                if let Some(replier) = self.waiting.statuses.remove(&token) {
+                    let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
+                    replier.reply(Ok(format!("status: {status}\n")));
                 }
             }
             // Whoever failed has logged it.

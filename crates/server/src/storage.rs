@@ -259,14 +259,13 @@ impl RewriteWork {
         let written_ms = started.elapsed().as_millis();
         let mut outcome = written;
         loop {
-            let failed = outcome.is_err();
-            let stage = outcome.map(|()| RewriteStage::Written);
-            if self.is_wanted.load(Ordering::Relaxed) {
-                self.inbox.send(ToDatabase::Rewrite(number, stage));
-            }
-            if failed {
+            if let Err(error) = outcome {
+                // Whoever hears of it finds no temporary file.
+                drop(rewriter);
+                self.answer(number, Err(error));
                 return;
             }
+            self.answer(number, Ok(RewriteStage::Written));
             match self.orders.recv() {
                 Ok(ToRewriter::Extend(records)) => outcome = rewriter.extend(&records),
                 Ok(ToRewriter::Swap) => break,
@@ -287,6 +286,12 @@ impl RewriteWork {
                     "{name}: Database compaction took {total_ms}ms (init: 0ms, write: {swap_ms}ms, thread: {written_ms}ms)"
                 ),
             );
+        }
+    }
+
+    fn answer(&self, number: RewriteNumber, stage: Result<RewriteStage, StoreError>) {
+        if self.is_wanted.load(Ordering::Relaxed) {
+            self.inbox.send(ToDatabase::Rewrite(number, stage));
         }
     }
 

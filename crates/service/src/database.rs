@@ -76,6 +76,8 @@ pub struct DatabaseService {
     rewrites: Rewrites,
     /// Of the file, if there is one.
     growth: Option<Growth>,
+    /// Why the last commit could not be stored.
+    storage_error: Option<StoreError>,
     /// Columns that configure remotes, by the remote's text, with what was last reported.
     followed: Vec<Followed>,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
@@ -116,6 +118,7 @@ impl DatabaseService {
             last_job: 0,
             rewrites: Rewrites::default(),
             growth: None,
+            storage_error: None,
             followed: Vec::new(),
             sessions: HashMap::default(),
             locks,
@@ -239,6 +242,10 @@ impl DatabaseService {
         match control {
             Control::Transact(params) => self.transact_internally(now, &params),
             Control::Compact(token) => self.compact(now, token),
+            Control::Snapshot(token) => {
+                let snapshot = Some(self.database.snapshot());
+                self.outputs.events.push(Event::Snapshot(token, snapshot));
+            }
             Control::Remove => self.remove(now),
             Control::Follow {
                 name,
@@ -249,6 +256,10 @@ impl DatabaseService {
             Control::Usage(token) => {
                 let usage = self.usage();
                 self.outputs.events.push(Event::Usage(token, usage));
+            }
+            Control::StorageStatus(token) => {
+                let event = Event::StorageStatus(token, self.storage_error.clone());
+                self.outputs.events.push(event);
             }
         }
     }
@@ -314,10 +325,17 @@ impl DatabaseService {
                 let event = Event::Compacted(token, Err(self.removed_error()));
                 self.outputs.events.push(event);
             }
+            ToDatabase::Control(Control::Snapshot(token)) => {
+                self.outputs.events.push(Event::Snapshot(token, None));
+            }
             ToDatabase::Control(Control::Follow { name, .. }) => {
                 let database = &self.database.schema().name;
                 let error = format!("\"{name}\": no database named {database}");
                 self.outputs.events.push(Event::Followed(name, Err(error)));
+            }
+            ToDatabase::Control(Control::StorageStatus(token)) => {
+                let event = Event::StorageStatus(token, Some(self.removed_error()));
+                self.outputs.events.push(event);
             }
             ToDatabase::Control(Control::Usage(token)) => {
                 let usage = Usage::default();

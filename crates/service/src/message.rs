@@ -161,10 +161,14 @@ pub enum Control {
     Transact(Vec<u8>),
     /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number. Without one: because it has grown.
     Compact(Option<u64>),
+    /// Answered by [`Event::Snapshot`] with this number, when everything in it has been stored.
+    Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
     Remove,
     /// Answered by [`Event::Usage`] with this number.
     Usage(u64),
+    /// Answered by [`Event::StorageStatus`] with this number.
+    StorageStatus(u64),
     /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes.
     Follow {
         /// The remote's text.
@@ -328,6 +332,8 @@ pub enum Event {
     Converted(DatabaseId, corvid_data::Arc<Schema>),
     /// Answer to [`Control::Compact`].
     Compacted(Option<u64>, Result<(), StoreError>),
+    /// Answer to [`Control::Snapshot`]; `None`: the database is being removed.
+    Snapshot(u64, Option<Snapshot>),
     /// Answer to [`Control::Remove`].
     Removed(DatabaseId),
     /// Answer to [`Control::Follow`]: the remotes, or why there are none.
@@ -336,6 +342,8 @@ pub enum Event {
     RemotesChanged(String, RemoteRows),
     /// Answer to [`Control::Usage`].
     Usage(u64, Usage),
+    /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
+    StorageStatus(u64, Option<StoreError>),
     /// A commit failed to be stored.
     StoreFailed(DatabaseId, StoreError),
 }

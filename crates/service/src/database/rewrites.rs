@@ -147,6 +147,7 @@ impl DatabaseService {
             },
             Ok(RewriteStage::InPlace(size)) => {
                 current.is_in_place = true;
+                self.storage_error = None;
                 let chance = self.chance();
                 if let Some(growth) = &mut self.growth {
                     growth.rewritten(size, now.mono_ms, chance);

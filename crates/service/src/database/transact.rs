@@ -245,7 +245,10 @@ impl DatabaseService {
     /// Records are stored, or failed to be.
     pub(super) fn stored(&mut self, now: Now, ticket: Ticket, result: Result<(), StoreError>) {
         match result {
-            Ok(()) => self.release_through(ticket),
+            Ok(()) => {
+                self.storage_error = None;
+                self.release_through(ticket);
+            }
             Err(error) => self.store_failed(now, ticket, &error),
         }
         self.advance_conversion(now);
@@ -305,6 +308,7 @@ impl DatabaseService {
         {
             self.database.undo(delta);
         }
+        self.storage_error = Some(error.clone());
         // Records that were not handed over yet are of commits that are undone.
         self.outputs
             .stores

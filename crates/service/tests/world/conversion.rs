@@ -353,7 +353,7 @@ fn a_new_file_that_cannot_be_written_changes_nothing() {
         world.take(asker) + &world.take(other)
     });
     expect![[r#"
-        {"error":{"details":"x.db: write failed","error":"I/O error","io-error":"No space left on device"},"id":1}
+        {"error":{"details":"x.db.tmp: write failed","error":"I/O error","io-error":"No space left on device"},"id":1}
         {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]}]}
     "#]].assert_eq(&told);
 }

@@ -1,0 +1,82 @@
+//! A copy of a database as it is at one moment, written while everything goes on (`ovsdb-server/backup`).
+
+use std::path::PathBuf;
+
+use corvid_engine::Snapshot;
+use corvid_log::{Stamp, write_schema, write_snapshot};
+use corvid_os::replacement::Replacement;
+use corvid_os::{clock, errno, priority};
+
+use crate::database_thread::MainThread;
+
+/// Who wrote the record with the rows.
+const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
+
+/// A copy to be written.
+#[derive(Debug)]
+pub struct Backup {
+    /// As the user gave it, for messages.
+    pub shown: String,
+    /// Where to.
+    pub path: PathBuf,
+}
+
+impl Backup {
+    /// Takes the name of a file that is not there yet.
+    ///
+    /// # Errors
+    /// It is there.
+    pub fn new(file: &str) -> Result<Backup, String> {
+        let path = std::path::absolute(file)
+            .map_err(|error| format!("I/O error: {file}: {}", errno::text(&error)))?;
+        if path.exists() {
+            return Err(format!("I/O error: {file}: create failed (File exists)"));
+        }
+        Ok(Backup {
+            shown: file.to_owned(),
+            path,
+        })
+    }
+
+    /// Writes the copy on a thread of its own, which tells the main thread.
+    pub fn start(self, token: u64, snapshot: Snapshot, main: MainThread) {
+        let told = main.clone();
+        let spawned = std::thread::Builder::new()
+            .name("backup".to_owned())
+            .spawn(move || {
+                priority::yield_to_others();
+                let outcome = self.write(&snapshot);
+                drop(snapshot);
+                main.backed_up(token, outcome);
+            });
+        if let Err(error) = spawned {
+            told.backed_up(token, Err(errno::text(&error)));
+        }
+    }
+
+    fn write(&self, snapshot: &Snapshot) -> Result<(), String> {
+        self.try_write(snapshot).map_err(|error| {
+            let reason = errno::text(&error);
+            format!("I/O error: {}: write failed ({reason})", self.shown)
+        })
+    }
+
+    /// The file appears under its name when it is complete and on disk.
+    fn try_write(&self, snapshot: &Snapshot) -> std::io::Result<()> {
+        let mut file = Replacement::create(&self.path, false)?;
+        let schema = snapshot.schema();
+        let mut head = Vec::new();
+        write_schema(&mut head, schema);
+        file.write(&head)?;
+        let stamp = Stamp {
+            date_ms: clock::wall_ms(),
+            comment: COMMENT,
+            is_diff: true,
+            with_defaults: false,
+        };
+        write_snapshot(schema, &stamp, |table| snapshot.rows(table), &mut |piece| {
+            file.write(piece)
+        })?;
+        file.finish()
+    }
+}
