@@ -1,11 +1,13 @@
 //! The targets by name. The bodies are grouped by the layer that they attack.
 
+mod cluster;
 mod data;
 mod engine;
 mod json;
 mod log;
 mod rpc;
 
+pub use cluster::cluster_records;
 pub use data::{notation, schema};
 pub use engine::operations;
 pub use json::{frame, read};
@@ -50,5 +52,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "log_records",
         run: log_records,
+    },
+    Target {
+        name: "cluster_records",
+        run: cluster_records,
     },
 ];

@@ -83,6 +83,11 @@ fn log_records() {
 }
 
 #[test]
+fn cluster_records() {
+    run("cluster_records");
+}
+
+#[test]
 fn every_target_is_run_here() {
-    assert_eq!(TARGETS.len(), 7);
+    assert_eq!(TARGETS.len(), 8);
 }

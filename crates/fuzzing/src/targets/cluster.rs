@@ -1,0 +1,71 @@
+//! Records of a cluster member's file.
+
+use corvid_json::frame::{Framed, Framer};
+use corvid_log::cluster::{ClusterReader, Header, Index, Record, Replay};
+use corvid_log::{Magic, Record as Framing};
+
+/// Files of members: what is decoded comes back when it is encoded and decoded again, and a log never has its end at or
+/// before what is committed. An input that does not begin like a file is a sequence of bodies, which get headers with the
+/// right hashes.
+///
+/// # Panics
+/// When that does not hold.
+pub fn cluster_records(input: &[u8]) {
+    if input.starts_with(b"OVSDB") {
+        return read(input);
+    }
+    let mut file = Vec::new();
+    let mut framer = Framer::new();
+    let mut rest = input;
+    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
+        let mut record = Framing::begin(&mut file, Magic::Clustered);
+        record.body().extend_from_slice(&rest[start..end]);
+        record.finish();
+        rest = &rest[end..];
+    }
+    read(&file);
+}
+
+fn read(file: &[u8]) {
+    let mut records = ClusterReader::new(file);
+    let Ok(Some(Ok(header))) = records.header() else {
+        return;
+    };
+    let mut text = Vec::new();
+    header.encode(&mut text);
+    assert_eq!(Header::decode(&text), Ok(header.clone()));
+    let mut log = Replay::new(&header);
+    loop {
+        match records.next() {
+            Ok(None) => break,
+            Ok(Some(Err(_))) => {}
+            Ok(Some(Ok(record))) => follow(log.as_mut(), &record),
+            Err(damage) => {
+                assert_eq!(records.next().err(), Some(damage), "damage is final");
+                break;
+            }
+        }
+    }
+    assert!(records.good_end() <= file.len() as u64);
+}
+
+fn follow(log: Option<&mut Replay>, record: &Record) {
+    let mut text = Vec::new();
+    record.encode(&mut text);
+    assert_eq!(Record::decode(&text).as_ref(), Ok(record));
+    let Some(log) = log else {
+        return;
+    };
+    let before = (log.end(), log.commit_index());
+    let step = log.apply(record);
+    if step.is_err() {
+        assert_eq!(
+            (log.end(), log.commit_index()),
+            before,
+            "a violation changes nothing"
+        );
+    }
+    // The last index of all has none behind it.
+    assert!(log.commit_index() < log.end() || log.end() == Index(0));
+    assert!(log.servers().is_some());
+}
