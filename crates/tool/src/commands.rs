@@ -7,7 +7,7 @@ mod convert;
 mod create;
 mod execute;
 mod identity;
-pub(crate) mod new_member;
+mod new_member;
 mod schema;
 mod show_log;
 mod versions;

@@ -1,10 +1,10 @@
 //! The command line: options that take effect as they are met, then the command and its arguments.
 
 use corvid_data::Uuid;
+use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
 use corvid_os::args::{self, Arg, Args, Item, Spec};
 use corvid_os::{dirs, program, vlog};
 
-use crate::commands::new_member::{parse_cluster_id, parse_election_timer};
 use crate::failure::Failure;
 
 /// What the command line asks for.
@@ -78,6 +78,28 @@ impl Options {
 /// Arguments of options are checked as they are met, whatever the command.
 fn or_die<T>(parsed: Result<T, Failure>) -> T {
     parsed.unwrap_or_else(|failure| program::fatal(failure))
+}
+
+/// The argument of `--cid`: a UUID, not all zeros.
+fn parse_cluster_id(text: &str) -> Result<Uuid, Failure> {
+    Uuid::parse(text.as_bytes())
+        .filter(|uuid| *uuid != Uuid::ZERO)
+        .ok_or_else(|| Failure::new(format!("{text}: not a valid UUID")))
+}
+
+/// The argument of `--election-timer`, ms.
+fn parse_election_timer(text: &str) -> Result<u64, Failure> {
+    let range = ELECTION_TIMER_MIN_MS..=ELECTION_TIMER_MAX_MS;
+    text.parse()
+        .ok()
+        .filter(|timer| range.contains(timer))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "ovsdb error: election timer must be between {} and {}, in msec.",
+                range.start(),
+                range.end()
+            ))
+        })
 }
 
 fn set_verbosity(spec: &str) {

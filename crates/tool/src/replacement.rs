@@ -23,6 +23,15 @@ pub(crate) struct Place {
     _temporary_lock: Option<Lockfile>,
 }
 
+/// How a lock that somebody else holds is reported: commands differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wording {
+    /// Without a tag: `compact`, `convert`.
+    Bare,
+    /// As an `I/O error`: all others.
+    Tagged,
+}
+
 /// The file to be, beside its place; gone again unless it is finished.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -35,12 +44,12 @@ impl Place {
     /// Locks a file that is to be replaced, and the name beside it.
     ///
     /// # Errors
-    /// Somebody else holds a lock. (Without the tag that other commands put before it, as the reference does here.)
+    /// Somebody else holds a lock.
     pub(crate) fn lock(path: &Path) -> Result<Place, Failure> {
         Ok(Place {
             path: path.to_owned(),
-            _lock: lock(path)?,
-            _temporary_lock: Some(lock(&temporary(path))?),
+            _lock: lock(path, Wording::Bare)?,
+            _temporary_lock: Some(lock(&temporary(path), Wording::Bare)?),
         })
     }
 
@@ -48,8 +57,8 @@ impl Place {
     ///
     /// # Errors
     /// As [`Place::lock`], and there is a file already: what it holds is not ours to overwrite.
-    pub(crate) fn lock_new(path: &Path) -> Result<Place, Failure> {
-        let lock = lock(path)?;
+    pub(crate) fn lock_new(path: &Path, wording: Wording) -> Result<Place, Failure> {
+        let lock = lock(path, wording)?;
         // A dangling link is a place too: its target will be made.
         if path.exists() {
             return Err(Failure::new(format!(
@@ -163,13 +172,13 @@ impl Draft {
     }
 }
 
-fn lock(path: &Path) -> Result<Lockfile, Failure> {
+fn lock(path: &Path, wording: Wording) -> Result<Lockfile, Failure> {
     Lockfile::lock(path).map_err(|error| {
-        Failure::new(format!(
-            "{}: failed to lock lockfile ({})",
-            path.display(),
-            errno::text(&error)
-        ))
+        let (file, what) = (shown(path), "failed to lock lockfile");
+        match wording {
+            Wording::Bare => Failure::new(format!("{file}: {what} ({})", errno::text(&error))),
+            Wording::Tagged => Failure::io(&file, what, &error),
+        }
     })
 }
 

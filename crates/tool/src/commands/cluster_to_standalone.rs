@@ -19,7 +19,7 @@ use super::{Invocation, Outcome};
 use crate::cluster_file::ClusterFile;
 use crate::database::DatabaseFile;
 use crate::failure::{Answer, Failure};
-use crate::replacement::{Draft, Place};
+use crate::replacement::{Draft, Place, Wording};
 use crate::uuids::RandomUuids;
 
 /// Writes the new file; nothing is left of it after a failure.
@@ -28,7 +28,7 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
         return Err(Failure::new("DB CLUSTERDB expected"));
     };
     let file = DatabaseFile::open(Path::new(source))?.with_progress();
-    let place = Place::lock_new(Path::new(target)).map_err(tagged_lock)?;
+    let place = Place::lock_new(Path::new(target), Wording::Tagged)?;
     if file.magic() == Magic::Standalone {
         // The blank line is the reference's.
         return Err(Failure::new("Database is not clustered db.\n"));
@@ -47,16 +47,6 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
         eprintln!("{}: {source}: {line}", program::name());
     }
     Ok(Answer::Yes)
-}
-
-/// Of the commands that lock a new file, this one shows the tag.
-fn tagged_lock(failure: Failure) -> Failure {
-    let text = failure.to_string();
-    if text.starts_with("I/O error") {
-        failure
-    } else {
-        Failure::new(format!("I/O error: {text}"))
-    }
 }
 
 /// A database on its way from one file to the other.

@@ -8,7 +8,7 @@ use corvid_os::program;
 use super::{Invocation, Outcome};
 use crate::database::DatabaseFile;
 use crate::failure::{Answer, Failure};
-use crate::replacement::Place;
+use crate::replacement::{Place, Wording};
 use crate::uuids::RandomUuids;
 
 /// Rewrites a database, in place or to a new file.
@@ -31,7 +31,7 @@ pub(super) fn rewrite(
     change: impl FnOnce(Database, &mut RandomUuids) -> Result<Database, Failure>,
 ) -> Outcome {
     let place = match target {
-        Some(target) => Place::lock_new(target)?,
+        Some(target) => Place::lock_new(target, Wording::Bare)?,
         None => Place::lock(path)?,
     };
     let mut uuids = RandomUuids::new()?;

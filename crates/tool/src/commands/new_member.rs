@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Schema, Str, Uuid};
+use corvid_data::{Schema, Str};
 use corvid_log::cluster::{
-    self, Cid, Data, Eid, Entry, Header, Index, Kind, Membership, Record, Servers, Sid, Snapshot,
-    Term,
+    Cid, Data, Eid, Entry, Header, Index, Kind, Membership, Record, Servers, Sid, Snapshot, Term,
 };
 use corvid_log::{Magic, Stamp, snapshot};
 use corvid_os::clock;
@@ -148,32 +147,4 @@ fn frame(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     encode(record.body());
     record.finish();
     out
-}
-
-/// Checks the argument of `--cid`.
-///
-/// # Errors
-/// It is no UUID, or all zeros.
-pub(crate) fn parse_cluster_id(text: &str) -> Result<Uuid, Failure> {
-    Uuid::parse(text.as_bytes())
-        .filter(|uuid| *uuid != Uuid::ZERO)
-        .ok_or_else(|| Failure::new(format!("{text}: not a valid UUID")))
-}
-
-/// Checks the argument of `--election-timer`.
-///
-/// # Errors
-/// It is no number of the range.
-pub(crate) fn parse_election_timer(text: &str) -> Result<u64, Failure> {
-    let range = cluster::ELECTION_TIMER_MIN_MS..=cluster::ELECTION_TIMER_MAX_MS;
-    text.parse()
-        .ok()
-        .filter(|timer| range.contains(timer))
-        .ok_or_else(|| {
-            Failure::new(format!(
-                "ovsdb error: election timer must be between {} and {}, in msec.",
-                range.start(),
-                range.end()
-            ))
-        })
 }

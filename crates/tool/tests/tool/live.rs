@@ -227,7 +227,14 @@ fn a_cluster_of_one_is_served() {
         );
     }
     assert!(!names.contains("\"one\""));
+    let reference = sandbox.run_tool(Path::new(REFERENCE), &["query", "s.db", SELECT_COUNT], None);
+    assert_eq!(
+        reference.stdout,
+        sandbox.ok(&["query", "s.db", SELECT_COUNT])
+    );
 }
+
+const SELECT_COUNT: &str = r#"["Demo",{"op":"select","table":"T","where":[["name","==","kept"]],"columns":["_uuid","name","n","u"]}]"#;
 
 #[test]
 fn a_cluster_of_three_lives_through_elections_snapshots_and_a_departure() {
@@ -293,6 +300,41 @@ fn a_cluster_of_three_lives_through_elections_snapshots_and_a_departure() {
     c.kill();
     both_say_the_same(&sandbox, &["a.db", "b.db", "c.db"]);
     both_say_the_same(&sandbox, &["c.db"]);
+
+    // The files tell of what was meant to happen.
+    let log = |name: &str| sandbox.ok(&["-mm", "show-log", name]);
+    let (a, b, c) = (log("a.db"), log("b.db"), log("c.db"));
+    assert!(
+        c.contains(" note: \"left\"\n") && !c.contains(" prev_index: 1\n"),
+        "{c}"
+    );
+    for (log, facts) in [
+        (
+            &a,
+            &[
+                " prev_index: 1\n",
+                " vote: ",
+                " leader: ",
+                " commit_index: ",
+                " servers: ",
+                " term: 2\n",
+            ][..],
+        ),
+        (
+            &b,
+            &[
+                " vote: ",
+                " leader: ",
+                " servers: ",
+                "\"about the end\"\n",
+                "    name=\"without a, again\"\n",
+            ],
+        ),
+    ] {
+        for fact in facts {
+            assert!(log.contains(fact), "{fact} in {log}");
+        }
+    }
 }
 
 fn both_say_the_same_of_joining(sandbox: &Sandbox) {
