@@ -24,6 +24,7 @@ pub mod reader;
 pub mod record;
 pub mod rewrite;
 pub mod rows;
+pub mod salvage;
 pub mod snapshot;
 pub mod source;
 pub mod split;

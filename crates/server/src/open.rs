@@ -7,10 +7,11 @@ use corvid_log::{DiskFile, Source};
 use corvid_os::errno;
 use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
 use corvid_os::random::Random;
-use corvid_os::vlog::{self, Module};
 use corvid_service::message::FileSize;
 use corvid_service::storage::FileState;
 
+mod aside;
+mod damage;
 mod load;
 mod pipeline;
 
@@ -72,10 +73,10 @@ impl Source for FileSource {
     }
 }
 
-/// Opens a standalone database. A damaged tail is logged and left out.
+/// Opens a standalone database. A damaged tail is logged and left out; when whole records follow damage, the file is saved aside first.
 ///
 /// # Errors
-/// The file cannot be opened, locked or has no schema; worded as the reference does.
+/// The file cannot be opened or locked, or has no schema, worded as the reference does; or it cannot be saved aside.
 pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
     let mut file = log_file::open(name, OpenMode::ReadWrite)
         .map_err(|error| WireError::new(Tag::IoError, error.to_string()))?;
@@ -96,7 +97,7 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
     };
     let loaded = load::load(name, workers(), source, uuids, fresh_uuids)?;
     if let Some(damage) = &loaded.damage {
-        vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
+        damage::deal_with(damage, name, &mut file)?;
     }
     let extent = loaded.extent;
     file.set_end(extent.good_end());

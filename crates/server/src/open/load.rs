@@ -126,3 +126,6 @@ impl Loaded {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

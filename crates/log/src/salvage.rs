@@ -1,0 +1,143 @@
+//! Looking behind damage: are there records that are whole? If so a file must not be cut off there without a copy.
+//!
+//! A record is whole when a header line begins it, wherever that is, and the body behind it has the hash. Nothing else is looked at: what the
+//! record means cannot be told once one before it is missing. Bytes are read at offsets, in pieces, so memory does not follow the size of
+//! records. Called by whoever opens a file to write to it.
+
+use memchr::memmem;
+use sha1::{Digest, Sha1};
+
+use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line};
+
+/// Bytes read at once.
+const WINDOW_BYTES: usize = 128 * 1024;
+/// What a header begins with.
+const SIGN: &[u8] = b"OVSDB ";
+
+/// Bytes of a file, by offset.
+pub trait Bytes {
+    /// Fills a prefix of `room` from `offset`; 0 at the end of the file.
+    ///
+    /// # Errors
+    /// The operating system's words.
+    fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String>;
+}
+
+impl Bytes for &[u8] {
+    fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+        let rest = usize::try_from(offset).ok().and_then(|at| self.get(at..));
+        let mut rest = rest.unwrap_or_default();
+        crate::Source::read(&mut rest, room)
+    }
+}
+
+/// How many whole records lie behind a damaged one, whose header is at `offset`.
+///
+/// # Errors
+/// Reading failed.
+pub fn records_behind<B: Bytes>(bytes: B, magic: Magic, offset: u64) -> Result<u64, String> {
+    let mut window = Window {
+        bytes,
+        held: Vec::new(),
+        start: 0,
+    };
+    let mut count = 0;
+    // The damaged record itself does not count, even if it is whole and means nothing.
+    let mut at = offset + 1;
+    loop {
+        let Some(found) = window.find_sign(at)? else {
+            return Ok(count);
+        };
+        at = match window.record_end(found, magic)? {
+            Some(end) => {
+                count += 1;
+                end
+            }
+            None => found + 1,
+        };
+    }
+}
+
+/// A part of the file that is held.
+struct Window<B> {
+    bytes: B,
+    held: Vec<u8>,
+    /// Its offset.
+    start: u64,
+}
+
+impl<B: Bytes> Window<B> {
+    /// The bytes from `at` on that are held, at least `wanted` unless the file ends.
+    fn from(&mut self, at: u64, wanted: usize) -> Result<&[u8], String> {
+        let skipped = at
+            .checked_sub(self.start)
+            .and_then(|skipped| usize::try_from(skipped).ok());
+        let is_held = |skipped: &usize| self.held.len().saturating_sub(*skipped) >= wanted;
+        if let Some(skipped) = skipped.filter(is_held) {
+            return Ok(&self.held[skipped..]);
+        }
+        self.start = at;
+        self.held.resize(WINDOW_BYTES, 0);
+        let mut got = 0;
+        while got < WINDOW_BYTES {
+            match self.bytes.read_at(&mut self.held[got..], at + got as u64)? {
+                0 => break,
+                more => got += more,
+            }
+        }
+        self.held.truncate(got);
+        Ok(&self.held)
+    }
+
+    /// Where the next header may begin.
+    fn find_sign(&mut self, from: u64) -> Result<Option<u64>, String> {
+        let mut at = from;
+        loop {
+            let held = self.from(at, SIGN.len())?;
+            if held.len() < SIGN.len() {
+                return Ok(None);
+            }
+            if let Some(found) = memmem::find(held, SIGN) {
+                return Ok(Some(at + found as u64));
+            }
+            at += (held.len() - SIGN.len() + 1) as u64;
+        }
+    }
+
+    /// Where the record at `at` ends, if it is whole.
+    fn record_end(&mut self, at: u64, magic: Magic) -> Result<Option<u64>, String> {
+        let held = self.from(at, LINE_BYTES_MAX)?;
+        let Some(line) = first_line(held) else {
+            return Ok(None);
+        };
+        let Ok(header) = Header::parse(line, magic) else {
+            return Ok(None);
+        };
+        let body = at + line.len() as u64 + 1;
+        let Some(end) = body.checked_add(header.length) else {
+            return Ok(None);
+        };
+        // A length that was made up is told by the file's end, before everything up to there is hashed.
+        let mut last = [0];
+        if self.bytes.read_at(&mut last, end - 1)? == 0 {
+            return Ok(None);
+        }
+        let mut hash = Sha1::new();
+        let mut hashed = body;
+        while hashed < end {
+            let piece = self.from(hashed, 1)?;
+            let left = usize::try_from(end - hashed).unwrap_or(usize::MAX);
+            let piece = &piece[..piece.len().min(left)];
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            hash.update(piece);
+            hashed += piece.len() as u64;
+        }
+        let actual: [u8; 20] = hash.finalize().into();
+        Ok((actual == header.sha1).then_some(end))
+    }
+}
+
+#[cfg(test)]
+mod tests;
