@@ -60,6 +60,16 @@ impl Process {
     ///
     /// A server that cannot be started, ends, or does not listen in time; then the text holds its log.
     pub fn start(&mut self) -> io::Result<()> {
+        self.launch()?;
+        self.wait_until_listening()
+    }
+
+    /// Starts it and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// A server that cannot be started.
+    pub fn launch(&mut self) -> io::Result<()> {
         self.kill();
         for socket in [self.socket(), self.control_socket()] {
             fs::remove_file(socket).or_else(ignore_absent)?;
@@ -76,7 +86,7 @@ impl Process {
             .stderr(output)
             .spawn()?;
         self.child = Some(child);
-        self.wait_until_listening()
+        Ok(())
     }
 
     fn wait_until_listening(&mut self) -> io::Result<()> {

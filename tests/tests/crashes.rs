@@ -181,6 +181,12 @@ impl Play {
 
     /// Start, compare, load, kill, damage.
     fn round(&mut self, beside: Beside) -> Outcome<()> {
+        if self.random.one_in(4) {
+            // While it reads the file, or a moment later.
+            self.process.launch().map_err(fault("starting"))?;
+            thread::sleep(Duration::from_millis(self.random.below(200)));
+            self.process.kill();
+        }
         self.process.start().map_err(fault("starting"))?;
         self.compare()?;
         let counts = |ledgers: &[Ledger]| ledgers.iter().map(Ledger::count).sum::<i64>();
