@@ -26,6 +26,8 @@ pub mod memory;
 pub mod pidfile;
 pub mod priority;
 pub mod program;
+#[cfg(feature = "progress")]
+pub mod progress;
 pub mod random;
 pub mod replacement;
 pub mod resolve;

@@ -12,9 +12,9 @@ use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{Disk, Load, Magic, Source};
 use corvid_os::errno;
 use corvid_os::log_file::{self, LogFile, OpenError, OpenMode};
+use corvid_os::progress::Progress;
 
 use crate::failure::{Failure, shown};
-use crate::progress::Progress;
 use crate::uuids::RandomUuids;
 
 /// An identified database file, to be read from its beginning.

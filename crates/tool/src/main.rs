@@ -8,7 +8,6 @@ mod database;
 mod failure;
 mod new_file;
 mod options;
-mod progress;
 mod replacement;
 mod schema_file;
 mod uuids;

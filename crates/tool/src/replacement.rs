@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use corvid_engine::Database;
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_os::lockfile::{Lockfile, follow_links};
+use corvid_os::progress::Progress;
 use corvid_os::replacement::Replacement;
 use corvid_os::{clock, errno};
 
 use crate::failure::{Failure, shown};
-use crate::progress::Progress;
 
 /// Where a file will be written; locked against everybody else who would write there.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use corvid_data::{Arc, ColumnSchema, Datum, Row, Schema, TableId, TableSchema, U
 use corvid_json::{Object, Reader, Value};
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_os::clock;
+use corvid_os::progress::{Progress, Waiting};
 
 use super::Invocation;
 use crate::failure::Failure;
@@ -22,8 +23,10 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     let schema = session.schema(database)?;
     let mut params = vec![Value::string(database)];
     params.extend(schema.tables().iter().map(select));
+    let progress = Waiting::new("Fetching rows");
     let result = session.call("transact", &Value::Array(params))?;
     let tables = rows(&schema, &result)?;
+    drop(progress);
 
     let mut out = std::io::stdout().lock();
     let mut record = Vec::new();
@@ -35,7 +38,13 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
         is_diff: true,
         with_defaults: true,
     };
-    let of_table = |table: TableId| tables[usize::from(table.0)].iter();
+    // Rows are walked twice: to measure, and to write.
+    let count: usize = tables.iter().map(Vec::len).sum();
+    let progress = Progress::new("Writing rows", 2 * count as u64);
+    let of_table = |table: TableId| {
+        let rows = tables[usize::from(table.0)].iter();
+        rows.inspect(|_| progress.advance(1))
+    };
     write_snapshot(&schema, &stamp, of_table, &mut |piece| out.write_all(piece))?;
     Ok(out.flush()?)
 }

@@ -12,6 +12,7 @@ use corvid_engine::Database;
 use corvid_json::{Object, Value};
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{Damage, Load, Magic};
+use corvid_os::progress::Waiting;
 use corvid_os::random::Random;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{errno, program, signals};
@@ -26,12 +27,16 @@ const FILE: &str = "/dev/stdin";
 pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let database = &invocation.database;
     let schema = session.schema(database)?;
+    let progress = Waiting::new("Reading the backup");
     let backup = replay(&read_input()?)?;
+    drop(progress);
     compare(&schema, backup.schema(), invocation.settings.force)?;
     let mut params = vec![Value::string(database)];
     params.extend(operations(&backup));
     let expected = params.len() - 1;
+    let progress = Waiting::new("Waiting for the server");
     let result = session.call("transact", &Value::Array(params))?;
+    drop(progress);
     let results = result.as_array().unwrap_or_default();
     if let Some(bad) = results
         .iter()

@@ -1,22 +1,26 @@
 //! Progress of long work, for whoever waits at a terminal.
 //!
 //! Drawn on standard error, when that is a terminal, and only for work that takes longer than a second: scripts and short
-//! commands see nothing.
+//! commands see nothing. For tools; servers are built without it.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Work that is done sooner shows nothing.
 const HIDDEN: Duration = Duration::from_secs(1);
+/// Between two pictures of work whose end nobody knows.
+const TICK: Duration = Duration::from_millis(200);
 /// Steps between two looks at the clock.
 const STRIDE: u64 = 1024;
 
 /// How far a piece of work is. Ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
     begun: Instant,
@@ -29,12 +33,14 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Work of `total` steps.
-    pub(crate) fn new(what: &'static str, total: u64) -> Progress {
+    #[must_use]
+    pub fn new(what: &'static str, total: u64) -> Progress {
         Progress::begin(what, total, STRIDE, "{msg} {wide_bar} {percent}% {eta}")
     }
 
     /// Work on `total` bytes, in pieces that are worth a look at the clock each; 0 when nobody knows how many.
-    pub(crate) fn of_bytes(what: &'static str, total: u64) -> Progress {
+    #[must_use]
+    pub fn of_bytes(what: &'static str, total: u64) -> Progress {
         let template = match total {
             0 => "{msg} {spinner} {bytes}",
             _ => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
@@ -61,7 +67,7 @@ impl Progress {
     }
 
     /// This many more steps are done.
-    pub(crate) fn advance(&self, steps: u64) {
+    pub fn advance(&self, steps: u64) {
         let Some(bar) = &self.bar else {
             return;
         };
@@ -85,6 +91,49 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Work that is done elsewhere: the seconds are shown. Ends when it is dropped.
+#[derive(Debug)]
+pub struct Waiting {
+    /// `None` without a terminal. Dropping the sender ends the thread that draws the first picture.
+    drawn: Option<(ProgressBar, Sender<()>, JoinHandle<()>)>,
+}
+
+impl Waiting {
+    /// Begins to wait.
+    #[must_use]
+    pub fn new(what: &'static str) -> Waiting {
+        if !std::io::stderr().is_terminal() {
+            return Waiting { drawn: None };
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {spinner} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        let (sender, ended) = mpsc::channel::<()>();
+        let shown = bar.clone();
+        let thread = thread::spawn(move || {
+            if ended.recv_timeout(HIDDEN) == Err(RecvTimeoutError::Timeout) {
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                shown.enable_steady_tick(TICK);
+            }
+        });
+        Waiting {
+            drawn: Some((bar, sender, thread)),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((bar, sender, thread)) = self.drawn.take() {
+            drop(sender);
+            let _ = thread.join();
             bar.finish_and_clear();
         }
     }
