@@ -2,7 +2,8 @@
 //!
 //! The log is followed as a member would follow it: entries that later ones have superseded are left out. (The reference
 //! copies every entry it meets, superseded ones too.) Entries at the end that are not known to be committed may have been
-//! acknowledged by a majority that is gone, so they are kept, and the user is told how many.
+//! acknowledged by a majority that is gone, so they are kept, and the user is told how many. A gap or damage among the entries is
+//! an error; votes and commit indexes that make no sense are only reported.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -85,13 +86,21 @@ impl Rescue {
                     ));
                     break;
                 }
-                Err(error) => return Err(Failure::read(&name, &error)),
+                Err(error) => {
+                    let good = file.records().number() + 1;
+                    return Err(unusable(&name, good, &error.to_wire(&name).to_string()));
+                }
             };
             let number = file.records().number();
-            log.apply(&record).map_err(|violation| {
+            if let Err(violation) = log.apply(&record) {
                 let text = violation.text(number, |sid| sid.to_string());
-                Failure::new(format!("{name}: {text}"))
-            })?;
+                if matches!(record.kind, Kind::Entry(_)) {
+                    return Err(unusable(&name, number, &format!("{name}: {text}")));
+                }
+                // What the member promised to others, or believed of the log, does not matter any more.
+                notices.push(text);
+                continue;
+            }
             match record.kind {
                 Kind::Entry(entry) => {
                     while self
@@ -192,6 +201,14 @@ impl Rescue {
         self.draft = None;
         Ok(self.draft.insert(self.place.begin()?))
     }
+}
+
+/// The error about a record behind `good` sound ones. Whoever has no other member's file will want to have those.
+fn unusable(name: &str, good: u64, problem: &str) -> Failure {
+    let lines = 2 * good;
+    Failure::new(format!(
+        "{problem}; \"head -n {lines} {name}\" prints a file of what precedes it"
+    ))
 }
 
 /// Whether the damage at `offset` is a record that was being written when its writer died: the file ends within its header

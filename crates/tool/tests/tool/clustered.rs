@@ -458,8 +458,50 @@ fn what_has_no_contents_leaves_nothing_behind() {
     );
     assert_eq!(
         rescued(&member('A', &[&entry(3, 1)])),
-        Err("ovsdb-tool: c.db: record 1 with index 3 skips past expected index 2\n".to_owned())
+        Err("ovsdb-tool: c.db: record 1 with index 3 skips past expected index 2; \"head -n 2 c.db\" prints a file of what precedes it\n".to_owned())
     );
+}
+
+#[test]
+fn only_entries_matter_to_a_rescue() {
+    let (bodies, said) = rescued(&member(
+        'A',
+        &[
+            r#"{"term":4}"#,
+            r#"{"term":3,"vote":"A"}"#,
+            &insert(2, 4, 2),
+            r#"{"commit_index":9}"#,
+            &insert(3, 4, 3),
+            r#"{"commit_index":3}"#,
+        ],
+    ))
+    .expect("a file");
+    assert_eq!(bodies[2..], [transaction(2), transaction(3)]);
+    assert_eq!(
+        said,
+        "ovsdb-tool: c.db: record 2 votes for term 3 but current term is 4\n\
+         ovsdb-tool: c.db: record 4 advances commit index to 9 but last log index is 2\n"
+    );
+}
+
+#[test]
+fn what_precedes_damage_can_be_had() {
+    let sandbox = Sandbox::new();
+    let records = [&*insert(2, 1, 2), &insert(4, 1, 4), &insert(5, 1, 5)];
+    sandbox.write("c.db", &member('A', &records));
+    let message = sandbox.fails(&["cluster-to-standalone", "s.db", "c.db"]);
+    assert_eq!(
+        message,
+        "c.db: record 2 with index 4 skips past expected index 3; \"head -n 4 c.db\" prints a file of what precedes it"
+    );
+    let before: Vec<String> = sandbox
+        .read("c.db")
+        .lines()
+        .take(4)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let (bodies, _) = rescued(before.concat().as_bytes()).expect("a file");
+    assert_eq!(bodies[2..], [transaction(2)]);
 }
 
 #[test]
