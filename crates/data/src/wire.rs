@@ -6,15 +6,30 @@
 
 mod atom;
 mod read;
+mod repeats;
 mod write;
 
 pub use read::{read_atom, read_datum, read_datum_unconstrained, read_diff};
+pub use repeats::Repeats;
 pub use write::{write_atom, write_datum};
 
-use crate::Uuid;
+use crate::{Str, Uuid, WireError};
 
-/// Binds the names of `["named-uuid", NAME]` while one transaction is read.
+/// What data that are read together share: the names of `["named-uuid", NAME]`, and strings.
 pub trait Symbols {
     /// The UUID that `name` stands for, binding it to a fresh one at first mention.
     fn resolve(&mut self, name: &str) -> Uuid;
+
+    /// Whether names are allowed at all.
+    fn admits_names(&self) -> bool {
+        true
+    }
+
+    /// The string atom of a text, which may share its memory with an equal one.
+    ///
+    /// # Errors
+    /// As [`Str::from_utf8`].
+    fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
+        Str::from_utf8(text)
+    }
 }

@@ -56,6 +56,27 @@ impl ReferenceColumn {
         diffs: Option<&[ColumnDiff]>,
         visit: &mut dyn FnMut(TableId, Uuid, i64),
     ) {
+        let both = old.is_some() && new.is_some();
+        let (old, new) = (self.datum(old), self.datum(new));
+        match diffs.filter(|_| both && old.len().max(new.len()) > 1) {
+            None => self.datum_changes(old, new, None, visit),
+            Some(diffs) => {
+                if let Ok(at) = diffs.binary_search_by_key(&self.column, |diff| diff.column) {
+                    self.datum_changes(old, new, Some(&diffs[at].diff), visit);
+                }
+            }
+        }
+    }
+
+    /// The same for two data of this column; `diff` is their difference where that names every key that was added, removed or given another
+    /// value, as it does when there is room for several elements.
+    pub(crate) fn datum_changes(
+        &self,
+        old: &Datum,
+        new: &Datum,
+        diff: Option<&Datum>,
+        visit: &mut dyn FnMut(TableId, Uuid, i64),
+    ) {
         let mut count = |atom: AtomRef<'_>, table: Option<TableId>, sign| {
             if let (Some(table), Some(uuid)) = (table, atom.as_uuid()) {
                 visit(table, uuid, sign);
@@ -69,33 +90,27 @@ impl ReferenceColumn {
                 count(value, self.value, sign);
             }
         };
-        let both = old.is_some() && new.is_some();
-        let (old, new) = (self.datum(old), self.datum(new));
-        if let Some(diffs) = diffs.filter(|_| both && old.len().max(new.len()) > 1) {
-            let Ok(position) = diffs.binary_search_by_key(&self.column, |diff| diff.column) else {
-                return;
-            };
-            // With room for several elements the difference names every key that was added, removed or given another value.
-            for key in diffs[position].diff.keys() {
-                match (old.contains(key), new.contains(key)) {
-                    (true, true) => {
-                        count_pair(None, old.get(key), -1);
-                        count_pair(None, new.get(key), 1);
-                    }
-                    (true, false) => count_pair(Some(key), old.get(key), -1),
-                    (false, true) => count_pair(Some(key), new.get(key), 1),
-                    (false, false) => unreachable!("a difference is between these two"),
+        let Some(diff) = diff else {
+            diff::changes(old, new, &mut |change| match change {
+                Change::Added(key, value) => count_pair(Some(key), value, 1),
+                Change::Removed(key, value) => count_pair(Some(key), value, -1),
+                Change::Replaced(_, before, after) => {
+                    count_pair(None, Some(before), -1);
+                    count_pair(None, Some(after), 1);
                 }
-            }
+            });
             return;
-        }
-        diff::changes(old, new, &mut |change| match change {
-            Change::Added(key, value) => count_pair(Some(key), value, 1),
-            Change::Removed(key, value) => count_pair(Some(key), value, -1),
-            Change::Replaced(_, before, after) => {
-                count_pair(None, Some(before), -1);
-                count_pair(None, Some(after), 1);
+        };
+        for key in diff.keys() {
+            match (old.contains(key), new.contains(key)) {
+                (true, true) => {
+                    count_pair(None, old.get(key), -1);
+                    count_pair(None, new.get(key), 1);
+                }
+                (true, false) => count_pair(Some(key), old.get(key), -1),
+                (false, true) => count_pair(Some(key), new.get(key), 1),
+                (false, false) => unreachable!("a difference is between these two"),
             }
-        });
+        }
     }
 }

@@ -9,7 +9,10 @@ use corvid_data::{
 use crate::commit::commit;
 use crate::database::Database;
 use crate::page::Slot;
+use crate::row_id::RowId;
 use crate::transaction::Transaction;
+
+mod steps;
 
 /// Applies `recorded` and commits.
 ///
@@ -57,23 +60,35 @@ fn apply(
         }
         (Some(slot), Some(columns)) => txn.write(table, slot, own(columns)),
         (None, Some(columns)) => {
-            let mut row = Row {
-                uuid,
-                version: uuids.fresh(),
-                columns: txn.layout(table).defaults.clone(),
-            };
-            for (column, datum) in own(columns) {
-                // Differences are read without size limits, but those of an absent row are its contents.
-                let column_type = &txn.table_schema(table).column(column).column_type;
-                if !column_type.admits(datum.len()) {
-                    return Err(size_error(&datum, column_type));
-                }
-                row.columns[usize::from(column.0)] = datum;
-            }
+            let row = new_row(txn.database, RowId::new(table, uuid), columns, uuids)?;
             txn.insert(table, row);
         }
     }
     Ok(())
+}
+
+/// The row that a record brings in.
+fn new_row(
+    database: &Database,
+    id: RowId,
+    columns: Vec<(ColumnId, Datum)>,
+    uuids: &mut dyn UuidSource,
+) -> Result<Row, WireError> {
+    let schema = database.schema.table(id.table);
+    let mut row = Row {
+        uuid: id.uuid,
+        version: uuids.fresh(),
+        columns: database.layouts[usize::from(id.table.0)].defaults.clone(),
+    };
+    for (column, datum) in own(columns) {
+        // Differences are read without size limits, but those of an absent row are its contents.
+        let column_type = &schema.column(column).column_type;
+        if !column_type.admits(datum.len()) {
+            return Err(size_error(&datum, column_type));
+        }
+        row.columns[usize::from(column.0)] = datum;
+    }
+    Ok(row)
 }
 
 fn size_error(datum: &Datum, column_type: &ColumnType) -> WireError {

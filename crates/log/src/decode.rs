@@ -8,6 +8,7 @@
 //! checked afterwards. Standard columns inside a row are ignored: honouring a `_uuid` there, as the reference does, would let
 //! one row stand for another. Called by [`crate::Load`]; knows nothing of files or of the rows that exist.
 
+use corvid_data::wire::Repeats;
 use corvid_data::{
     ColumnId, Datum, Recorded, RecordedRow, Schema, TableId, TableSchema, Tag, Uuid, WireError,
     wire,
@@ -49,14 +50,18 @@ impl From<WireError> for Failure {
 }
 
 /// Reads a body. Columns keep the order of the record; repeated members are dropped but the last.
-pub(crate) fn decode(body: &[u8], schema: &Schema) -> Result<Recorded, DecodeError> {
-    if let Ok(recorded) = Pass::new(schema, body, None).run() {
+pub(crate) fn decode(
+    body: &[u8],
+    schema: &Schema,
+    repeats: &mut Repeats,
+) -> Result<Recorded, DecodeError> {
+    if let Ok(recorded) = Pass::new(schema, body, None, repeats).run() {
         return Ok(recorded);
     }
     let value = parse_object(body).map_err(DecodeError::Body)?;
     let is_diff = value.get("_is_diff").and_then(Value::as_bool) == Some(true);
     let canonical = value.to_bytes();
-    match Pass::new(schema, &canonical, Some(is_diff)).run() {
+    match Pass::new(schema, &canonical, Some(is_diff), repeats).run() {
         Ok(recorded) => Ok(recorded),
         Err(Failure::Content(error)) => Err(DecodeError::Content(error)),
         Err(Failure::Irregular) => Err(DecodeError::Content(WireError::new(
@@ -73,7 +78,8 @@ pub(crate) fn decode_new_rows(
     table: TableId,
     schema: &Schema,
 ) -> Option<Vec<RecordedRow>> {
-    let pass = Pass::new(schema, text, Some(false));
+    let mut repeats = Repeats::default();
+    let mut pass = Pass::new(schema, text, Some(false), &mut repeats);
     let described = schema.table(table);
     let mut reader = Reader::new(text);
     let mut rows = Vec::new();
@@ -102,7 +108,7 @@ pub fn date_to_ms(date: i64) -> i64 {
 }
 
 /// One pass over a body.
-struct Pass<'a> {
+struct Pass<'a, 'r> {
     schema: &'a Schema,
     body: &'a [u8],
     /// `_is_diff`, once known; known from the start, and member names distinct, in the canonical form.
@@ -110,10 +116,18 @@ struct Pass<'a> {
     canonical: bool,
     recorded: Recorded,
     tables: Vec<TableId>,
+    repeats: &'r mut Repeats,
+    /// Columns of the row before: the next one probably has as many.
+    columns: usize,
 }
 
-impl<'a> Pass<'a> {
-    fn new(schema: &'a Schema, body: &'a [u8], is_diff: Option<bool>) -> Pass<'a> {
+impl<'a, 'r> Pass<'a, 'r> {
+    fn new(
+        schema: &'a Schema,
+        body: &'a [u8],
+        is_diff: Option<bool>,
+        repeats: &'r mut Repeats,
+    ) -> Pass<'a, 'r> {
         Pass {
             schema,
             body,
@@ -121,6 +135,8 @@ impl<'a> Pass<'a> {
             canonical: is_diff.is_some(),
             recorded: Recorded::default(),
             tables: Vec::new(),
+            repeats,
+            columns: 0,
         }
     }
 
@@ -191,7 +207,7 @@ impl<'a> Pass<'a> {
     }
 
     fn row(
-        &self,
+        &mut self,
         reader: &mut Reader<'a>,
         table: &TableSchema,
     ) -> Result<Option<Vec<(ColumnId, Datum)>>, Failure> {
@@ -204,7 +220,7 @@ impl<'a> Pass<'a> {
             Kind::Object => {}
             _ => return Err(syntax(start, "row must be JSON object")),
         }
-        let mut columns = Vec::new();
+        let mut columns = Vec::with_capacity(self.columns);
         reader.begin_object()?;
         while let Some(name) = reader.next_member()? {
             let known = std::str::from_utf8(&name)
@@ -226,12 +242,13 @@ impl<'a> Pass<'a> {
             }
             let column_type = &table.column(id).column_type;
             let datum = if self.is_diff == Some(false) {
-                wire::read_datum(reader, column_type, None)?
+                wire::read_datum(reader, column_type, Some(self.repeats))?
             } else {
-                wire::read_diff(reader, column_type, None)?
+                wire::read_diff(reader, column_type, Some(self.repeats))?
             };
             columns.push((id, datum));
         }
+        self.columns = columns.len();
         Ok(Some(columns))
     }
 

@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 
+use corvid_data::wire::Repeats;
 use corvid_data::{Arc, Recorded, RecordedRow, Schema};
 
 use crate::load::{Cause, read_transaction};
@@ -63,8 +64,10 @@ impl Records {
     #[must_use]
     pub fn decode(&self, schema: &Schema) -> Decoded {
         let mut transactions = Vec::with_capacity(self.batch.len() - self.from);
+        // Of this batch alone: threads that share a string's count of references wait for each other.
+        let mut repeats = Repeats::default();
         for index in self.from..self.batch.len() {
-            match read_transaction(&self.batch, index, schema) {
+            match read_transaction(&self.batch, index, schema, &mut repeats) {
                 Ok(recorded) => transactions.push((recorded, self.batch.end(index))),
                 Err(cause) => {
                     return Decoded {

@@ -7,6 +7,7 @@
 //! [`Damage`] tells record and offset. The same holds for a server, which goes on with what was read, and for a tool, which
 //! gives up. Whether bytes behind the damage are worth keeping is for the caller to decide.
 
+use corvid_data::wire::Repeats;
 use corvid_data::{Arc, Recorded, Schema, Tag, WireError};
 
 use crate::decode::{DecodeError, decode};
@@ -96,6 +97,7 @@ pub struct Load<S> {
     /// The extent before the transaction that was handed out last, until that is rejected.
     before: Option<Extent>,
     damage: Option<Damage>,
+    repeats: Repeats,
 }
 
 impl<S: Source> Load<S> {
@@ -120,6 +122,7 @@ impl<S: Source> Load<S> {
             extent,
             before: None,
             damage: None,
+            repeats: Repeats::default(),
         })
     }
 
@@ -146,7 +149,7 @@ impl<S: Source> Load<S> {
             }
             self.next = 0;
         }
-        match read_transaction(&self.batch, self.next, &self.schema) {
+        match read_transaction(&self.batch, self.next, &self.schema, &mut self.repeats) {
             Ok(recorded) => {
                 self.before = Some(self.extent);
                 self.extent.accept(self.batch.end(self.next));
@@ -271,9 +274,10 @@ pub(crate) fn read_transaction(
     batch: &Batch,
     index: usize,
     schema: &Schema,
+    repeats: &mut Repeats,
 ) -> Result<Recorded, Cause> {
     let raw = batch.raw(index).map_err(Cause::Read)?;
-    decode(raw.body, schema).map_err(|error| match error {
+    decode(raw.body, schema, repeats).map_err(|error| match error {
         DecodeError::Body(reason) => Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)),
         DecodeError::Content(error) => Cause::Content(error),
     })

@@ -46,7 +46,11 @@ pub(super) fn atom(
         (AtomType::Boolean, Kind::Bool) => Atom::Boolean(reader.boolean().map_err(broken)?),
         (AtomType::String, Kind::String) => {
             let bytes = reader.string().map_err(broken)?;
-            Atom::String(Str::from_utf8(&bytes).map_err(Fault::new)?)
+            let text = match names {
+                Some(names) => names.string(&bytes),
+                None => Str::from_utf8(&bytes),
+            };
+            Atom::String(text.map_err(Fault::new)?)
         }
         (AtomType::Uuid, _) => Atom::Uuid(match reader.try_take(COMPACT_LEN, compact_uuid) {
             Some(uuid) => uuid,
@@ -79,7 +83,7 @@ fn uuid(raw: &[u8], names: &mut Names<'_>) -> Result<Uuid, Fault> {
                 format!("\"{shown}\" is not a valid UUID"),
             ))
         }),
-        Some((class, name)) if *class == *b"named-uuid" && names.is_some() => {
+        Some((class, name)) if *class == *b"named-uuid" && admits_names(names) => {
             match (names, std::str::from_utf8(&name)) {
                 (Some(names), Ok(name)) if is_id(name.as_bytes()) => Ok(names.resolve(name)),
                 _ => Err(Fault::new(WireError::syntax(
@@ -93,6 +97,10 @@ fn uuid(raw: &[u8], names: &mut Names<'_>) -> Result<Uuid, Fault> {
             "expected [\"uuid\", <string>]",
         ))),
     }
+}
+
+fn admits_names(names: &Names<'_>) -> bool {
+    names.as_ref().is_some_and(|names| names.admits_names())
 }
 
 /// A string as the reader hands it out.

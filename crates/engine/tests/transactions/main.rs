@@ -4,6 +4,7 @@ mod carry_over;
 mod conditions;
 mod fixture;
 mod indexes;
+mod loading;
 mod mutations;
 mod operations;
 mod random;

@@ -8,7 +8,7 @@ fn decoded(body: &str) -> Result<Recorded, String> {
     let body = body
         .replace("U1", "00000000-0000-4000-8000-000000000001")
         .replace("U2", "00000000-0000-4000-8000-000000000002");
-    decode(body.as_bytes(), &schema()).map_err(|error| match error {
+    decode(body.as_bytes(), &schema(), &mut Repeats::default()).map_err(|error| match error {
         DecodeError::Body(reason) => format!("{reason:?}"),
         DecodeError::Content(error) => error.to_string(),
     })

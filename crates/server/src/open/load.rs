@@ -91,8 +91,8 @@ fn apply<S: Source>(
         match pipeline.next(uuids) {
             Done::Transactions(decoded) => {
                 for (recorded, end) in decoded.transactions {
-                    match loaded.database.replay(recorded, uuids) {
-                        Ok(_) => loaded.extent.accept(end),
+                    match loaded.database.load(recorded, uuids) {
+                        Ok(()) => loaded.extent.accept(end),
                         Err(error) => return loaded.end(Some(Cause::rejected(error))),
                     }
                 }

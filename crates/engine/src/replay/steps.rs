@@ -1,0 +1,335 @@
+//! Applying a transaction read from a log when nobody asks what it changed: loading.
+//!
+//! A commit compares each touched row with a copy of what it was and makes a delta of the differences. A log says itself which columns differ,
+//! and by what, so here rows are changed in place and only the data that a step replaced are kept. The commit's rules are then checked on
+//! what was touched. Where a commit would do more than accept (an error, a deletion, garbage, a weak reference to be dropped), the steps are
+//! turned into the journal that it would have had, and it goes on from there: rules, consequences and words are its own.
+//!
+//! Invariant: as for any transaction, counts of references change when nothing can fail any more; until then putting the old data back is
+//! a full rollback. Work follows the elements of the record, never the size of a row's sets.
+
+use corvid_data::{
+    Arc, ColumnId, Datum, Recorded, RecordedRow, Row, TableId, Uuid, UuidSource, WireError,
+};
+use smallvec::SmallVec;
+
+use super::{apply, new_row, own};
+use crate::commit::commit;
+use crate::database::Database;
+use crate::hash::Map;
+use crate::page::Slot;
+use crate::row_id::RowId;
+use crate::transaction::Transaction;
+
+/// What was done to a row.
+struct Step {
+    id: RowId,
+    slot: Slot,
+    what: What,
+}
+
+enum What {
+    Inserted,
+    /// Columns and what they held before.
+    Written(SmallVec<[(ColumnId, Datum); 4]>),
+}
+
+/// The steps of one transaction.
+#[derive(Default)]
+struct Steps {
+    steps: SmallVec<[Step; 2]>,
+    /// Strong references to a row that were added, or removed; not those of a row to itself.
+    strong: SmallVec<[(RowId, i64); 8]>,
+    /// Weak references: target, source, added or removed.
+    weak: SmallVec<[(RowId, RowId, i64); 8]>,
+}
+
+/// A commit must look at it.
+struct Irregular;
+
+impl Database {
+    /// Applies a transaction read from a log like [`Database::replay`], without telling what changed. Rows that it modifies keep their
+    /// `_version`, so it is for databases that nobody has seen yet.
+    ///
+    /// # Errors
+    /// As [`Database::replay`].
+    pub fn load(
+        &mut self,
+        recorded: Recorded,
+        uuids: &mut dyn UuidSource,
+    ) -> Result<(), WireError> {
+        let mut steps = Steps::default();
+        let mut rows = recorded.rows.into_iter();
+        while let Some(row) = rows.next() {
+            let outcome = if row.columns.is_some() {
+                steps.step(self, row, recorded.is_diff, uuids)
+            } else {
+                // From the first deletion on it is a transaction like any other.
+                let mut txn = steps.into_transaction(self);
+                let mut applied = apply(&mut txn, row, recorded.is_diff, uuids);
+                for row in rows {
+                    applied = applied.and_then(|()| apply(&mut txn, row, recorded.is_diff, uuids));
+                }
+                return match applied {
+                    Ok(()) => commit(txn, uuids).map(drop),
+                    Err(error) => {
+                        txn.rollback();
+                        Err(error)
+                    }
+                };
+            };
+            if let Err(error) = outcome {
+                steps.into_transaction(self).rollback();
+                return Err(error);
+            }
+        }
+        match steps.check(self) {
+            Ok(()) => {
+                steps.count(self);
+                Ok(())
+            }
+            Err(Irregular) => commit(steps.into_transaction(self), uuids).map(drop),
+        }
+    }
+}
+
+impl Steps {
+    /// Inserts or writes a row.
+    fn step(
+        &mut self,
+        database: &mut Database,
+        row: RecordedRow,
+        is_diff: bool,
+        uuids: &mut dyn UuidSource,
+    ) -> Result<(), WireError> {
+        let RecordedRow {
+            table,
+            uuid,
+            columns,
+        } = row;
+        let id = RowId::new(table, uuid);
+        let columns = columns.unwrap_or_default();
+        let found = database.tables[usize::from(table.0)].find(uuid);
+        let Some(slot) = found else {
+            let row = new_row(database, id, columns, uuids)?;
+            self.note_references(database, id, None, &row);
+            let slot = database.tables[usize::from(table.0)].insert(Arc::new(row), 0);
+            self.steps.push(Step {
+                id,
+                slot,
+                what: What::Inserted,
+            });
+            return Ok(());
+        };
+        self.steps.push(Step {
+            id,
+            slot,
+            what: What::Written(SmallVec::new()),
+        });
+        for (column, given) in own(columns) {
+            self.write(database, id, slot, column, given, is_diff)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a column of the row of the last step.
+    fn write(
+        &mut self,
+        database: &mut Database,
+        id: RowId,
+        slot: Slot,
+        column: ColumnId,
+        given: Datum,
+        is_diff: bool,
+    ) -> Result<(), WireError> {
+        let at = usize::from(id.table.0);
+        let before = database.tables[at].at(slot).columns[usize::from(column.0)].clone();
+        let (after, diff) = if is_diff {
+            let column_type = &database.schema.table(id.table).column(column).column_type;
+            let mut after = before.clone();
+            after.apply_diff(&given, column_type)?;
+            (after, column_type.is_composite().then_some(given))
+        } else {
+            (given, None)
+        };
+        self.note_column(database, id, column, &before, &after, diff.as_ref());
+        database.tables[at].write(slot, [(column, after)].into_iter());
+        if let Some(What::Written(written)) = self.steps.last_mut().map(|step| &mut step.what) {
+            written.push((column, before));
+        }
+        Ok(())
+    }
+
+    /// Notes the references of a new row.
+    fn note_references(&mut self, database: &Database, id: RowId, old: Option<&Row>, new: &Row) {
+        let layout = &database.layouts[usize::from(id.table.0)];
+        for reference in &*layout.strong {
+            reference.changes(old, Some(new), None, &mut |table, uuid, sign| {
+                self.note_strong(id, RowId::new(table, uuid), sign);
+            });
+        }
+        for reference in &*layout.weak {
+            reference.changes(old, Some(new), None, &mut |table, uuid, sign| {
+                self.weak.push((RowId::new(table, uuid), id, sign));
+            });
+        }
+    }
+
+    /// Notes what changes in the references of a column; work follows the size of `diff`, where there is one.
+    fn note_column(
+        &mut self,
+        database: &Database,
+        id: RowId,
+        column: ColumnId,
+        before: &Datum,
+        after: &Datum,
+        diff: Option<&Datum>,
+    ) {
+        let layout = &database.layouts[usize::from(id.table.0)];
+        for reference in layout.strong.iter().filter(|other| other.column == column) {
+            reference.datum_changes(before, after, diff, &mut |table, uuid, sign| {
+                self.note_strong(id, RowId::new(table, uuid), sign);
+            });
+        }
+        for reference in layout.weak.iter().filter(|other| other.column == column) {
+            reference.datum_changes(before, after, diff, &mut |table, uuid, sign| {
+                self.weak.push((RowId::new(table, uuid), id, sign));
+            });
+        }
+    }
+
+    fn note_strong(&mut self, source: RowId, target: RowId, sign: i64) {
+        if target != source {
+            self.strong.push((target, sign));
+        }
+    }
+
+    /// Whether a commit would take everything as it is.
+    fn check(&mut self, database: &Database) -> Result<(), Irregular> {
+        self.check_references(database)?;
+        for step in &self.steps {
+            let schema = database.schema.table(step.id.table);
+            let table = &database.tables[usize::from(step.id.table.0)];
+            let is_new = matches!(step.what, What::Inserted);
+            if is_new && schema.max_rows != u32::MAX && table.len() > schema.max_rows as usize {
+                return Err(Irregular);
+            }
+            for index in table.indexes() {
+                let has_new_key = match &step.what {
+                    What::Inserted => true,
+                    What::Written(written) => {
+                        let mut columns = written.iter().map(|(column, _)| column);
+                        columns.any(|column| index.columns().contains(column))
+                    }
+                };
+                if !has_new_key {
+                    continue;
+                }
+                let row = table.at(step.slot);
+                let mut twins = index.candidates(index.key(row));
+                if twins.any(|slot| slot != step.slot && index.same_key(table.at(slot), row)) {
+                    return Err(Irregular);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every reference must have its row, and every row that must be referred to a reference.
+    fn check_references(&mut self, database: &Database) -> Result<(), Irregular> {
+        let exists =
+            |target: &RowId| database.tables[usize::from(target.table.0)].contains(target.uuid);
+        let mut added = self.weak.iter().filter(|(_, _, sign)| *sign > 0);
+        if !added.all(|(target, ..)| exists(target)) {
+            return Err(Irregular);
+        }
+        self.strong.sort_unstable();
+        self.strong.dedup_by(|next, sum| {
+            let is_same = next.0 == sum.0;
+            if is_same {
+                sum.1 += next.1;
+            }
+            is_same
+        });
+        for (target, change) in &self.strong {
+            if !exists(target) {
+                return Err(Irregular);
+            }
+            if !database.schema.table(target.table).is_root
+                && self.references_to(database, *target, *change) == 0
+            {
+                return Err(Irregular);
+            }
+        }
+        for step in &self.steps {
+            if matches!(step.what, What::Written(_)) || database.schema.table(step.id.table).is_root
+            {
+                continue;
+            }
+            if self
+                .strong
+                .binary_search_by_key(&step.id, |(id, _)| *id)
+                .is_err()
+            {
+                return Err(Irregular);
+            }
+        }
+        Ok(())
+    }
+
+    fn references_to(&self, database: &Database, target: RowId, change: i64) -> i64 {
+        let before = database.tables[usize::from(target.table.0)].strong(target.uuid);
+        let left = i64::from(before) + change;
+        assert!(left >= 0, "strong references are counted exactly");
+        left
+    }
+
+    /// Brings counts and back references up to date.
+    fn count(self, database: &mut Database) {
+        for (target, change) in self.strong {
+            if change != 0 {
+                database.tables[usize::from(target.table.0)].adjust_strong(target.uuid, change);
+            }
+        }
+        for (target, source, sign) in self.weak {
+            let table = &mut database.tables[usize::from(target.table.0)];
+            table.backrefs.adjust(target.uuid, source, sign);
+        }
+    }
+
+    /// The transaction that the steps are, for a commit or a rollback.
+    fn into_transaction(self, database: &mut Database) -> Transaction<'_> {
+        // From the last step to the first, so that what a row was before several steps is what it was before the first of them.
+        let mut originals: Map<RowId, Option<Arc<Row>>> = Map::default();
+        for step in self.steps.iter().rev() {
+            let table = &database.tables[usize::from(step.id.table.0)];
+            let before = match &step.what {
+                What::Inserted => None,
+                What::Written(written) => {
+                    let present = originals
+                        .get(&step.id)
+                        .cloned()
+                        .flatten()
+                        .unwrap_or_else(|| table.at(step.slot).clone());
+                    let mut row = Row::clone(&present);
+                    for (column, datum) in written.iter().rev() {
+                        row.columns[usize::from(column.0)] = datum.clone();
+                    }
+                    Some(Arc::new(row))
+                }
+            };
+            originals.insert(step.id, before);
+        }
+        let mut txn = Transaction::begin(database);
+        for Step { id, .. } in &self.steps {
+            let strong = strong_of(&txn, id.table, id.uuid);
+            let original = originals.get(id).cloned().flatten();
+            txn.journal.touch(*id, || original.map(|row| (row, strong)));
+        }
+        txn
+    }
+}
+
+fn strong_of(txn: &Transaction<'_>, table: TableId, uuid: Uuid) -> u32 {
+    txn.table(table).strong(uuid)
+}
