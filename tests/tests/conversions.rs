@@ -1,13 +1,16 @@
-//! What other clients see of a conversion, with real processes: who is disconnected and who is not.
+//! What other clients see of a conversion, with real processes: who is disconnected and who is not, and that they go on meanwhile.
 //!
 //! `CORVID_REFERENCE=1` puts the reference in the place of our server.
 
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use corvid_tests::client::Received;
-use corvid_tests::ledger::{self, DATABASE};
+use corvid_tests::client::{Client, Received};
+use corvid_tests::ledger::{self, Answer, Contents, DATABASE, Ledger};
 use corvid_tests::server::{Implementation, Server, Setup};
 
 /// Conversions; each may meet another moment.
@@ -48,4 +51,97 @@ fn a_session_that_begins_after_the_answer_stays() {
         "of {CONVERSIONS} sessions so many were closed:\n{}",
         server.log()
     );
+}
+
+/// Conversions under load, there and back.
+const LOADED_CONVERSIONS: u32 = 4;
+/// Rows that make a conversion last.
+const FILLERS: usize = 30_000;
+
+/// What writers share with the test.
+#[derive(Default)]
+struct Progress {
+    is_over: AtomicBool,
+    acknowledged: AtomicU64,
+}
+
+/// Transactions of one writer, one at a time, until the test is over.
+fn write(mut client: Client, mut ledger: Ledger, progress: &Progress) -> io::Result<Ledger> {
+    client.call("set_db_change_aware", &json!([true]))?;
+    client.call("transact", &json!([DATABASE, ledger.beginning()]))?;
+    while !progress.is_over.load(Ordering::Relaxed) {
+        client.send(ledger.request(ledger.count() % 3 == 2).as_bytes())?;
+        let Received::Text(text) = client.receive(Duration::from_secs(60))? else {
+            return Err(io::Error::other("no answer"));
+        };
+        let reply: Value = serde_json::from_slice(&text)?;
+        match ledger.settle(&reply).map_err(io::Error::other)? {
+            Answer::Acknowledged => progress.acknowledged.fetch_add(1, Ordering::Relaxed),
+            Answer::Refused(reply) => return Err(io::Error::other(reply.to_string())),
+        };
+    }
+    Ok(ledger)
+}
+
+/// Writers go on while the database is converted, and everything acknowledged to them, before, during and after, is in the
+/// converted database and in its file.
+#[test]
+fn writers_go_on_during_a_conversion() {
+    // The reference serves nobody meanwhile.
+    if Implementation::from_env() == Implementation::Reference {
+        return;
+    }
+    let setup = Setup {
+        databases: vec![ledger::schema(1)],
+        ..Setup::default()
+    };
+    let mut server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let mut converter = server.connect().expect("a connection");
+    ledger::fill(&mut converter, FILLERS, 200).expect("rows");
+    converter
+        .call("set_db_change_aware", &json!([true]))
+        .expect("awareness");
+    let progress = Progress::default();
+    let mut during = 0;
+    let ledgers: Vec<Ledger> = thread::scope(|scope| {
+        let progress = &progress;
+        let writers: Vec<_> = (1..=3)
+            .map(|writer| {
+                let client = server.connect().expect("a connection");
+                let ledger = Ledger::new(writer, writer == 1, 300);
+                scope.spawn(move || write(client, ledger, progress))
+            })
+            .collect();
+        for number in 0..LOADED_CONVERSIONS {
+            let before = progress.acknowledged.load(Ordering::Relaxed);
+            let schema = ledger::schema(2 - number % 2);
+            let reply = converter
+                .call("convert", &json!([DATABASE, schema]))
+                .expect("an answer");
+            assert_eq!(reply["error"], Value::Null);
+            during += progress.acknowledged.load(Ordering::Relaxed) - before;
+        }
+        progress.is_over.store(true, Ordering::Relaxed);
+        let ended = writers.into_iter().map(thread::ScopedJoinHandle::join);
+        ended
+            .map(|outcome| outcome.expect("no panic").expect("all is acknowledged"))
+            .collect()
+    });
+    check(&mut converter, &ledgers);
+    server.restart().expect("a server");
+    check(&mut server.connect().expect("a connection"), &ledgers);
+    println!("{during} commits during {LOADED_CONVERSIONS} conversions");
+    assert!(during > 100, "writers stood still: {during} commits");
+}
+
+/// Everything is there, and nothing else.
+fn check(client: &mut Client, ledgers: &[Ledger]) {
+    let contents = Contents::read(client).expect("contents");
+    assert_eq!(contents.fillers(), FILLERS);
+    let wrong: Vec<String> = ledgers
+        .iter()
+        .flat_map(|ledger| ledger.check(&contents))
+        .chain(contents.strays(ledgers))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
