@@ -158,17 +158,21 @@ impl DatabaseThread {
     fn hand_over(&mut self) {
         let mut events = std::mem::take(&mut self.service.outputs().events);
         // What a column held when it was first followed comes before what it holds now.
-        let configuring: Vec<Event> = events
+        let early: Vec<Event> = events
             .extract_if(.., |event| {
-                matches!(event, Event::Followed(..) | Event::RemotesChanged(..))
+                matches!(
+                    event,
+                    Event::Followed(..) | Event::RemotesChanged(..) | Event::Converting(_)
+                )
             })
             .collect();
-        let have_changed = configuring
+        // Who is told that a commit succeeded finds its remotes as the commit wants them; who hears of a conversion may begin a
+        // session that counts as new.
+        let must_settle = early
             .iter()
-            .any(|event| matches!(event, Event::RemotesChanged(..)));
-        self.main.post(configuring);
-        if have_changed {
-            // Who is told that a commit succeeded finds its remotes as the commit wants them.
+            .any(|event| matches!(event, Event::RemotesChanged(..) | Event::Converting(_)));
+        self.main.post(early);
+        if must_settle {
             self.main.settle();
         }
         self.deliver();

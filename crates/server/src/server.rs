@@ -18,7 +18,7 @@ use corvid_rpc::remote::ColumnRemote;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
-use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard, Usage};
+use corvid_service::message::{Control, DatabaseId, Era, Event, ToDatabase, ToShard, Usage};
 use corvid_service::remote_rows::RemoteRows;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
@@ -48,6 +48,7 @@ struct Waiting {
     compactions: HashMap<u64, Arc<Compaction>>,
     backups: HashMap<u64, (Option<Backup>, Replier)>,
     statuses: HashMap<u64, Replier>,
+    conversions: HashMap<DatabaseId, Era>,
     removals: HashMap<DatabaseId, (String, Option<Replier>)>,
     follows: HashMap<String, Vec<Replier>>,
     refused_remotes: Vec<String>,
@@ -82,6 +83,7 @@ pub struct Server {
     main: MainThread,
     events: Receiver<Report>,
     waiting: Waiting,
+    era: Era,
     is_exiting: bool,
     is_started: bool,
 }
@@ -124,6 +126,7 @@ impl Server {
             main,
             events,
             waiting: Waiting::default(),
+            era: Era::default(),
             is_exiting: false,
             is_started: false,
         };
@@ -168,7 +171,7 @@ impl Server {
         self.serve(&absolute, opened.database, Some(file))
             .map_err(|error| error.to_string())?;
         self.follow_again(&name);
-        self.disconnect_unaware(&format!("adding {name} database"));
+        self.disconnect_unaware(&format!("adding {name} database"), None);
         Ok(())
     }
 
@@ -492,17 +495,23 @@ impl Server {
 
     fn run_event(&mut self, event: Event) {
         match event {
-            Event::Converted(_, schema) => {
+            Event::Converting(id) => {
+                self.era = Era(self.era.0 + 1);
+                let era = self.era;
+                self.waiting.conversions.insert(id, era);
+                self.to_shards(|| ToShard::Begin(era));
+            }
+            Event::Converted(id, schema) => {
                 self.tell_server_db(server_db::update_schema(&schema));
-                self.disconnect_unaware(&format!(
-                    "committed {} database schema conversion",
-                    schema.name
-                ));
+                let era = self.waiting.conversions.remove(&id);
+                let reason = format!("committed {} database schema conversion", schema.name);
+                self.disconnect_unaware(&reason, era);
             }
             Event::Removed(id) => {
                 if let Some((name, replier)) = self.waiting.removals.remove(&id) {
                     self.tell_server_db(server_db::delete(&name));
-                    self.disconnect_unaware(&format!("removing {name} database by user request"));
+                    let reason = format!("removing {name} database by user request");
+                    self.disconnect_unaware(&reason, None);
                     answer(replier, Ok(String::new()));
                 }
             }
@@ -600,10 +609,10 @@ impl Server {
         }
     }
 
-    fn disconnect_unaware(&self, reason: &str) {
+    fn disconnect_unaware(&self, reason: &str, era: Option<Era>) {
         if self.is_started {
             let reason: Arc<str> = Arc::from(reason);
-            self.to_shards(|| ToShard::DisconnectUnaware(reason.clone()));
+            self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), era));
         }
     }
 

@@ -23,7 +23,7 @@ use session::Session;
 
 use crate::directory::Directory;
 use crate::locks::Locks;
-use crate::message::{Deliver, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
+use crate::message::{Deliver, Era, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
 
 /// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
 const SHARD_SHIFT: u32 = 48;
@@ -49,6 +49,8 @@ pub struct Frontend {
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
     cond_disabled: bool,
+    /// Of sessions that begin now.
+    era: Era,
     outputs: Outputs,
 }
 
@@ -76,6 +78,7 @@ impl Frontend {
             locks,
             server_id,
             cond_disabled: false,
+            era: Era::default(),
             outputs: Outputs::default(),
         }
     }
@@ -99,7 +102,8 @@ impl Frontend {
 
     /// A client connected.
     pub fn opened(&mut self, session: SessionId, info: SessionInfo) {
-        self.sessions.insert(session, Session::new(Arc::new(info)));
+        self.sessions
+            .insert(session, Session::new(Arc::new(info), self.era));
     }
 
     /// A client is gone: its locks pass on, its monitors and waiting transactions are dropped.
@@ -169,15 +173,18 @@ impl Frontend {
                     session.keep(&self.directory);
                 }
             }
-            ToShard::DisconnectUnaware(reason) => self.disconnect(&reason, |info| !info.is_aware()),
+            ToShard::DisconnectUnaware(reason, era) => self.disconnect(&reason, |session| {
+                !session.info.is_aware() && era.is_none_or(|era| session.era < era)
+            }),
             ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
+            ToShard::Begin(era) => self.era = era,
             ToShard::DisableMonitorCond => self.cond_disabled = true,
         }
     }
 
-    fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&SessionInfo) -> bool) {
+    fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&Session) -> bool) {
         for (id, session) in &mut self.sessions {
-            if concerned(&session.info) {
+            if concerned(session) {
                 session.is_closing = true;
                 self.outputs
                     .close

@@ -244,6 +244,10 @@ pub struct Deliver {
     pub handled: Handled,
 }
 
+/// Counts conversions of databases, so that sessions which began after one are told from those that have seen the old schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Era(pub u64);
+
 /// To a shard.
 #[derive(Debug)]
 pub enum ToShard {
@@ -253,8 +257,10 @@ pub enum ToShard {
     Notices(SessionId),
     /// Databases came or went.
     Directory(Arc<crate::directory::Directory>),
-    /// Close every session that is not change-aware, after its queued output.
-    DisconnectUnaware(Arc<str>),
+    /// Close every session that is not change-aware, after its queued output; with an era: if it began before that.
+    DisconnectUnaware(Arc<str>, Option<Era>),
+    /// Sessions that begin from here on belong to this era.
+    Begin(Era),
     /// Close every session.
     DisconnectAll(Arc<str>),
     /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
@@ -328,6 +334,8 @@ pub struct FileSize {
 /// From a database to the server's main thread.
 #[derive(Debug)]
 pub enum Event {
+    /// It is being converted, and clients are about to be told. The era that begins must have reached all shards before they are.
+    Converting(DatabaseId),
     /// A client converted it; sessions that are not aware must go, `_Server` must show the new schema.
     Converted(DatabaseId, corvid_data::Arc<Schema>),
     /// Answer to [`Control::Compact`].

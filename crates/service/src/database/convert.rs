@@ -89,6 +89,8 @@ impl DatabaseService {
         } else {
             corvid_data::Uuid::ZERO
         };
+        let converting = Event::Converting(self.options.id);
+        self.outputs.events.push(converting);
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);
         let old = std::mem::replace(&mut self.database, database);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use crate::directory::Directory;
-use crate::message::{DatabaseId, SessionInfo};
+use crate::message::{DatabaseId, Era, SessionInfo};
 
 /// Requests of one session that may be under way together.
 const UNDER_WAY_MAX: usize = 1024;
@@ -18,6 +18,8 @@ const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
+    /// When it began.
+    pub(super) era: Era,
     pub(super) under_way: UnderWay,
     /// The database that the requests under way are for; `None`: they are fences.
     pub(super) target: Option<DatabaseId>,
@@ -86,9 +88,10 @@ impl UnderWay {
 }
 
 impl Session {
-    pub(super) fn new(info: Arc<SessionInfo>) -> Session {
+    pub(super) fn new(info: Arc<SessionInfo>, era: Era) -> Session {
         Session {
             info,
+            era,
             under_way: UnderWay::default(),
             target: None,
             is_fenced: false,

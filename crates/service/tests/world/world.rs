@@ -16,7 +16,7 @@ use corvid_service::frontend::{session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
+    Control, DatabaseId, Era, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
 
@@ -131,6 +131,9 @@ pub(crate) struct World {
     shards: Vec<Shard>,
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
     main: VecDeque<Event>,
+    era: Era,
+    /// Conversions that clients are being told of.
+    conversions: BTreeMap<DatabaseId, Era>,
     sessions: u64,
 }
 
@@ -159,6 +162,8 @@ impl World {
             shards: (0..SHARDS).map(shard).collect(),
             texts: BTreeMap::new(),
             main: VecDeque::new(),
+            era: Era::default(),
+            conversions: BTreeMap::new(),
             sessions: 0,
         };
         world.serve(server_db::schema().expect("a constant"));
@@ -521,6 +526,15 @@ impl World {
         served.jobs.extend(jobs);
         served.service.flush_updates();
         let outputs = served.service.outputs();
+        // The server waits until the main thread has done this.
+        let is_converting = |event: &mut Event| matches!(event, Event::Converting(_));
+        if outputs.events.extract_if(.., is_converting).count() > 0 {
+            self.era = Era(self.era.0 + 1);
+            self.conversions.insert(id, self.era);
+            for shard in &mut self.shards {
+                shard.inbox.push_back(ToShard::Begin(self.era));
+            }
+        }
         for deliver in outputs.deliveries.drain(..) {
             let shard = usize::from(shard_of(deliver.session));
             self.shards[shard]
@@ -533,14 +547,15 @@ impl World {
     /// What the main thread makes of an event.
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Converted(_, schema) => {
+            Event::Converted(id, schema) => {
+                let era = self.conversions.remove(&id).expect("it was converting");
                 self.tell_server_db(server_db::update_schema(&schema));
-                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted")));
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), Some(era)));
             }
             Event::Removed(id) => {
                 let name = self.databases[&id].service.schema().name.to_string();
                 self.tell_server_db(server_db::delete(&name));
-                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed")));
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), None));
             }
             other => self.events.push(other),
         }
