@@ -3,7 +3,8 @@
 //! Bytes only. What a record is, and where the last good one ends, is told by the reader of the format.
 //!
 //! Invariants:
-//! - A failed append leaves the file at `end`, at the latest by the next append: that is how a full disk is survived.
+//! - A failed append leaves the file at `end`, at the latest by the next append: that is how a full disk is survived. What is cut off is
+//!   cut off lastingly before anything is written in its place, so no crash brings it back, least of all behind a later record.
 //! - After a failed sync nothing is appended any more (*poisoned*): the kernel may have dropped pages, so a later success proves
 //!   nothing. Records that the sync was to save are cut off, for they are answered with an error. Only a whole new file, written from
 //!   memory and synced, ends this state.
@@ -27,7 +28,7 @@ pub struct LogWriter<D: Disk> {
     poison: Option<DiskError>,
     /// Changes when the file is poisoned: what was copied from it until then may have been taken back.
     generation: u64,
-    /// The file was renamed into place and the directory not synced since.
+    /// The file was renamed into place and the directory not synced since, by this process or, for all it knows, by one that was killed.
     is_name_unsynced: bool,
 }
 
@@ -42,7 +43,7 @@ impl<D: Disk> LogWriter<D> {
             synced: 0,
             poison: None,
             generation: 0,
-            is_name_unsynced: false,
+            is_name_unsynced: true,
         }
     }
 
@@ -83,30 +84,30 @@ impl<D: Disk> LogWriter<D> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
-        let written = if self.has_tail {
-            self.file.cut(self.end)
-        } else {
-            Ok(())
+        if self.has_tail {
+            self.take_back()?;
         }
-        .and_then(|()| {
-            self.has_tail = false;
-            self.file.write_at(records, self.end)
-        });
-        match written {
-            Ok(()) => {
-                self.end += records
-                    .iter()
-                    .map(|record| record.len() as u64)
-                    .sum::<u64>();
-                Ok(())
-            }
-            Err(fault) => {
-                // Should this fail too, the next append begins with it.
-                let _ = self.file.cut(self.end);
-                self.has_tail = true;
-                Err(failed(&*self.disk, Operation::Write, fault))
-            }
+        if let Err(fault) = self.file.write_at(records, self.end) {
+            let error = failed(&*self.disk, Operation::Write, fault);
+            self.has_tail = true;
+            // Should this fail too, the next append begins with it, or is refused.
+            let _ = self.take_back();
+            return Err(error);
         }
+        let lengths = records.iter().map(|record| record.len() as u64);
+        self.end += lengths.sum::<u64>();
+        Ok(())
+    }
+
+    /// Cuts off what lies beyond `end`, lastingly: whoever is told that a commit failed must not find it after a power loss, and a later
+    /// record must not be followed by what is left of an earlier one.
+    fn take_back(&mut self) -> Result<(), DiskError> {
+        let cut = self.file.cut(self.end);
+        cut.map_err(|fault| failed(&*self.disk, Operation::Write, fault))?;
+        self.file.sync().map_err(|fault| self.poisoned(fault))?;
+        self.synced = self.end;
+        self.has_tail = false;
+        Ok(())
     }
 
     /// Forces everything appended to disk. If that fails, what was appended from `unsafe_from` on is taken back, as far as
@@ -119,19 +120,21 @@ impl<D: Disk> LogWriter<D> {
             return Err(poison.clone());
         }
         assert!(unsafe_from <= self.end, "taking back what was not appended");
-        match self.file.sync() {
+        let synced = match self.file.sync() {
             Ok(()) => {
                 self.synced = self.end;
                 self.sync_name()
             }
-            Err(fault) => {
-                let error = self.poisoned(fault);
-                self.end = unsafe_from;
-                self.has_tail = true;
-                let _ = self.file.cut(unsafe_from);
-                Err(error)
-            }
+            Err(fault) => Err(self.poisoned(fault)),
+        };
+        if synced.is_err() {
+            self.end = unsafe_from;
+            self.synced = self.synced.min(unsafe_from);
+            self.has_tail = true;
+            // Whether that lasts is anybody's guess.
+            let _ = self.file.cut(unsafe_from).and_then(|()| self.file.sync());
         }
+        synced
     }
 
     /// Forces the name to disk when the file was put in place since.
@@ -219,7 +222,7 @@ impl<D: Disk> LogWriter<D> {
         })
     }
 
-    /// Whether the file was put in place and its name not synced since.
+    /// Whether the file was put in place and its name not synced since, as far as this process knows.
     #[must_use]
     pub fn is_name_unsynced(&self) -> bool {
         self.is_name_unsynced

@@ -93,11 +93,16 @@ impl DatabaseService {
         number
     }
 
+    /// Whether growth alone may have the file compacted: nothing is under way that would make it unnecessary.
+    pub(super) fn may_compact(&self) -> bool {
+        let is_free = self.rewrites.is_idle() && !self.rewrites.is_queued;
+        is_free && self.conversion.is_none() && !self.is_removed
+    }
+
     /// Compacts the file if it has grown enough.
     pub(super) fn compact_if_due(&mut self, now: Now) {
         let is_due = self.growth.is_some_and(|growth| growth.is_due(now.mono_ms));
-        let is_free = self.rewrites.is_idle() && !self.rewrites.is_queued;
-        if is_due && is_free && self.conversion.is_none() && !self.is_removed {
+        if is_due && self.may_compact() {
             self.rewrites.is_queued = true;
             self.handle(now, ToDatabase::Control(Control::Compact(None)));
         }

@@ -221,10 +221,8 @@ impl DatabaseService {
         if self.is_conversion_waiting() {
             return None;
         }
-        let growth = self
-            .growth
-            .filter(|_| self.rewrites.is_idle() && !self.is_removed);
-        let check = growth.map(|growth| growth.next_check_ms(now.mono_ms));
+        let growth = self.growth.filter(|_| self.may_compact());
+        let check = growth.and_then(|growth| growth.next_check_ms(now.mono_ms));
         let trigger = self.triggers.next_deadline();
         trigger.into_iter().chain(check).min()
     }

@@ -73,13 +73,13 @@ impl Growth {
         }
     }
 
-    /// When [`Growth::is_due`] may change without an append, for those who sleep until then.
+    /// When [`Growth::is_due`] may change without an append, for those who sleep until then; `None`: never.
     #[must_use]
-    pub fn next_check_ms(&self, now_ms: u64) -> u64 {
+    pub fn next_check_ms(&self, now_ms: u64) -> Option<u64> {
         if now_ms < self.next_min_ms {
-            self.next_min_ms
+            Some(self.next_min_ms)
         } else {
-            self.next_max_ms
+            Some(self.next_max_ms).filter(|max_ms| now_ms < *max_ms || self.entries > 0)
         }
     }
 
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_file_is_rewritten_when_it_has_doubled_and_is_large() {
         let mut growth = opened(2, 6 << 20, 6 << 20);
-        assert_eq!(growth.next_check_ms(0), 15 * MINUTE_MS);
+        assert_eq!(growth.next_check_ms(0), Some(15 * MINUTE_MS));
         for _ in 0..100 {
             growth.appended(70_000);
         }
@@ -124,7 +124,7 @@ mod tests {
             0,
         );
         assert!(!growth.is_due(2 * HOUR_MS));
-        assert_eq!(growth.next_check_ms(2 * HOUR_MS), 25 * HOUR_MS);
+        assert_eq!(growth.next_check_ms(2 * HOUR_MS), Some(25 * HOUR_MS));
     }
 
     #[test]
@@ -136,6 +136,15 @@ mod tests {
         assert!(opened(500, 1 << 20, 11 << 20).is_due(HOUR_MS));
         assert!(!opened(500, 1 << 20, 9 << 20).is_due(HOUR_MS));
         assert!(!opened(500, 6 << 20, 11 << 20).is_due(HOUR_MS));
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_file_that_nobody_writes_to() {
+        let mut growth = opened(2, 100, 100);
+        assert_eq!(growth.next_check_ms(23 * HOUR_MS), Some(24 * HOUR_MS));
+        assert_eq!(growth.next_check_ms(24 * HOUR_MS), None);
+        growth.appended(1);
+        assert_eq!(growth.next_check_ms(25 * HOUR_MS), Some(24 * HOUR_MS));
     }
 
     #[test]
