@@ -17,3 +17,4 @@ pub mod generator;
 pub mod model;
 pub mod normal;
 pub mod replica;
+pub mod server;

@@ -1,0 +1,371 @@
+//! A client's end of a session: what it asked, what it was told, the replica that it keeps of the database.
+//!
+//! Strict: a reply that nobody waits for, an update that does not fit the replica, a commit in view that nobody may see are errors.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use corvid_data::Uuid;
+use corvid_engine::Database;
+use corvid_json::Value;
+use corvid_monitor::{SessionId, Version};
+
+use super::disk::Failures;
+use super::history::History;
+use super::workload::{MONITORED, Txn, schema_json};
+use crate::model::datum::{Datum, no_names};
+use crate::model::monitor::Monitor;
+use crate::model::schema::Schema;
+use crate::model::{Row, Tables};
+use crate::replica;
+
+/// Locks that clients fight for.
+pub(super) const LOCKS: [&str; 2] = ["L", "M"];
+
+/// What a request was about.
+#[derive(Debug)]
+enum Asked {
+    Awareness,
+    /// The content that a replica begins with.
+    Monitor,
+    Transaction {
+        number: i64,
+        seq_operation: usize,
+    },
+    Lock {
+        is_unlock: bool,
+        lock: &'static str,
+    },
+    Conversion,
+}
+
+/// What monitored tables look like.
+#[derive(Debug)]
+pub(super) struct View {
+    schema: Schema,
+    monitors: [Monitor; 2],
+}
+
+impl View {
+    pub(super) fn new() -> View {
+        let json = Value::parse(schema_json(false).as_bytes()).expect("a constant");
+        let schema = Schema::read(&json);
+        let requests = Value::parse(MONITORED.as_bytes()).expect("a constant");
+        let monitors = [false, true].map(|is_v1| Monitor::read(&schema, is_v1, &requests));
+        View { schema, monitors }
+    }
+
+    fn monitor(&self, version: Version) -> &Monitor {
+        &self.monitors[usize::from(version == Version::V1)]
+    }
+
+    /// What a replica of a database holds.
+    fn content(&self, database: &Database) -> Tables {
+        let mut tables = Tables::new();
+        for (id, table) in database.schema().iter() {
+            let name = table.name.to_string();
+            let rows = database.rows(id).map(|row| {
+                let cells = table.columns().iter().zip(row.columns.iter());
+                let cells = cells.filter_map(|(column, datum)| {
+                    let ty = self.schema.tables[&name]
+                        .columns
+                        .get(column.name.as_str())?;
+                    let json = datum.to_json(ty.ty.value.is_some());
+                    let datum = Datum::read(&ty.ty, &json, &mut no_names);
+                    Some((column.name.to_string(), datum.ok()?))
+                });
+                (row.uuid, cells.collect::<Row>())
+            });
+            let rows = rows.collect();
+            tables.insert(name, rows);
+        }
+        tables
+    }
+}
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) session: SessionId,
+    /// Sent and not yet read by the server.
+    pub(super) texts: VecDeque<Vec<u8>>,
+    /// The server does not want texts now.
+    pub(super) is_paused: bool,
+    /// Something was written to it and not reported as drained.
+    pub(super) is_full: bool,
+    /// It does not read: what is written to it stays in the server.
+    pub(super) is_stalled: bool,
+    open: BTreeMap<i64, Asked>,
+    version: Version,
+    replica: Option<Tables>,
+    /// It has been told by this server what the database holds.
+    is_current: bool,
+    /// The transaction up to which its replica goes, for monitors of version 3.
+    last_txn: Uuid,
+    monitor_id: i64,
+    pub(super) owned: BTreeSet<String>,
+    /// How the conversion ended that it asked for.
+    pub(super) converted: Option<Result<(), String>>,
+}
+
+impl Client {
+    /// One that keeps what an earlier one knew of the database.
+    pub(super) fn new(session: SessionId, version: Version, earlier: Option<Client>) -> Client {
+        let (replica, last_txn) = match earlier {
+            Some(earlier) if earlier.version == version => (earlier.replica, earlier.last_txn),
+            _ => (None, Uuid::ZERO),
+        };
+        Client {
+            session,
+            texts: VecDeque::new(),
+            is_paused: false,
+            is_full: false,
+            is_stalled: false,
+            open: BTreeMap::new(),
+            version,
+            replica,
+            is_current: false,
+            last_txn,
+            monitor_id: 0,
+            owned: BTreeSet::new(),
+            converted: None,
+        }
+    }
+
+    /// Whether the server would read a text of it.
+    pub(super) fn can_send(&self) -> bool {
+        let is_stuck = self.is_stalled && self.is_full;
+        !self.texts.is_empty() && !self.is_paused && !is_stuck
+    }
+
+    /// Whether it waits for nothing.
+    pub(super) fn is_content(&self) -> bool {
+        self.open.is_empty() && self.texts.is_empty()
+    }
+
+    /// Ids of requests that are not answered.
+    pub(super) fn open_requests(&self) -> Vec<String> {
+        let open = self.open.iter();
+        open.map(|(id, asked)| format!("{id}: {asked:?}")).collect()
+    }
+
+    /// Transactions that are not answered.
+    pub(super) fn open_transactions(&self) -> impl Iterator<Item = i64> + '_ {
+        self.open.values().filter_map(|asked| match asked {
+            Asked::Transaction { number, .. } => Some(*number),
+            _ => None,
+        })
+    }
+
+    fn ask(&mut self, id: i64, asked: Asked, method: &str, params: &str) {
+        let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
+        self.texts.push_back(text.into_bytes());
+        self.open.insert(id, asked);
+    }
+
+    /// Turns awareness on and starts its replica.
+    pub(super) fn begin(&mut self, ids: &mut i64) {
+        *ids += 1;
+        self.ask(*ids, Asked::Awareness, "set_db_change_aware", "[true]");
+        self.start_monitor(ids);
+    }
+
+    fn start_monitor(&mut self, ids: &mut i64) {
+        *ids += 1;
+        self.monitor_id = *ids;
+        let id = self.monitor_id;
+        let params = match self.version {
+            Version::V1 | Version::V2 => format!(r#"["A",{id},{MONITORED}]"#),
+            Version::V3 => format!(r#"["A",{id},{MONITORED},"{}"]"#, self.last_txn),
+        };
+        let method = match self.version {
+            Version::V1 => "monitor",
+            Version::V2 => "monitor_cond",
+            Version::V3 => "monitor_cond_since",
+        };
+        self.ask(id, Asked::Monitor, method, &params);
+    }
+
+    pub(super) fn transact(&mut self, ids: &mut i64, txn: &Txn) {
+        *ids += 1;
+        let asked = Asked::Transaction {
+            number: txn.number,
+            seq_operation: txn.seq_operation(),
+        };
+        self.ask(*ids, asked, "transact", &txn.params());
+    }
+
+    pub(super) fn lock(&mut self, ids: &mut i64, method: &str, lock: &'static str) {
+        *ids += 1;
+        let asked = Asked::Lock {
+            is_unlock: method == "unlock",
+            lock,
+        };
+        self.ask(*ids, asked, method, &format!(r#"["{lock}"]"#));
+    }
+
+    pub(super) fn convert(&mut self, ids: &mut i64, is_wide: bool) {
+        *ids += 1;
+        let params = format!(r#"["A",{}]"#, schema_json(is_wide));
+        self.ask(*ids, Asked::Conversion, "convert", &params);
+    }
+
+    /// Takes a message of the server.
+    pub(super) fn take(
+        &mut self,
+        message: &Value,
+        view: &View,
+        ids: &mut i64,
+        history: &mut History,
+        failures: Failures,
+    ) -> Result<(), String> {
+        let method = message.get("method").and_then(Value::as_str);
+        let Some(method) = method else {
+            let id = message.get("id").and_then(Value::as_integer);
+            let asked = id.and_then(|id| self.open.remove(&id));
+            let asked = asked.ok_or("a reply to no request")?;
+            return self.take_reply(&asked, message, view, history, failures);
+        };
+        let params = message.get("params").and_then(Value::as_array);
+        let params = params.ok_or("no params")?;
+        let first = params.first().ok_or("empty params")?;
+        let name = first.as_str().unwrap_or_default();
+        let is_mine = first.as_integer() == Some(self.monitor_id);
+        match method {
+            "locked" => drop(self.owned.insert(name.to_owned())),
+            "stolen" => drop(self.owned.remove(name)),
+            "monitor_canceled" if is_mine => {
+                self.replica = None;
+                self.start_monitor(ids);
+            }
+            "update" | "update2" if is_mine => self.apply(view, history, &params[1])?,
+            "update3" if is_mine => {
+                self.last_txn = uuid(&params[1])?;
+                self.apply(view, history, &params[2])?;
+            }
+            other => return Err(format!("a notice that nobody asked for: {other}")),
+        }
+        Ok(())
+    }
+
+    fn take_reply(
+        &mut self,
+        asked: &Asked,
+        message: &Value,
+        view: &View,
+        history: &mut History,
+        failures: Failures,
+    ) -> Result<(), String> {
+        let error = message.get("error").filter(|error| **error != Value::Null);
+        let result = message.get("result").unwrap_or(&Value::Null);
+        match asked {
+            Asked::Transaction {
+                number,
+                seq_operation,
+            } => {
+                let results = result.as_array().unwrap_or_default();
+                let of_result = results.iter().find_map(|result| result.get("error"));
+                match error.or(of_result) {
+                    Some(error) if error.as_str() == Some("I/O error") => {
+                        history.failed(*number, failures)?;
+                    }
+                    Some(_) => history.refused(*number)?,
+                    None => {
+                        let seq = results
+                            .get(*seq_operation)
+                            .and_then(|result| result.get("rows"))
+                            .and_then(Value::as_array)
+                            .and_then(<[Value]>::first)
+                            .and_then(|row| row.get("seq"))
+                            .and_then(Value::as_integer);
+                        history.acknowledged(*number, seq.ok_or("no seq")?)?;
+                    }
+                }
+            }
+            Asked::Conversion => {
+                self.converted = Some(match error {
+                    Some(error) => Err(error.to_string()),
+                    None => Ok(()),
+                });
+            }
+            // It asked for a lock that it waits for, or let go of one that it never asked for.
+            Asked::Lock { .. } if error.is_some() => {}
+            _ if error.is_some() => return Err(format!("{asked:?} is refused: {message}")),
+            Asked::Awareness => {}
+            Asked::Monitor => self.take_first(view, history, result)?,
+            Asked::Lock { is_unlock, lock } => {
+                if *is_unlock {
+                    self.owned.remove(*lock);
+                } else if result.get("locked") == Some(&Value::Bool(true)) {
+                    self.owned.insert((*lock).to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first content of a monitor, or what an earlier one missed.
+    fn take_first(&mut self, view: &View, history: &History, result: &Value) -> Result<(), String> {
+        if self.version != Version::V3 {
+            self.replica = Some(Tables::new());
+            return self.apply(view, history, result);
+        }
+        let Some([found, last, updates]) = result.as_array() else {
+            return Err("not a triple".to_owned());
+        };
+        if *found != Value::Bool(true) || self.replica.is_none() {
+            self.replica = Some(Tables::new());
+        }
+        self.last_txn = uuid(last)?;
+        self.apply(view, history, updates)
+    }
+
+    fn apply(&mut self, view: &View, history: &History, updates: &Value) -> Result<(), String> {
+        let replica = self.replica.as_mut().ok_or("updates before a content")?;
+        let monitor = view.monitor(self.version);
+        replica::apply(&view.schema, monitor, replica, updates)?;
+        for number in self.seen() {
+            if history.is_void(number) {
+                return Err(format!(
+                    "transaction {number} is shown and has never happened"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The transactions that this server has shown to it.
+    pub(super) fn seen(&self) -> BTreeSet<i64> {
+        let replica = self.replica.iter().filter(|_| self.is_current);
+        let heads = replica.filter_map(|tables| tables.get("Head"));
+        let heads = heads.flat_map(BTreeMap::values);
+        let txns = heads.filter_map(|head| head.get("txns"));
+        txns.flat_map(Datum::keys)
+            .filter_map(|atom| match atom {
+                crate::model::atom::Atom::Integer(number) => Some(*number),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether its replica is what the database holds.
+    pub(super) fn check_replica(&self, view: &View, database: &Database) -> Result<(), String> {
+        let mut replica = self.replica.clone().ok_or("there is no replica")?;
+        for name in view.schema.tables.keys() {
+            replica.entry(name.clone()).or_default();
+        }
+        let content = view.content(database);
+        if replica == content {
+            Ok(())
+        } else {
+            Err(format!(
+                "the replica of a {:?} monitor differs: {replica:?} instead of {content:?}",
+                self.version
+            ))
+        }
+    }
+}
+
+fn uuid(value: &Value) -> Result<Uuid, String> {
+    let uuid = value.as_str().and_then(|text| Uuid::parse(text.as_bytes()));
+    uuid.ok_or_else(|| format!("no identity: {value}"))
+}

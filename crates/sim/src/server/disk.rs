@@ -1,0 +1,523 @@
+//! A disk that tears, reorders and loses what was not synced, fails when it is told to, and goes down in the middle of any operation.
+//!
+//! One directory with the database's file and the temporary one beside it. Names are as volatile as bytes: which of the unsynced changes to
+//! them survive a power loss is drawn, in their order, independently of the bytes. Every draw follows from the seed. It also watches its
+//! users: nothing may be written to a file after a failed sync.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_log::{Disk, DiskFile, Fault};
+
+use super::inode::Inode;
+use super::trace::Trace;
+use crate::dice::Dice;
+
+/// How the server ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// Power is lost: of what was not synced, anything may survive.
+    PowerLoss,
+    /// The process is killed: what was handed to the kernel survives.
+    Kill,
+}
+
+/// What fails, in percent of its kind of operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Troubles {
+    /// Reading.
+    pub read: usize,
+    /// Writing; a part may have been written.
+    pub write: usize,
+    /// Cutting.
+    pub cut: usize,
+    /// Syncing a file.
+    pub sync: usize,
+    /// Syncing the directory.
+    pub directory: usize,
+    /// Creating and renaming.
+    pub name: usize,
+    /// Bytes that all files together may have.
+    pub capacity: Option<usize>,
+}
+
+/// How often what has failed; it only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Syncs of files.
+    pub syncs: u64,
+    /// Syncs of the directory.
+    pub directory_syncs: u64,
+    /// Cuts.
+    pub cuts: u64,
+}
+
+/// Which file a name stands for.
+#[derive(Clone, Copy, Debug)]
+struct Names {
+    database: u64,
+    temporary: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Platter {
+    inodes: BTreeMap<u64, Inode>,
+    names: Names,
+    lasting_names: Names,
+    /// What the names were after each change that is not synced.
+    unsynced_names: Vec<Names>,
+    next_inode: u64,
+    dice: Dice,
+    trace: Trace,
+    troubles: Troubles,
+    failures: Failures,
+    /// Operations until the crash.
+    crash_in: Option<u64>,
+    is_down: bool,
+    operations: u64,
+    /// The first rule that was broken.
+    offence: Option<String>,
+}
+
+/// A simulated disk; clones are the same one.
+#[derive(Clone, Debug)]
+pub struct SimDisk(Arc<Mutex<Platter>>);
+
+/// An open file.
+#[derive(Debug)]
+pub struct Handle {
+    disk: SimDisk,
+    inode: u64,
+}
+
+impl SimDisk {
+    /// A disk whose database file holds `bytes`, lastingly.
+    #[must_use]
+    pub fn new(seed: u64, trace: Trace, bytes: Vec<u8>) -> SimDisk {
+        let names = Names {
+            database: 0,
+            temporary: None,
+        };
+        SimDisk(Arc::new(Mutex::new(Platter {
+            inodes: BTreeMap::from([(0, Inode::lasting(bytes))]),
+            names,
+            lasting_names: names,
+            unsynced_names: Vec::new(),
+            next_inode: 1,
+            dice: Dice::new(seed),
+            trace,
+            troubles: Troubles::default(),
+            failures: Failures::default(),
+            crash_in: None,
+            is_down: false,
+            operations: 0,
+            offence: None,
+        })))
+    }
+
+    /// Opens the database's file.
+    #[must_use]
+    pub fn open(&self) -> Handle {
+        let mut platter = self.lock();
+        let inode = platter.names.database;
+        platter.handle(self, inode)
+    }
+
+    /// What fails from now on.
+    pub fn set_troubles(&self, troubles: Troubles) {
+        let mut platter = self.lock();
+        platter
+            .trace
+            .line(format_args!("disk: troubles {troubles:?}"));
+        platter.troubles = troubles;
+    }
+
+    /// Bytes of all files that have a name or are open.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.lock().used()
+    }
+
+    /// What has failed so far.
+    #[must_use]
+    pub fn failures(&self) -> Failures {
+        self.lock().failures
+    }
+
+    /// The disk goes down in the `operations`-th operation from now, at least the first.
+    pub fn crash_in(&self, operations: u64) {
+        self.lock().crash_in = Some(operations.max(1));
+    }
+
+    /// It goes down now, between operations.
+    pub fn crash(&self) {
+        self.lock().is_down = true;
+    }
+
+    /// Whether it went down.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.lock().is_down
+    }
+
+    /// Operations so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// What a user did that it must not do.
+    #[must_use]
+    pub fn offence(&self) -> Option<String> {
+        self.lock().offence.clone()
+    }
+
+    /// Comes up again after a crash; every handle must be gone. Returns how the machine looks to whoever opens the file: a killed process
+    /// whose file has failed to sync may lose what the kernel counts as clean, as after a power loss.
+    pub fn restart(&self, crash: Crash) -> Crash {
+        let mut platter = self.lock();
+        let platter = &mut *platter;
+        platter.is_down = false;
+        platter.crash_in = None;
+        let mut seen = crash;
+        match crash {
+            Crash::PowerLoss => {
+                let changes = platter.unsynced_names.len();
+                let survived = platter.dice.below(changes + 1);
+                if survived > 0 {
+                    platter.lasting_names = platter.unsynced_names[survived - 1];
+                }
+                platter.names = platter.lasting_names;
+                platter.unsynced_names.clear();
+                for inode in platter.inodes.values_mut() {
+                    inode.lose_power(&mut platter.dice);
+                }
+                platter.trace.line(format_args!(
+                    "disk: power is back, {survived} of {changes} names survived"
+                ));
+            }
+            Crash::Kill => {
+                for inode in platter.inodes.values_mut() {
+                    if inode.is_doubtful {
+                        inode.forget_cache();
+                        seen = Crash::PowerLoss;
+                    }
+                }
+                platter.trace.line(format_args!("disk: killed"));
+            }
+        }
+        let (names, lasting) = (platter.names, platter.lasting_names);
+        let unsynced = platter.unsynced_names.clone();
+        platter.inodes.retain(|number, inode| {
+            assert_eq!(inode.handles, 0, "a dead process holds files");
+            names.holds(*number)
+                || lasting.holds(*number)
+                || unsynced.iter().any(|names| names.holds(*number))
+        });
+        seen
+    }
+
+    /// Flips a bit of the database's file, somewhere from `from` on. Returns the byte's offset.
+    pub fn rot(&self, from: usize) -> Option<usize> {
+        let mut platter = self.lock();
+        let platter = &mut *platter;
+        let inode = platter.inodes.get_mut(&platter.names.database)?;
+        let room = inode.bytes().len().checked_sub(from).filter(|n| *n > 0)?;
+        let position = from + platter.dice.below(room);
+        inode.flip(position, platter.dice.below(8));
+        platter
+            .trace
+            .line(format_args!("disk: byte {position} has rotted"));
+        Some(position)
+    }
+
+    /// The content of the database's file.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let platter = self.lock();
+        let inode = platter.inodes.get(&platter.names.database);
+        inode.map_or_else(Vec::new, |inode| inode.bytes().to_vec())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Platter> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Done,
+    /// It fails, as far as anybody knows.
+    Failed,
+    /// The machine goes down in it.
+    Down,
+}
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+impl Platter {
+    /// Decides on an operation.
+    ///
+    /// # Errors
+    /// The disk is down.
+    fn begin(&mut self, what: &str, trouble: usize) -> Result<Fate, Fault> {
+        if self.is_down {
+            return Err(fault(EIO));
+        }
+        self.operations += 1;
+        self.is_down = self.crash_in == Some(1);
+        self.crash_in = self.crash_in.map(|left| left.saturating_sub(1));
+        let fate = if self.is_down {
+            Fate::Down
+        } else if trouble > 0 && self.dice.chance(trouble) {
+            Fate::Failed
+        } else {
+            Fate::Done
+        };
+        self.trace.line(format_args!("disk: {what} {fate:?}"));
+        Ok(fate)
+    }
+
+    fn handle(&mut self, disk: &SimDisk, inode: u64) -> Handle {
+        if let Some(inode) = self.inodes.get_mut(&inode) {
+            inode.handles += 1;
+        }
+        Handle {
+            disk: disk.clone(),
+            inode,
+        }
+    }
+
+    fn inode(&mut self, number: u64) -> &mut Inode {
+        self.inodes.entry(number).or_default()
+    }
+
+    fn used(&self) -> usize {
+        self.inodes.values().map(|inode| inode.bytes().len()).sum()
+    }
+
+    fn rename(&mut self, names: Names) {
+        self.names = names;
+        self.unsynced_names.push(names);
+        self.free();
+    }
+
+    /// Lets go of files that have no name, now or after a crash, and are not open.
+    fn free(&mut self) {
+        let (names, lasting) = (self.names, self.lasting_names);
+        let unsynced = &self.unsynced_names;
+        self.inodes.retain(|number, inode| {
+            inode.handles > 0
+                || names.holds(*number)
+                || lasting.holds(*number)
+                || unsynced.iter().any(|names| names.holds(*number))
+        });
+    }
+
+    fn write(&mut self, number: u64, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
+        if self.inode(number).is_doubtful && !self.is_down {
+            let offence = format!("file {number} is written after a failed sync");
+            self.offence.get_or_insert(offence);
+        }
+        let what = format!("write {} bytes at {offset} of file {number}", bytes.len());
+        let fate = self.begin(&what, self.troubles.write)?;
+        let used = self.used();
+        let end = offset + bytes.len();
+        let growth = end.saturating_sub(self.inode(number).bytes().len());
+        let room = self
+            .troubles
+            .capacity
+            .map_or(usize::MAX, |capacity| capacity.saturating_sub(used));
+        let (kept, outcome) = match fate {
+            Fate::Done if growth > room => (
+                bytes.len() - (growth - room).min(bytes.len()),
+                Err(fault(ENOSPC)),
+            ),
+            Fate::Done => (bytes.len(), Ok(())),
+            Fate::Failed | Fate::Down => (self.dice.below(bytes.len() + 1), Err(fault(EIO))),
+        };
+        if kept > 0 {
+            self.inode(number).write(offset, &bytes[..kept]);
+        }
+        outcome
+    }
+}
+
+impl Names {
+    fn holds(self, inode: u64) -> bool {
+        self.database == inode || self.temporary == Some(inode)
+    }
+}
+
+fn fault(code: i32) -> Fault {
+    let text = match code {
+        ENOSPC => "No space left on device",
+        _ => "Input/output error",
+    };
+    Fault {
+        code,
+        text: text.to_owned(),
+    }
+}
+
+impl Disk for SimDisk {
+    type File = Handle;
+
+    fn shown_name(&self) -> &'static str {
+        "a.db"
+    }
+
+    fn create_temporary(&self) -> Result<Handle, Fault> {
+        let mut platter = self.lock();
+        let trouble = platter.troubles.name;
+        let fate = platter.begin("create", trouble)?;
+        if fate == Fate::Failed {
+            return Err(fault(EIO));
+        }
+        let inode = platter.next_inode;
+        platter.next_inode += 1;
+        platter.inodes.insert(inode, Inode::default());
+        let handle = platter.handle(self, inode);
+        let names = Names {
+            temporary: Some(inode),
+            ..platter.names
+        };
+        platter.rename(names);
+        drop(platter);
+        if fate == Fate::Down {
+            return Err(fault(EIO));
+        }
+        Ok(handle)
+    }
+
+    fn remove_temporary(&self) {
+        let mut platter = self.lock();
+        if platter.begin("remove", 0).is_ok() {
+            let names = Names {
+                temporary: None,
+                ..platter.names
+            };
+            platter.rename(names);
+        }
+    }
+
+    fn put_in_place(&self) -> Result<(), Fault> {
+        let mut platter = self.lock();
+        let trouble = platter.troubles.name;
+        let fate = platter.begin("rename", trouble)?;
+        let Some(inode) = platter.names.temporary.filter(|_| fate != Fate::Failed) else {
+            return Err(fault(EIO));
+        };
+        if fate == Fate::Done || platter.dice.chance(50) {
+            platter.rename(Names {
+                database: inode,
+                temporary: None,
+            });
+        }
+        if fate == Fate::Down {
+            return Err(fault(EIO));
+        }
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> Result<(), Fault> {
+        let mut platter = self.lock();
+        let trouble = platter.troubles.directory;
+        match platter.begin("sync directory", trouble)? {
+            Fate::Done => {
+                platter.lasting_names = platter.names;
+                platter.unsynced_names.clear();
+                platter.free();
+                Ok(())
+            }
+            Fate::Failed => {
+                platter.failures.directory_syncs += 1;
+                Err(fault(EIO))
+            }
+            Fate::Down => Err(fault(EIO)),
+        }
+    }
+}
+
+impl DiskFile for Handle {
+    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, Fault> {
+        let mut platter = self.disk.lock();
+        if platter.is_down {
+            return Err(fault(EIO));
+        }
+        let trouble = platter.troubles.read;
+        if trouble > 0 && platter.dice.chance(trouble) {
+            return Err(fault(EIO));
+        }
+        let bytes = platter.inode(self.inode).bytes();
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        let got = room.len().min(bytes.len() - from);
+        room[..got].copy_from_slice(&bytes[from..from + got]);
+        Ok(got)
+    }
+
+    fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault> {
+        let offset = usize::try_from(offset).map_err(|_| fault(EIO))?;
+        self.disk.lock().write(self.inode, offset, &slices.concat())
+    }
+
+    fn cut(&mut self, length: u64) -> Result<(), Fault> {
+        let mut platter = self.disk.lock();
+        let what = format!("cut file {} to {length}", self.inode);
+        let trouble = platter.troubles.cut;
+        let fate = platter.begin(&what, trouble)?;
+        let is_done = match fate {
+            Fate::Done => true,
+            Fate::Failed => false,
+            Fate::Down => platter.dice.chance(50),
+        };
+        if is_done {
+            let length = usize::try_from(length).map_err(|_| fault(EIO))?;
+            platter.inode(self.inode).cut(length);
+        }
+        if fate == Fate::Done {
+            return Ok(());
+        }
+        platter.failures.cuts += u64::from(fate == Fate::Failed);
+        Err(fault(EIO))
+    }
+
+    fn sync(&mut self) -> Result<(), Fault> {
+        let mut platter = self.disk.lock();
+        let what = format!("sync file {}", self.inode);
+        let trouble = platter.troubles.sync;
+        match platter.begin(&what, trouble)? {
+            Fate::Done => {
+                platter.inode(self.inode).sync();
+                Ok(())
+            }
+            Fate::Failed => {
+                platter.failures.syncs += 1;
+                let mut dice = platter.dice.clone();
+                platter.inode(self.inode).fail_sync(&mut dice);
+                platter.dice = dice;
+                Err(fault(EIO))
+            }
+            Fate::Down => Err(fault(EIO)),
+        }
+    }
+
+    fn share(&self) -> Result<Handle, Fault> {
+        let mut platter = self.disk.lock();
+        Ok(platter.handle(&self.disk, self.inode))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut platter = self.disk.lock();
+        if let Some(inode) = platter.inodes.get_mut(&self.inode) {
+            inode.handles -= 1;
+        }
+        platter.free();
+    }
+}

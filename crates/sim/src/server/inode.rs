@@ -1,0 +1,244 @@
+//! The bytes of one simulated file: what is on the medium, and what the kernel has yet to bring there.
+//!
+//! Invariant: `current` is what a reader sees; the medium plus all changes in order, as long as no sync has failed. After a failed sync some
+//! changes count as clean and are on no medium: they are still readable, and no later sync saves them.
+
+use crate::dice::Dice;
+
+/// What a medium writes at once, bytes. Real ones write 512 or 4096; records of a simulation are small.
+const SECTOR_BYTES: usize = 64;
+
+/// Something that the medium does not know yet.
+#[derive(Clone, Debug)]
+enum Change {
+    Write { offset: usize, bytes: Vec<u8> },
+    Cut { length: usize },
+}
+
+/// A file's bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inode {
+    medium: Vec<u8>,
+    changes: Vec<Change>,
+    current: Vec<u8>,
+    /// A sync has failed: what is readable may be nowhere else.
+    pub(super) is_doubtful: bool,
+    /// Open handles.
+    pub(super) handles: usize,
+}
+
+impl Inode {
+    /// A file that is wholly on the medium.
+    pub(super) fn lasting(bytes: Vec<u8>) -> Inode {
+        Inode {
+            medium: bytes.clone(),
+            current: bytes,
+            ..Inode::default()
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.current
+    }
+
+    pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let change = Change::Write {
+            offset,
+            bytes: bytes.to_vec(),
+        };
+        change.apply(&mut self.current);
+        self.changes.push(change);
+    }
+
+    pub(super) fn cut(&mut self, length: usize) {
+        let change = Change::Cut { length };
+        change.apply(&mut self.current);
+        self.changes.push(change);
+    }
+
+    /// A sync succeeds: whatever is still known to be dirty is on the medium now, and the length.
+    pub(super) fn sync(&mut self) {
+        for change in self.changes.drain(..) {
+            change.apply(&mut self.medium);
+        }
+        self.medium.resize(self.current.len(), 0);
+    }
+
+    /// A sync fails: some changes got there, the others are forgotten, and the kernel thinks all of them clean.
+    pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
+        self.is_doubtful = true;
+        for change in self.changes.drain(..) {
+            if dice.chance(40) {
+                change.apply(&mut self.medium);
+            }
+        }
+    }
+
+    /// Power is lost: the medium is what is left, with some of the changes, whole or in part.
+    pub(super) fn lose_power(&mut self, dice: &mut Dice) {
+        let changes = std::mem::take(&mut self.changes);
+        let length = self.medium.len();
+        let has_cut = changes
+            .iter()
+            .any(|change| matches!(change, Change::Cut { .. }));
+        match dice.below(4) {
+            // All of them, as when the kernel has just written everything back.
+            0 => {
+                for change in &changes {
+                    change.apply(&mut self.medium);
+                }
+            }
+            // As many as were written back in order, the last of them torn.
+            1 => {
+                let kept = dice.below(changes.len() + 1);
+                for change in &changes[..kept] {
+                    change.apply(&mut self.medium);
+                }
+                if let Some(torn) = changes.get(kept) {
+                    torn.apply_prefix(&mut self.medium, dice);
+                }
+            }
+            // Any of them, in any condition.
+            _ => {
+                for change in &changes {
+                    match dice.below(4) {
+                        0 | 1 => change.apply(&mut self.medium),
+                        2 => change.apply_sectors(&mut self.medium, dice),
+                        _ => change.grow(&mut self.medium, dice),
+                    }
+                }
+                if !has_cut && self.medium.len() > length && dice.chance(25) {
+                    let grown = self.medium.len() - length;
+                    self.medium.truncate(length + dice.below(grown));
+                }
+            }
+        }
+        self.forget_cache();
+    }
+
+    /// The cache is dropped: what is readable is what is on the medium.
+    pub(super) fn forget_cache(&mut self) {
+        for change in self.changes.drain(..) {
+            change.apply(&mut self.medium);
+        }
+        self.current.clone_from(&self.medium);
+        self.is_doubtful = false;
+    }
+
+    /// Turns one bit of byte `position` over, on the medium.
+    pub(super) fn flip(&mut self, position: usize, bit: usize) {
+        for bytes in [&mut self.medium, &mut self.current] {
+            if let Some(byte) = bytes.get_mut(position) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+    }
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::Write {
+                offset,
+                bytes: written,
+            } => put(bytes, *offset, written),
+            Change::Cut { length } => bytes.truncate(*length),
+        }
+    }
+
+    fn apply_prefix(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
+        if let Change::Write {
+            offset,
+            bytes: written,
+        } = self
+        {
+            let kept = dice.below(written.len() + 1);
+            put(bytes, *offset, &written[..kept]);
+        }
+    }
+
+    /// Some sectors of it got there.
+    fn apply_sectors(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
+        if let Change::Write {
+            offset,
+            bytes: written,
+        } = self
+        {
+            let mut from = 0;
+            while from < written.len() {
+                let to_boundary = SECTOR_BYTES - (offset + from) % SECTOR_BYTES;
+                let to = written.len().min(from + to_boundary);
+                if dice.chance(60) {
+                    put(bytes, offset + from, &written[from..to]);
+                }
+                from = to;
+            }
+        }
+    }
+
+    /// It did not get there; the file may be longer all the same.
+    fn grow(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
+        if let Change::Write {
+            offset,
+            bytes: written,
+        } = self
+        {
+            let end = offset + written.len();
+            if bytes.len() < end && dice.chance(50) {
+                bytes.resize(end, 0);
+            }
+        }
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
+    let end = offset + written.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(written);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_saves_what_was_written_and_a_failed_one_does_not() {
+        let mut dice = Dice::new(1);
+        for _ in 0..50 {
+            let mut file = Inode::lasting(b"old".to_vec());
+            file.write(3, b" and new");
+            file.sync();
+            file.lose_power(&mut dice);
+            assert_eq!(file.bytes(), b"old and new");
+        }
+        let mut lost = 0;
+        for _ in 0..50 {
+            let mut file = Inode::lasting(b"old".to_vec());
+            file.write(3, b" and new");
+            file.fail_sync(&mut dice);
+            assert_eq!(file.bytes(), b"old and new");
+            file.sync();
+            file.lose_power(&mut dice);
+            lost += usize::from(file.bytes() != b"old and new");
+        }
+        assert!(lost > 10, "{lost}");
+    }
+
+    #[test]
+    fn what_was_not_synced_is_kept_lost_torn_and_reordered() {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut dice = Dice::new(2);
+        for _ in 0..200 {
+            let mut file = Inode::lasting(b"o".to_vec());
+            file.write(1, b"ab");
+            file.write(3, b"cd");
+            file.lose_power(&mut dice);
+            seen.insert(file.bytes().to_vec());
+        }
+        for expected in [&b"o"[..], b"oa", b"oab", b"oabcd", b"o\0\0cd"] {
+            assert!(seen.contains(expected), "{expected:?}");
+        }
+    }
+}

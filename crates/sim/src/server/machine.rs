@@ -1,0 +1,430 @@
+//! One life of the server: shards, databases, their storage and the main thread, as the `server` crate drives them, but for the order in
+//! which they act, which is drawn. What it tells clients is collected for whoever carries it to them.
+//!
+//! Messages between two parts stay in order and causes precede effects; nothing else is promised.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use corvid_data::Uuid;
+use corvid_data::uuid::UuidSource;
+use corvid_engine::Database;
+use corvid_log::LogWriter;
+use corvid_monitor::SessionId;
+use corvid_service::frontend::{Close, session_id, shard_of};
+use corvid_service::job::Job;
+use corvid_service::locks::Locks;
+use corvid_service::message::{
+    Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
+};
+use corvid_service::storage::{FileState, Rewriter};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+
+use super::disk::{Handle, SimDisk};
+use super::opening::Opened;
+use super::storage::Storage;
+use crate::dice::Dice;
+
+const SHARDS: u16 = 2;
+
+const SERVER: DatabaseId = DatabaseId(0);
+
+/// The database that has a file.
+const STORED: DatabaseId = DatabaseId(1);
+
+/// Inputs that a database takes at once, at most.
+const BATCH_MAX: usize = 8;
+
+/// Identities that follow from a seed.
+#[derive(Clone, Debug)]
+pub(super) struct SeededUuids(pub(super) Dice);
+
+impl UuidSource for SeededUuids {
+    fn fresh(&mut self) -> Uuid {
+        let high = u128::from(self.0.draw());
+        Uuid((high << 64 | u128::from(self.0.draw())).to_be_bytes())
+    }
+}
+
+/// What reaches a client.
+#[derive(Debug)]
+pub(super) enum ToClient {
+    Message(Vec<u8>),
+    /// Read from it no more, or again.
+    Pause(bool),
+    Closed(Close),
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// A shard takes a message.
+    Shard(usize),
+    /// A database takes what has arrived, or finds that a deadline has come.
+    Database(DatabaseId),
+    /// The disk thread acts.
+    Disk,
+    /// The rewrite thread acts.
+    Rewrite,
+    /// The thread for long jobs does one.
+    Job,
+    /// The main thread takes an event.
+    Main,
+}
+
+struct Shard {
+    frontend: Frontend,
+    inbox: VecDeque<ToShard>,
+}
+
+struct Served {
+    service: DatabaseService,
+    inbox: VecDeque<ToDatabase>,
+}
+
+/// A running server.
+pub(super) struct Machine {
+    disk: SimDisk,
+    shards: Vec<Shard>,
+    databases: BTreeMap<DatabaseId, Served>,
+    storage: Storage,
+    locks: Arc<Mutex<Locks>>,
+    jobs: VecDeque<Job>,
+    uuids: SeededUuids,
+    main: VecDeque<Event>,
+    sessions: u64,
+    /// For clients.
+    pub(super) to_clients: Vec<(SessionId, ToClient)>,
+    /// Records that the database has asked to be written, with their tickets.
+    pub(super) records: Vec<(u64, Vec<u8>)>,
+    /// Compactions that have ended.
+    pub(super) compacted: Vec<(Option<u64>, Result<(), String>)>,
+    /// How often the database heard that commits could not be stored.
+    pub(super) store_failures: u64,
+}
+
+impl Machine {
+    /// Starts a server on what was opened.
+    pub(super) fn start(
+        now: Now,
+        seed: u64,
+        disk: &SimDisk,
+        file: Handle,
+        opened: Opened,
+    ) -> Machine {
+        let locks = Arc::new(Mutex::new(Locks::new()));
+        let schema = opened.database.schema().clone();
+        let mut directory = Directory::default();
+        directory.insert(server_db::NAME, SERVER);
+        directory.insert(&schema.name, STORED);
+        let directory = Arc::new(directory);
+        let shard = |number| Shard {
+            frontend: Frontend::new(number, directory.clone(), locks.clone(), Uuid::ZERO),
+            inbox: VecDeque::new(),
+        };
+        let mut writer = LogWriter::new(disk.clone(), file);
+        writer.set_end(opened.state.size.end);
+        let server_schema = server_db::schema().unwrap_or_else(|error| panic!("{error}"));
+        let server = Database::new(corvid_data::Arc::new(server_schema));
+        let serve = |id, database, file: Option<FileState>| {
+            let options = Options {
+                id,
+                file,
+                column_diff: true,
+                read_only: id == SERVER,
+                history: id != SERVER,
+            };
+            let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
+            let service =
+                DatabaseService::new(now, options, database, locks.clone(), Box::new(uuids));
+            let served = Served {
+                service,
+                inbox: VecDeque::new(),
+            };
+            (id, served)
+        };
+        let databases = BTreeMap::from([
+            serve(SERVER, server, None),
+            serve(STORED, opened.database, Some(opened.state)),
+        ]);
+        let mut machine = Machine {
+            disk: disk.clone(),
+            shards: (0..SHARDS).map(shard).collect(),
+            databases,
+            storage: Storage::new(writer),
+            locks: locks.clone(),
+            jobs: VecDeque::new(),
+            uuids: SeededUuids(Dice::new(!seed)),
+            main: VecDeque::new(),
+            sessions: 0,
+            to_clients: Vec::new(),
+            records: Vec::new(),
+            compacted: Vec::new(),
+            store_failures: 0,
+        };
+        machine.tell_server_db(server_db::insert(&schema));
+        machine
+    }
+
+    /// The content of the database that has a file.
+    pub(super) fn database(&self) -> &Database {
+        self.databases[&STORED].service.database()
+    }
+
+    /// Whether the lock table says that a session owns a lock.
+    pub(super) fn owns(&self, session: SessionId, lock: &str) -> bool {
+        let locks = self.locks.lock();
+        locks.is_ok_and(|locks| locks.owns(session, lock))
+    }
+
+    /// A client connects.
+    pub(super) fn connect(&mut self) -> SessionId {
+        self.sessions += 1;
+        let shard = (self.sessions % u64::from(SHARDS)) as u16;
+        let session = session_id(shard, self.sessions);
+        let info = SessionInfo::new(false, String::new(), None);
+        self.shards[usize::from(shard)]
+            .frontend
+            .opened(session, info);
+        session
+    }
+
+    /// A client is gone.
+    pub(super) fn disconnect(&mut self, session: SessionId) {
+        let shard = usize::from(shard_of(session));
+        self.shards[shard].frontend.closed(session);
+        self.collect(shard);
+    }
+
+    /// A shard reads a text of a client.
+    pub(super) fn text(&mut self, now: Now, session: SessionId, text: Vec<u8>) {
+        let shard = usize::from(shard_of(session));
+        let frontend = &mut self.shards[shard].frontend;
+        frontend.frame(now.mono_ms, session, text);
+        self.collect(shard);
+    }
+
+    /// What was queued for a client is written.
+    pub(super) fn drained(&mut self, session: SessionId) {
+        let shard = usize::from(shard_of(session));
+        self.shards[shard].frontend.drained(session);
+        self.collect(shard);
+    }
+
+    /// The operator wants the file compacted.
+    pub(super) fn compact(&mut self, token: u64) {
+        self.post(STORED, ToDatabase::Control(Control::Compact(Some(token))));
+    }
+
+    /// The earliest moment at which something happens by itself.
+    pub(super) fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+        let served = self.databases.values();
+        let deadlines = served.filter_map(|served| served.service.next_deadline_ms(now));
+        deadlines.min()
+    }
+
+    /// Whatever can happen now.
+    pub(super) fn choices(&self, now: Now) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for (number, shard) in self.shards.iter().enumerate() {
+            if !shard.inbox.is_empty() {
+                choices.push(Choice::Shard(number));
+            }
+        }
+        for (id, served) in &self.databases {
+            let deadline = served.service.next_deadline_ms(now);
+            if !served.inbox.is_empty() || deadline.is_some_and(|at| at <= now.mono_ms) {
+                choices.push(Choice::Database(*id));
+            }
+        }
+        if self.storage.disk_has_work() {
+            choices.push(Choice::Disk);
+        }
+        if self.storage.rewrite_has_work() {
+            choices.push(Choice::Rewrite);
+        }
+        if !self.jobs.is_empty() {
+            choices.push(Choice::Job);
+        }
+        if !self.main.is_empty() {
+            choices.push(Choice::Main);
+        }
+        choices
+    }
+
+    /// Lets it happen. A value that comes back must be [run](Rewriter::run), then handed to [`Machine::written`].
+    pub(super) fn act(
+        &mut self,
+        now: Now,
+        choice: Choice,
+        dice: &mut Dice,
+    ) -> Option<Rewriter<SimDisk>> {
+        match choice {
+            Choice::Shard(number) => {
+                let shard = &mut self.shards[number];
+                if let Some(message) = shard.inbox.pop_front() {
+                    shard.frontend.message(now.mono_ms, message);
+                }
+                self.collect(number);
+            }
+            Choice::Database(id) => self.take_batch(now, id, dice),
+            Choice::Disk => {
+                let answers = self.storage.work_on_disk(dice);
+                self.answer(answers);
+            }
+            Choice::Rewrite => {
+                let (rewriter, answer) = self.storage.work_on_rewrite();
+                self.answer(answer);
+                return rewriter;
+            }
+            Choice::Job => {
+                let job = self.jobs.pop_front();
+                let answer = job.and_then(|job| job.carry_out(&mut self.uuids));
+                self.answer(answer);
+            }
+            Choice::Main => {
+                if let Some(event) = self.main.pop_front() {
+                    self.take_event(event);
+                }
+            }
+        }
+        None
+    }
+
+    /// Where the file ends, for the one who copies it.
+    pub(super) fn end(&self) -> u64 {
+        self.storage.end()
+    }
+
+    /// Whether the file that is being written is still wanted.
+    pub(super) fn is_rewrite_wanted(&self) -> bool {
+        self.storage.is_wanted()
+    }
+
+    /// A new file has been written, or has not.
+    pub(super) fn written(
+        &mut self,
+        rewriter: Rewriter<SimDisk>,
+        outcome: Result<(), corvid_service::message::StoreError>,
+    ) {
+        let answer = self.storage.written(rewriter, outcome);
+        self.answer(answer);
+    }
+
+    fn answer(&mut self, answers: impl IntoIterator<Item = ToDatabase>) {
+        for answer in answers {
+            self.post(STORED, answer);
+        }
+    }
+
+    fn post(&mut self, id: DatabaseId, message: ToDatabase) {
+        if let Some(served) = self.databases.get_mut(&id) {
+            served.inbox.push_back(message);
+        }
+    }
+
+    fn tell_shards(&mut self, message: impl Fn() -> ToShard) {
+        for shard in &mut self.shards {
+            shard.inbox.push_back(message());
+        }
+    }
+
+    fn tell_server_db(&mut self, params: Vec<u8>) {
+        self.post(SERVER, ToDatabase::Control(Control::Transact(params)));
+    }
+
+    /// One batch of a database thread.
+    fn take_batch(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        let taken = 1 + dice.below(BATCH_MAX);
+        for input in served.inbox.drain(..taken.min(served.inbox.len())) {
+            if id == STORED {
+                self.storage.answered(&input);
+                self.store_failures += u64::from(is_failure(&input));
+            }
+            served.service.handle(now, input);
+        }
+        served.service.tick(now);
+        loop {
+            let stores = std::mem::take(&mut served.service.outputs().stores);
+            if stores.is_empty() {
+                break;
+            }
+            for store in &stores {
+                if let Store::Append { ticket, record, .. } = store {
+                    self.records.push((ticket.0, record.clone()));
+                }
+            }
+            for answer in self.storage.store(stores) {
+                self.storage.answered(&answer);
+                self.store_failures += u64::from(is_failure(&answer));
+                served.service.handle(now, answer);
+            }
+        }
+        served.service.flush_updates();
+        let outputs = served.service.outputs();
+        let deliveries = std::mem::take(&mut outputs.deliveries);
+        let events = std::mem::take(&mut outputs.events);
+        self.jobs.extend(outputs.jobs.drain(..));
+        if self.disk.is_down() {
+            // It died before it could say so.
+            return;
+        }
+        for deliver in deliveries {
+            let shard = usize::from(shard_of(deliver.session));
+            let inbox = &mut self.shards[shard].inbox;
+            inbox.push_back(ToShard::Deliver(deliver));
+        }
+        self.main.extend(events);
+    }
+
+    /// What the main thread makes of an event.
+    fn take_event(&mut self, event: Event) {
+        match event {
+            Event::Converted(_, schema) => {
+                self.tell_server_db(server_db::update_schema(&schema));
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), None));
+            }
+            Event::Compacted(token, result) => {
+                let result = result.map_err(|error| error.details);
+                self.compacted.push((token, result));
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries out what a shard wants done.
+    fn collect(&mut self, number: usize) {
+        let shard = &mut self.shards[number];
+        let outputs = shard.frontend.outputs();
+        for (session, piece) in outputs.send.drain(..) {
+            let bytes = match piece {
+                Piece::Message(bytes) => bytes,
+                Piece::Update(frame) => frame.to_bytes(),
+            };
+            self.to_clients.push((session, ToClient::Message(bytes)));
+        }
+        for (session, is_paused) in outputs.pause.drain(..) {
+            self.to_clients.push((session, ToClient::Pause(is_paused)));
+        }
+        for (session, why) in outputs.close.drain(..) {
+            self.to_clients.push((session, ToClient::Closed(why)));
+        }
+        let to_shards: Vec<_> = outputs.to_shards.drain(..).collect();
+        for (id, message) in outputs.to_databases.drain(..) {
+            if let Some(served) = self.databases.get_mut(&id) {
+                served.inbox.push_back(message);
+            }
+        }
+        for (to, message) in to_shards {
+            self.shards[usize::from(to)].inbox.push_back(message);
+        }
+    }
+}
+
+/// Whether the database hears that records could not be stored, and undoes what depends on them.
+fn is_failure(input: &ToDatabase) -> bool {
+    matches!(input, ToDatabase::Stored(_, Err(_)))
+}

@@ -1,0 +1,214 @@
+//! The file of one database under the server's threads, as queues that the scheduler works off: the disk thread and the rewrite threads.
+//! What each of them does, in which order and under which lock, is as in the `server` crate's storage; who acts next is drawn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use corvid_log::{Disk as _, LogWriter};
+use corvid_service::message::{RewriteStage, Store, StoreError, ToDatabase};
+use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
+
+use super::disk::SimDisk;
+use crate::dice::Dice;
+
+/// Storage that is driven step by step.
+#[derive(Debug)]
+pub(super) struct Storage {
+    file: Committer<SimDisk>,
+    routing: Routing,
+    /// The disk thread's queue.
+    orders: VecDeque<ToDisk>,
+    /// The disk thread is about to sync the directory.
+    unsynced_name: Option<Arc<SimDisk>>,
+    /// The first works; the others wait for it to end.
+    threads: VecDeque<RewriteThread>,
+}
+
+#[derive(Debug)]
+enum ToDisk {
+    Order(Order<SimDisk>),
+    /// Somebody will close replaced files.
+    Undertaker,
+}
+
+/// A thread that writes one new file.
+#[derive(Debug)]
+struct RewriteThread {
+    work: Work,
+    orders: VecDeque<ToRewriter>,
+    is_wanted: bool,
+}
+
+/// Where it stands.
+#[derive(Debug)]
+enum Work {
+    /// It has not begun.
+    Begin(Rewriter<SimDisk>),
+    /// It is writing; the scheduler has the value.
+    Writing,
+    /// It waits for an order.
+    Wait(Rewriter<SimDisk>),
+    /// The swap is the disk thread's affair; it waits for the replaced files, to close them.
+    Close,
+}
+
+#[derive(Debug)]
+enum ToRewriter {
+    Extend(Vec<Vec<u8>>),
+    Swap,
+    GiveUp,
+}
+
+impl Storage {
+    pub(super) fn new(writer: LogWriter<SimDisk>) -> Storage {
+        Storage {
+            file: Committer::new(writer),
+            routing: Routing::default(),
+            orders: VecDeque::new(),
+            unsynced_name: None,
+            threads: VecDeque::new(),
+        }
+    }
+
+    /// Carries out orders, or queues them. Returns the answers that are there already.
+    pub(super) fn store(&mut self, stores: Vec<Store>) -> Vec<ToDatabase> {
+        let mut answers = Vec::new();
+        for route in self.routing.route(stores) {
+            match route {
+                Route::Now(records) => answers.extend(self.file.append(records)),
+                Route::Disk(store) => self.orders.push_back(ToDisk::Order(Order::Store(store))),
+                Route::Rewrite(store) => answers.extend(self.rewrite(store)),
+            }
+        }
+        answers
+    }
+
+    fn rewrite(&mut self, store: Store) -> Option<ToDatabase> {
+        let order = match store {
+            Store::Rewrite(number, content) => match self.file.rewrite(number, content, true) {
+                Ok(rewriter) => {
+                    self.threads.push_back(RewriteThread {
+                        work: Work::Begin(rewriter),
+                        orders: VecDeque::new(),
+                        is_wanted: true,
+                    });
+                    return None;
+                }
+                Err(error) => return Some(ToDatabase::Rewrite(number, Err(error))),
+            },
+            Store::Extend(_, records) => ToRewriter::Extend(records),
+            Store::Swap(_) => ToRewriter::Swap,
+            Store::Abandon(_) => ToRewriter::GiveUp,
+            Store::Recover | Store::Append { .. } => return None,
+        };
+        if let Some(thread) = self.threads.back_mut() {
+            thread.is_wanted &= !matches!(order, ToRewriter::GiveUp);
+            thread.orders.push_back(order);
+        }
+        None
+    }
+
+    /// Takes note of an answer on its way to the database.
+    pub(super) fn answered(&mut self, answer: &ToDatabase) {
+        self.routing.answered(answer);
+    }
+
+    /// Where the present file ends.
+    pub(super) fn end(&self) -> u64 {
+        self.file.end()
+    }
+
+    pub(super) fn disk_has_work(&self) -> bool {
+        self.unsynced_name.is_some() || !self.orders.is_empty()
+    }
+
+    /// The disk thread takes a step: all that has arrived, or as much as had when it looked.
+    pub(super) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<ToDatabase> {
+        if let Some(disk) = self.unsynced_name.take() {
+            let outcome = disk.sync_directory();
+            return self.file.name_synced(outcome).into_iter().collect();
+        }
+        let mut taken = 1 + dice.below(self.orders.len().max(1));
+        if dice.chance(50) {
+            taken = self.orders.len();
+        }
+        let mut has_undertaker = false;
+        let mut orders = Vec::new();
+        for message in self.orders.drain(..taken.min(self.orders.len())) {
+            match message {
+                ToDisk::Order(order) => orders.push(order),
+                ToDisk::Undertaker => has_undertaker = true,
+            }
+        }
+        let answers = self.file.carry_out(orders);
+        self.unsynced_name = self.file.unsynced_name();
+        drop(self.file.take_replaced());
+        if has_undertaker && let Some(thread) = self.threads.front_mut() {
+            assert!(
+                matches!(thread.work, Work::Close),
+                "only a swap is waited for"
+            );
+        }
+        answers
+    }
+
+    /// Whether the foremost rewrite thread can go on.
+    pub(super) fn rewrite_has_work(&self) -> bool {
+        self.threads
+            .front()
+            .is_some_and(|thread| match thread.work {
+                Work::Begin(_) => true,
+                Work::Writing => false,
+                Work::Wait(_) => !thread.orders.is_empty(),
+                // The files come with the swap: nothing of it may be left in the disk thread's queue.
+                Work::Close => self.orders.is_empty(),
+            })
+    }
+
+    /// The rewrite thread takes a step. A value that comes back must be [run](Rewriter::run), then handed to [`Storage::written`].
+    pub(super) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<ToDatabase>) {
+        let Some(thread) = self.threads.front_mut() else {
+            return (None, None);
+        };
+        match std::mem::replace(&mut thread.work, Work::Writing) {
+            Work::Begin(rewriter) => return (Some(rewriter), None),
+            Work::Writing | Work::Close => drop(self.threads.pop_front()),
+            Work::Wait(mut rewriter) => match thread.orders.pop_front() {
+                Some(ToRewriter::Extend(records)) => {
+                    let outcome = rewriter.extend(&records);
+                    return (None, self.written(rewriter, outcome));
+                }
+                Some(ToRewriter::Swap) => {
+                    thread.work = Work::Close;
+                    self.orders.push_back(ToDisk::Undertaker);
+                    self.orders.push_back(ToDisk::Order(Order::Swap(rewriter)));
+                }
+                Some(ToRewriter::GiveUp) | None => drop(self.threads.pop_front()),
+            },
+        }
+        (None, None)
+    }
+
+    /// Whether the file that is being written is still wanted.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.threads.front().is_some_and(|thread| thread.is_wanted)
+    }
+
+    /// The foremost rewrite thread has written what it was to write.
+    pub(super) fn written(
+        &mut self,
+        rewriter: Rewriter<SimDisk>,
+        outcome: Result<(), StoreError>,
+    ) -> Option<ToDatabase> {
+        let thread = self.threads.front_mut()?;
+        let number = rewriter.number();
+        let is_wanted = thread.is_wanted;
+        let stage = outcome.map(|()| RewriteStage::Written);
+        if stage.is_ok() {
+            thread.work = Work::Wait(rewriter);
+        } else {
+            self.threads.pop_front();
+        }
+        is_wanted.then_some(ToDatabase::Rewrite(number, stage))
+    }
+}
