@@ -122,8 +122,8 @@ impl Replay {
         loop {
             let damage = match self.load.next_transaction() {
                 Ok(None) => break,
-                Ok(Some(recorded)) => match database.replay(recorded, uuids) {
-                    Ok(_) => continue,
+                Ok(Some(recorded)) => match database.load(recorded, uuids) {
+                    Ok(()) => continue,
                     Err(error) => self.load.reject(error),
                 },
                 Err(damage) => damage,

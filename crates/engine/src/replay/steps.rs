@@ -37,11 +37,11 @@ enum What {
 /// The steps of one transaction.
 #[derive(Default)]
 struct Steps {
-    steps: SmallVec<[Step; 2]>,
+    steps: SmallVec<[Step; 1]>,
     /// Strong references to a row that were added, or removed; not those of a row to itself.
-    strong: SmallVec<[(RowId, i64); 8]>,
+    strong: SmallVec<[(RowId, i64); 2]>,
     /// Weak references: target, source, added or removed.
-    weak: SmallVec<[(RowId, RowId, i64); 8]>,
+    weak: SmallVec<[(RowId, RowId, i64); 1]>,
 }
 
 /// A commit must look at it.
@@ -285,15 +285,13 @@ impl Steps {
     }
 
     /// Brings counts and back references up to date.
-    fn count(self, database: &mut Database) {
-        for (target, change) in self.strong {
-            if change != 0 {
-                database.tables[usize::from(target.table.0)].adjust_strong(target.uuid, change);
-            }
+    fn count(&self, database: &mut Database) {
+        for (target, change) in self.strong.iter().filter(|(_, change)| *change != 0) {
+            database.tables[usize::from(target.table.0)].adjust_strong(target.uuid, *change);
         }
-        for (target, source, sign) in self.weak {
+        for (target, source, sign) in &self.weak {
             let table = &mut database.tables[usize::from(target.table.0)];
-            table.backrefs.adjust(target.uuid, source, sign);
+            table.backrefs.adjust(target.uuid, *source, *sign);
         }
     }
 
