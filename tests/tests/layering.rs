@@ -147,8 +147,11 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
         let Some(lower) = package.strip_prefix("corvid-") else {
             continue;
         };
-        if name == "os" && lower != "json" {
-            complaints.push(format!("os: depends on {lower}; it may on json only"));
+        // What it implements of `log`, the disk, is bytes only.
+        if name == "os" && !["json", "log"].contains(&lower) {
+            complaints.push(format!(
+                "os: depends on {lower}; it may on json and log only"
+            ));
         }
         if level < DEVELOPMENT && level_of(lower).is_none_or(|lower| lower >= level) {
             complaints.push(format!("{name}: depends on {lower}, which is not below it"));

@@ -86,8 +86,8 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
 
 /// The place of one database file, and of the temporary one beside it that may replace it.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// Its files.
-    type File: DiskFile;
+    /// An open file.
+    type Handle: DiskFile;
 
     /// The file's name as the user spelled it, for messages.
     fn shown_name(&self) -> &str;
@@ -96,7 +96,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// It cannot be made.
-    fn create_temporary(&self) -> Result<Self::File, Fault>;
+    fn create_temporary(&self) -> Result<Self::Handle, Fault>;
 
     /// Removes the temporary file, if there is one.
     fn remove_temporary(&self);

@@ -23,12 +23,12 @@ const COPY_BYTES: usize = 256 * 1024;
 pub struct Rewrite<D: Disk> {
     disk: Arc<D>,
     /// `None` before anything is written, and once it is in place.
-    file: Option<D::File>,
+    file: Option<D::Handle>,
     /// Its length.
     written: u64,
     /// How much of it has been forced to disk.
     synced: u64,
-    source: Source<D::File>,
+    source: Source<D::Handle>,
     generation: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Placed<F> {
 impl<D: Disk> Rewrite<D> {
     pub(crate) fn begin(
         disk: &Arc<D>,
-        old: &D::File,
+        old: &D::Handle,
         end: u64,
         generation: u64,
     ) -> Result<Rewrite<D>, DiskError> {
@@ -72,7 +72,7 @@ impl<D: Disk> Rewrite<D> {
         Rewrite::new(disk, Source::None, generation)
     }
 
-    fn new(disk: &Arc<D>, source: Source<D::File>, generation: u64) -> Rewrite<D> {
+    fn new(disk: &Arc<D>, source: Source<D::Handle>, generation: u64) -> Rewrite<D> {
         Rewrite {
             disk: disk.clone(),
             file: None,
@@ -172,7 +172,7 @@ impl<D: Disk> Rewrite<D> {
     }
 
     /// Renames the file into place.
-    pub(crate) fn put_in_place(mut self) -> Result<Placed<D::File>, DiskError> {
+    pub(crate) fn put_in_place(mut self) -> Result<Placed<D::Handle>, DiskError> {
         self.disk
             .put_in_place()
             .map_err(|fault| failed_beside(&*self.disk, Operation::Replace, fault))?;

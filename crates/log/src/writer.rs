@@ -18,7 +18,7 @@ use crate::rewrite::Rewrite;
 #[derive(Debug)]
 pub struct LogWriter<D: Disk> {
     disk: Arc<D>,
-    file: D::File,
+    file: D::Handle,
     /// Where the next record goes, bytes from the start.
     end: u64,
     /// Whether bytes may lie beyond `end`: they are cut off before the next append.
@@ -34,7 +34,7 @@ pub struct LogWriter<D: Disk> {
 
 impl<D: Disk> LogWriter<D> {
     /// Appends to `file`. Whatever it holds counts as a tail until [`LogWriter::set_end`] tells where the last good record ends.
-    pub fn new(disk: D, file: D::File) -> LogWriter<D> {
+    pub fn new(disk: D, file: D::Handle) -> LogWriter<D> {
         LogWriter {
             disk: Arc::new(disk),
             file,
@@ -54,7 +54,7 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// The file, for reading it.
-    pub fn file(&mut self) -> &mut D::File {
+    pub fn file(&mut self) -> &mut D::Handle {
         &mut self.file
     }
 
@@ -199,7 +199,7 @@ impl<D: Disk> LogWriter<D> {
     ///
     /// # Errors
     /// The old file stays in use.
-    pub fn swap(&mut self, mut rewrite: Rewrite<D>) -> Result<Replaced<D::File>, DiskError> {
+    pub fn swap(&mut self, mut rewrite: Rewrite<D>) -> Result<Replaced<D::Handle>, DiskError> {
         if rewrite.generation() != self.generation {
             // What it copied has been taken back since.
             let poison = self.poison.clone();

@@ -215,7 +215,7 @@ impl Place {
 }
 
 impl Disk for Place {
-    type File = Handle;
+    type Handle = Handle;
 
     fn shown_name(&self) -> &str {
         &self.shown

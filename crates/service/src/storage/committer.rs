@@ -29,7 +29,7 @@ pub struct Committer<D: Disk> {
     /// A file that was put in place and whose name has yet to be forced to disk.
     in_place: Option<RewriteNumber>,
     /// What is left of files that were replaced; closing them takes long.
-    replaced: Vec<Replaced<D::File>>,
+    replaced: Vec<Replaced<D::Handle>>,
 }
 
 /// Records that wait to be written together.
@@ -176,7 +176,7 @@ impl<D: Disk> Committer<D> {
     }
 
     /// Open handles on replaced files, to be closed where nobody waits.
-    pub fn take_replaced(&mut self) -> Vec<Replaced<D::File>> {
+    pub fn take_replaced(&mut self) -> Vec<Replaced<D::Handle>> {
         std::mem::take(&mut self.replaced)
     }
 

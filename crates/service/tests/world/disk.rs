@@ -216,7 +216,7 @@ struct Names {
 struct Platter(Arc<Mutex<Names>>);
 
 impl corvid_log::Disk for Platter {
-    type File = Handle;
+    type Handle = Handle;
 
     fn shown_name(&self) -> &'static str {
         "x.db"

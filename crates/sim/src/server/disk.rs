@@ -363,7 +363,7 @@ fn fault(code: i32) -> Fault {
 }
 
 impl Disk for SimDisk {
-    type File = Handle;
+    type Handle = Handle;
 
     fn shown_name(&self) -> &'static str {
         "a.db"
