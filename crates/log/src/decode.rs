@@ -187,6 +187,10 @@ impl<'a, 'r> Pass<'a, 'r> {
         }
         let table = self.schema.table(id);
         let first = self.recorded.rows.len();
+        if first == 0 {
+            // Most records are about one row, and there may be millions of them under way to another thread.
+            self.recorded.rows.reserve_exact(1);
+        }
         reader.begin_object()?;
         while let Some(name) = reader.next_member()? {
             let Some(uuid) = Uuid::parse(&name) else {
