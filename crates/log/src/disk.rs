@@ -65,6 +65,12 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     /// Any part of them may have been written.
     fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault>;
 
+    /// How many bytes the file has.
+    ///
+    /// # Errors
+    /// The file system does not answer.
+    fn length(&self) -> Result<u64, Fault>;
+
     /// Cuts the file to `length` bytes, which is not more than it has.
     ///
     /// # Errors

@@ -99,6 +99,20 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
+    /// Makes sure that what was found in the file is there to stay, so that the first append need not: whoever wrote it may have been
+    /// killed before it was forced to disk. A damaged tail stays for the first append to cut off.
+    ///
+    /// # Errors
+    /// The file is poisoned.
+    pub fn settle(&mut self) -> Result<(), DiskError> {
+        if self.file.length().is_ok_and(|length| length == self.end) {
+            self.file.sync().map_err(|fault| self.poisoned(fault))?;
+            self.synced = self.end;
+            self.has_tail = false;
+        }
+        self.sync_name()
+    }
+
     /// Cuts off what lies beyond `end`, lastingly: whoever is told that a commit failed must not find it after a power loss, and a later
     /// record must not be followed by what is left of an earlier one.
     fn take_back(&mut self) -> Result<(), DiskError> {

@@ -167,6 +167,11 @@ impl DiskFile for Handle {
             .map_err(|error| fault(&error))
     }
 
+    fn length(&self) -> Result<u64, Fault> {
+        let data = self.file.metadata().map_err(|error| fault(&error))?;
+        Ok(data.len())
+    }
+
     fn cut(&mut self, length: u64) -> Result<(), Fault> {
         self.file.set_len(length).map_err(|error| fault(&error))
     }

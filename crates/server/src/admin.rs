@@ -113,6 +113,20 @@ pub fn register(registry: &mut Registry<Server>) {
     );
 }
 
+/// Registers the command that takes `--disable-file-column-diff` back; there is none without the option.
+pub fn register_column_diff(registry: &mut Registry<Server>) {
+    registry.register(
+        "ovsdb/file/column-diff-enable",
+        "",
+        0,
+        0,
+        |server: &mut Server, _| {
+            server.enable_column_diff();
+            Ok(String::new())
+        },
+    );
+}
+
 fn lines<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name}\n")).collect()
 }

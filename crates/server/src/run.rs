@@ -18,6 +18,9 @@ pub fn run(line: CommandLine) {
     let mut control =
         ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
     admin::register(control.registry());
+    if line.disable_column_diff {
+        admin::register_column_diff(control.registry());
+    }
     let config = Config {
         shards: shard_count(),
         column_diff: !line.disable_column_diff,

@@ -198,7 +198,7 @@ impl Server {
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
         let handle = InboxHandle(weak);
         let storage = file
-            .map(|(file, _)| Storage::new(file, self.config.column_diff, handle.clone()))
+            .map(|(file, _)| Storage::new(file, handle.clone()))
             .transpose()?;
         let jobs = Worker::new(handle)?;
         let uuids = Box::new(RandomUuids::new()?);
@@ -431,6 +431,15 @@ impl Server {
                     .inbox
                     .send(ToDatabase::Control(Control::Snapshot(token)));
             }
+        }
+    }
+
+    /// Records modified columns as differences from now on.
+    pub fn enable_column_diff(&mut self) {
+        self.config.column_diff = true;
+        for served in self.databases.values() {
+            let enable = ToDatabase::Control(Control::EnableColumnDiff);
+            let _ = served.inbox.send(enable);
         }
     }
 

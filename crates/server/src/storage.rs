@@ -43,7 +43,6 @@ pub struct Storage {
     disk: Sender<ToDisk>,
     disk_thread: JoinHandle<()>,
     rewrite: Option<RewriteThread>,
-    is_diff: bool,
     inbox: InboxHandle,
 }
 
@@ -59,7 +58,7 @@ impl Storage {
     ///
     /// # Errors
     /// The disk thread cannot be made.
-    pub fn new(file: LogFile, is_diff: bool, inbox: InboxHandle) -> std::io::Result<Storage> {
+    pub fn new(file: LogFile, inbox: InboxHandle) -> std::io::Result<Storage> {
         let (disk, orders) = crossbeam_channel::unbounded();
         let file = Arc::new(Mutex::new(Committer::new(file)));
         let worker = DiskThread {
@@ -68,6 +67,8 @@ impl Storage {
             inbox: inbox.clone(),
             undertaker: None,
         };
+        // Its queue is empty, so this cannot fail.
+        let _ = disk.send(ToDisk::Order(Order::Settle));
         let disk_thread = std::thread::Builder::new()
             .name("disk".to_owned())
             .spawn(move || worker.run())?;
@@ -77,7 +78,6 @@ impl Storage {
             disk,
             disk_thread,
             rewrite: None,
-            is_diff,
             inbox,
         })
     }
@@ -133,7 +133,7 @@ impl Storage {
         let predecessor = self.rewrite.take().map(|rewrite| rewrite.thread);
         let schema = content.snapshot.schema().clone();
         let is_compaction = content.with_tail;
-        let rewriter = lock(&self.file).rewrite(number, content, self.is_diff)?;
+        let rewriter = lock(&self.file).rewrite(number, content)?;
         let (orders, receiver) = crossbeam_channel::unbounded();
         let is_wanted = Arc::new(AtomicBool::new(true));
         let work = RewriteWork {
@@ -212,6 +212,7 @@ impl DiskThread {
                     ToDisk::Undertaker(sender) => self.undertaker = Some(sender),
                 }
             }
+            let has_swap = orders.iter().any(|order| matches!(order, Order::Swap(_)));
             let mut file = lock(&self.file);
             let answers = file.carry_out(orders);
             let replaced = file.take_replaced();
@@ -227,9 +228,8 @@ impl DiskThread {
                     self.inbox.send(answer);
                 }
             }
-            if !replaced.is_empty()
-                && let Some(undertaker) = self.undertaker.take()
-            {
+            // Should the swap have failed there is nothing to close, and whoever waits for it must hear so.
+            if let Some(undertaker) = self.undertaker.take_if(|_| has_swap) {
                 let _ = undertaker.send(replaced);
             }
         }

@@ -242,6 +242,7 @@ impl DatabaseService {
         match control {
             Control::Transact(params) => self.transact_internally(now, &params),
             Control::Compact(token) => self.compact(now, token),
+            Control::EnableColumnDiff => self.options.column_diff = true,
             Control::Snapshot(token) => {
                 let snapshot = Some(self.database.snapshot());
                 self.outputs.events.push(Event::Snapshot(token, snapshot));
@@ -341,7 +342,12 @@ impl DatabaseService {
                 let usage = Usage::default();
                 self.outputs.events.push(Event::Usage(token, usage));
             }
-            ToDatabase::Control(Control::Transact(_) | Control::Remove | Control::Unfollow(_))
+            ToDatabase::Control(
+                Control::Transact(_)
+                | Control::Remove
+                | Control::EnableColumnDiff
+                | Control::Unfollow(_),
+            )
             | ToDatabase::Cancel(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)

@@ -161,6 +161,8 @@ pub enum Control {
     Transact(Vec<u8>),
     /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number. Without one: because it has grown.
     Compact(Option<u64>),
+    /// Record modified columns as differences from now on (`ovsdb/file/column-diff-enable`).
+    EnableColumnDiff,
     /// Answered by [`Event::Snapshot`] with this number, when everything in it has been stored.
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
@@ -307,6 +309,8 @@ pub struct Content {
     pub comment: &'static str,
     /// `_date` of their record, ms since the Unix epoch.
     pub date_ms: i64,
+    /// Its record says that it holds column differences, which makes no difference to rows that are all new.
+    pub is_diff: bool,
     /// Whether what is appended to the present file meanwhile belongs into the new one too: so it does unless the schema changes.
     pub with_tail: bool,
 }

@@ -36,7 +36,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
             summary.compactions,
             summary.conversions,
             summary.store_failures,
-            summary.damages / 2,
+            summary.damages,
         ];
         assert!(
             happened.iter().all(|times| *times > seeds / 4),

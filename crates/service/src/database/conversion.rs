@@ -207,6 +207,7 @@ impl DatabaseService {
                 snapshot: converted.database().snapshot(),
                 comment: "converted by ovsdb-server",
                 date_ms: now.wall_ms,
+                is_diff: self.options.column_diff,
                 with_tail: false,
             };
             conversion.file = NewFile::Writing;

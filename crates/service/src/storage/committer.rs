@@ -11,9 +11,14 @@ use crate::message::{
     Content, FileSize, RewriteNumber, RewriteStage, Store, StoreError, Ticket, ToDatabase,
 };
 
+/// Stands for what was in the file when it was opened.
+pub(super) const OPENING: Ticket = Ticket(0);
+
 /// An order for the disk thread.
 #[derive(Debug)]
 pub enum Order<D: Disk> {
+    /// The first one: make sure that what was found in the file is there to stay. Answered as ticket 0.
+    Settle,
     /// [`Store::Recover`] or [`Store::Append`].
     Store(Store),
     /// Put this new file in place.
@@ -100,6 +105,10 @@ impl<D: Disk> Committer<D> {
                 Order::Store(
                     Store::Rewrite(..) | Store::Extend(..) | Store::Swap(_) | Store::Abandon(_),
                 ) => {}
+                Order::Settle => {
+                    let result = self.writer.settle().map_err(StoreError::from);
+                    answers.push(ToDatabase::Stored(OPENING, result));
+                }
                 Order::Swap(rewriter) => {
                     answers.extend(self.write(&std::mem::take(&mut run)));
                     answers.push(self.swap(rewriter));
@@ -188,13 +197,12 @@ impl<D: Disk> Committer<D> {
         &self,
         number: RewriteNumber,
         content: Content,
-        is_diff: bool,
     ) -> Result<Rewriter<D>, StoreError> {
         let rewrite = if content.with_tail {
             self.writer.rewrite()?
         } else {
             self.writer.replace()
         };
-        Ok(Rewriter::new(number, content, is_diff, rewrite))
+        Ok(Rewriter::new(number, content, rewrite))
     }
 }

@@ -19,22 +19,15 @@ pub struct Rewriter<D: Disk> {
     number: RewriteNumber,
     /// `None` once it has been written.
     content: Option<Content>,
-    is_diff: bool,
     rewrite: Rewrite<D>,
     base: u64,
 }
 
 impl<D: Disk> Rewriter<D> {
-    pub(super) fn new(
-        number: RewriteNumber,
-        content: Content,
-        is_diff: bool,
-        rewrite: Rewrite<D>,
-    ) -> Rewriter<D> {
+    pub(super) fn new(number: RewriteNumber, content: Content, rewrite: Rewrite<D>) -> Rewriter<D> {
         Rewriter {
             number,
             content: Some(content),
-            is_diff,
             rewrite,
             base: 0,
         }
@@ -98,7 +91,7 @@ impl<D: Disk> Rewriter<D> {
         let stamp = Stamp {
             date_ms: content.date_ms,
             comment: content.comment,
-            is_diff: self.is_diff,
+            is_diff: content.is_diff,
             with_defaults: false,
         };
         let mut head = Vec::new();

@@ -3,6 +3,7 @@
 //! Invariant: records are written in the order of their tickets, by one thread at a time. While the disk thread has something to do that
 //! takes long (a sync, putting a file in place), everything goes its way, so the database never waits for the disk.
 
+use super::committer::OPENING;
 use crate::message::{RewriteStage, Store, Ticket, ToDatabase};
 
 /// Where a batch of orders goes.
@@ -17,10 +18,20 @@ pub enum Route {
 }
 
 /// What the disk thread has yet to answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Routing {
     awaited: Option<Ticket>,
     is_swapping: bool,
+}
+
+impl Default for Routing {
+    /// Of a file just opened: the disk thread begins with [`super::Order::Settle`].
+    fn default() -> Routing {
+        Routing {
+            awaited: Some(OPENING),
+            is_swapping: false,
+        }
+    }
 }
 
 impl Routing {

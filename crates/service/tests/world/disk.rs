@@ -50,7 +50,7 @@ impl Disk {
             platter,
             committer: Committer::new(writer),
             routing: Routing::default(),
-            orders: VecDeque::new(),
+            orders: VecDeque::from([Order::Settle]),
             rewriter: None,
             rewrites: VecDeque::new(),
             turn: 0,
@@ -85,7 +85,7 @@ impl Disk {
                 }
                 Route::Disk(store) => self.orders.push_back(Order::Store(store)),
                 Route::Rewrite(Store::Rewrite(number, content)) => {
-                    match self.committer.rewrite(number, content, true) {
+                    match self.committer.rewrite(number, content) {
                         Ok(rewriter) => {
                             self.rewriter = Some(rewriter);
                             self.rewrites.push_back(Store::Extend(number, Vec::new()));
@@ -276,6 +276,10 @@ impl DiskFile for Handle {
             bytes.extend_from_slice(slice);
         }
         Ok(())
+    }
+
+    fn length(&self) -> Result<u64, Fault> {
+        Ok(lock(&self.content.0).len() as u64)
     }
 
     fn cut(&mut self, length: u64) -> Result<(), Fault> {

@@ -73,6 +73,8 @@ struct Platter {
     failures: Failures,
     /// Operations until the crash.
     crash_in: Option<u64>,
+    /// The crash comes in the operation after the next rename.
+    crashes_after_rename: bool,
     is_down: bool,
     operations: u64,
     /// The first rule that was broken.
@@ -109,6 +111,7 @@ impl SimDisk {
             troubles: Troubles::default(),
             failures: Failures::default(),
             crash_in: None,
+            crashes_after_rename: false,
             is_down: false,
             operations: 0,
             offence: None,
@@ -149,6 +152,18 @@ impl SimDisk {
         self.lock().crash_in = Some(operations.max(1));
     }
 
+    /// The disk goes down in the operation after the next rename, most of all in the one that would make the name last.
+    pub fn crash_after_rename(&self) {
+        self.lock().crashes_after_rename = true;
+    }
+
+    /// It does not go down by itself.
+    pub fn stay_up(&self) {
+        let mut platter = self.lock();
+        platter.crash_in = None;
+        platter.crashes_after_rename = false;
+    }
+
     /// It goes down now, between operations.
     pub fn crash(&self) {
         self.lock().is_down = true;
@@ -179,6 +194,7 @@ impl SimDisk {
         let platter = &mut *platter;
         platter.is_down = false;
         platter.crash_in = None;
+        platter.crashes_after_rename = false;
         let mut seen = crash;
         match crash {
             Crash::PowerLoss => {
@@ -197,10 +213,17 @@ impl SimDisk {
                 ));
             }
             Crash::Kill => {
-                for inode in platter.inodes.values_mut() {
-                    if inode.is_doubtful {
+                for (number, inode) in &mut platter.inodes {
+                    if !inode.is_doubtful {
+                        continue;
+                    }
+                    if platter.dice.chance(50) {
                         inode.forget_cache();
-                        seen = Crash::PowerLoss;
+                        if *number == platter.names.database {
+                            seen = Crash::PowerLoss;
+                        }
+                    } else {
+                        inode.recover();
                     }
                 }
                 platter.trace.line(format_args!("disk: killed"));
@@ -316,7 +339,20 @@ impl Platter {
         });
     }
 
-    fn write(&mut self, number: u64, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
+    /// How much of a failed write got there: anything, but often whole slices.
+    fn part(&mut self, slices: &[&[u8]]) -> usize {
+        let mut whole = slices.iter().map(|slice| slice.len());
+        if self.dice.chance(50) {
+            let count = self.dice.below(slices.len() + 1);
+            whole.take(count).sum()
+        } else {
+            let length: usize = whole.by_ref().sum();
+            self.dice.below(length + 1)
+        }
+    }
+
+    fn write(&mut self, number: u64, offset: usize, slices: &[&[u8]]) -> Result<(), Fault> {
+        let bytes = &slices.concat()[..];
         if self.inode(number).is_doubtful && !self.is_down {
             let offence = format!("file {number} is written after a failed sync");
             self.offence.get_or_insert(offence);
@@ -336,7 +372,7 @@ impl Platter {
                 Err(fault(ENOSPC)),
             ),
             Fate::Done => (bytes.len(), Ok(())),
-            Fate::Failed | Fate::Down => (self.dice.below(bytes.len() + 1), Err(fault(EIO))),
+            Fate::Failed | Fate::Down => (self.part(slices), Err(fault(EIO))),
         };
         if kept > 0 {
             self.inode(number).write(offset, &bytes[..kept]);
@@ -410,6 +446,9 @@ impl Disk for SimDisk {
         let Some(inode) = platter.names.temporary.filter(|_| fate != Fate::Failed) else {
             return Err(fault(EIO));
         };
+        if fate == Fate::Done && platter.crashes_after_rename {
+            platter.crash_in = Some(1);
+        }
         if fate == Fate::Done || platter.dice.chance(50) {
             platter.rename(Names {
                 database: inode,
@@ -462,7 +501,15 @@ impl DiskFile for Handle {
 
     fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault> {
         let offset = usize::try_from(offset).map_err(|_| fault(EIO))?;
-        self.disk.lock().write(self.inode, offset, &slices.concat())
+        self.disk.lock().write(self.inode, offset, slices)
+    }
+
+    fn length(&self) -> Result<u64, Fault> {
+        let mut platter = self.disk.lock();
+        if platter.is_down {
+            return Err(fault(EIO));
+        }
+        Ok(platter.inode(self.inode).bytes().len() as u64)
     }
 
     fn cut(&mut self, length: u64) -> Result<(), Fault> {

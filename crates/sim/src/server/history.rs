@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::disk::Failures;
+use super::disk::{Crash, Failures};
 use super::workload::{Content, Txn};
 
 /// What its client knows of a transaction.
@@ -278,7 +278,7 @@ impl History {
     }
 
     /// The server has started with these transactions; what else there was is lost. After a power loss they are on the medium.
-    pub(super) fn restarted(&mut self, kept: Vec<i64>, look: Look) {
+    pub(super) fn restarted(&mut self, kept: Vec<i64>, crash: Crash) {
         let all: BTreeSet<i64> = kept.iter().copied().collect();
         for (number, known) in &mut self.txns {
             if !all.contains(number) {
@@ -291,7 +291,7 @@ impl History {
                 if !matches!(known.fate, Fate::Acknowledged(_)) {
                     known.fate = Fate::Unknown;
                 }
-                known.is_safe |= look == Look::PowerLost;
+                known.is_safe |= crash == Crash::PowerLoss;
             }
         }
         self.base = kept;

@@ -116,6 +116,13 @@ impl Inode {
         self.forget_cache();
     }
 
+    /// What a failed sync seemed to have lost has got to the medium after all.
+    pub(super) fn recover(&mut self) {
+        self.changes.clear();
+        self.medium.clone_from(&self.current);
+        self.is_doubtful = false;
+    }
+
     /// The cache is dropped: what is readable is what is on the medium.
     pub(super) fn forget_cache(&mut self) {
         for change in self.changes.drain(..) {

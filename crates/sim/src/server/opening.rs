@@ -1,8 +1,12 @@
 //! Opens a database file after a start, with the code that the server opens it with.
 
+use std::fmt;
+
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
-use corvid_log::{Damage, DiskFile, Load, Source};
+use corvid_log::load::Cause;
+use corvid_log::salvage::{self, Bytes};
+use corvid_log::{Damage, DiskFile, Load, Magic, ReadError, Source};
 use corvid_service::message::FileSize;
 use corvid_service::storage::FileState;
 
@@ -14,6 +18,17 @@ pub(super) struct Opened {
     pub(super) state: FileState,
     /// What is wrong with the rest.
     pub(super) damage: Option<Damage>,
+    /// Whole records behind the damage: with any, the server saves the file aside before it cuts them off.
+    pub(super) records_behind: u64,
+}
+
+/// Why a file is not opened.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It has no schema.
+    NoSchema(Damage),
+    /// The disk does not hand it over; another time it may.
+    Unreadable(String),
 }
 
 struct FileSource<'f> {
@@ -30,12 +45,29 @@ impl Source for FileSource<'_> {
     }
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NoSchema(damage) => f.write_str(&damage.report("a.db")),
+            Refusal::Unreadable(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl Bytes for FileSource<'_> {
+    fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+        let got = self.file.read_at(room, offset);
+        got.map_err(|fault| fault.text)
+    }
+}
+
 /// Reads the whole file.
 ///
 /// # Errors
-/// It has no schema.
-pub(super) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, Damage> {
-    let mut load = Load::open(FileSource { file, offset: 0 })?;
+/// It must not be written to.
+pub(super) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, Refusal> {
+    let source = || FileSource { file, offset: 0 };
+    let mut load = Load::open(source()).map_err(refusal)?;
     let mut database = Database::new(load.schema().clone());
     let damage = loop {
         match load.next_transaction() {
@@ -48,6 +80,14 @@ pub(super) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, 
             Err(damage) => break Some(damage),
         }
     };
+    let mut records_behind = 0;
+    if let Some(damage) = &damage {
+        if matches!(damage.cause, Cause::Read(ReadError::Source { .. })) {
+            return Err(refusal(damage.clone()));
+        }
+        let behind = salvage::records_behind(source(), Magic::Standalone, damage.offset);
+        records_behind = behind.map_err(Refusal::Unreadable)?;
+    }
     let size = FileSize {
         base: load.base_bytes(),
         end: load.good_end(),
@@ -60,5 +100,13 @@ pub(super) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, 
         database,
         state,
         damage,
+        records_behind,
     })
+}
+
+fn refusal(damage: Damage) -> Refusal {
+    match damage.cause {
+        Cause::Read(ReadError::Source { reason, .. }) => Refusal::Unreadable(reason),
+        _ => Refusal::NoSchema(damage),
+    }
 }

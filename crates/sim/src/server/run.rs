@@ -1,28 +1,26 @@
 //! One run: clients, server and disk under a scheduler that draws who acts next, what goes wrong and when the machine goes down.
 
+mod life;
+mod rest;
+
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use corvid_json::Value;
-use corvid_monitor::Version;
 use corvid_service::Now;
 
 use super::client::{Client, LOCKS, View};
 use super::disk::{Crash, SimDisk, Troubles};
 use super::history::{History, Look};
-use super::machine::{Choice, Machine, SeededUuids, ToClient};
-use super::opening::{self, Opened};
+use super::machine::{Choice, Machine, ToClient};
 use super::trace::Trace;
-use super::workload::{self, Content, Txn};
+use super::workload::{self, Txn};
 use crate::dice::Dice;
 
 const CLIENTS: usize = 4;
 
 /// What clients, operators and fate do in a run.
 const ACTIONS: usize = 90;
-
-/// Steps within which everything must come to rest once nothing fails any more.
-const PATIENCE: usize = 20_000;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
@@ -66,8 +64,10 @@ struct Weather {
 #[derive(Clone, Copy, Debug)]
 struct Schemas {
     is_wide: bool,
-    /// A conversion has been asked for, and its end is not known, or not certain to last.
-    maybe_wide: Option<bool>,
+    /// What a conversion was asked for whose end is not known.
+    asked: Option<bool>,
+    /// What it was before, as long as a power loss may bring the earlier file back.
+    earlier: Option<bool>,
 }
 
 struct Run {
@@ -138,7 +138,8 @@ impl Run {
             history: History::default(),
             schemas: Schemas {
                 is_wide: false,
-                maybe_wide: None,
+                asked: None,
+                earlier: None,
             },
             next_id: 0,
             next_txn: 0,
@@ -183,8 +184,6 @@ impl Run {
         self.machine.as_mut().expect("it is up")
     }
 
-    // ---- what happens from outside ----
-
     fn do_something(&mut self) -> Result<(), String> {
         let chosen = self.dice.below(self.clients.len());
         match self.dice.below(100) {
@@ -210,13 +209,7 @@ impl Run {
                 };
             }
             80..86 => self.draw_troubles(),
-            86..90 => {
-                self.draw_crash();
-                let operations = 1 + self.dice.below(40) as u64;
-                self.trace
-                    .line(format_args!("{:?} in {operations} operations", self.crash));
-                self.disk.crash_in(operations);
-            }
+            86..90 => self.plan_crash(40),
             90..92 => self.settle()?,
             _ => self.advance(60)?,
         }
@@ -241,11 +234,27 @@ impl Run {
     }
 
     fn convert(&mut self, client: usize) {
-        if self.schemas.maybe_wide.is_none() {
+        if self.schemas.asked.is_none() {
             let is_wide = !self.schemas.is_wide;
             self.trace.line(format_args!("convert, wide: {is_wide}"));
-            self.schemas.maybe_wide = Some(is_wide);
+            self.schemas.asked = Some(is_wide);
             self.clients[client].convert(&mut self.next_id, is_wide);
+        }
+    }
+
+    /// The machine goes down soon.
+    pub(super) fn plan_crash(&mut self, operations_max: usize) {
+        self.draw_crash();
+        let crash = self.crash;
+        if self.dice.chance(25) {
+            self.trace
+                .line(format_args!("{crash:?} after the next rename"));
+            self.disk.crash_after_rename();
+        } else {
+            let operations = 1 + self.dice.below(operations_max) as u64;
+            self.trace
+                .line(format_args!("{crash:?} in {operations} operations"));
+            self.disk.crash_in(operations);
         }
     }
 
@@ -282,157 +291,6 @@ impl Run {
         }
         self.disk.set_troubles(troubles);
     }
-
-    // ---- clients come and go ----
-
-    fn reconnect(&mut self, client: usize) {
-        let session = self.clients[client].session;
-        self.machine().disconnect(session);
-        self.replace(client);
-    }
-
-    /// Somebody new in the place of a client whose session is gone.
-    fn replace(&mut self, client: usize) {
-        let version = *self
-            .dice
-            .pick(&[Version::V1, Version::V2, Version::V3, Version::V3]);
-        let session = self.machine().connect();
-        let fresh = Client::new(session, version, None);
-        let earlier = std::mem::replace(&mut self.clients[client], fresh);
-        for number in earlier.open_transactions() {
-            self.history.orphaned(number);
-        }
-        let mut new = Client::new(session, version, Some(earlier));
-        new.begin(&mut self.next_id);
-        self.clients[client] = new;
-    }
-
-    // ---- the server's life ----
-
-    fn start(&mut self, look: Look) -> Result<(), String> {
-        let opened = self.open(look)?;
-        if self.is_over {
-            return Ok(());
-        }
-        let file = self.disk.open();
-        let seed = self.dice.draw();
-        let now = self.now();
-        self.machine = Some(Machine::start(now, seed, &self.disk, file, opened));
-        let clients = std::mem::take(&mut self.clients);
-        if clients.is_empty() {
-            let nobody = || Client::new(corvid_monitor::SessionId(0), Version::V1, None);
-            self.clients = (0..CLIENTS).map(|_| nobody()).collect();
-        } else {
-            self.clients = clients;
-        }
-        for client in 0..CLIENTS {
-            self.replace(client);
-        }
-        Ok(())
-    }
-
-    /// Reads the file and holds it against what must be in it.
-    fn open(&mut self, look: Look) -> Result<Opened, String> {
-        let opened = self.read()?;
-        self.check_opened(&opened, look)?;
-        let kept = self.history.check(&Content::of(&opened.database), look)?;
-        self.history.restarted(kept, look);
-        let is_first = self.lives == 0;
-        self.lives += 1;
-        if is_first || !self.weather.rots || !self.dice.chance(30) {
-            return Ok(opened);
-        }
-        let first_record = first_record(&self.disk.bytes());
-        let Some(rotten) = self.disk.rot(first_record) else {
-            return Ok(opened);
-        };
-        let healthy = Content::of(&opened.database);
-        let opened = self.read()?;
-        let content = Content::of(&opened.database);
-        match &opened.damage {
-            None if content != healthy => {
-                return Err(format!("byte {rotten} has rotted and nobody noticed"));
-            }
-            Some(damage) if damage.offset > rotten as u64 => {
-                return Err(format!(
-                    "byte {rotten} has rotted, and {damage:?} was found"
-                ));
-            }
-            _ => {}
-        }
-        if content == Content::default() {
-            self.is_over = true;
-            return Ok(opened);
-        }
-        self.check_opened(&opened, Look::Rotten)?;
-        let kept = self.history.check(&content, Look::Rotten)?;
-        self.history.restarted(kept, Look::Rotten);
-        Ok(opened)
-    }
-
-    fn read(&mut self) -> Result<Opened, String> {
-        let file = self.disk.open();
-        let mut uuids = SeededUuids(Dice::new(self.dice.draw()));
-        let opened = opening::open(&file, &mut uuids);
-        let opened = opened.map_err(|damage| damage.report("the file does not open"))?;
-        let damage = opened.damage.as_ref().map(|damage| damage.report("a.db"));
-        self.trace.line(format_args!(
-            "opened, {} records, damage: {damage:?}",
-            opened.state.records
-        ));
-        self.summary.damages += u64::from(damage.is_some());
-        Ok(opened)
-    }
-
-    fn check_opened(&mut self, opened: &Opened, look: Look) -> Result<(), String> {
-        opened.database.audit()?;
-        let is_wide = workload::is_wide(opened.database.schema());
-        let Schemas {
-            is_wide: known,
-            maybe_wide: maybe,
-        } = self.schemas;
-        if is_wide != known && maybe != Some(is_wide) {
-            return Err(format!("the schema is wide: {is_wide}, and must not be"));
-        }
-        self.schemas = Schemas {
-            is_wide,
-            maybe_wide: None,
-        };
-        if look == Look::Killed {
-            let content = Content::of(&opened.database);
-            for client in &self.clients {
-                if let Some(lost) = client.seen().difference(&content.txns).next() {
-                    return Err(format!(
-                        "transaction {lost} was shown to somebody and is lost by a kill"
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn restart(&mut self) -> Result<(), String> {
-        self.machine = None;
-        self.is_writing = false;
-        self.compactions.clear();
-        for client in &self.clients {
-            for number in client.open_transactions() {
-                self.history.orphaned(number);
-            }
-        }
-        match self.crash {
-            Crash::PowerLoss => self.summary.power_losses += 1,
-            Crash::Kill => self.summary.kills += 1,
-        }
-        self.disk.set_troubles(Troubles::default());
-        let look = match self.disk.restart(self.crash) {
-            Crash::PowerLoss => Look::PowerLost,
-            Crash::Kill => Look::Killed,
-        };
-        self.start(look)
-    }
-
-    // ---- the scheduler ----
 
     /// Lets up to so many things happen, restarts included.
     fn advance(&mut self, steps: usize) -> Result<(), String> {
@@ -606,105 +464,16 @@ impl Run {
     }
 
     fn converted(&mut self, result: &Result<(), String>) {
-        let Some(is_wide) = self.schemas.maybe_wide else {
+        let Some(is_wide) = self.schemas.asked.take() else {
             return;
         };
         if result.is_ok() {
             self.summary.conversions += 1;
             let before = self.schemas.is_wide;
-            self.schemas = Schemas {
-                is_wide,
-                // The new file is there, and nobody knows for how long.
-                maybe_wide: (self.disk.failures().directory_syncs > 0).then_some(before),
-            };
-        } else {
-            self.schemas.maybe_wide = None;
+            self.schemas.is_wide = is_wide;
+            // Should the directory not sync, the new file is there, and nobody knows for how long.
+            let is_doubtful = self.disk.failures().directory_syncs > 0;
+            self.schemas.earlier = is_doubtful.then_some(before);
         }
     }
-
-    // ---- rest ----
-
-    /// Ends all troubles, waits until nothing happens any more, and checks everything that must then be so.
-    fn settle(&mut self) -> Result<(), String> {
-        self.trace.line(format_args!("settle"));
-        self.disk.set_troubles(Troubles::default());
-        self.disk.crash_in(u64::MAX);
-        for client in &mut self.clients {
-            client.is_stalled = false;
-        }
-        self.rest()?;
-        let seen = self.probe()?;
-        if !seen {
-            // A sync has failed: it takes a new file, and a new file is enough.
-            self.compact();
-            self.rest()?;
-            if !self.probe()? {
-                return Err("nothing can be stored although the disk is well".to_owned());
-            }
-        }
-        self.check_rest()
-    }
-
-    /// Stores a durable transaction; false when that fails.
-    fn probe(&mut self) -> Result<bool, String> {
-        let number = self.next_txn;
-        self.transact(0, Txn::plain(number));
-        self.rest()?;
-        Ok(!self.history.is_void(number))
-    }
-
-    fn rest(&mut self) -> Result<(), String> {
-        for _ in 0..PATIENCE {
-            if self.step()? {
-                if self.disk.is_down() {
-                    return Err("the machine goes down by itself".to_owned());
-                }
-                continue;
-            }
-            let is_content = self.clients.iter().all(Client::is_content);
-            if is_content && self.compactions.is_empty() {
-                return Ok(());
-            }
-            let now = self.now();
-            match self.machine().next_deadline_ms(now) {
-                Some(deadline) => self.now_ms = deadline.max(now.mono_ms + 1),
-                None => break,
-            }
-        }
-        let open: BTreeMap<usize, Vec<String>> = self
-            .clients
-            .iter()
-            .map(Client::open_requests)
-            .enumerate()
-            .collect();
-        Err(format!(
-            "no rest: open requests {open:?}, compactions {:?}",
-            self.compactions
-        ))
-    }
-
-    fn check_rest(&mut self) -> Result<(), String> {
-        let machine = self.machine.as_ref().expect("it is up");
-        let database = machine.database();
-        database.audit()?;
-        self.history.check(&Content::of(database), Look::Alive)?;
-        for (number, client) in self.clients.iter().enumerate() {
-            client
-                .check_replica(&self.view, database)
-                .map_err(|problem| format!("client {number}: {problem}"))?;
-            for lock in LOCKS {
-                let owns = machine.owns(client.session, lock);
-                if owns != client.owned.contains(lock) {
-                    return Err(format!("client {number} owns {lock}: {owns}"));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Length of the record that holds the schema.
-fn first_record(file: &[u8]) -> usize {
-    let mut lines = file.split_inclusive(|byte| *byte == b'\n');
-    lines.next().map_or(0, <[u8]>::len) + lines.next().map_or(0, <[u8]>::len)
 }

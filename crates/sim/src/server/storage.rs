@@ -64,7 +64,7 @@ impl Storage {
         Storage {
             file: Committer::new(writer),
             routing: Routing::default(),
-            orders: VecDeque::new(),
+            orders: VecDeque::from([ToDisk::Order(Order::Settle)]),
             unsynced_name: None,
             threads: VecDeque::new(),
         }
@@ -85,7 +85,7 @@ impl Storage {
 
     fn rewrite(&mut self, store: Store) -> Option<ToDatabase> {
         let order = match store {
-            Store::Rewrite(number, content) => match self.file.rewrite(number, content, true) {
+            Store::Rewrite(number, content) => match self.file.rewrite(number, content) {
                 Ok(rewriter) => {
                     self.threads.push_back(RewriteThread {
                         work: Work::Begin(rewriter),

@@ -1,0 +1,205 @@
+//! The server's starts and ends: what a crash takes along, what is read afterwards, and what must be in it.
+
+use corvid_monitor::{SessionId, Version};
+
+use super::{CLIENTS, Run, Schemas};
+use crate::dice::Dice;
+use crate::server::client::Client;
+use crate::server::disk::{Crash, Troubles};
+use crate::server::history::Look;
+use crate::server::machine::{Machine, SeededUuids};
+use crate::server::opening::{self, Opened, Refusal};
+use crate::server::workload::{self, Content};
+
+impl Run {
+    pub(super) fn reconnect(&mut self, client: usize) {
+        let session = self.clients[client].session;
+        self.machine().disconnect(session);
+        self.replace(client);
+    }
+
+    /// Somebody new in the place of a client whose session is gone.
+    pub(super) fn replace(&mut self, client: usize) {
+        let version = *self
+            .dice
+            .pick(&[Version::V1, Version::V2, Version::V3, Version::V3]);
+        let session = self.machine().connect();
+        let fresh = Client::new(session, version, None);
+        let earlier = std::mem::replace(&mut self.clients[client], fresh);
+        for number in earlier.open_transactions() {
+            self.history.orphaned(number);
+        }
+        let mut new = Client::new(session, version, Some(earlier));
+        new.begin(&mut self.next_id);
+        self.clients[client] = new;
+    }
+
+    pub(super) fn start(&mut self, look: Look) -> Result<(), String> {
+        let opened = self.open(look)?;
+        if self.is_over {
+            return Ok(());
+        }
+        let file = self.disk.open();
+        let seed = self.dice.draw();
+        let now = self.now();
+        self.machine = Some(Machine::start(now, seed, &self.disk, file, opened));
+        let clients = std::mem::take(&mut self.clients);
+        if clients.is_empty() {
+            let nobody = || Client::new(SessionId(0), Version::V1, None);
+            self.clients = (0..CLIENTS).map(|_| nobody()).collect();
+        } else {
+            self.clients = clients;
+        }
+        for client in 0..CLIENTS {
+            self.replace(client);
+        }
+        Ok(())
+    }
+
+    /// Reads the file and holds it against what must be in it.
+    fn open(&mut self, look: Look) -> Result<Opened, String> {
+        let opened = self.read()?;
+        self.check_opened(&opened, look)?;
+        let kept = self.history.check(&Content::of(&opened.database), look)?;
+        self.history.restarted(kept, self.crash);
+        let is_first = self.lives == 0;
+        self.lives += 1;
+        if is_first || !self.weather.rots || !self.dice.chance(30) {
+            return Ok(opened);
+        }
+        self.rot(opened)
+    }
+
+    /// A bit of the file turns over before the server is started.
+    fn rot(&mut self, healthy: Opened) -> Result<Opened, String> {
+        let first_record = first_record(&self.disk.bytes());
+        let Some(rotten) = self.disk.rot(first_record) else {
+            return Ok(healthy);
+        };
+        let opened = self.read()?;
+        let content = Content::of(&opened.database);
+        let rotten_record = opened.damage.as_ref();
+        match rotten_record.filter(|damage| damage.record < healthy.state.records) {
+            None if content != Content::of(&healthy.database) => {
+                return Err(format!("byte {rotten} has rotted and nobody noticed"));
+            }
+            Some(damage) if damage.offset > rotten as u64 => {
+                return Err(format!(
+                    "byte {rotten} has rotted, and {damage:?} was found"
+                ));
+            }
+            Some(damage) => {
+                let lost = healthy.state.records - damage.record - 1 + healthy.records_behind;
+                if opened.records_behind < lost {
+                    return Err(format!(
+                        "of {lost} whole records behind {damage:?} only {} would be saved",
+                        opened.records_behind
+                    ));
+                }
+            }
+            None => {}
+        }
+        if content == Content::default() {
+            self.is_over = true;
+            return Ok(opened);
+        }
+        self.check_opened(&opened, Look::Rotten)?;
+        let kept = self.history.check(&content, Look::Rotten)?;
+        self.history.restarted(kept, self.crash);
+        Ok(opened)
+    }
+
+    /// Opens the file; what cannot be read at first is tried again.
+    fn read(&mut self) -> Result<Opened, String> {
+        let mut troubles = Troubles::default();
+        if self.weather.has_read_errors && self.dice.chance(50) {
+            troubles.read = 30;
+        }
+        self.disk.set_troubles(troubles);
+        let opened = loop {
+            let file = self.disk.open();
+            let mut uuids = SeededUuids(Dice::new(self.dice.draw()));
+            match opening::open(&file, &mut uuids) {
+                Ok(opened) => break opened,
+                Err(Refusal::Unreadable(_)) if troubles.read > 0 => troubles.read = 0,
+                Err(refusal) => return Err(format!("the file does not open: {refusal}")),
+            }
+            self.disk.set_troubles(troubles);
+        };
+        self.disk.set_troubles(Troubles::default());
+        let damage = opened.damage.as_ref().map(|damage| damage.report("a.db"));
+        self.trace.line(format_args!(
+            "opened, {} records, damage: {damage:?}, behind it {}",
+            opened.state.records, opened.records_behind
+        ));
+        self.summary.damages += u64::from(damage.is_some());
+        Ok(opened)
+    }
+
+    fn check_opened(&mut self, opened: &Opened, look: Look) -> Result<(), String> {
+        opened.database.audit()?;
+        let is_wide = workload::is_wide(opened.database.schema());
+        let Schemas {
+            is_wide: known,
+            asked,
+            earlier,
+        } = self.schemas;
+        if is_wide != known && asked != Some(is_wide) && earlier != Some(is_wide) {
+            return Err(format!("the schema is wide: {is_wide}, and must not be"));
+        }
+        // Nobody has synced the name of a new file that a killed process has put in place.
+        let is_new = asked == Some(is_wide) && is_wide != known;
+        self.schemas = Schemas {
+            is_wide,
+            asked: None,
+            earlier: match self.crash {
+                Crash::Kill if is_new => Some(known),
+                Crash::Kill => earlier,
+                Crash::PowerLoss => None,
+            },
+        };
+        if look == Look::Killed {
+            let content = Content::of(&opened.database);
+            for client in &self.clients {
+                if let Some(lost) = client.seen().difference(&content.txns).next() {
+                    return Err(format!(
+                        "transaction {lost} was shown to somebody and is lost by a kill"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self) -> Result<(), String> {
+        self.machine = None;
+        self.is_writing = false;
+        self.compactions.clear();
+        for client in &self.clients {
+            for number in client.open_transactions() {
+                self.history.orphaned(number);
+            }
+        }
+        match self.crash {
+            Crash::PowerLoss => self.summary.power_losses += 1,
+            Crash::Kill => self.summary.kills += 1,
+        }
+        self.disk.set_troubles(Troubles::default());
+        let look = match self.disk.restart(self.crash) {
+            Crash::PowerLoss => Look::PowerLost,
+            Crash::Kill => Look::Killed,
+        };
+        self.start(look)?;
+        // Most is to be lost while it has not yet become used to being up.
+        if self.dice.chance(25) {
+            self.plan_crash(12);
+        }
+        Ok(())
+    }
+}
+
+/// Length of the record that holds the schema.
+fn first_record(file: &[u8]) -> usize {
+    let mut lines = file.split_inclusive(|byte| *byte == b'\n');
+    lines.next().map_or(0, <[u8]>::len) + lines.next().map_or(0, <[u8]>::len)
+}

@@ -1,0 +1,101 @@
+//! Rest: all troubles end, everything that was asked is answered, and what must then be so is checked.
+
+use std::collections::BTreeMap;
+
+use super::Run;
+use crate::server::client::{Client, LOCKS};
+use crate::server::disk::Troubles;
+use crate::server::history::Look;
+use crate::server::workload::{Content, Txn};
+
+/// Steps within which everything must come to rest once nothing fails any more.
+const PATIENCE: usize = 20_000;
+
+impl Run {
+    /// Ends all troubles, waits until nothing happens any more, and checks everything that must then be so.
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        self.trace.line(format_args!("settle"));
+        self.disk.set_troubles(Troubles::default());
+        self.disk.stay_up();
+        for client in &mut self.clients {
+            client.is_stalled = false;
+        }
+        self.rest()?;
+        let is_well = self.probe()?;
+        if !is_well {
+            let failures = self.disk.failures();
+            if failures.syncs == 0 && failures.directory_syncs == 0 {
+                return Err("there is room again, and nothing is accepted".to_owned());
+            }
+            // A sync has failed: it takes a new file, and a new file is enough.
+            self.compact();
+            self.rest()?;
+            if !self.probe()? {
+                return Err("nothing can be stored although the disk is well".to_owned());
+            }
+        }
+        self.check_rest()
+    }
+
+    /// Stores a durable transaction; false when that fails.
+    fn probe(&mut self) -> Result<bool, String> {
+        let number = self.next_txn;
+        self.transact(0, Txn::plain(number));
+        self.rest()?;
+        let is_stored = !self.history.is_void(number);
+        if is_stored {
+            // It is durable, so the name of its file is.
+            self.schemas.earlier = None;
+        }
+        Ok(is_stored)
+    }
+
+    fn rest(&mut self) -> Result<(), String> {
+        for _ in 0..PATIENCE {
+            if self.step()? {
+                if self.disk.is_down() {
+                    return Err("the machine goes down by itself".to_owned());
+                }
+                continue;
+            }
+            let is_content = self.clients.iter().all(Client::is_content);
+            if is_content && self.compactions.is_empty() {
+                return Ok(());
+            }
+            let now = self.now();
+            match self.machine().next_deadline_ms(now) {
+                Some(deadline) => self.now_ms = deadline.max(now.mono_ms + 1),
+                None => break,
+            }
+        }
+        let open: BTreeMap<usize, Vec<String>> = self
+            .clients
+            .iter()
+            .map(Client::open_requests)
+            .enumerate()
+            .collect();
+        Err(format!(
+            "no rest: open requests {open:?}, compactions {:?}",
+            self.compactions
+        ))
+    }
+
+    fn check_rest(&mut self) -> Result<(), String> {
+        let machine = self.machine.as_ref().expect("it is up");
+        let database = machine.database();
+        database.audit()?;
+        self.history.check(&Content::of(database), Look::Alive)?;
+        for (number, client) in self.clients.iter().enumerate() {
+            client
+                .check_replica(&self.view, database)
+                .map_err(|problem| format!("client {number}: {problem}"))?;
+            for lock in LOCKS {
+                let owns = machine.owns(client.session, lock);
+                if owns != client.owned.contains(lock) {
+                    return Err(format!("client {number} owns {lock}: {owns}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
