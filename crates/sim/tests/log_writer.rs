@@ -62,6 +62,27 @@ fn what_could_not_be_written_does_not_come_back() {
 }
 
 #[test]
+fn what_could_not_be_cut_off_at_once_is_cut_off_by_the_next_append() {
+    for seed in 0..SEEDS {
+        let disk = disk(seed);
+        let mut writer = writer(&disk);
+        disk.set_troubles(always(|troubles| {
+            (troubles.write, troubles.cut) = (100, 100)
+        }));
+        for _ in 0..2 {
+            writer
+                .append(&[b"refused,", b"as well,"])
+                .expect_err("writing fails");
+        }
+        disk.set_troubles(Troubles::default());
+        writer.append(&[b"accepted"]).expect("nothing fails");
+        drop(writer);
+        disk.restart(Crash::Kill);
+        assert_eq!(disk.bytes(), b"schema,accepted", "disk {seed}");
+    }
+}
+
+#[test]
 fn a_damaged_tail_does_not_follow_what_is_written_over_its_beginning() {
     for seed in 0..SEEDS {
         let disk = disk(seed);

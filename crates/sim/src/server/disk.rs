@@ -22,6 +22,15 @@ pub enum Crash {
     Kill,
 }
 
+/// When much is at stake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A file has another name, and not yet lastingly.
+    Rename,
+    /// An operation has failed, and what it leaves is being taken back.
+    Failure,
+}
+
 /// What fails, in percent of its kind of operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Troubles {
@@ -73,8 +82,8 @@ struct Platter {
     failures: Failures,
     /// Operations until the crash.
     crash_in: Option<u64>,
-    /// The crash comes in the operation after the next rename.
-    crashes_after_rename: bool,
+    /// The crash comes shortly after this happens.
+    crash_after: Option<Moment>,
     is_down: bool,
     operations: u64,
     /// The first rule that was broken.
@@ -111,7 +120,7 @@ impl SimDisk {
             troubles: Troubles::default(),
             failures: Failures::default(),
             crash_in: None,
-            crashes_after_rename: false,
+            crash_after: None,
             is_down: false,
             operations: 0,
             offence: None,
@@ -152,16 +161,16 @@ impl SimDisk {
         self.lock().crash_in = Some(operations.max(1));
     }
 
-    /// The disk goes down in the operation after the next rename, most of all in the one that would make the name last.
-    pub fn crash_after_rename(&self) {
-        self.lock().crashes_after_rename = true;
+    /// The disk goes down shortly after something happens next.
+    pub fn crash_after(&self, moment: Moment) {
+        self.lock().crash_after = Some(moment);
     }
 
     /// It does not go down by itself.
     pub fn stay_up(&self) {
         let mut platter = self.lock();
         platter.crash_in = None;
-        platter.crashes_after_rename = false;
+        platter.crash_after = None;
     }
 
     /// It goes down now, between operations.
@@ -194,7 +203,7 @@ impl SimDisk {
         let platter = &mut *platter;
         platter.is_down = false;
         platter.crash_in = None;
-        platter.crashes_after_rename = false;
+        platter.crash_after = None;
         let mut seen = crash;
         match crash {
             Crash::PowerLoss => {
@@ -300,7 +309,17 @@ impl Platter {
             Fate::Done
         };
         self.trace.line(format_args!("disk: {what} {fate:?}"));
+        if fate == Fate::Failed {
+            self.reached(Moment::Failure);
+        }
         Ok(fate)
+    }
+
+    fn reached(&mut self, moment: Moment) {
+        if self.crash_after == Some(moment) {
+            self.crash_after = None;
+            self.crash_in = Some(1 + self.dice.below(5) as u64);
+        }
     }
 
     fn handle(&mut self, disk: &SimDisk, inode: u64) -> Handle {
@@ -377,6 +396,9 @@ impl Platter {
         if kept > 0 {
             self.inode(number).write(offset, &bytes[..kept]);
         }
+        if fate == Fate::Done && outcome.is_err() {
+            self.reached(Moment::Failure);
+        }
         outcome
     }
 }
@@ -446,8 +468,8 @@ impl Disk for SimDisk {
         let Some(inode) = platter.names.temporary.filter(|_| fate != Fate::Failed) else {
             return Err(fault(EIO));
         };
-        if fate == Fate::Done && platter.crashes_after_rename {
-            platter.crash_in = Some(1);
+        if fate == Fate::Done {
+            platter.reached(Moment::Rename);
         }
         if fate == Fate::Done || platter.dice.chance(50) {
             platter.rename(Names {

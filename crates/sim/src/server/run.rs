@@ -10,7 +10,7 @@ use corvid_json::Value;
 use corvid_service::Now;
 
 use super::client::{Client, LOCKS, View};
-use super::disk::{Crash, SimDisk, Troubles};
+use super::disk::{Crash, Moment, SimDisk, Troubles};
 use super::history::{History, Look};
 use super::machine::{Choice, Machine, ToClient};
 use super::trace::Trace;
@@ -117,7 +117,7 @@ impl Run {
         let mut dice = Dice::new(seed);
         let weather = Weather {
             has_full_disk: dice.chance(35),
-            has_write_errors: dice.chance(35),
+            has_write_errors: dice.chance(45),
             has_sync_errors: dice.chance(35),
             has_name_errors: dice.chance(25),
             has_read_errors: dice.chance(15),
@@ -246,10 +246,14 @@ impl Run {
     pub(super) fn plan_crash(&mut self, operations_max: usize) {
         self.draw_crash();
         let crash = self.crash;
-        if self.dice.chance(25) {
+        if self.dice.chance(40) {
+            let moment = *self.dice.pick(&[Moment::Rename, Moment::Failure]);
             self.trace
-                .line(format_args!("{crash:?} after the next rename"));
-            self.disk.crash_after_rename();
+                .line(format_args!("{crash:?} after the next {moment:?}"));
+            self.disk.crash_after(moment);
+            if moment == Moment::Failure {
+                self.draw_troubles();
+            }
         } else {
             let operations = 1 + self.dice.below(operations_max) as u64;
             self.trace
