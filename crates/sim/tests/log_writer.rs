@@ -67,7 +67,7 @@ fn what_could_not_be_cut_off_at_once_is_cut_off_by_the_next_append() {
         let disk = disk(seed);
         let mut writer = writer(&disk);
         disk.set_troubles(always(|troubles| {
-            (troubles.write, troubles.cut) = (100, 100)
+            (troubles.write, troubles.cut) = (100, 100);
         }));
         for _ in 0..2 {
             writer
