@@ -269,7 +269,8 @@ impl Disk for Place {
             Module::OvsdbLog,
             format_args!(
                 "{}: nothing is written to this file any more, for nobody knows what the disk holds ({}). Mend the disk, then \
-                 compact the database, which writes all of it to a new file, or restart the server",
+                 run ovsdb-server/compact, which writes the whole database to a new file. Do not restart the server before: the \
+                 next one would trust what the system shows of the old file, and that may be on no disk",
                 self.path.display(),
                 error.fault
             ),
