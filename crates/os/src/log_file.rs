@@ -298,7 +298,8 @@ pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
         .open(temporary)
 }
 
-/// Forces the directory entry of a file to disk.
+/// Forces the directory entry of a file to disk, where that can be done: a directory that may not be read, or a file system that syncs
+/// no directories, is no reason to write nothing.
 ///
 /// # Errors
 /// The directory cannot be opened or synced.
@@ -307,7 +308,11 @@ pub fn sync_directory_of(path: &Path) -> io::Result<()> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
+    let synced = File::open(parent).and_then(|directory| directory.sync_all());
+    match synced.as_ref().err().and_then(io::Error::raw_os_error) {
+        Some(libc::EACCES | libc::EPERM | libc::EINVAL | libc::ENOTSUP) => Ok(()),
+        _ => synced,
+    }
 }
 
 #[cfg(test)]
