@@ -1,16 +1,18 @@
-//! A datum: the content of one column of one row. Inline for none and one, a sorted shared array when small, a chunked
-//! structurally shared tree when large, so that changing one element costs O(log n) and clones are O(1).
+//! A datum: the content of one column of one row. Inline for none and one, a sorted shared array when small (one allocation
+//! for the shortest of the usual types), a chunked structurally shared tree when large, so that changing one element costs
+//! O(log n) and clones are O(1).
 //!
 //! Elements are sorted and distinct. A datum carries no type; operations that need one take it. The form is a matter of
 //! memory only: equal content compares and hashes equal whatever its form. Above 256 elements a datum is always
 //! a tree, from 128 down never; between them it keeps the form it has, so that a datum whose length swings
-//! around one limit is not converted at each change.
+//! around one limit is not converted at each change. Likewise above 16 it is never short, from 8 down always (if its types allow).
 
 mod algebra;
 mod builder;
 mod cursor;
 mod leaf;
 mod order;
+mod short;
 mod tree;
 
 use triomphe::Arc;
@@ -21,6 +23,8 @@ pub use cursor::Iter;
 pub(crate) use cursor::{Chunks, Path};
 pub(crate) use leaf::{Chunk, Element, Leaf};
 pub(crate) use tree::{Inner, Node};
+
+use short::{SHORT_AGAIN, Short};
 
 use crate::{Atom, AtomRef, ColumnType, Str, Uuid};
 
@@ -51,8 +55,9 @@ pub struct Datum(Repr);
 enum Repr {
     #[default]
     Empty,
-    /// A set of one. Maps of one pair are leaves.
+    /// A set of one.
     One(Atom),
+    Short(Short),
     Leaf(Arc<Leaf>),
     Tree(Arc<Inner>),
 }
@@ -73,7 +78,10 @@ impl Datum {
     /// A map of one pair.
     #[must_use]
     pub fn pair(key: Atom, value: Atom) -> Datum {
-        Datum(Repr::Leaf(Arc::new(Leaf::single(key, Some(value)))))
+        Datum(match Short::pack_pair(key, value) {
+            Ok(short) => Repr::Short(short),
+            Err(leaf) => Repr::Leaf(Arc::new(leaf)),
+        })
     }
 
     /// The default of a column: empty when `min` is 0, else one default atom or pair (protocol.md 2.4).
@@ -108,6 +116,7 @@ impl Datum {
         match &self.0 {
             Repr::Empty => 0,
             Repr::One(_) => 1,
+            Repr::Short(short) => short.len(),
             Repr::Leaf(leaf) => leaf.len(),
             Repr::Tree(tree) => tree.len(),
         }
@@ -167,6 +176,7 @@ impl Datum {
         match &self.0 {
             Repr::Empty | Repr::Tree(_) => Chunk::EMPTY,
             Repr::One(atom) => Chunk::of(atom),
+            Repr::Short(short) => short.chunk(),
             Repr::Leaf(leaf) => leaf.chunk(),
         }
     }
@@ -197,14 +207,15 @@ impl Datum {
 
     /// Looks up an element: the value in a map, `Some(None)` in a set, `None` when absent.
     pub(crate) fn find(&self, key: AtomRef<'_>) -> Option<Option<AtomRef<'_>>> {
-        let leaf = match &self.0 {
+        let chunk = match &self.0 {
             Repr::Empty => return None,
             Repr::One(atom) => return (atom.as_ref() == key).then_some(None),
-            Repr::Leaf(leaf) => leaf,
-            Repr::Tree(tree) => tree.leaf_of(key),
+            Repr::Short(short) => short.chunk(),
+            Repr::Leaf(leaf) => leaf.chunk(),
+            Repr::Tree(tree) => tree.leaf_of(key).chunk(),
         };
-        let at = leaf.search(key).ok()?;
-        Some(leaf.chunk().get(at).1)
+        let at = chunk.keys.search(key).ok()?;
+        Some(chunk.get(at).1)
     }
 
     /// Whether the element or key is present. O(log n).
@@ -223,19 +234,27 @@ impl Datum {
     pub fn insert(&mut self, key: Atom, value: Option<Atom>) -> bool {
         match &mut self.0 {
             Repr::Empty => {
-                self.0 = match value {
-                    None => Repr::One(key),
-                    pair => Repr::Leaf(Arc::new(Leaf::single(key, pair))),
+                *self = match value {
+                    None => Datum::one(key),
+                    Some(value) => Datum::pair(key, value),
                 };
             }
             Repr::One(present) => {
                 if *present == key {
                     return false;
                 }
-                let mut leaf = Arc::new(Leaf::single(present.clone(), None));
+                let mut leaf = Leaf::single(present.clone(), None);
                 let at = usize::from(*present < key);
-                Leaf::insert(&mut leaf, at, key, value);
-                self.0 = Repr::Leaf(leaf);
+                leaf.put(at, key, value);
+                *self = builder::from_sorted(leaf);
+            }
+            Repr::Short(short) => {
+                let Err(at) = short.chunk().keys.search(key.as_ref()) else {
+                    return false;
+                };
+                let mut leaf = short.unpack();
+                leaf.put(at, key, value);
+                *self = builder::from_sorted(leaf);
             }
             Repr::Leaf(leaf) => {
                 let Err(at) = leaf.search(key.as_ref()) else {
@@ -264,6 +283,13 @@ impl Datum {
             }
             Some(present) if present == Some(value.as_ref()) => {}
             Some(_) => match &mut self.0 {
+                Repr::Short(short) => {
+                    let mut leaf = short.unpack();
+                    if let (Ok(at), Some(values)) = (leaf.search(key.as_ref()), &mut leaf.values) {
+                        values.set(at, value);
+                    }
+                    *self = builder::from_sorted(leaf);
+                }
                 Repr::Leaf(leaf) => {
                     if let Ok(at) = leaf.search(key.as_ref()) {
                         Leaf::set_value(leaf, at, value);
@@ -285,17 +311,24 @@ impl Datum {
                 }
                 self.0 = Repr::Empty;
             }
+            Repr::Short(short) => {
+                let Ok(at) = short.chunk().keys.search(key) else {
+                    return false;
+                };
+                let mut leaf = short.unpack();
+                leaf.take(at);
+                *self = builder::from_sorted(leaf);
+            }
             Repr::Leaf(leaf) => {
                 let Ok(at) = leaf.search(key) else {
                     return false;
                 };
-                match (leaf.len(), &leaf.values) {
-                    (1, _) => self.0 = Repr::Empty,
-                    (2, None) => {
-                        let other = leaf.keys.slice().get(1 - at).to_owned();
-                        self.0 = Repr::One(other);
-                    }
-                    _ => Leaf::remove(leaf, at),
+                if leaf.len() <= SHORT_AGAIN + 1 {
+                    let mut leaf = Leaf::clone(leaf);
+                    leaf.take(at);
+                    *self = builder::from_sorted(leaf);
+                } else {
+                    Leaf::remove(leaf, at);
                 }
             }
             Repr::Tree(tree) => {
@@ -317,6 +350,7 @@ impl Datum {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
             (Repr::One(left), Repr::One(right)) => left == right,
+            (Repr::Short(left), Repr::Short(right)) => left.ptr_eq(right),
             (Repr::Leaf(left), Repr::Leaf(right)) => Arc::ptr_eq(left, right),
             (Repr::Tree(left), Repr::Tree(right)) => Arc::ptr_eq(left, right),
             _ => false,
@@ -328,6 +362,7 @@ impl Datum {
     pub fn atom_count(&self) -> u64 {
         let is_map = match &self.0 {
             Repr::Empty | Repr::One(_) => false,
+            Repr::Short(short) => short.is_map(),
             Repr::Leaf(leaf) => leaf.values.is_some(),
             Repr::Tree(tree) => self
                 .first()

@@ -5,6 +5,7 @@
 use triomphe::Arc;
 
 use super::leaf::Leaf;
+use super::short::Short;
 use super::tree::Inner;
 use super::{Datum, LEAF_LIMIT, Repr};
 use crate::atoms::Atoms;
@@ -157,15 +158,19 @@ fn sort(leaf: Leaf) -> Leaf {
     }
 }
 
-/// The datum of sorted distinct elements, at least one. O(n).
+/// The datum of sorted distinct elements. O(n).
 pub(super) fn from_sorted(leaf: Leaf) -> Datum {
-    let mut leaf = leaf;
-    if leaf.len() == 1 && leaf.values.is_none() {
-        return Datum::one(leaf.first_key());
+    match leaf.len() {
+        0 => return Datum::empty(),
+        1 if leaf.values.is_none() => return Datum::one(leaf.first_key()),
+        len if len > LEAF_LIMIT => return Datum(Repr::Tree(Inner::build(leaf))),
+        _ => {}
     }
-    if leaf.len() > LEAF_LIMIT {
-        return Datum(Repr::Tree(Inner::build(leaf)));
-    }
-    leaf.shrink_to_fit();
-    Datum(Repr::Leaf(Arc::new(leaf)))
+    Datum(match Short::pack(leaf) {
+        Ok(short) => Repr::Short(short),
+        Err(mut leaf) => {
+            leaf.shrink_to_fit();
+            Repr::Leaf(Arc::new(leaf))
+        }
+    })
 }

@@ -82,15 +82,29 @@ impl Leaf {
         self.keys.slice().get(0).to_owned()
     }
 
+    /// Inserts at `at` of a leaf of one's own.
+    pub(crate) fn put(&mut self, at: usize, key: Atom, value: Option<Atom>) {
+        assert_eq!(self.values.is_some(), value.is_some(), "pair in a set");
+        self.keys.insert(at, key);
+        if let (Some(values), Some(value)) = (&mut self.values, value) {
+            values.insert(at, value);
+        }
+    }
+
+    /// Removes the element at `at` of a leaf of one's own.
+    pub(crate) fn take(&mut self, at: usize) {
+        self.keys.remove(at);
+        if let Some(values) = &mut self.values {
+            values.remove(at);
+        }
+    }
+
     /// Inserts at `at`: in place when nobody else holds the leaf, else into a copy made in one go.
     pub(crate) fn insert(this: &mut Arc<Leaf>, at: usize, key: Atom, value: Option<Atom>) {
-        assert_eq!(this.values.is_some(), value.is_some(), "pair in a set");
         if let Some(leaf) = Arc::get_mut(this) {
-            leaf.keys.insert(at, key);
-            if let (Some(values), Some(value)) = (&mut leaf.values, value) {
-                values.insert(at, value);
-            }
+            leaf.put(at, key, value);
         } else {
+            assert_eq!(this.values.is_some(), value.is_some(), "pair in a set");
             *this = Arc::new(Leaf {
                 keys: this.keys.copy_with(at, key),
                 values: this
@@ -104,11 +118,7 @@ impl Leaf {
 
     /// Removes the element at `at`, copying a shared leaf.
     pub(crate) fn remove(this: &mut Arc<Leaf>, at: usize) {
-        let leaf = Arc::make_mut(this);
-        leaf.keys.remove(at);
-        if let Some(values) = &mut leaf.values {
-            values.remove(at);
-        }
+        Arc::make_mut(this).take(at);
     }
 
     /// Replaces the value at `at` of a map, copying a shared leaf.

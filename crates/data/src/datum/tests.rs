@@ -30,9 +30,14 @@ fn check_form(datum: &Datum) {
     match &datum.0 {
         Repr::Empty => assert_eq!(datum.len(), 0),
         Repr::One(_) => assert_eq!(datum.len(), 1),
+        Repr::Short(short) => {
+            assert!(short.len() >= 1 && short.len() <= short::SHORT_MAX);
+            assert!(short.len() > 1 || short.is_map());
+        }
         Repr::Leaf(leaf) => {
             assert!(leaf.len() >= 1 && leaf.len() <= LEAF_LIMIT);
             assert!(leaf.len() > 1 || leaf.values.is_some());
+            assert!(leaf.len() > SHORT_AGAIN || Short::pack(Leaf::clone(leaf)).is_err());
         }
         Repr::Tree(tree) => {
             assert!(tree.len() > TREE_LIMIT);
@@ -166,6 +171,54 @@ fn the_form_changes_with_hysteresis() {
     datum.remove(AtomRef::Integer(128));
     assert!(matches!(datum.0, Repr::Leaf(_)));
     assert_eq!(datum, integers(0..128));
+}
+
+#[test]
+fn short_data_change_like_any_other_and_become_leaves_with_hysteresis() {
+    let text = |number: i64| Atom::String(number.to_string().as_str().into());
+    let mut shuffle = Shuffle(7);
+    let (mut map, mut model) = (Datum::empty(), BTreeMap::new());
+    for _ in 0..4_000 {
+        let (key, value) = (shuffle.below(24) as i64, shuffle.below(3) as i64);
+        let before = map.clone();
+        match shuffle.below(4) {
+            0 => assert_eq!(
+                map.remove(text(key).as_ref()),
+                model.remove(&text(key)).is_some()
+            ),
+            1 => {
+                map.replace(text(key), text(value));
+                model.insert(text(key), text(value));
+            }
+            _ => {
+                let is_new = !model.contains_key(&text(key));
+                assert_eq!(map.insert(text(key), Some(text(value))), is_new);
+                model.entry(text(key)).or_insert(text(value));
+            }
+        }
+        check_form(&map);
+        assert_eq!(map.atom_count(), 2 * model.len() as u64);
+        let pairs = model.iter().map(|(k, v)| (k.as_ref(), Some(v.as_ref())));
+        assert!(map.iter().eq(pairs));
+        // Equal content that shares no memory is equal too, and what was shared before the change has not changed.
+        let again = map.iter().fold(Datum::empty(), |mut datum, (key, value)| {
+            datum.insert(key.to_owned(), value.map(AtomRef::to_owned));
+            datum
+        });
+        assert_eq!(again, map);
+        assert_eq!(map.clone().cmp(&before), before.cmp(&map).reverse());
+    }
+    let mut set = integers(0..16);
+    assert!(matches!(set.0, Repr::Short(_)));
+    set.insert(Atom::Integer(16), None);
+    for key in (9..=16).rev() {
+        assert!(matches!(set.0, Repr::Leaf(_)));
+        set.remove(AtomRef::Integer(key));
+    }
+    assert!(matches!(set.0, Repr::Leaf(_)));
+    set.remove(AtomRef::Integer(8));
+    assert!(matches!(set.0, Repr::Short(_)));
+    assert_eq!(set, integers(0..8));
 }
 
 #[test]
