@@ -23,4 +23,4 @@ test: setup
 # Transactions per second and memory, side by side with the reference server.
 bench:
 	cargo build --release $(BINARIES)
-	cargo run --release -p corvid-bench -- compare $${CARGO_TARGET_DIR:-target}/release/ovsdb-server /usr/sbin/ovsdb-server
+	cargo run --release -p corvid-bench -- compare $${CARGO_TARGET_DIR:-target}/release/ovsdb-server /usr/sbin/ovsdb-server --rounds 1

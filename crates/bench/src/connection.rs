@@ -10,10 +10,10 @@ use std::time::Instant;
 use corvid_json::Framer;
 use corvid_json::frame::Framed;
 use memchr::memmem;
-use mio::net::UnixStream;
 
 use crate::error::Error;
 use crate::requests::{self, Requests};
+use crate::stream::Stream;
 
 /// What a connection does with what it receives.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ enum Role {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    stream: UnixStream,
+    stream: Stream,
     role: Role,
     requests: Requests,
     depth: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection that will send `requests`.
-    pub(crate) fn writer(stream: UnixStream, requests: Requests, depth: usize) -> Connection {
+    pub(crate) fn writer(stream: Stream, requests: Requests, depth: usize) -> Connection {
         let role = Role::Writer {
             framer: Framer::new(),
             partial: Vec::new(),
@@ -80,7 +80,7 @@ impl Connection {
         Connection { depth, ..self }
     }
 
-    fn new(stream: UnixStream, role: Role, requests: Requests, depth: usize) -> Connection {
+    fn new(stream: Stream, role: Role, requests: Requests, depth: usize) -> Connection {
         Connection {
             stream,
             role,
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    pub(crate) fn stream(&mut self) -> &mut UnixStream {
+    pub(crate) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 

@@ -3,13 +3,14 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::Path;
 
 use corvid_data::Schema;
 use corvid_json::Value;
 use corvid_log::{Magic, Record};
 
+use crate::error::Error;
 use crate::requests;
 
 /// A port-like table: an indexed name, a number, a short map and a set.
@@ -102,6 +103,29 @@ fn change(out: &mut String, row: u32, version: u32) {
         r#"{{"number":{},"options":["map",[["requested-chassis","host-{host}"]]]}}"#,
         u64::from(row) + u64::from(version)
     );
+}
+
+/// The schema in the first record of a file.
+pub(crate) fn schema_of(path: &Path) -> Result<Schema, Error> {
+    let bad = |reason: String| Error::File {
+        path: path.to_owned(),
+        reason,
+    };
+    let mut lines = BufReader::new(File::open(path)?).lines();
+    let (_, text) = (lines.next(), lines.next());
+    let text = text
+        .transpose()?
+        .ok_or_else(|| bad("no schema".to_owned()))?;
+    let json = Value::parse(text.as_bytes())?;
+    Schema::from_json(&json).map_err(|error| bad(error.to_string()))
+}
+
+/// Creates an empty database of another schema at `path`.
+#[allow(dead_code)]
+pub(crate) fn create_with(path: &Path, schema: &Schema) -> io::Result<()> {
+    let mut record = Vec::new();
+    corvid_log::write_schema(&mut record, schema);
+    std::fs::write(path, record)
 }
 
 fn schema() -> Schema {

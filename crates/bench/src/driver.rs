@@ -3,15 +3,14 @@
 //! It must be cheap, because it shares two cores with the server under test: per request one read, one write and its part
 //! of an `epoll_wait`.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::stream::{Address, Stream};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 * 1024;
@@ -43,9 +42,9 @@ impl Driver {
         })
     }
 
-    /// Connects to `socket`.
-    pub(crate) fn connect(&mut self, socket: &Path) -> Result<UnixStream, Error> {
-        let mut stream = UnixStream::connect(socket)?;
+    /// Connects to `address`.
+    pub(crate) fn connect(&mut self, address: &Address) -> Result<Stream, Error> {
+        let mut stream = address.connect()?;
         let token = Token(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll

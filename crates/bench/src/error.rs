@@ -25,6 +25,12 @@ pub(crate) enum Error {
     /// Nothing arrived for longer than any request should take.
     #[error("the server was silent for {0} seconds")]
     Silent(u64),
+    /// What only a program that we start can be asked for.
+    #[error("a server that is an address cannot be measured with this workload")]
+    NeedsProgram,
+    /// A database file or schema that cannot be read.
+    #[error("{}: {reason}", path.display())]
+    File { path: PathBuf, reason: String },
     /// Sockets, files, `/proc`.
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -1,39 +1,45 @@
 //! `corvid-bench`: puts load on OVSDB servers and reports what it cost them.
 //!
-//! A server is a program with the reference's command line, so any implementation and any version can be measured, and two
-//! of them side by side (A B A B). The load comes from one thread, so that on a machine of two cores the server has one
-//! whole core, as it would not if the generator had threads of its own. Nothing here knows how a server works inside.
+//! A server is a program with the reference's command line, or an address, so any implementation and any version can be
+//! measured, and two of them side by side (A B A B). The load comes from one thread, so that on a machine of two cores the
+//! server has one whole core, as it would not if the generator had threads of its own. Nothing here knows how a server works
+//! inside.
 
 mod connection;
 mod database_file;
 mod driver;
 mod error;
-mod figures;
+mod figure;
+mod load;
 mod options;
 mod progress;
+mod pulse;
 mod report;
 mod requests;
 mod rounds;
-mod server_process;
-mod storage;
+mod server;
+mod stream;
+mod target;
+mod tool;
 mod usage;
 mod workload;
+mod workloads;
 
+use std::fs;
 use std::process::ExitCode;
+use std::slice;
 
 use clap::Parser;
 use database_file::History;
 use error::Error;
-use options::{Command, CommandLine, Load};
-use rounds::Outcome;
+use options::{Command, CommandLine, Measure};
+use rounds::Plan;
+use target::Target;
 
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     match run(&line.command) {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("corvid-bench: {error}");
             ExitCode::FAILURE
@@ -41,41 +47,48 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command to its end: what it has to say.
-fn run(command: &Command) -> Result<String, Error> {
+/// Runs a command to its end.
+fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Compare(compare) => {
-            let outcomes = rounds::measure(&compare.load, &[&compare.ours, &compare.reference])?;
-            Ok(shown(&outcomes, &compare.load))
+            let targets = [compare.ours.clone(), compare.reference.clone()];
+            measure(&targets, &compare.measure)
         }
-        Command::Run(run) => Ok(shown(
-            &rounds::measure(&run.load, &[&run.server])?,
-            &run.load,
-        )),
-        Command::Storage(options) => {
-            let outcomes = storage::measure(options)?;
-            Ok(if options.json {
-                format!("{}\n", storage::report::json(&outcomes, options))
-            } else {
-                storage::report::table(&outcomes, options)
-            })
+        Command::Run(run) => measure(slice::from_ref(&run.server), &run.measure),
+        Command::List => {
+            for workload in workloads::ALL {
+                println!("{:12} {}", workload.name(), workload.about());
+            }
+            Ok(())
         }
+        Command::Prepare(prepare) => prepare.workload.prepare(prepare.scale, &prepare.file),
         Command::Generate(generate) => {
             let history = History {
                 rows: generate.rows,
                 versions: generate.versions,
                 rows_per_record: generate.rows_per_record,
             };
-            database_file::write(&generate.file, history)?;
-            Ok(String::new())
+            Ok(database_file::write(&generate.file, history)?)
         }
     }
 }
 
-fn shown(outcomes: &[Outcome], load: &Load) -> String {
-    if load.json {
-        format!("{}\n", report::json(outcomes, load))
-    } else {
-        report::table(outcomes, load)
+fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
+    let plan = Plan {
+        workloads: if options.workloads.is_empty() {
+            workloads::ALL
+        } else {
+            &options.workloads
+        },
+        targets,
+        rounds: options.rounds,
+        scale: options.scale,
+    };
+    print!("{}", report::head(targets, options.scale, options.rounds));
+    let outcomes = rounds::measure(&plan, |outcome| print!("{}", report::lines(outcome)))?;
+    if let Some(file) = &options.json {
+        let text = report::json(&outcomes, targets, options.scale, options.rounds);
+        fs::write(file, text)?;
     }
+    Ok(())
 }

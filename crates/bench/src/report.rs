@@ -1,104 +1,119 @@
-//! Results for people, with ratios, and as JSON.
+//! Results for people, with ratios and aims, and as JSON.
 
 use std::fmt::Write as _;
 
 use corvid_json::Value;
 use corvid_json::value::Object;
 
-use crate::figures::{COLUMNS, Figures};
-use crate::options::Load;
-use crate::rounds::{Outcome, ServerOutcome};
+use crate::figure::Figure;
+use crate::rounds::Outcome;
+use crate::target::Target;
+use crate::workload::Scale;
 
 /// Widths of the columns of the table.
 const NAME_WIDTH: usize = 10;
-const SERVER_WIDTH: usize = 28;
+const TITLE_WIDTH: usize = 50;
 const FIGURE_WIDTH: usize = 11;
 
-/// The table: a line per server and workload; with two servers, the first divided by the second.
-pub(crate) fn table(outcomes: &[Outcome], load: &Load) -> String {
-    let mut text = format!(
-        "medians of {} rounds; {} connections x {} transactions\n\n{:NAME_WIDTH$} {:SERVER_WIDTH$}",
-        load.rounds, load.connections, load.transactions, "workload", "server"
-    );
-    for column in &COLUMNS {
-        let _ = write!(text, "{:>FIGURE_WIDTH$}", column.title);
+/// The head of the table: what the columns are.
+pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
+    let mut text = String::new();
+    let names = ["ours", "reference"];
+    for (target, name) in targets.iter().zip(names) {
+        let _ = writeln!(text, "{name}: {target}");
     }
-    text.push('\n');
-    for outcome in outcomes {
-        for server in &outcome.servers {
-            let _ = write!(
-                text,
-                "{:NAME_WIDTH$} {:SERVER_WIDTH$}",
-                outcome.kind,
-                end_of(&server.program)
-            );
-            for column in &COLUMNS {
-                let figure = (column.get)(&server.median);
-                let _ = write!(text, "{figure:>FIGURE_WIDTH$.*}", column.digits);
-            }
-            text.push('\n');
+    let scale = format!("{scale:?}").to_lowercase();
+    let _ = writeln!(text, "scale {scale}, medians of {rounds} rounds\n");
+    let _ = write!(text, "{:NAME_WIDTH$} {:TITLE_WIDTH$}", "workload", "figure");
+    for (_, name) in targets.iter().zip(names) {
+        let _ = write!(text, "{name:>FIGURE_WIDTH$}");
+    }
+    if targets.len() == 2 {
+        let _ = write!(text, "{:>FIGURE_WIDTH$}", "ratio");
+    }
+    text.push_str("  aim\n");
+    text
+}
+
+/// A line for each figure: each server's, with two servers the first divided by the second, and what is aimed at.
+pub(crate) fn lines(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    let medians: Vec<_> = (0..outcome.runs.len())
+        .map(|server| outcome.medians(server))
+        .collect();
+    for (number, figure) in medians[0].iter().enumerate() {
+        let _ = write!(
+            text,
+            "{:NAME_WIDTH$} {:TITLE_WIDTH$}",
+            outcome.workload.name(),
+            figure.label()
+        );
+        for figures in &medians {
+            text.push_str(&cell(figures[number].value, figure.digits));
         }
-        if let [ours, reference] = outcome.servers.as_slice() {
-            let _ = write!(text, "{:NAME_WIDTH$} {:SERVER_WIDTH$}", "", "ratio");
-            for column in &COLUMNS {
-                let ratio = (column.get)(&ours.median) / (column.get)(&reference.median);
-                let _ = write!(text, "{ratio:>FIGURE_WIDTH$.2}");
-            }
-            text.push('\n');
+        let reference = medians.get(1).map(|figures| figures[number].value);
+        if let Some(reference) = reference {
+            text.push_str(&cell(figure.value / reference, 3));
         }
+        if let Some(is_met) = figure.aim.is_met(figure.value, reference) {
+            let word = if is_met { "met" } else { "MISSED" };
+            let _ = write!(text, "  {}: {word}", figure.aim);
+        }
+        text.push('\n');
     }
     text
 }
 
-/// The end of a path, which tells servers apart better than its beginning.
-fn end_of(program: &std::path::Path) -> String {
-    let name = program.display().to_string();
-    let skip = name.chars().count().saturating_sub(SERVER_WIDTH);
-    name.chars().skip(skip).collect()
+fn cell(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        format!("{:>FIGURE_WIDTH$}", "-")
+    } else {
+        format!("{value:>FIGURE_WIDTH$.digits$}")
+    }
 }
 
 /// Everything measured, each run included: an array with one object per workload and server.
-pub(crate) fn json(outcomes: &[Outcome], load: &Load) -> String {
+pub(crate) fn json(outcomes: &[Outcome], targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut results = Vec::new();
     for outcome in outcomes {
-        for server in &outcome.servers {
-            results.push(server_json(outcome, server));
+        for (number, target) in targets.iter().enumerate() {
+            let runs = outcome.runs[number].iter().map(|run| figures(run));
+            results.push(object([
+                ("workload", Value::string(outcome.workload.name())),
+                ("server", Value::string(target.to_string())),
+                ("median", figures(&outcome.medians(number))),
+                ("runs", Value::Array(runs.collect())),
+            ]));
         }
     }
     let report = object([
-        ("connections", Value::Integer(load.connections.into())),
-        ("transactions", Value::Integer(load.transactions.into())),
-        ("rounds", Value::Integer(load.rounds.into())),
+        ("scale", Value::string(format!("{scale:?}").to_lowercase())),
+        ("rounds", Value::Integer(rounds.into())),
         ("results", Value::Array(results)),
     ]);
     String::from_utf8_lossy(&report.to_bytes()).into_owned()
 }
 
-fn server_json(outcome: &Outcome, server: &ServerOutcome) -> Value {
-    object([
-        ("workload", Value::string(outcome.kind.to_string())),
-        (
-            "server",
-            Value::string(server.program.display().to_string()),
-        ),
-        ("median", figures_json(&server.median)),
-        (
-            "runs",
-            Value::Array(server.runs.iter().map(figures_json).collect()),
-        ),
-    ])
-}
-
-fn figures_json(figures: &Figures) -> Value {
-    object(
-        COLUMNS
+fn figures(figures: &[Figure]) -> Value {
+    Value::Object(
+        figures
             .iter()
-            .map(|column| (column.member, Value::Real((column.get)(figures)))),
+            .map(|figure| (figure.label().into(), number(figure.value)))
+            .collect::<Object>(),
     )
 }
 
+/// What is not a number is null, because JSON has no other word for it.
+fn number(value: f64) -> Value {
+    if value.is_finite() {
+        Value::Real(value)
+    } else {
+        Value::Null
+    }
+}
+
 /// An object of these members.
-pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Object(
         members
             .into_iter()

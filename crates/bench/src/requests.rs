@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use memchr::memmem;
 
-use crate::workload::{Operation, Workload};
+use crate::load::{Load, Operation};
 
 /// Rows that one transaction of the preparation inserts.
 pub(crate) const ROWS_PER_FILL: u32 = 1_000;
@@ -47,16 +47,16 @@ pub(crate) fn row(out: &mut String, name: &str, number: u32) {
 }
 
 /// The requests of writer `writer`; `uuids` are the rows that are there.
-pub(crate) fn of_writer(workload: &Workload, writer: u32, uuids: &[String]) -> Requests {
+pub(crate) fn of_writer(load: &Load, writer: u32, uuids: &[String]) -> Requests {
     let mut requests = Requests::default();
     let mut text = String::new();
     // Rows are visited in a fixed order without locality, the same for every server: a step that shares no factor with
     // the number of rows reaches all of them.
     let stride = stride(uuids.len());
-    let mut at = uuids.len() * writer as usize / workload.writers as usize;
-    for number in 0..workload.transactions {
+    let mut at = uuids.len() * writer as usize / load.writers as usize;
+    for number in 0..load.transactions {
         text.clear();
-        match workload.operation {
+        match load.operation {
             Operation::Insert => {
                 text.push_str(r#"{"method":"transact","params":["Bench",{"op":"insert","table":"Item","row":"#);
                 row(&mut text, &format!("port-{writer:04}-{number:08}"), number);
@@ -72,7 +72,7 @@ pub(crate) fn of_writer(workload: &Workload, writer: u32, uuids: &[String]) -> R
             }
         }
         text.push('}');
-        if workload.is_durable {
+        if load.is_durable {
             text.push_str(r#",{"op":"commit","durable":true}"#);
         }
         let _ = write!(text, r#"],"id":{number}}}"#);
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
     use corvid_json::Value;
 
-    fn workload(operation: Operation) -> Workload {
-        Workload {
+    fn load(operation: Operation) -> Load {
+        Load {
             operation,
             rows: 0,
             writers: 2,
@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn requests_are_json() {
         let uuids = vec!["00000000-0000-4000-8000-000000000000".to_owned()];
-        let inserts = of_writer(&workload(Operation::Insert), 0, &[]);
-        let updates = of_writer(&workload(Operation::Update), 1, &uuids);
+        let inserts = of_writer(&load(Operation::Insert), 0, &[]);
+        let updates = of_writer(&load(Operation::Update), 1, &uuids);
         for requests in [inserts, updates, fill(1_500), monitor(), marker()] {
             for number in 0..requests.len() {
                 Value::parse(requests.get(number)).unwrap();

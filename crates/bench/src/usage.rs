@@ -21,23 +21,27 @@ pub(crate) fn cpu_us(pid: u32) -> io::Result<u64> {
 /// What user space is told of the kernel's clock (`USER_HZ`): 100 on every architecture that we run on.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Resident memory, KiB.
-#[derive(Clone, Copy, Debug, Default)]
+/// Resident memory, MiB.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     /// Now.
-    pub(crate) resident: u64,
+    pub(crate) resident_mib: f64,
     /// At most so far.
-    pub(crate) peak: u64,
+    pub(crate) peak_mib: f64,
 }
 
 pub(crate) fn memory(pid: u32) -> io::Result<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix(" kB")?.trim().parse().ok()
+        let kib: f64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kib / 1024.0)
     };
     match (field("VmRSS:"), field("VmHWM:")) {
-        (Some(resident), Some(peak)) => Ok(Memory { resident, peak }),
+        (Some(resident_mib), Some(peak_mib)) => Ok(Memory {
+            resident_mib,
+            peak_mib,
+        }),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
     }
 }
@@ -47,7 +51,7 @@ mod tests {
     #[test]
     fn our_own_usage_can_be_read() {
         let memory = super::memory(std::process::id()).unwrap();
-        assert!(memory.resident > 0 && memory.peak >= memory.resident);
+        assert!(memory.resident_mib > 0.0 && memory.peak_mib >= memory.resident_mib);
         super::cpu_us(std::process::id()).unwrap();
     }
 }

@@ -1,127 +1,88 @@
-//! The workloads: what is in the database before, who sends what, who watches.
+//! What a workload is: the shape that every file of `workloads/` has, and what it is given to work with.
+//!
+//! A workload prepares a database file, drives a server that opens it, and returns figures. It knows nothing of rounds, of the
+//! other server, of reports.
 
-use std::fmt;
-use std::str::FromStr;
+use std::path::Path;
 
-use crate::options::Load;
+use crate::database_file;
+use crate::error::Error;
+use crate::figure::Figure;
+use crate::progress::Progress;
+use crate::server::Server;
+use crate::target::Target;
 
-/// The name of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Single-row inserts into an empty database, one request in flight on each connection.
-    Insert,
-    /// Updates of single rows, found by `_uuid`, spread over 1,000 rows.
-    Update1,
-    /// The same over many rows.
-    Update2,
-    /// `Update1` with several requests in flight on each connection.
-    Pipelined,
-    /// `Update1` with connections that watch the whole table.
-    Monitored,
-    /// `Insert` with transactions that wait for the disk.
-    Durable,
+/// How large a workload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Scale {
+    /// Everything on two servers in less than 20 minutes.
+    Small,
+    /// As the founding documents had it.
+    Full,
 }
 
-const NAMES: [(&str, Kind); 6] = [
-    ("insert", Kind::Insert),
-    ("update1", Kind::Update1),
-    ("update2", Kind::Update2),
-    ("pipelined", Kind::Pipelined),
-    ("monitored", Kind::Monitored),
-    ("durable", Kind::Durable),
-];
-
-/// Rows of the workloads that update few.
-const FEW_ROWS: u32 = 1_000;
-/// `monitored` sends this fraction of the transactions: each costs as many updates as there are monitors.
-const MONITORED_PART: u32 = 10;
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Kind, String> {
-        NAMES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, kind)| *kind)
-            .ok_or_else(|| format!("{name} is no workload"))
+impl Scale {
+    /// The one of two values that belongs to this scale.
+    pub(crate) fn pick<T>(self, small: T, full: T) -> T {
+        match self {
+            Scale::Small => small,
+            Scale::Full => full,
+        }
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, kind)| kind == self);
-        f.pad(name.map_or("", |(name, _)| name))
+/// One workload.
+pub(crate) trait Workload: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in one line, for `corvid-bench list`.
+    fn about(&self) -> &'static str;
+
+    /// Writes the database file that each run opens a copy of; made once for all runs.
+    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
+        let _ = scale;
+        Ok(database_file::create(file)?)
     }
+
+    /// One run.
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error>;
 }
 
-/// What a transaction does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    /// Inserts a row of its own.
-    Insert,
-    /// Updates a row that is there, by `_uuid`.
-    Update,
+/// What a run is given.
+pub(crate) struct Run<'a> {
+    pub(crate) scale: Scale,
+    pub(crate) target: &'a Target,
+    /// The prepared file.
+    pub(crate) file: &'a Path,
+    pub(crate) progress: &'a Progress,
 }
 
-/// One workload at its scale.
-#[derive(Clone, Debug)]
-pub(crate) struct Workload {
-    pub(crate) operation: Operation,
-    /// Rows inserted before the measurement.
-    pub(crate) rows: u32,
-    pub(crate) writers: u32,
-    /// Of each writer.
-    pub(crate) transactions: u32,
-    /// Requests in flight of each writer.
-    pub(crate) depth: usize,
-    pub(crate) monitors: u32,
-    /// Whether each transaction asks to be on the disk before it is answered.
-    pub(crate) is_durable: bool,
-}
+impl Run<'_> {
+    /// A server that has opened a copy of the prepared file. Each call starts another; a value that is dropped ends its server.
+    /// A server that is an address is emptied instead: its tables lose all rows.
+    pub(crate) fn start(&self) -> Result<Server, Error> {
+        self.start_with(self.file)
+    }
 
-impl Workload {
-    pub(crate) fn new(kind: Kind, load: &Load) -> Workload {
-        let base = Workload {
-            operation: Operation::Update,
-            rows: FEW_ROWS,
-            writers: load.connections,
-            transactions: load.transactions,
-            depth: 1,
-            monitors: 0,
-            is_durable: false,
-        };
-        match kind {
-            Kind::Insert => Workload {
-                operation: Operation::Insert,
-                rows: 0,
-                ..base
-            },
-            Kind::Durable => Workload {
-                operation: Operation::Insert,
-                rows: 0,
-                is_durable: true,
-                ..base
-            },
-            Kind::Update1 => base,
-            Kind::Update2 => Workload {
-                rows: load.rows,
-                ..base
-            },
-            Kind::Pipelined => Workload {
-                depth: load.depth as usize,
-                ..base
-            },
-            Kind::Monitored => Workload {
-                monitors: load.monitors,
-                transactions: load.transactions.div_ceil(MONITORED_PART),
-                ..base
-            },
+    /// The same with another file, which a server that is an address cannot open.
+    pub(crate) fn start_with(&self, file: &Path) -> Result<Server, Error> {
+        match self.target {
+            Target::Program(program) => Server::open(program, file),
+            Target::Address(address) if file == self.file => {
+                Server::at(address, &database_file::schema_of(file)?)
+            }
+            Target::Address(_) => Err(Error::NeedsProgram),
         }
     }
 
-    /// Transactions of all writers.
-    pub(crate) fn total(&self) -> u64 {
-        u64::from(self.writers) * u64::from(self.transactions)
+    /// The one of two values that belongs to the scale of this run.
+    pub(crate) fn pick<T>(&self, small: T, full: T) -> T {
+        self.scale.pick(small, full)
+    }
+
+    /// Tells whoever watches what is being done.
+    pub(crate) fn say(&self, text: &str) {
+        self.progress.detail(text);
     }
 }

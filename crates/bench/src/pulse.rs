@@ -1,0 +1,106 @@
+//! A client that sends one request each millisecond and notes how long each took, apart for the time of a command.
+//!
+//! One thread, one request in flight: what a program that lives on small transactions feels. A request that was due while an
+//! earlier one waited counts as sent when it was due, or a stall would hide all requests that it kept from being sent.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_json::Framer;
+use corvid_json::frame::Framed;
+use hdrhistogram::Histogram;
+
+use crate::driver;
+use crate::error::Error;
+use crate::requests;
+use crate::stream::{Address, ReadWrite};
+
+/// Between two requests.
+const PERIOD: Duration = Duration::from_millis(1);
+
+/// What the measurement is at.
+#[derive(Debug, Default)]
+pub(crate) struct Phase(AtomicU8);
+
+const BEFORE: u8 = 0;
+const DURING: u8 = 1;
+const OVER: u8 = 2;
+
+impl Phase {
+    /// The command begins.
+    pub(crate) fn begin(&self) {
+        self.0.store(DURING, Ordering::SeqCst);
+    }
+
+    /// The command is done; clients come to an end.
+    pub(crate) fn end(&self) {
+        self.0.store(OVER, Ordering::SeqCst);
+    }
+}
+
+/// Latencies in ns, as if requests had been sent each millisecond.
+#[derive(Debug)]
+pub(crate) struct Latencies {
+    pub(crate) before: Histogram<u64>,
+    /// Of requests of which a part fell into the time of the command.
+    pub(crate) during: Histogram<u64>,
+}
+
+/// Sends `request(0)`, `request(1)` and so on until the phase is over.
+pub(crate) fn run(
+    address: &Address,
+    phase: &Phase,
+    request: impl Fn(u64) -> String,
+) -> Result<Latencies, Error> {
+    let mut stream = address.open()?;
+    let mut latencies = Latencies {
+        before: driver::latencies(),
+        during: driver::latencies(),
+    };
+    let period_ns = u64::try_from(PERIOD.as_nanos()).unwrap_or(u64::MAX);
+    let mut due = Instant::now();
+    for number in 0.. {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let phase_at_start = phase.0.load(Ordering::SeqCst);
+        if phase_at_start == OVER {
+            break;
+        }
+        let sent = Instant::now();
+        stream.write_all(request(number).as_bytes())?;
+        receive(&mut *stream)?;
+        let took_ns = u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let is_before = phase.0.load(Ordering::SeqCst) == BEFORE;
+        let latencies = if is_before {
+            &mut latencies.before
+        } else {
+            &mut latencies.during
+        };
+        // Out of bounds is as long as the bounds allow.
+        let took_ns = took_ns.min(latencies.high());
+        latencies
+            .record_correct(took_ns, period_ns)
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
+        due = (due + PERIOD).max(Instant::now());
+    }
+    Ok(latencies)
+}
+
+/// Waits for the reply.
+fn receive(stream: &mut dyn ReadWrite) -> Result<(), Error> {
+    let (mut framer, mut reply, mut room) = (Framer::new(), Vec::new(), [0; 4096]);
+    loop {
+        let count = stream.read(&mut room)?;
+        if count == 0 {
+            return Err(Error::Closed);
+        }
+        reply.extend_from_slice(&room[..count]);
+        if let Framed::Complete { .. } = framer.advance(&room[..count])? {
+            return if requests::is_error(&reply) {
+                Err(Error::Refused(String::from_utf8_lossy(&reply).into_owned()))
+            } else {
+                Ok(())
+            };
+        }
+    }
+}

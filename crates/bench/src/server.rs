@@ -1,0 +1,206 @@
+//! A server under test: a program started in a directory of its own, with a file database and a Unix socket, ended with the
+//! value; or one that runs already, at an address, of which no meters can be read.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use corvid_data::Schema;
+use corvid_json::Value;
+use tempfile::TempDir;
+
+use crate::error::Error;
+use crate::stream::Address;
+use crate::target::Program;
+use crate::usage::{self, Memory};
+
+/// How long a server may take to load its file and listen.
+const START: Duration = Duration::from_secs(600);
+/// How often it is tried.
+const TRY_EVERY: Duration = Duration::from_millis(1);
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: Address,
+    /// From its start to its first answer.
+    opened_in: Duration,
+    process: Option<Process>,
+}
+
+/// What belongs to a server that we started.
+#[derive(Debug)]
+struct Process {
+    program: Program,
+    child: Child,
+    /// Removed after the process, which `drop` ends first.
+    directory: TempDir,
+}
+
+impl Server {
+    /// Starts `program` with a copy of `file` and waits until it answers.
+    pub(crate) fn open(program: &Program, file: &Path) -> Result<Server, Error> {
+        let directory = directory()?;
+        fs::copy(file, file_in(&directory))?;
+        Server::launch(program.clone(), directory)
+    }
+
+    /// The server at `address`, with no rows in the tables of the database of that schema.
+    pub(crate) fn at(address: &Address, schema: &Schema) -> Result<Server, Error> {
+        let mut request = format!(
+            r#"{{"id":0,"method":"transact","params":["{}""#,
+            schema.name
+        );
+        for table in schema.tables() {
+            request.push_str(&format!(
+                r#",{{"op":"delete","table":"{}","where":[]}}"#,
+                table.name
+            ));
+        }
+        request.push_str("]}");
+        let reply = address.ask(&request)?.to_bytes();
+        if crate::requests::is_error(&reply) {
+            return Err(Error::Refused(String::from_utf8_lossy(&reply).into_owned()));
+        }
+        Ok(Server {
+            address: address.clone(),
+            opened_in: Duration::ZERO,
+            process: None,
+        })
+    }
+
+    /// Ends the server and starts it again with the file that it leaves.
+    pub(crate) fn reopen(mut self) -> Result<Server, Error> {
+        let mut process = self.process.take().ok_or(Error::NeedsProgram)?;
+        process.end();
+        let directory = directory()?;
+        fs::rename(file_in(&process.directory), file_in(&directory))?;
+        Server::launch(process.program.clone(), directory)
+    }
+
+    fn launch(program: Program, directory: TempDir) -> Result<Server, Error> {
+        let at = |name: &str| directory.path().join(name);
+        let started = Instant::now();
+        let mut command = Command::new(&program.path);
+        command
+            .arg(format!("--remote=punix:{}", at("socket").display()))
+            .arg(format!("--unixctl={}", at("control").display()))
+            .arg("-vconsole:warn")
+            .arg(file_in(&directory))
+            .env("OVS_RUNDIR", directory.path())
+            .env("OVS_LOGDIR", directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(at("log"))?);
+        if let Some(library) = &program.preload {
+            command.env("LD_PRELOAD", library);
+        }
+        let child = command.spawn().map_err(|source| Error::Start {
+            program: program.path.clone(),
+            source,
+        })?;
+        let address = Address::Unix(at("socket"));
+        let mut process = Process {
+            program,
+            child,
+            directory,
+        };
+        while address.call("list_dbs").is_err() {
+            if process.child.try_wait()?.is_some() || started.elapsed() > START {
+                let log =
+                    fs::read_to_string(process.directory.path().join("log")).unwrap_or_default();
+                return Err(Error::Deaf {
+                    program: process.program.path.clone(),
+                    log,
+                });
+            }
+            std::thread::sleep(TRY_EVERY);
+        }
+        Ok(Server {
+            address,
+            opened_in: started.elapsed(),
+            process: Some(process),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// How long it took from its start to its first answer.
+    pub(crate) fn opened_in(&self) -> Duration {
+        self.opened_in
+    }
+
+    /// Its process, if it is ours.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.child.id())
+    }
+
+    /// Runs a control command to its end.
+    pub(crate) fn control(&self, command: &str) -> Result<(), Error> {
+        let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
+        let control = Address::Unix(process.directory.path().join("control"));
+        let reply = control.call(command)?;
+        match reply.get("error") {
+            None | Some(Value::Null) => Ok(()),
+            Some(_) => Err(Error::Refused(
+                String::from_utf8_lossy(&reply.to_bytes()).into_owned(),
+            )),
+        }
+    }
+
+    /// CPU time so far, microseconds; not a number where there is no process of ours.
+    pub(crate) fn cpu_us(&self) -> Result<f64, Error> {
+        match self.pid() {
+            Some(pid) => Ok(usage::cpu_us(pid)? as f64),
+            None => Ok(f64::NAN),
+        }
+    }
+
+    /// Memory now and at most; not numbers where there is no process of ours.
+    pub(crate) fn memory(&self) -> Result<Memory, Error> {
+        match self.pid() {
+            Some(pid) => Ok(usage::memory(pid)?),
+            None => Ok(Memory {
+                resident_mib: f64::NAN,
+                peak_mib: f64::NAN,
+            }),
+        }
+    }
+
+    /// Size of the database file, MiB; not a number where there is no process of ours.
+    pub(crate) fn file_mib(&self) -> Result<f64, Error> {
+        match &self.process {
+            Some(process) => {
+                let bytes = fs::metadata(file_in(&process.directory))?.len();
+                Ok(bytes as f64 / (1024.0 * 1024.0))
+            }
+            None => Ok(f64::NAN),
+        }
+    }
+}
+
+impl Process {
+    fn end(&mut self) {
+        // The process is ours alone and its files go with it; failing to end it leaves nothing to be done.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn directory() -> Result<TempDir, Error> {
+    Ok(tempfile::Builder::new().prefix("corvid-bench-").tempdir()?)
+}
+
+fn file_in(directory: &TempDir) -> PathBuf {
+    directory.path().join("bench.db")
+}

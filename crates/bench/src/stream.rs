@@ -1,0 +1,167 @@
+//! Where a server listens, and connections to it: a Unix socket of a server that we start, or any address that is given.
+
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net;
+use std::os::unix;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use corvid_json::Value;
+use mio::event::Source;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+
+use crate::error::Error;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Unix(PathBuf),
+    /// Host and port.
+    Tcp(String),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// Reads `unix:PATH` or `tcp:HOST:PORT`.
+    fn from_str(text: &str) -> Result<Address, String> {
+        match text.split_once(':') {
+            Some(("unix", path)) => Ok(Address::Unix(path.into())),
+            Some(("tcp", host)) => Ok(Address::Tcp(host.to_owned())),
+            _ => Err(format!("{text} is neither unix:PATH nor tcp:HOST:PORT")),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(host) => write!(f, "tcp:{host}"),
+        }
+    }
+}
+
+impl Address {
+    /// A connection that never waits, to be registered with a poll.
+    pub(crate) fn connect(&self) -> io::Result<Stream> {
+        // Connecting waits, so that a full backlog is not an error.
+        match self {
+            Address::Unix(path) => {
+                let stream = unix::net::UnixStream::connect(path)?;
+                stream.set_nonblocking(true)?;
+                Ok(Stream::Unix(UnixStream::from_std(stream)))
+            }
+            Address::Tcp(host) => {
+                let stream = net::TcpStream::connect(host)?;
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                Ok(Stream::Tcp(TcpStream::from_std(stream)))
+            }
+        }
+    }
+
+    /// A connection that waits.
+    pub(crate) fn open(&self) -> io::Result<Box<dyn ReadWrite>> {
+        match self {
+            Address::Unix(path) => Ok(Box::new(unix::net::UnixStream::connect(path)?)),
+            Address::Tcp(host) => {
+                let stream = net::TcpStream::connect(host)?;
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+
+    /// Sends one request without parameters on a connection of its own and waits for the reply.
+    pub(crate) fn call(&self, method: &str) -> Result<Value, Error> {
+        self.ask(&format!(r#"{{"method":"{method}","params":[],"id":0}}"#))
+    }
+
+    /// Sends one request on a connection of its own and waits for the reply.
+    pub(crate) fn ask(&self, request: &str) -> Result<Value, Error> {
+        exchange(&mut *self.open()?, request)
+    }
+}
+
+fn exchange(stream: &mut dyn ReadWrite, request: &str) -> Result<Value, Error> {
+    stream.write_all(request.as_bytes())?;
+    let (mut reply, mut room) = (Vec::new(), vec![0; 64 * 1024]);
+    let mut framer = corvid_json::Framer::new();
+    loop {
+        let count = stream.read(&mut room)?;
+        if count == 0 {
+            return Err(Error::Closed);
+        }
+        reply.extend_from_slice(&room[..count]);
+        if let corvid_json::frame::Framed::Complete { .. } = framer.advance(&room[..count])? {
+            return Ok(Value::parse(&reply)?);
+        }
+    }
+}
+
+/// A connection that waits.
+pub(crate) trait ReadWrite: Read + Write {}
+
+impl<T: Read + Write> ReadWrite for T {}
+
+/// A connection that never waits.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Read for Stream {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(room),
+            Stream::Tcp(stream) => stream.read(room),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write_vectored(parts),
+            Stream::Tcp(stream) => stream.write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for Stream {
+    fn register(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.register(to, token, interest),
+            Stream::Tcp(stream) => stream.register(to, token, interest),
+        }
+    }
+
+    fn reregister(&mut self, to: &Registry, token: Token, interest: Interest) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.reregister(to, token, interest),
+            Stream::Tcp(stream) => stream.reregister(to, token, interest),
+        }
+    }
+
+    fn deregister(&mut self, from: &Registry) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.deregister(from),
+            Stream::Tcp(stream) => stream.deregister(from),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What is measured: a program with the command line of ovsdb-server, or the address of a server that runs already.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::stream::Address;
+
+/// A server to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Program(Program),
+    /// Without CPU time, memory, file and control commands.
+    Address(Address),
+}
+
+/// A program and how to start it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// A library loaded before all others (`LD_PRELOAD`): another allocator.
+    pub(crate) preload: Option<PathBuf>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        if text.starts_with("unix:") || text.starts_with("tcp:") {
+            return Ok(Target::Address(text.parse()?));
+        }
+        Ok(Target::Program(Program {
+            path: text.into(),
+            preload: None,
+        }))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Program(program) => write!(f, "{}", program.path.display()),
+            Target::Address(address) => write!(f, "{address}"),
+        }
+    }
+}

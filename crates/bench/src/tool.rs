@@ -1,0 +1,72 @@
+//! The offline tool: compacting a file, time and memory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::usage;
+
+/// How often the memory of the tool is read.
+const WATCH_EVERY: Duration = Duration::from_millis(5);
+
+/// What a compaction took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offline {
+    pub(crate) took: Duration,
+    pub(crate) peak_mib: f64,
+}
+
+/// The `ovsdb-tool` that was installed with a server: beside it, or where packages put it.
+pub(crate) fn of_server(server: &Path) -> Result<PathBuf, Error> {
+    let beside = server.with_file_name("ovsdb-tool");
+    let packaged = server
+        .parent()
+        .map(|folder| folder.join("../bin/ovsdb-tool"));
+    [Some(beside.clone()), packaged]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+        .ok_or_else(|| Error::Start {
+            program: beside,
+            source: std::io::Error::from(std::io::ErrorKind::NotFound),
+        })
+}
+
+/// Compacts `file` into another.
+pub(crate) fn compact(tool: &Path, file: &Path) -> Result<Offline, Error> {
+    let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
+    let began = Instant::now();
+    let mut child = Command::new(tool)
+        .arg("compact")
+        .arg(file)
+        .arg(directory.path().join("compacted.db"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|source| Error::Start {
+            program: tool.to_owned(),
+            source,
+        })?;
+    let mut peak = 0.0_f64;
+    let status = loop {
+        // One that has just ended has no memory to be read.
+        peak = usage::memory(child.id()).map_or(peak, |memory| memory.peak_mib.max(peak));
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        thread::sleep(WATCH_EVERY);
+    };
+    let took = began.elapsed();
+    if !status.success() {
+        return Err(Error::Refused(format!(
+            "{} compact: {status}",
+            tool.display()
+        )));
+    }
+    Ok(Offline {
+        took,
+        peak_mib: peak,
+    })
+}

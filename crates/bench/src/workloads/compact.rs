@@ -1,0 +1,68 @@
+//! `compact`: compaction of rows that were each written twice, by the running server and by the offline tool, and opening what
+//! it leaves.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::database_file::{self, History};
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::target::Target;
+use crate::tool;
+use crate::workload::{Run, Scale, Workload};
+
+/// See the head of this file.
+pub(crate) struct Compact;
+
+impl Workload for Compact {
+    fn name(&self) -> &'static str {
+        "compact"
+    }
+
+    fn about(&self) -> &'static str {
+        "compacts 200,000 rows (full: 500,000) written twice, by the server and by the ovsdb-tool beside it"
+    }
+
+    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
+        let history = History {
+            rows: scale.pick(200_000, 500_000),
+            versions: 2,
+            rows_per_record: 1,
+        };
+        Ok(database_file::write(file, history)?)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let Target::Program(program) = run.target else {
+            return Err(Error::NeedsProgram);
+        };
+        let server = run.start()?;
+        let before = server.file_mib()?;
+        let began = Instant::now();
+        server.control("ovsdb-server/compact")?;
+        let took = began.elapsed();
+        let after = server.file_mib()?;
+        let peak = server.memory()?.peak_mib;
+        run.say("opening what it leaves");
+        let server = server.reopen()?;
+        let reopened = server.memory()?.peak_mib;
+        let opened_in = server.opened_in();
+        drop(server);
+        run.say("the offline tool");
+        let offline = tool::compact(&tool::of_server(&program.path)?, run.file)?;
+        Ok(vec![
+            Figure::lower("compaction", "s", took.as_secs_f64())
+                .digits(2)
+                .aim(Aim::RatioAtMost(0.25)),
+            Figure::lower("peak after compaction", "MiB", peak).digits(0),
+            Figure::plain("file before", "MiB", before),
+            Figure::plain("file after", "MiB", after),
+            Figure::lower("opening the compacted file", "s", opened_in.as_secs_f64()).digits(2),
+            Figure::lower("peak opening that", "MiB", reopened).digits(0),
+            Figure::lower("offline tool", "s", offline.took.as_secs_f64())
+                .digits(2)
+                .aim(Aim::RatioAtMost(0.25)),
+            Figure::lower("peak of the offline tool", "MiB", offline.peak_mib).digits(0),
+        ])
+    }
+}

@@ -1,0 +1,145 @@
+//! `stall`: clients that live on small requests, while the server compacts a large database.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::database_file::{self, History};
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::pulse::{self, Latencies, Phase};
+use crate::workload::{Run, Scale, Workload};
+
+/// How long clients are watched before the compaction.
+const BEFORE: Duration = Duration::from_secs(4);
+/// Rows that the client updates in turn.
+const UPDATED_ROWS: u64 = 1_000;
+
+/// Rows in one record of the file.
+const ROWS_PER_RECORD: u32 = 1_000;
+
+/// See the head of this file.
+pub(crate) struct Stall;
+
+/// Rows of the file.
+fn rows(scale: Scale) -> u32 {
+    scale.pick(200_000, 1_000_000)
+}
+
+impl Workload for Stall {
+    fn name(&self) -> &'static str {
+        "stall"
+    }
+
+    fn about(&self) -> &'static str {
+        "a transaction and an echo each millisecond while the server compacts 200,000 rows (full: 1,000,000)"
+    }
+
+    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
+        let history = History {
+            rows: rows(scale),
+            versions: 1,
+            rows_per_record: ROWS_PER_RECORD,
+        };
+        Ok(database_file::write(file, history)?)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let server = run.start()?;
+        let (address, rows) = (server.address(), rows(run.scale));
+        let phase = Phase::default();
+        let (transact, echo, compaction) = thread::scope(|scope| {
+            let transact =
+                scope.spawn(|| pulse::run(address, &phase, |number| update(number, rows)));
+            let echo = scope.spawn(|| pulse::run(address, &phase, echo));
+            thread::sleep(BEFORE);
+            phase.begin();
+            let began = Instant::now();
+            let outcome = server.control("ovsdb-server/compact");
+            let took = began.elapsed();
+            phase.end();
+            (joined(transact), joined(echo), outcome.map(|()| took))
+        });
+        let (transact, echo, compaction) = (transact?, echo?, compaction?);
+        let mut figures =
+            vec![Figure::lower("compaction", "s", compaction.as_secs_f64()).digits(2)];
+        figures.extend(of_client(&transact, &TRANSACTION));
+        figures.extend(of_client(&echo, &ECHO));
+        Ok(figures)
+    }
+}
+
+/// A thread of ours that panicked has found a bug of ours.
+fn joined(
+    thread: thread::ScopedJoinHandle<'_, Result<Latencies, Error>>,
+) -> Result<Latencies, Error> {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The names of a client's figures.
+struct Titles {
+    p50_before: &'static str,
+    p999_before: &'static str,
+    longest_before: &'static str,
+    p999_during: &'static str,
+    longest_during: &'static str,
+    stall: &'static str,
+}
+
+const TRANSACTION: Titles = Titles {
+    p50_before: "transaction p50 before",
+    p999_before: "transaction p99.9 before",
+    longest_before: "transaction longest before",
+    p999_during: "transaction p99.9 during",
+    longest_during: "transaction longest during",
+    stall: "transaction longest during - p50 before",
+};
+
+const ECHO: Titles = Titles {
+    p50_before: "echo p50 before",
+    p999_before: "echo p99.9 before",
+    longest_before: "echo longest before",
+    p999_during: "echo p99.9 during",
+    longest_during: "echo longest during",
+    stall: "echo longest during - p50 before",
+};
+
+/// The longest stall above the normal latency that is aimed at, ms. What is normal is the median: higher quantiles of the time
+/// before would let a stall hide behind an earlier one.
+const STALL_MAX_MS: f64 = 5.0;
+
+fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
+    let at = |latencies: &Histogram<u64>, quantile: f64| {
+        latencies.value_at_quantile(quantile) as f64 / 1e6
+    };
+    let longest = |latencies: &Histogram<u64>| latencies.max() as f64 / 1e6;
+    let (before, during) = (&latencies.before, &latencies.during);
+    vec![
+        Figure::lower(titles.p50_before, "ms", at(before, 0.5)).digits(3),
+        Figure::lower(titles.p999_before, "ms", at(before, 0.999)).digits(3),
+        Figure::lower(titles.longest_before, "ms", longest(before)).digits(3),
+        Figure::lower(titles.p999_during, "ms", at(during, 0.999)).digits(3),
+        Figure::lower(titles.longest_during, "ms", longest(during)).digits(3),
+        Figure::lower(titles.stall, "ms", longest(during) - at(before, 0.5))
+            .digits(3)
+            .aim(Aim::AtMost(STALL_MAX_MS)),
+    ]
+}
+
+/// Sets a number that the row did not have.
+fn update(number: u64, rows: u32) -> String {
+    let row = number % UPDATED_ROWS.min(u64::from(rows));
+    let uuid = database_file::uuid(u32::try_from(row).unwrap_or(0));
+    format!(
+        r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{}}}}}],"id":{number}}}"#,
+        number + u64::from(rows)
+    )
+}
+
+fn echo(number: u64) -> String {
+    format!(r#"{{"method":"echo","params":[],"id":{number}}}"#)
+}
