@@ -3,6 +3,7 @@
 //! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables are exactly at
 //! the last commit, and [`Database::audit`] holds.
 
+use corvid_data::wire::Repeats;
 use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, UuidSource, WireError};
 
 use crate::layout::Layout;
@@ -18,6 +19,8 @@ pub struct Database {
     pub(crate) layouts: Box<[Layout]>,
     /// One per table, in order of their ids.
     pub(crate) tables: Box<[Table]>,
+    /// Strings that transactions brought, to be shared by those to come.
+    pub(crate) strings: Repeats,
 }
 
 impl Database {
@@ -27,6 +30,7 @@ impl Database {
         Database {
             layouts: Layout::of_schema(&schema),
             tables: schema.tables().iter().map(Table::new).collect(),
+            strings: Repeats::default(),
             schema,
         }
     }

@@ -72,9 +72,11 @@ pub(crate) fn execute(
     context: &mut Context<'_>,
 ) -> Outcome {
     let operations = split(params);
+    // Lent for the time of the execution, which holds the rest of the database.
+    let mut strings = std::mem::take(&mut database.strings);
     let execution = Execution {
         txn: Transaction::begin(database),
-        names: Names::new(&mut *context.uuids, &operations),
+        names: Names::new(&mut *context.uuids, &mut strings, &operations),
         requester: Requester {
             elapsed_ms: context.elapsed_ms,
             is_read_only: context.read_only,
@@ -89,7 +91,9 @@ pub(crate) fn execute(
         reads: Reads::Tables(Vec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
     };
-    execution.run(&operations)
+    let outcome = execution.run(&operations);
+    database.strings = strings;
+    outcome
 }
 
 /// The raw texts of the operations. What is no JSON array has none; framing has refused it before.

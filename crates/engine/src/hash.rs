@@ -5,7 +5,7 @@
 
 use std::hash::BuildHasher;
 
-use corvid_data::Datum;
+use corvid_data::{Datum, Uuid};
 use foldhash::fast::FixedState;
 
 /// A hash map without randomness.
@@ -13,6 +13,11 @@ pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, FixedState>;
 
 /// A hash set without randomness.
 pub(crate) type Set<K> = hashbrown::HashSet<K, FixedState>;
+
+/// The hash of an identity. Identities may come from clients, so they are no hashes themselves.
+pub(crate) fn hash_uuid(uuid: Uuid) -> u64 {
+    FixedState::default().hash_one(uuid)
+}
 
 /// The hash of a list of data, as the indexes store it. Feeding the same data one by one gives the same hash.
 pub(crate) fn hash_data<'a>(data: impl Iterator<Item = &'a Datum>) -> u64 {

@@ -4,33 +4,16 @@
 //! until the commit judges them. It stores hashes and slots only; keys are read from the rows.
 
 use corvid_data::{ColumnId, Datum, Row};
-use hashbrown::HashTable;
 
 use crate::hash::hash_data;
 use crate::page::Slot;
+use crate::slot_table::SlotTable;
 
 /// The columns of one schema index and where rows with a given key are.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     columns: Box<[ColumnId]>,
-    entries: HashTable<Entry>,
-}
-
-/// Half the key's hash (growing needs no look at the rows) and the row's place: 8 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    hash: u32,
-    slot: Slot,
-}
-
-/// The 64 bits that the table wants from the 32 that are stored; a bijection of the low half, mixed into the top bits.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-#[allow(clippy::cast_possible_truncation)]
-fn fold(hash: u64) -> u32 {
-    (hash ^ (hash >> 32)) as u32
+    slots: SlotTable,
 }
 
 impl Index {
@@ -39,7 +22,7 @@ impl Index {
         assert!(columns.iter().all(|column| !column.is_standard()));
         Index {
             columns,
-            entries: HashTable::new(),
+            slots: SlotTable::default(),
         }
     }
 
@@ -62,26 +45,12 @@ impl Index {
 
     /// Adds the row at `slot`.
     pub(crate) fn insert(&mut self, slot: Slot, row: &Row) {
-        let hash = fold(hash_data(self.key(row)));
-        self.entries
-            .insert_unique(spread(hash), Entry { hash, slot }, |entry| {
-                spread(entry.hash)
-            });
+        self.slots.insert(hash_data(self.key(row)), slot);
     }
 
     /// Removes the row at `slot`, whose content is (still) `row`.
     pub(crate) fn remove(&mut self, slot: Slot, row: &Row) {
-        let hash = fold(hash_data(self.key(row)));
-        let wanted = Entry { hash, slot };
-        match self
-            .entries
-            .find_entry(spread(hash), |entry| *entry == wanted)
-        {
-            Ok(entry) => {
-                entry.remove();
-            }
-            Err(_) => unreachable!("every row of a table is in each of its indexes"),
-        }
+        self.slots.remove(hash_data(self.key(row)), slot);
     }
 
     /// The slots of rows whose key probably equals `key`: the hash is equal, the caller compares.
@@ -89,16 +58,12 @@ impl Index {
         &'a self,
         key: impl Iterator<Item = &'a Datum>,
     ) -> impl Iterator<Item = Slot> + 'a {
-        let hash = fold(hash_data(key));
-        self.entries
-            .iter_hash(spread(hash))
-            .filter(move |entry| entry.hash == hash)
-            .map(|entry| entry.slot)
+        self.slots.candidates(hash_data(key))
     }
 
     /// How many rows it holds.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.slots.len()
     }
 }
 

@@ -33,6 +33,7 @@ mod reference;
 mod replay;
 mod row_id;
 mod row_input;
+mod slot_table;
 pub mod snapshot;
 mod table;
 mod transaction;

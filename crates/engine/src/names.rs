@@ -5,14 +5,16 @@
 //! name that is mentioned before it is inserted.
 
 use corvid_data::members::{self, is_id};
-use corvid_data::{Symbols, Uuid, UuidSource};
+use corvid_data::wire::Repeats;
+use corvid_data::{Str, Symbols, Uuid, UuidSource, WireError};
 use corvid_json::Reader;
 
 use crate::hash::Map;
 
-/// The names of one execution and the source of fresh UUIDs.
+/// The names of one execution, the source of fresh UUIDs and the strings that executions share.
 pub(crate) struct Names<'a> {
     uuids: &'a mut dyn UuidSource,
+    strings: &'a mut Repeats,
     operations: &'a [&'a [u8]],
     bound: Map<Box<str>, Name>,
     /// What inserts further on bind; `None` until it is needed.
@@ -26,9 +28,14 @@ struct Name {
 
 impl<'a> Names<'a> {
     /// No names yet.
-    pub(crate) fn new(uuids: &'a mut dyn UuidSource, operations: &'a [&'a [u8]]) -> Names<'a> {
+    pub(crate) fn new(
+        uuids: &'a mut dyn UuidSource,
+        strings: &'a mut Repeats,
+        operations: &'a [&'a [u8]],
+    ) -> Names<'a> {
         Names {
             uuids,
+            strings,
             operations,
             bound: Map::default(),
             announced: None,
@@ -90,6 +97,10 @@ impl Symbols for Names<'_> {
             },
         );
         uuid
+    }
+
+    fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
+        self.strings.share(text)
     }
 }
 
@@ -157,7 +168,8 @@ mod tests {
             b"5",
         ];
         let mut source = Counter(0);
-        let mut names = Names::new(&mut source, &operations);
+        let mut strings = Repeats::default();
+        let mut names = Names::new(&mut source, &mut strings, &operations);
         let given = Uuid([0x99; 16]);
         assert_eq!(names.resolve("a"), given);
         assert_eq!(names.resolve("b"), Uuid([1; 16]));

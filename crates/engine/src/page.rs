@@ -19,6 +19,11 @@ impl Slot {
         Slot(u32::try_from(number).expect("a table has fewer than 2^32 rows"))
     }
 
+    /// Its number in the table.
+    pub(crate) fn number(self) -> usize {
+        self.0 as usize
+    }
+
     /// Which page.
     pub(crate) fn page(self) -> usize {
         self.0 as usize / PAGE_SLOTS

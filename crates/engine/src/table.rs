@@ -1,22 +1,28 @@
 //! A table in memory: rows in copy-on-write pages, found by identity and by the schema's indexes, each with the number of strong
 //! references to it.
 //!
-//! Invariants: every row is in exactly one slot, in `places` and in every index; `atoms` counts what the rows hold. These hold after
-//! each call, also in the middle of a transaction. Counts of strong references and back references are those of the last commit:
-//! [`crate::commit`] alone changes them. A table knows nothing of transactions, schemas' rules or other tables.
+//! Invariants: every row is in exactly one slot, and that in `places` and in every index; the count of strong references of a free slot
+//! is zero; `atoms` counts what the rows hold. These hold after each call, also in the middle of a transaction. Counts of strong
+//! references and back references are those of the last commit: [`crate::commit`] alone changes them. A table knows nothing of
+//! transactions, schemas' rules or other tables.
 
 use corvid_data::{Arc, ColumnId, Datum, Row, TableSchema, Uuid};
 
 use crate::backrefs::BackRefs;
-use crate::hash::Map;
+use crate::hash::hash_uuid;
 use crate::index::Index;
 use crate::page::{PAGE_SLOTS, Page, Slot};
+use crate::slot_table::SlotTable;
 
 /// The rows of one table.
 #[derive(Debug)]
 pub(crate) struct Table {
     pages: Vec<Arc<Page>>,
-    places: Map<Uuid, Place>,
+    /// By the hash of the identity.
+    places: SlotTable,
+    /// How many strong references other rows hold to the row in each slot. It ends at the last slot that ever had any: nothing in
+    /// tables that nobody refers to.
+    strong: Vec<u32>,
     free: Vec<Slot>,
     indexes: Box<[Index]>,
     atoms: u64,
@@ -24,15 +30,8 @@ pub(crate) struct Table {
     pub(crate) backrefs: BackRefs,
 }
 
-/// Where a row is, and how many strong references other rows hold to it.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    slot: Slot,
-    strong: u32,
-}
-
 /// Atoms of a row: its columns, `_uuid` and `_version`.
-fn row_atoms(row: &Row) -> u64 {
+pub(crate) fn row_atoms(row: &Row) -> u64 {
     2 + row.columns.iter().map(Datum::atom_count).sum::<u64>()
 }
 
@@ -47,7 +46,8 @@ impl Table {
             .collect();
         Table {
             pages: Vec::new(),
-            places: Map::default(),
+            places: SlotTable::default(),
+            strong: Vec::new(),
             free: Vec::new(),
             indexes,
             atoms: 0,
@@ -90,7 +90,9 @@ impl Table {
 
     /// The place of a row.
     pub(crate) fn find(&self, uuid: Uuid) -> Option<Slot> {
-        self.places.get(&uuid).map(|place| place.slot)
+        self.places
+            .candidates(hash_uuid(uuid))
+            .find(|slot| self.at(*slot).uuid == uuid)
     }
 
     /// A row by identity.
@@ -100,7 +102,7 @@ impl Table {
 
     /// Whether a row exists.
     pub(crate) fn contains(&self, uuid: Uuid) -> bool {
-        self.places.contains_key(&uuid)
+        self.find(uuid).is_some()
     }
 
     /// The row at a place that is known to be filled.
@@ -112,19 +114,34 @@ impl Table {
 
     /// Strong references from other rows at the last commit; zero for absent rows.
     pub(crate) fn strong(&self, uuid: Uuid) -> u32 {
-        self.places.get(&uuid).map_or(0, |place| place.strong)
+        self.find(uuid).map_or(0, |slot| self.strong_at(slot))
     }
 
     /// Adds `change` to the count of strong references of a row; absent rows have none to count.
     pub(crate) fn adjust_strong(&mut self, uuid: Uuid, change: i64) {
-        if let Some(place) = self.places.get_mut(&uuid) {
-            let now = i64::from(place.strong) + change;
-            place.strong = u32::try_from(now).expect("strong references are counted exactly");
+        if let Some(slot) = self.find(uuid) {
+            let now = i64::from(self.strong_at(slot)) + change;
+            let now = u32::try_from(now).expect("strong references are counted exactly");
+            self.set_strong(slot, now);
+        }
+    }
+
+    fn strong_at(&self, slot: Slot) -> u32 {
+        self.strong.get(slot.number()).copied().unwrap_or(0)
+    }
+
+    fn set_strong(&mut self, slot: Slot, strong: u32) {
+        if let Some(count) = self.strong.get_mut(slot.number()) {
+            *count = strong;
+        } else if strong > 0 {
+            self.strong.resize(slot.number() + 1, 0);
+            self.strong[slot.number()] = strong;
         }
     }
 
     /// Adds a row that is not there, with the number of strong references that other rows hold to it.
     pub(crate) fn insert(&mut self, row: Arc<Row>, strong: u32) -> Slot {
+        assert!(!self.contains(row.uuid), "row {} inserted twice", row.uuid);
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => self.grow(),
@@ -133,15 +150,18 @@ impl Table {
         for index in &mut self.indexes {
             index.insert(slot, &row);
         }
-        let before = self.places.insert(row.uuid, Place { slot, strong });
-        assert!(before.is_none(), "row {} inserted twice", row.uuid);
+        self.places.insert(hash_uuid(row.uuid), slot);
+        self.set_strong(slot, strong);
         *self.entry(slot) = Some(row);
         slot
     }
 
     /// Takes a row out, with its count of strong references.
     pub(crate) fn remove(&mut self, uuid: Uuid) -> Option<(Arc<Row>, u32)> {
-        let Place { slot, strong } = self.places.remove(&uuid)?;
+        let slot = self.find(uuid)?;
+        let strong = self.strong_at(slot);
+        self.set_strong(slot, 0);
+        self.places.remove(hash_uuid(uuid), slot);
         let row = self
             .entry(slot)
             .take()
