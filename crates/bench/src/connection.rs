@@ -23,6 +23,8 @@ enum Role {
         framer: Framer,
         /// The beginning of a reply that is not complete.
         partial: Vec<u8>,
+        /// Whether it is not done before an update with the marker has come.
+        awaits_marker: bool,
     },
     /// Looks for the marker only, so that watching costs the generator as little as reading does.
     Watcher {
@@ -57,6 +59,7 @@ impl Connection {
         let role = Role::Writer {
             framer: Framer::new(),
             partial: Vec::new(),
+            awaits_marker: false,
         };
         Connection::new(stream, role, requests, depth)
     }
@@ -70,14 +73,21 @@ impl Connection {
         Connection::new(self.stream, role, Requests::default(), 0)
     }
 
-    /// Gives it other requests; those it had are answered.
+    /// Gives it other requests; those it had are answered. What has come of an update so far is kept.
     pub(crate) fn assign(self, requests: Requests, depth: usize) -> Connection {
-        Connection::writer(self.stream, requests, depth)
+        let Connection { stream, role, .. } = self;
+        match role {
+            Role::Writer { .. } => Connection::new(stream, role, requests, depth),
+            Role::Watcher { .. } => Connection::writer(stream, requests, depth),
+        }
     }
 
-    /// Lets so many requests be in flight from now on.
-    pub(crate) fn with_depth(self, depth: usize) -> Connection {
-        Connection { depth, ..self }
+    /// Lets a writer be done only when an update with the marker has come.
+    pub(crate) fn awaiting_marker(mut self) -> Connection {
+        if let Role::Writer { awaits_marker, .. } = &mut self.role {
+            *awaits_marker = true;
+        }
+        self
     }
 
     fn new(stream: Stream, role: Role, requests: Requests, depth: usize) -> Connection {
@@ -102,7 +112,9 @@ impl Connection {
     /// Whether every request is answered, or the marker seen.
     pub(crate) fn is_done(&self) -> bool {
         match &self.role {
-            Role::Writer { .. } => self.received == self.requests.len(),
+            Role::Writer { awaits_marker, .. } => {
+                self.received == self.requests.len() && !awaits_marker
+            }
             Role::Watcher {
                 has_seen_marker, ..
             } => *has_seen_marker,
@@ -183,7 +195,11 @@ impl Connection {
                 *has_seen_marker |= see_marker(tail, bytes);
                 Ok(())
             }
-            Role::Writer { framer, partial } => {
+            Role::Writer {
+                framer,
+                partial,
+                awaits_marker,
+            } => {
                 let mut rest = bytes;
                 while !rest.is_empty() {
                     let (start, end) = match framer.advance(rest)? {
@@ -199,10 +215,14 @@ impl Connection {
                         partial.extend_from_slice(&rest[start..end]);
                         partial.as_slice()
                     };
+                    // A member of that name in a row would have its quotes escaped only inside a string.
                     if memmem::find(text, br#""method":"#).is_some() {
                         if memmem::find(text, br#""echo""#).is_some() {
                             self.echoes
                                 .extend_from_slice(br#"{"id":"echo","result":[],"error":null}"#);
+                        }
+                        if *awaits_marker && memmem::find(text, requests::MARKER).is_some() {
+                            *awaits_marker = false;
                         }
                     } else {
                         if requests::is_error(text) {
@@ -225,7 +245,7 @@ impl Connection {
 }
 
 /// Looks for the marker in `bytes` and across the border to what came before, of which `tail` keeps the end.
-fn see_marker(tail: &mut Vec<u8>, bytes: &[u8]) -> bool {
+pub(crate) fn see_marker(tail: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let keep = requests::MARKER.len() - 1;
     if memmem::find(bytes, requests::MARKER).is_some() {
         return true;

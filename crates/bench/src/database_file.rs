@@ -121,7 +121,6 @@ pub(crate) fn schema_of(path: &Path) -> Result<Schema, Error> {
 }
 
 /// Creates an empty database of another schema at `path`.
-#[allow(dead_code)]
 pub(crate) fn create_with(path: &Path, schema: &Schema) -> io::Result<()> {
     let mut record = Vec::new();
     corvid_log::write_schema(&mut record, schema);

@@ -59,6 +59,11 @@ impl Driver {
         self.connections.len() - 1
     }
 
+    /// Number of connections.
+    pub(crate) fn len(&self) -> usize {
+        self.connections.len()
+    }
+
     /// Puts another role in the place of a connection's.
     pub(crate) fn change(
         &mut self,

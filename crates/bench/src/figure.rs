@@ -106,7 +106,6 @@ impl Figure {
     }
 
     /// A point of a curve: `at("ports", 1000)`.
-    #[allow(dead_code)]
     pub(crate) fn at(self, axis: &'static str, value: impl Into<f64>) -> Figure {
         Figure {
             at: Some((axis, value.into())),

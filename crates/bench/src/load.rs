@@ -1,14 +1,10 @@
 //! Steady load: what is in the database before, who sends how much of what, who watches. The workloads of single-row
 //! transactions are values of [`Load`].
 
-use std::time::Instant;
-
-use crate::connection::Connection;
-use crate::driver::{self, Driver};
 use crate::error::Error;
 use crate::figure::Figure;
 use crate::requests;
-use crate::server::Server;
+use crate::stage::Stage;
 use crate::workload::Run;
 
 /// What a transaction does.
@@ -59,78 +55,30 @@ impl Load {
         }
     }
 
-    /// Transactions of all writers.
-    fn total(&self) -> u64 {
-        u64::from(self.writers) * u64::from(self.transactions)
-    }
-
     /// Fills the database, watches, writes, waits until everything is delivered, reads the meters.
     pub(crate) fn drive(&self, run: &Run<'_>) -> Result<Outcome, Error> {
-        let server = run.start()?;
-        let mut driver = Driver::new()?;
-        let uuids = self.fill(&mut driver, &server)?;
-        let filler = 0;
-        for writer in 0..self.writers {
-            let stream = driver.connect(server.address())?;
-            let requests = requests::of_writer(self, writer, &uuids);
-            // Nothing may be in flight yet: writers start together, below.
-            driver.add(Connection::writer(stream, requests, 0));
-        }
-        self.watch(&mut driver, &server)?;
-        let is_writer = |number: usize| number > filler && number <= filler + self.writers as usize;
-        for number in (1..).take(self.writers as usize) {
-            driver.change(number, |connection| connection.with_depth(self.depth))?;
-        }
-        let mut latencies = driver::latencies();
-        let total = self.total();
-        let (cpu_before, started) = (server.cpu_us()?, Instant::now());
-        driver.run(
-            is_writer,
-            |_, _, nanoseconds| latencies.saturating_record(nanoseconds),
-            |done| run.say(&format!("{} %", done * 100 / total)),
-        )?;
-        if self.monitors > 0 {
-            driver.change(filler, |connection| {
-                connection.assign(requests::marker(), 1)
-            })?;
-            driver.run(|number| !is_writer(number), |_, _, _| {}, |_| {})?;
-        }
-        let (elapsed, cpu_after) = (started.elapsed(), server.cpu_us()?);
-        let memory = server.memory()?;
-        let at = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        let mut stage = Stage::new(run)?;
+        let mut uuids = Vec::with_capacity(self.rows as usize);
+        stage.prepare(requests::fill(self.rows), |reply| {
+            uuids.extend(requests::inserted_uuids(reply));
+        })?;
+        stage.connect(self.writers as usize)?;
+        stage.watch(self.monitors as usize, &requests::monitor())?;
+        let of_writer = |writer| requests::of_writer(self, writer, &uuids);
+        let requests = (0..self.writers).map(of_writer).collect();
+        let marker = (self.monitors > 0).then(requests::marker);
+        let phase = stage.phase(requests, self.depth, marker)?;
+        let memory = stage.server().memory()?;
+        let at = |quantile| phase.latencies.value_at_quantile(quantile) as f64 / 1e3;
         Ok(Outcome {
-            rate: total as f64 / elapsed.as_secs_f64(),
-            cpu_us: (cpu_after - cpu_before) / total as f64,
+            rate: phase.rate(),
+            cpu_us: phase.cpu_us_each(),
             p50_us: at(0.5),
             p99_us: at(0.99),
             p999_us: at(0.999),
             resident_mib: memory.resident_mib,
             peak_mib: memory.peak_mib,
         })
-    }
-
-    /// Opens the first connection, inserts the rows that are to be there, and returns their identities.
-    fn fill(&self, driver: &mut Driver, server: &Server) -> Result<Vec<String>, Error> {
-        let stream = driver.connect(server.address())?;
-        driver.add(Connection::writer(stream, requests::fill(self.rows), 1));
-        let mut uuids = Vec::with_capacity(self.rows as usize);
-        driver.run(
-            |_| true,
-            |_, reply, _| uuids.extend(requests::inserted_uuids(reply)),
-            |_| {},
-        )?;
-        Ok(uuids)
-    }
-
-    /// Opens the watching connections.
-    fn watch(&self, driver: &mut Driver, server: &Server) -> Result<(), Error> {
-        for _ in 0..self.monitors {
-            let stream = driver.connect(server.address())?;
-            let number = driver.add(Connection::writer(stream, requests::monitor(), 1));
-            driver.run(|awaited| awaited == number, |_, _, _| {}, |_| {})?;
-            driver.change(number, Connection::watch)?;
-        }
-        Ok(())
     }
 }
 

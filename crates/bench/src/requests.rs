@@ -4,6 +4,7 @@
 //! the next request is finding the end of the one and writing the other.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use memchr::memmem;
 
@@ -13,7 +14,7 @@ use crate::load::{Load, Operation};
 pub(crate) const ROWS_PER_FILL: u32 = 1_000;
 
 /// Requests one after the other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {
     text: Vec<u8>,
     /// Where each ends.
@@ -23,6 +24,23 @@ pub(crate) struct Requests {
 impl Requests {
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Bytes of all.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+
+    /// One request.
+    pub(crate) fn one(text: &str) -> Requests {
+        let mut requests = Requests::default();
+        requests.push(text);
+        requests
+    }
+
+    /// All texts, one after the other.
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.text).unwrap_or_default()
     }
 
     /// The text of the request `number`.
@@ -100,16 +118,26 @@ fn stride(count: usize) -> usize {
 pub(crate) fn fill(rows: u32) -> Requests {
     let mut requests = Requests::default();
     for first in (0..rows).step_by(ROWS_PER_FILL as usize) {
-        let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
-        for number in first..rows.min(first + ROWS_PER_FILL) {
-            text.push_str(r#",{"op":"insert","table":"Item","row":"#);
-            row(&mut text, &format!("item-{number:08}"), number);
-            text.push('}');
-        }
-        let _ = write!(text, r#"],"id":{first}}}"#);
-        requests.push(&text);
+        requests.push(&insertion(first..rows.min(first + ROWS_PER_FILL)));
     }
     requests
+}
+
+/// One transaction that inserts the rows of these numbers.
+pub(crate) fn insert_many(numbers: Range<u32>) -> Requests {
+    Requests::one(&insertion(numbers))
+}
+
+fn insertion(numbers: Range<u32>) -> String {
+    let first = numbers.start;
+    let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
+    for number in numbers {
+        text.push_str(r#",{"op":"insert","table":"Item","row":"#);
+        row(&mut text, &format!("item-{number:08}"), number);
+        text.push('}');
+    }
+    let _ = write!(text, r#"],"id":{first}}}"#);
+    text
 }
 
 /// A monitor of the whole table, as current clients ask for it.

@@ -155,7 +155,7 @@ impl Server {
     /// CPU time so far, microseconds; not a number where there is no process of ours.
     pub(crate) fn cpu_us(&self) -> Result<f64, Error> {
         match self.pid() {
-            Some(pid) => Ok(usage::cpu_us(pid)? as f64),
+            Some(pid) => Ok(usage::cpu_us(pid)?),
             None => Ok(f64::NAN),
         }
     }

@@ -18,12 +18,12 @@ pub(crate) struct Offline {
     pub(crate) peak_mib: f64,
 }
 
-/// The `ovsdb-tool` that was installed with a server: beside it, or where packages put it.
-pub(crate) fn of_server(server: &Path) -> Result<PathBuf, Error> {
-    let beside = server.with_file_name("ovsdb-tool");
+/// The program of that name that was installed with a server: beside it, or where packages put it.
+pub(crate) fn beside(server: &Path, name: &str) -> Result<PathBuf, Error> {
+    let beside = server.with_file_name(name);
     let packaged = server
         .parent()
-        .map(|folder| folder.join("../bin/ovsdb-tool"));
+        .map(|folder| folder.join("../bin").join(name));
     [Some(beside.clone()), packaged]
         .into_iter()
         .flatten()

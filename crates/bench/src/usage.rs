@@ -3,8 +3,29 @@
 use std::fs;
 use std::io;
 
-/// CPU time of all threads of a process, ended ones included, in microseconds. The kernel counts in ticks of 10 ms.
-pub(crate) fn cpu_us(pid: u32) -> io::Result<u64> {
+/// CPU time of all threads of a process, in microseconds.
+///
+/// The kernel counts the whole process, ended threads included, in ticks of 10 ms, and each thread that lives in nanoseconds.
+/// The sum of these is taken, unless ended threads are missing in it.
+pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
+    let whole_us = whole_cpu_us(pid)? as f64;
+    let mut sum_ns = 0;
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = match fs::read_to_string(entry?.path().join("schedstat")) {
+            Ok(text) => text,
+            // Kernels without scheduler statistics, and a thread that has just ended.
+            Err(_) => return Ok(whole_us),
+        };
+        let spent = text.split_ascii_whitespace().next();
+        sum_ns += spent.map_or(0, |spent| spent.parse::<u64>().unwrap_or(0));
+    }
+    let sum_us = sum_ns as f64 / 1e3;
+    // User and system time are each cut to a tick.
+    let is_whole = (sum_us - whole_us).abs() < 3.0 * 1e6 / TICKS_PER_SECOND as f64;
+    Ok(if is_whole { sum_us } else { whole_us })
+}
+
+fn whole_cpu_us(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in parentheses, which may hold anything; utime and stime are fields 14, 15.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);

@@ -4,11 +4,17 @@ use crate::workload::Workload;
 
 mod compact;
 mod durable;
+mod growth;
 mod insert;
 mod load;
 mod monitored;
+mod partial;
 mod pipelined;
+mod ports;
+mod processes;
+mod queue;
 mod replay;
+mod size;
 mod stall;
 mod update1;
 mod update2;
@@ -21,6 +27,13 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &pipelined::Pipelined,
     &monitored::Monitored,
     &durable::Durable,
+    &queue::Queue,
+    &size::Size,
+    &ports::Ports,
+    &ports::PortsAlone,
+    &processes::Processes,
+    &growth::Growth,
+    &partial::Partial,
     &load::Load,
     &replay::Replay,
     &compact::Compact,

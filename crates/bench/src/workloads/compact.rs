@@ -49,7 +49,7 @@ impl Workload for Compact {
         let opened_in = server.opened_in();
         drop(server);
         run.say("the offline tool");
-        let offline = tool::compact(&tool::of_server(&program.path)?, run.file)?;
+        let offline = tool::compact(&tool::beside(&program.path, "ovsdb-tool")?, run.file)?;
         Ok(vec![
             Figure::lower("compaction", "s", took.as_secs_f64())
                 .digits(2)

@@ -1,0 +1,216 @@
+//! The database of OVN's northbound side: its schema, and what a cloud system asks of it when it makes and removes ports and load
+//! balancers.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use corvid_data::Schema;
+use corvid_json::Value;
+
+use crate::database_file;
+use crate::error::Error;
+use crate::requests::{self, Requests};
+
+/// Where the system packages put the schema.
+const PACKAGED: &str = "/usr/share/ovn/ovn-nb.ovsschema";
+
+/// The tables that are used here, of the schema's names and types, for machines without the package.
+const TRIMMED: &str = r#"{"name":"OVN_Northbound","version":"7.0.0","tables":{
+  "Logical_Switch":{"isRoot":true,"columns":{
+    "name":{"type":"string"},
+    "ports":{"type":{"key":{"type":"uuid","refTable":"Logical_Switch_Port","refType":"strong"},"min":0,"max":"unlimited"}},
+    "load_balancer_group":{"type":{"key":{"type":"uuid","refTable":"Load_Balancer_Group"},"min":0,"max":"unlimited"}}}},
+  "Logical_Switch_Port":{"isRoot":false,"indexes":[["name"]],"columns":{
+    "name":{"type":"string"},
+    "type":{"type":"string"},
+    "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+    "addresses":{"type":{"key":"string","min":0,"max":"unlimited"}},
+    "port_security":{"type":{"key":"string","min":0,"max":"unlimited"}},
+    "up":{"type":{"key":"boolean","min":0,"max":1}},
+    "enabled":{"type":{"key":"boolean","min":0,"max":1}},
+    "external_ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
+  "Address_Set":{"isRoot":true,"indexes":[["name"]],"columns":{
+    "name":{"type":"string"},
+    "addresses":{"type":{"key":"string","min":0,"max":"unlimited"}},
+    "external_ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
+  "Load_Balancer":{"isRoot":true,"columns":{
+    "name":{"type":"string"},
+    "vips":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+    "protocol":{"type":{"key":{"type":"string","enum":["set",["tcp","udp","sctp"]]},"min":0,"max":1}},
+    "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+    "external_ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
+  "Load_Balancer_Group":{"isRoot":true,"indexes":[["name"]],"columns":{
+    "name":{"type":"string"},
+    "load_balancer":{"type":{"key":{"type":"uuid","refTable":"Load_Balancer","refType":"weak"},"min":0,"max":"unlimited"}}}}}}"#;
+
+/// Logical switches, over which ports are spread.
+pub(crate) const SWITCHES: u32 = 100;
+
+/// Writes an empty database.
+pub(crate) fn create(file: &Path) -> Result<(), Error> {
+    let text = fs::read_to_string(PACKAGED).unwrap_or_else(|_| TRIMMED.to_owned());
+    let bad = |reason: String| Error::File {
+        path: PACKAGED.into(),
+        reason,
+    };
+    let json = Value::parse(text.as_bytes())?;
+    let schema = Schema::from_json(&json).map_err(|error| bad(error.to_string()))?;
+    Ok(database_file::create_with(file, &schema)?)
+}
+
+/// Inserts the switches, the address set and the group of load balancers.
+pub(crate) fn topology() -> Requests {
+    let mut text = r#"{"id":0,"method":"transact","params":["OVN_Northbound",{"op":"insert","table":"Address_Set","row":{"name":"all_ports"}},{"op":"insert","table":"Load_Balancer_Group","uuid-name":"g","row":{"name":"all"}}"#.to_owned();
+    for switch in 0..SWITCHES {
+        let _ = write!(
+            text,
+            r#",{{"op":"insert","table":"Logical_Switch","row":{{"name":"switch-{switch}","load_balancer_group":["named-uuid","g"]}}}}"#
+        );
+    }
+    text.push_str("]}");
+    Requests::one(&text)
+}
+
+/// Monitors every column of the tables that change, as current clients do.
+pub(crate) fn monitor() -> Requests {
+    Requests::one(
+        r#"{"id":0,"method":"monitor_cond_since","params":["OVN_Northbound","northbound",{"Logical_Switch":[{"columns":["name","ports"]}],"Logical_Switch_Port":[{"columns":["name","type","options","addresses","port_security","up","enabled","external_ids"]}],"Address_Set":[{"columns":["name","addresses"]}],"Load_Balancer":[{"columns":["name","vips","protocol","external_ids"]}],"Load_Balancer_Group":[{"columns":["name","load_balancer"]}]},"00000000-0000-0000-0000-000000000000"]}"#,
+    )
+}
+
+/// Inserts a row whose name has the marker in it; `phase` makes it one of a kind.
+pub(crate) fn marker(phase: u32) -> Requests {
+    let marker = String::from_utf8_lossy(requests::MARKER);
+    Requests::one(&format!(
+        r#"{{"id":0,"method":"transact","params":["OVN_Northbound",{{"op":"insert","table":"Address_Set","row":{{"name":"{marker}-{phase}"}}}}]}}"#
+    ))
+}
+
+fn addresses(number: u32) -> (String, String) {
+    let [_, a, b, c] = number.to_be_bytes();
+    (
+        format!("0a:00:00:{a:02x}:{b:02x}:{c:02x}"),
+        format!("10.{a}.{b}.{c}"),
+    )
+}
+
+/// The operations that make port `number`: the row, its place in a switch, its address in the set.
+pub(crate) fn port_operations(number: u32) -> String {
+    let (mac, ip) = addresses(number);
+    let switch = number % SWITCHES;
+    format!(
+        r#"{{"op":"insert","table":"Logical_Switch_Port","uuid-name":"p","row":{{"name":"port-{number:06}","addresses":"{mac} {ip}","port_security":"{mac} {ip}","options":["map",[["requested-chassis","host-{switch}"]]],"external_ids":["map",[["namespace","ns-{switch}"],["pod","true"]]]}}}},{{"op":"mutate","table":"Logical_Switch","where":[["name","==","switch-{switch}"]],"mutations":[["ports","insert",["set",[["named-uuid","p"]]]]]}},{{"op":"mutate","table":"Address_Set","where":[["name","==","all_ports"]],"mutations":[["addresses","insert",["set",["{ip}"]]]]}}"#
+    )
+}
+
+/// Makes port `number`.
+pub(crate) fn add_port(number: u32) -> String {
+    transact(number, &port_operations(number))
+}
+
+/// Removes it from its switch and the set; the row goes with its last reference.
+pub(crate) fn remove_port(number: u32, uuid: &str) -> String {
+    let (_, ip) = addresses(number);
+    let switch = number % SWITCHES;
+    transact(
+        number,
+        &format!(
+            r#"{{"op":"mutate","table":"Logical_Switch","where":[["name","==","switch-{switch}"]],"mutations":[["ports","delete",["set",[["uuid","{uuid}"]]]]]}},{{"op":"mutate","table":"Address_Set","where":[["name","==","all_ports"]],"mutations":[["addresses","delete",["set",["{ip}"]]]]}}"#
+        ),
+    )
+}
+
+/// Makes load balancer `number` and puts it into the group.
+pub(crate) fn add_balancer(number: u32) -> String {
+    let (_, ip) = addresses(number);
+    transact(
+        number,
+        &format!(
+            r#"{{"op":"insert","table":"Load_Balancer","uuid-name":"b","row":{{"name":"balancer-{number:06}","protocol":"tcp","vips":["map",[["{ip}:80","{ip}:8080,{ip}:8081"]]],"external_ids":["map",[["service","service-{number}"]]]}}}},{{"op":"mutate","table":"Load_Balancer_Group","where":[["name","==","all"]],"mutations":[["load_balancer","insert",["set",[["named-uuid","b"]]]]]}}"#
+        ),
+    )
+}
+
+/// Removes a load balancer; the group forgets it, because its reference is weak.
+pub(crate) fn remove_balancer(number: u32, uuid: &str) -> String {
+    transact(
+        number,
+        &format!(
+            r#"{{"op":"delete","table":"Load_Balancer","where":[["_uuid","==",["uuid","{uuid}"]]]}}"#
+        ),
+    )
+}
+
+fn transact(id: u32, operations: &str) -> String {
+    format!(r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{operations}]}}"#)
+}
+
+/// Identities of all rows of a table by the number in their name.
+pub(crate) fn select_all(table: &str) -> Requests {
+    Requests::one(&format!(
+        r#"{{"id":0,"method":"transact","params":["OVN_Northbound",{{"op":"select","table":"{table}","where":[],"columns":["_uuid","name"]}}]}}"#
+    ))
+}
+
+/// What [`select_all`] yields, by the number in the name.
+pub(crate) fn identities(reply: &[u8]) -> Result<Vec<(u32, String)>, Error> {
+    let reply = Value::parse(reply)?;
+    let rows = reply
+        .get("result")
+        .and_then(|result| result.as_array()?.first()?.get("rows")?.as_array());
+    let read = |row: &Value| -> Option<(u32, String)> {
+        let name = row.get("name")?.as_str()?.to_string();
+        let number = name.rsplit('-').next()?.parse().ok()?;
+        let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?.to_string();
+        Some((number, uuid))
+    };
+    let mut rows: Vec<_> = rows.into_iter().flatten().filter_map(read).collect();
+    rows.sort_unstable();
+    Ok(rows)
+}
+
+/// Deals texts out to writers, each its turn.
+pub(crate) fn deal(texts: impl Iterator<Item = String>, writers: usize) -> Vec<Requests> {
+    let mut dealt = vec![Requests::default(); writers];
+    for (number, text) in texts.enumerate() {
+        dealt[number % writers].push(&text);
+    }
+    dealt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trimmed_schema_is_valid() {
+        let json = Value::parse(TRIMMED.as_bytes()).expect("JSON");
+        assert_eq!(
+            Schema::from_json(&json).expect("a schema").tables().len(),
+            5
+        );
+    }
+
+    #[test]
+    fn requests_are_json() {
+        let uuid = "00000000-0000-4000-8000-000000000000";
+        let texts = [
+            add_port(1),
+            remove_port(1, uuid),
+            add_balancer(1),
+            remove_balancer(1, uuid),
+        ];
+        for text in texts {
+            Value::parse(text.as_bytes()).expect("JSON");
+        }
+        for requests in [
+            topology(),
+            monitor(),
+            marker(1),
+            select_all("Load_Balancer"),
+        ] {
+            Value::parse(requests.get(0)).expect("JSON");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `growth`: what the n-th port costs, for n to 30,000: the same transactions as `ports`, a thousand at a time.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::northbound;
+use crate::stage::Stage;
+use crate::workload::{Run, Scale, Workload};
+
+/// Ports of one point.
+const POINT: u32 = 1_000;
+/// Ports in all.
+const PORTS: u32 = 30_000;
+/// Points that are averaged at the end, because a point of a fast server is some milliseconds.
+const LAST: usize = 3;
+/// Connections, each with one request in flight.
+const WRITERS: usize = 10;
+
+/// See the head of this file.
+pub(crate) struct Growth;
+
+impl Workload for Growth {
+    fn name(&self) -> &'static str {
+        "growth"
+    }
+
+    fn about(&self) -> &'static str {
+        "server CPU of adding the n-th switch port, n to 30,000"
+    }
+
+    fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
+        northbound::create(file)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let mut stage = Stage::new(run)?;
+        stage.prepare(northbound::topology(), |_| {})?;
+        stage.connect(WRITERS)?;
+        let mut costs = Vec::new();
+        for first in (0..PORTS).step_by(POINT as usize) {
+            let texts = (first..first + POINT).map(northbound::add_port);
+            let phase = stage.phase(northbound::deal(texts, WRITERS), 1, None)?;
+            costs.push(phase.cpu_us_each());
+        }
+        // The second point: the first one also warms the server up.
+        let last = costs[costs.len() - LAST..].iter().sum::<f64>() / LAST as f64;
+        let mut figures: Vec<_> = costs
+            .iter()
+            .zip((POINT..).step_by(POINT as usize))
+            .filter(|(_, ports)| *ports == POINT || ports % 5_000 == 0)
+            .map(|(cost, ports)| {
+                Figure::lower("server CPU", "us/txn", *cost)
+                    .digits(2)
+                    .at("ports", ports)
+            })
+            .collect();
+        figures.push(
+            Figure::lower("the 30,000th port over the 2,000th", "", last / costs[1])
+                .digits(2)
+                .aim(Aim::AtMost(1.2)),
+        );
+        Ok(figures)
+    }
+}

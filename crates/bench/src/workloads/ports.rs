@@ -1,0 +1,100 @@
+//! `ports`: a cloud system makes switch ports, each with its place in one of 100 switches and its address in one set; then load
+//! balancers, all in one group; then removes everything. Ends of phases are when the last monitor has heard of the last change.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::northbound;
+use crate::stage::{Phase, Stage};
+use crate::workload::{Run, Scale, Workload};
+
+/// Connections that make ports.
+const WRITERS: usize = 50;
+
+/// With 100 monitors of all that changes.
+pub(crate) struct Ports;
+
+/// Without monitors.
+pub(crate) struct PortsAlone;
+
+impl Workload for Ports {
+    fn name(&self) -> &'static str {
+        "ports"
+    }
+
+    fn about(&self) -> &'static str {
+        "50 connections make 3,000 switch ports, then load balancers (full: 30,000), and remove them; 100 monitors"
+    }
+
+    fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
+        northbound::create(file)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        drive(run, run.pick(3_000, 30_000), 100, Aim::RatioAtMost(0.25))
+    }
+}
+
+impl Workload for PortsAlone {
+    fn name(&self) -> &'static str {
+        "ports-alone"
+    }
+
+    fn about(&self) -> &'static str {
+        "ports without monitors: 15,000 (full: 30,000)"
+    }
+
+    fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
+        northbound::create(file)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        drive(run, run.pick(15_000, 30_000), 0, Aim::RatioAtMost(0.05))
+    }
+}
+
+fn drive(run: &Run<'_>, count: u32, monitors: usize, aim: Aim) -> Result<Vec<Figure>, Error> {
+    let mut stage = Stage::new(run)?;
+    stage.prepare(northbound::topology(), |_| {})?;
+    stage.connect(WRITERS)?;
+    stage.watch(monitors, &northbound::monitor())?;
+    let phase = |stage: &mut Stage<'_>, number, texts: &mut dyn Iterator<Item = String>| {
+        let marker = (monitors > 0).then(|| northbound::marker(number));
+        stage.phase(northbound::deal(texts, WRITERS), 1, marker)
+    };
+    let ports = phase(&mut stage, 0, &mut (0..count).map(northbound::add_port))?;
+    let balancers = phase(&mut stage, 1, &mut (0..count).map(northbound::add_balancer))?;
+    let memory = stage.server().memory()?;
+    let port_rows = identities(&mut stage, "Logical_Switch_Port")?;
+    let balancer_rows = identities(&mut stage, "Load_Balancer")?;
+    let mut removals = port_rows
+        .iter()
+        .map(|(number, uuid)| northbound::remove_port(*number, uuid))
+        .chain(
+            balancer_rows
+                .iter()
+                .map(|(number, uuid)| northbound::remove_balancer(*number, uuid)),
+        );
+    let removal = phase(&mut stage, 2, &mut removals)?;
+    let cpu = |title, phase: &Phase| Figure::lower(title, "us/txn", phase.cpu_us_each()).digits(2);
+    let rate = |title, phase: &Phase| Figure::higher(title, "txn/s", phase.rate()).digits(0);
+    Ok(vec![
+        cpu("server CPU, adding ports", &ports).aim(aim),
+        rate("rate of adding ports", &ports),
+        cpu("server CPU, adding load balancers", &balancers),
+        rate("rate of adding load balancers", &balancers),
+        cpu("server CPU, removing both", &removal),
+        rate("rate of removing both", &removal),
+        Figure::lower("memory with all", "MiB", memory.resident_mib),
+        Figure::lower("peak until then", "MiB", memory.peak_mib),
+    ])
+}
+
+fn identities(stage: &mut Stage<'_>, table: &str) -> Result<Vec<(u32, String)>, Error> {
+    let mut reply = Vec::new();
+    stage.prepare(northbound::select_all(table), |bytes| {
+        reply = bytes.to_vec();
+    })?;
+    northbound::identities(&reply)
+}

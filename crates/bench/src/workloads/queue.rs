@@ -1,0 +1,101 @@
+//! `queue`: a table as a queue. Ten requesters monitor it; each sends a request of its own, then one producer rewrites all rows in
+//! one transaction, and the next turn begins when every requester has read the result.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::requests::{self, Requests};
+use crate::stage::Stage;
+use crate::workload::{Run, Workload};
+
+/// Rows that a request rewrites.
+const ROWS: u32 = 512;
+/// Pairs of the map of each.
+const PAIRS: u32 = 256;
+/// Those who wait for the result.
+const REQUESTERS: usize = 10;
+
+/// See the head of this file.
+pub(crate) struct Queue;
+
+impl Workload for Queue {
+    fn name(&self) -> &'static str {
+        "queue"
+    }
+
+    fn about(&self) -> &'static str {
+        "a producer rewrites 512 rows of a 256-pair map per request; 10 requesters monitor them"
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let turns = run.pick(5, 50);
+        let mut stage = Stage::new(run)?;
+        let mut rows = Vec::new();
+        stage.prepare(requests::fill(ROWS + 1), |reply| {
+            rows.extend(requests::inserted_uuids(reply));
+        })?;
+        stage.connect(REQUESTERS)?;
+        stage.introduce(&requests::monitor())?;
+        // A first turn puts the maps there.
+        stage.produce(production(0, &rows))?;
+        let (cpu_before, began) = (stage.server().cpu_us()?, Instant::now());
+        let mut building = 0.0;
+        for turn in 1..=turns {
+            run.say(&format!("turn {turn} of {turns}"));
+            let asked = (0..REQUESTERS).map(|requester| ask(turn, &rows[requester]));
+            stage.phase(asked.collect(), 1, None)?;
+            let started = Instant::now();
+            let request = production(turn, &rows);
+            building += started.elapsed().as_secs_f64();
+            stage.produce(request)?;
+        }
+        let elapsed = began.elapsed().as_secs_f64() - building;
+        let cpu_ms = (stage.server().cpu_us()? - cpu_before) / 1e3;
+        let turns = f64::from(turns);
+        Ok(vec![
+            Figure::higher("rate", "txn/s", turns / elapsed)
+                .digits(2)
+                .aim(Aim::RatioAtLeast(15.0)),
+            Figure::lower("server CPU", "ms/txn", cpu_ms / turns),
+            Figure::lower("peak memory", "MiB", stage.server().memory()?.peak_mib).digits(0),
+        ])
+    }
+}
+
+/// A requester's word: a number in its row.
+fn ask(turn: u32, row: &str) -> Requests {
+    Requests::one(&format!(
+        r#"{{"id":0,"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{row}"]]],"row":{{"number":{}}}}}]}}"#,
+        1_000_000 + turn
+    ))
+}
+
+/// All rows but the last with new maps, and in the last one the marker.
+fn production(turn: u32, rows: &[String]) -> Requests {
+    let mut text = r#"{"id":0,"method":"transact","params":["Bench""#.to_owned();
+    let Some((last, rows)) = rows.split_last() else {
+        return Requests::default();
+    };
+    for (number, row) in rows.iter().enumerate() {
+        let _ = write!(
+            text,
+            r#",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{row}"]]],"row":{{"options":["map",["#
+        );
+        for pair in 0..PAIRS {
+            let comma = if pair == 0 { "" } else { "," };
+            let _ = write!(
+                text,
+                r#"{comma}["key-{pair:03}","value-{turn}-{number}-{pair}"]"#
+            );
+        }
+        text.push_str("]]}}");
+    }
+    let marker = String::from_utf8_lossy(requests::MARKER);
+    let _ = write!(
+        text,
+        r#",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{last}"]]],"row":{{"name":"{marker}-{turn}"}}}}]}}"#
+    );
+    Requests::one(&text)
+}

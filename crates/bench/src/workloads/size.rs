@@ -1,0 +1,66 @@
+//! `size`: rows inserted in one transaction, from 100 of them on, and one a transaction.
+
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::load::Load;
+use crate::requests;
+use crate::stage::Stage;
+use crate::workload::{Run, Workload};
+
+/// Rows, and how often a transaction of so many is sent: each point takes long enough to be measured.
+const SIZES: [(u32, u32); 4] = [(100, 100), (1_000, 20), (10_000, 5), (100_000, 1)];
+/// The largest, at the full scale.
+const LARGEST: (u32, u32) = (500_000, 1);
+
+/// See the head of this file.
+pub(crate) struct Size;
+
+impl Workload for Size {
+    fn name(&self) -> &'static str {
+        "size"
+    }
+
+    fn about(&self) -> &'static str {
+        "100 to 100,000 rows (full: 500,000) in one transaction, and one a transaction"
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let load = Load {
+            writers: 1,
+            ..Load::of_inserts(run.pick(20_000, 100_000))
+        };
+        let mut stage = Stage::new(run)?;
+        stage.connect(1)?;
+        let phase = stage.phase(vec![requests::of_writer(&load, 0, &[])], 1, None)?;
+        drop(stage);
+        let aim = Aim::RatioAtMost(0.2);
+        let mut figures = vec![
+            Figure::lower("one row a transaction", "us/txn", phase.wall_us_each())
+                .digits(1)
+                .aim(aim),
+        ];
+        let mut sizes = SIZES.to_vec();
+        sizes.extend(run.pick(None, Some(LARGEST)));
+        for (rows, times) in sizes {
+            run.say(&format!("{rows} rows"));
+            let mut stage = Stage::new(run)?;
+            let mut elapsed = 0.0;
+            for time in 0..times {
+                let request = requests::insert_many(time * rows..(time + 1) * rows);
+                let began = Instant::now();
+                stage.prepare(request, |_| {})?;
+                elapsed += began.elapsed().as_secs_f64();
+            }
+            let each_us = elapsed * 1e6 / f64::from(rows * times);
+            figures.push(
+                Figure::lower("one transaction, wall time", "us/row", each_us)
+                    .digits(2)
+                    .at("rows", rows)
+                    .aim(aim),
+            );
+        }
+        Ok(figures)
+    }
+}
