@@ -6,10 +6,12 @@
 //! inside.
 
 mod connection;
+mod crowd;
 mod database_file;
 mod driver;
 mod error;
 mod figure;
+mod limit;
 mod load;
 mod northbound;
 mod options;

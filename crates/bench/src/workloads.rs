@@ -3,8 +3,13 @@
 use crate::workload::Workload;
 
 mod compact;
+mod condition_change;
+mod conditions;
 mod durable;
+mod fairness;
 mod growth;
+mod herd;
+mod idle;
 mod insert;
 mod load;
 mod monitored;
@@ -16,6 +21,7 @@ mod queue;
 mod replay;
 mod size;
 mod stall;
+mod strings;
 mod update1;
 mod update2;
 
@@ -38,6 +44,12 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &replay::Replay,
     &compact::Compact,
     &stall::Stall,
+    &strings::Strings,
+    &herd::Herd,
+    &fairness::Fairness,
+    &conditions::Conditions,
+    &condition_change::ConditionChange,
+    &idle::Idle,
 ];
 
 /// The workload of that name.

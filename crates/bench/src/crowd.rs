@@ -1,0 +1,395 @@
+//! Many clients on one thread: they send what they are given, and count what arrives.
+//!
+//! It must be cheap, because it shares two cores with the server under test: what arrives is framed, which is scanning, and
+//! beyond that only the beginning of a message is looked at; short replies are handed over whole. Workloads of monitoring
+//! clients drive it; it knows nothing of tables.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corvid_json::Framer;
+use corvid_json::frame::Framed;
+use memchr::memmem;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::connection::see_marker;
+use crate::error::Error;
+use crate::requests;
+use crate::stream::{Address, Stream};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 256 * 1024;
+/// Replies up to this size are handed over whole; of all else only so much of the beginning.
+const WHOLE_BYTES: usize = 128 * 1024;
+/// Enough to tell a reply from a notification, and to hold a transaction id.
+const HEAD_BYTES: usize = 256;
+/// Longer than any one answer takes, seconds.
+const PATIENCE_S: u64 = 120;
+/// The answer to a server that asks whether a client lives.
+const ECHO: &[u8] = br#"{"id":"echo","result":[],"error":null}"#;
+
+/// What a client has received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) client: usize,
+    pub(crate) kind: Kind,
+    /// The whole text when it is short, else how it begins.
+    pub(crate) text: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The answer to a request.
+    Reply,
+    /// An update, or that a monitor has ended.
+    Notification,
+    /// The marker has been read, see [`Crowd::expect_marker`]: once for each client.
+    Marker,
+}
+
+/// What is to happen next.
+#[derive(Debug)]
+pub(crate) enum Act {
+    Wait,
+    /// The client sends this.
+    Send(Arc<[u8]>),
+    /// That was the last thing to wait for.
+    Stop,
+}
+
+/// Clients of one server.
+pub(crate) struct Crowd {
+    poll: Poll,
+    events: Events,
+    clients: Vec<Client>,
+    room: Box<[u8]>,
+    is_marker_expected: bool,
+}
+
+impl Crowd {
+    pub(crate) fn new() -> Result<Crowd, Error> {
+        Ok(Crowd {
+            poll: Poll::new()?,
+            events: Events::with_capacity(1024),
+            clients: Vec::new(),
+            room: vec![0; READ_BYTES].into_boxed_slice(),
+            is_marker_expected: false,
+        })
+    }
+
+    /// Adds a client: its number, counted from 0.
+    pub(crate) fn connect(&mut self, address: &Address) -> Result<usize, Error> {
+        let mut stream = address.connect()?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let token = Token(self.clients.len());
+        self.poll
+            .registry()
+            .register(&mut stream, token, interest)?;
+        self.clients.push(Client::new(stream));
+        Ok(token.0)
+    }
+
+    /// Adds so many clients: their numbers.
+    pub(crate) fn connect_many(
+        &mut self,
+        address: &Address,
+        count: usize,
+    ) -> Result<Range<usize>, Error> {
+        let first = self.clients.len();
+        for _ in 0..count {
+            self.connect(address)?;
+        }
+        Ok(first..self.clients.len())
+    }
+
+    /// Bytes that all clients have received.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.clients.iter().map(|client| client.received).sum()
+    }
+
+    /// From now on the marker is looked for in all that arrives. Before it is sent there is no use in looking.
+    pub(crate) fn expect_marker(&mut self) {
+        self.is_marker_expected = true;
+    }
+
+    /// Has a client send `text`.
+    pub(crate) fn send(&mut self, client: usize, text: Arc<[u8]>) -> Result<(), Error> {
+        let client = &mut self.clients[client];
+        client.outgoing.push_back(text);
+        client.write()
+    }
+
+    /// Has a client send one request after the other, each after the reply to the last, without notice of what others
+    /// receive.
+    pub(crate) fn call(
+        &mut self,
+        client: usize,
+        texts: impl IntoIterator<Item = Arc<[u8]>>,
+        mut replied: impl FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        let mut texts = texts.into_iter();
+        let Some(first) = texts.next() else {
+            return Ok(());
+        };
+        self.send(client, first)?;
+        self.run(|arrival| {
+            if arrival.client != client || arrival.kind != Kind::Reply {
+                return Act::Wait;
+            }
+            replied(arrival.text);
+            texts.next().map_or(Act::Stop, Act::Send)
+        })
+    }
+
+    /// Each client sends its request, all at once, until all are answered.
+    pub(crate) fn call_all(
+        &mut self,
+        clients: Range<usize>,
+        mut request: impl FnMut(usize) -> Arc<[u8]>,
+        mut replied: impl FnMut(usize, &[u8]),
+    ) -> Result<(), Error> {
+        for client in clients.clone() {
+            self.send(client, request(client))?;
+        }
+        let mut left = clients.len();
+        self.run(|arrival| {
+            if arrival.kind == Kind::Reply && clients.contains(&arrival.client) {
+                replied(arrival.client, arrival.text);
+                left -= 1;
+            }
+            if left == 0 { Act::Stop } else { Act::Wait }
+        })
+    }
+
+    /// Serves all clients until `arrived`, told of everything that they receive, says that it is enough.
+    pub(crate) fn run(&mut self, mut arrived: impl FnMut(Arrival<'_>) -> Act) -> Result<(), Error> {
+        let is_marker_expected = self.is_marker_expected;
+        let mut has_stopped = false;
+        while !has_stopped {
+            let patience = Duration::from_secs(PATIENCE_S);
+            match self.poll.poll(&mut self.events, Some(patience)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            if self.events.is_empty() {
+                return Err(Error::Silent(PATIENCE_S));
+            }
+            for event in &self.events {
+                let Token(number) = event.token();
+                let Some(client) = self.clients.get_mut(number) else {
+                    continue;
+                };
+                if event.is_readable() {
+                    has_stopped |=
+                        client.receive(number, is_marker_expected, &mut self.room, &mut arrived)?;
+                }
+                client.write()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One client.
+#[derive(Debug)]
+struct Client {
+    stream: Stream,
+    framer: Framer,
+    /// The message that is arriving, as far as it is kept.
+    message: Vec<u8>,
+    outgoing: VecDeque<Arc<[u8]>>,
+    /// Bytes of the first of those that the socket has taken.
+    written: usize,
+    received: u64,
+    /// The last bytes of the earlier reads, in case the marker lies across two.
+    tail: Vec<u8>,
+    has_seen_marker: bool,
+}
+
+impl Client {
+    fn new(stream: Stream) -> Client {
+        Client {
+            stream,
+            framer: Framer::new(),
+            message: Vec::new(),
+            outgoing: VecDeque::new(),
+            written: 0,
+            received: 0,
+            tail: Vec::new(),
+            has_seen_marker: false,
+        }
+    }
+
+    /// Writes as much as the socket takes.
+    fn write(&mut self) -> Result<(), Error> {
+        while let Some(text) = self.outgoing.front() {
+            match self.stream.write(&text[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            if self.written == text.len() {
+                self.written = 0;
+                self.outgoing.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all there is; whether it is enough.
+    fn receive(
+        &mut self,
+        number: usize,
+        is_marker_expected: bool,
+        room: &mut [u8],
+        arrived: &mut impl FnMut(Arrival<'_>) -> Act,
+    ) -> Result<bool, Error> {
+        let mut has_stopped = false;
+        loop {
+            let count = match self.stream.read(room) {
+                Ok(0) => return Err(Error::Closed),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(has_stopped),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            self.received += count as u64;
+            has_stopped |= self.take(number, &room[..count], arrived)?;
+            if is_marker_expected
+                && !self.has_seen_marker
+                && see_marker(&mut self.tail, &room[..count])
+            {
+                self.has_seen_marker = true;
+                let text = requests::MARKER;
+                has_stopped |= self.act(number, Kind::Marker, text, arrived);
+            }
+            // A stream that gave less than there was room for has no more for now.
+            if count < room.len() {
+                return Ok(has_stopped);
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        number: usize,
+        bytes: &[u8],
+        arrived: &mut impl FnMut(Arrival<'_>) -> Act,
+    ) -> Result<bool, Error> {
+        let mut has_stopped = false;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (start, end) = match self.framer.advance(rest)? {
+                Framed::Complete { start, end } => (start, end),
+                Framed::Partial { start } => {
+                    keep(&mut self.message, &rest[start..]);
+                    break;
+                }
+            };
+            let mut message = std::mem::take(&mut self.message);
+            let text = if message.is_empty() {
+                &rest[start..end]
+            } else {
+                keep(&mut message, &rest[start..end]);
+                message.as_slice()
+            };
+            match kind(text) {
+                Kind::Notification if memmem::find(head(text), br#""echo""#).is_some() => {
+                    self.outgoing.push_back(ECHO.into());
+                }
+                kind => {
+                    if kind == Kind::Reply && text.len() < WHOLE_BYTES && requests::is_error(text) {
+                        return Err(Error::Refused(String::from_utf8_lossy(text).into_owned()));
+                    }
+                    has_stopped |= self.act(number, kind, text, arrived);
+                }
+            }
+            message.clear();
+            self.message = message;
+            rest = &rest[end..];
+        }
+        Ok(has_stopped)
+    }
+
+    /// Tells of an arrival and does what is wanted; whether it is enough.
+    fn act(
+        &mut self,
+        client: usize,
+        kind: Kind,
+        text: &[u8],
+        arrived: &mut impl FnMut(Arrival<'_>) -> Act,
+    ) -> bool {
+        match arrived(Arrival { client, kind, text }) {
+            Act::Wait => false,
+            Act::Send(text) => {
+                self.outgoing.push_back(text);
+                false
+            }
+            Act::Stop => true,
+        }
+    }
+}
+
+/// Adds `bytes` to a message as far as it is worth keeping.
+fn keep(message: &mut Vec<u8>, bytes: &[u8]) {
+    let begun = bytes.len().min(HEAD_BYTES.saturating_sub(message.len()));
+    let (beginning, rest) = bytes.split_at(begun);
+    message.extend_from_slice(beginning);
+    if !rest.is_empty() && kind(message) == Kind::Reply {
+        let room = WHOLE_BYTES.saturating_sub(message.len());
+        message.extend_from_slice(&rest[..rest.len().min(room)]);
+    }
+}
+
+fn head(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(HEAD_BYTES)]
+}
+
+/// What a message is, by how it begins. Servers order the members of a message differently.
+fn kind(text: &[u8]) -> Kind {
+    let at = |member: &[u8]| memmem::find(head(text), member).unwrap_or(usize::MAX);
+    let notification = at(br#""method":"#).min(at(br#""params":"#));
+    if notification < at(br#""result":"#) {
+        Kind::Notification
+    } else {
+        Kind::Reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_by_the_first_member_that_tells() {
+        for text in [
+            r#"{"id":null,"method":"update3","params":["m",{"result":1}]}"#,
+            r#"{"params":["m",{"T":{}}],"method":"update","id":null}"#,
+        ] {
+            assert_eq!(kind(text.as_bytes()), Kind::Notification, "{text}");
+        }
+        for text in [
+            r#"{"id":1,"result":[{"method":"x"}],"error":null}"#,
+            r#"{"error":{"error":"x"},"id":1,"result":null}"#,
+        ] {
+            assert_eq!(kind(text.as_bytes()), Kind::Reply, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_is_kept_as_far_as_it_is_of_use() {
+        let long = vec![b' '; 2 * WHOLE_BYTES];
+        let mut reply = br#"{"id":1,"result":[""#.to_vec();
+        keep(&mut reply, &long);
+        keep(&mut reply, &long);
+        assert_eq!(reply.len(), WHOLE_BYTES);
+        let mut update = br#"{"id":null,"method":"update3","params":[""#.to_vec();
+        update.resize(HEAD_BYTES, b' ');
+        keep(&mut update, &long);
+        assert_eq!(update.len(), HEAD_BYTES);
+    }
+}

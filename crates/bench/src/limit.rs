@@ -1,0 +1,159 @@
+//! The limit: a bare program that writes prepared bytes to many sockets, beside which a server's delivery is judged.
+//!
+//! It does nothing but write, one message to each socket in turn, on a thread of its own as a server would have; its clients
+//! are the same [`Crowd`] that reads from a server, so both pay the same for reading.
+
+use std::io::{self, Write};
+use std::os::unix;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use mio::net::UnixStream;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::crowd::{Act, Crowd, Kind};
+use crate::error::Error;
+use crate::stream::Address;
+
+/// Neighbours on the machine make the program slower but never faster, so the best of so many runs is the limit.
+const RUNS: usize = 3;
+
+/// MB/s (10^6 bytes) at which so many clients receive `message`, a JSON-RPC message, `rounds` times each.
+pub(crate) fn broadcast(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<f64, Error> {
+    let mut best: f64 = 0.0;
+    for _ in 0..RUNS {
+        best = best.max(once(clients, message, rounds)?);
+    }
+    Ok(best)
+}
+
+fn once(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<f64, Error> {
+    let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
+    let path = directory.path().join("limit");
+    let listener = UnixListener::bind(&path)?;
+    let address = Address::Unix(path);
+    let mut crowd = Crowd::new()?;
+    let mut sockets = Vec::with_capacity(clients);
+    for _ in 0..clients {
+        crowd.connect(&address)?;
+        sockets.push(listener.accept()?.0);
+    }
+    let (go, waits) = mpsc::channel();
+    thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            // No word means that the reader has failed.
+            waits
+                .recv()
+                .map_or(Ok(Vec::new()), |()| write(sockets, message, rounds))
+        });
+        let outcome = read(crowd, clients * rounds, || {
+            // A writer that has failed has its say when it is joined.
+            let _ = go.send(());
+        });
+        // The clients are gone, so a writer that still writes fails.
+        drop(go);
+        // It returns the sockets: one that is closed would look to a client that still reads like a failure.
+        let written = writer
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        written.and(outcome)
+    })
+}
+
+/// Reads until so many messages are there: MB/s from `begin` on.
+fn read(mut crowd: Crowd, messages: usize, begin: impl FnOnce()) -> Result<f64, Error> {
+    let mut left = messages;
+    let began = Instant::now();
+    begin();
+    crowd.run(|arrival| {
+        left -= usize::from(arrival.kind != Kind::Marker);
+        if left == 0 { Act::Stop } else { Act::Wait }
+    })?;
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(crowd.received_bytes() as f64 / 1e6 / seconds)
+}
+
+/// One socket and how much it has taken.
+struct Reader {
+    stream: UnixStream,
+    messages: usize,
+    written: usize,
+}
+
+/// Writes to whichever socket has room: the sockets, still open.
+fn write(
+    sockets: Vec<unix::net::UnixStream>,
+    message: &[u8],
+    rounds: usize,
+) -> Result<Vec<Reader>, Error> {
+    let mut poll = Poll::new()?;
+    let mut events = Events::with_capacity(1024);
+    let mut readers = Vec::with_capacity(sockets.len());
+    for (number, stream) in sockets.into_iter().enumerate() {
+        stream.set_nonblocking(true)?;
+        let mut stream = UnixStream::from_std(stream);
+        poll.registry()
+            .register(&mut stream, Token(number), Interest::WRITABLE)?;
+        readers.push(Reader {
+            stream,
+            messages: rounds,
+            written: 0,
+        });
+    }
+    let mut left = readers.len();
+    for round in 0..rounds {
+        for reader in &mut readers {
+            // Only those that keep up: the others go on when they have room.
+            if reader.messages == rounds - round {
+                left -= usize::from(one(reader, message)?);
+            }
+        }
+    }
+    while left > 0 {
+        poll.poll(&mut events, None)?;
+        for event in &events {
+            let reader = &mut readers[event.token().0];
+            while reader.messages > 0 {
+                let before = reader.messages;
+                left -= usize::from(one(reader, message)?);
+                if reader.messages == before {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(readers)
+}
+
+/// Writes the rest of the current message as far as there is room; whether that was the end of the last.
+fn one(reader: &mut Reader, message: &[u8]) -> Result<bool, Error> {
+    loop {
+        match reader.stream.write(&message[reader.written..]) {
+            Ok(count) => reader.written += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if reader.written == message.len() {
+            reader.written = 0;
+            reader.messages -= 1;
+            return Ok(reader.messages == 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_receives_every_message() {
+        let body = "x".repeat(300_000);
+        let message = format!(r#"{{"id":null,"method":"update","params":["m",{{"t":"{body}"}}]}}"#);
+        // It does not come to an end otherwise.
+        assert!(broadcast(7, &message.into_bytes().into(), 5).unwrap() > 0.0);
+    }
+}
