@@ -31,6 +31,9 @@ pub(crate) enum Error {
     /// A database file or schema that cannot be read.
     #[error("{}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
+    /// A plot that could not be drawn or written.
+    #[error("plot: {0}")]
+    Plot(String),
     /// Sockets, files, `/proc`.
     #[error("{0}")]
     Io(#[from] io::Error),

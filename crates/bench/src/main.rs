@@ -5,6 +5,7 @@
 //! server has one whole core, as it would not if the generator had threads of its own. Nothing here knows how a server works
 //! inside.
 
+mod allocators;
 mod connection;
 mod crowd;
 mod database_file;
@@ -15,6 +16,7 @@ mod limit;
 mod load;
 mod northbound;
 mod options;
+mod plot;
 mod progress;
 mod pulse;
 mod report;
@@ -59,6 +61,10 @@ fn run(command: &Command) -> Result<(), Error> {
             measure(&targets, &compare.measure)
         }
         Command::Run(run) => measure(slice::from_ref(&run.server), &run.measure),
+        Command::Allocators(options) => {
+            print!("{}", allocators::table(options)?);
+            Ok(())
+        }
         Command::List => {
             for workload in workloads::ALL {
                 println!("{:12} {}", workload.name(), workload.about());
@@ -93,6 +99,9 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
     if let Some(file) = &options.json {
         let text = report::json(&outcomes, targets, options.scale, options.rounds);
         fs::write(file, text)?;
+    }
+    if let Some(directory) = &options.plots {
+        plot::write(&outcomes, directory)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::allocators::Build;
 use crate::target::Target;
 use crate::workload::{Scale, Workload};
 use crate::workloads;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Compare(Compare),
     /// Measure one server
     Run(RunOne),
+    /// Measure servers under several allocators: duration and memory
+    Allocators(Allocators),
     /// Name all workloads
     List,
     /// Write the database file that a workload starts with, for a server that will be measured at its address
@@ -64,6 +67,29 @@ pub(crate) struct Measure {
     /// Write every run to this file, as JSON
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
+    /// Write plots into this folder, as SVG
+    #[arg(long)]
+    pub(crate) plots: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Allocators {
+    /// A build of our server with one allocator: jemalloc=PROGRAM; a build named system is also measured with other allocators
+    /// loaded before it
+    #[arg(long)]
+    pub(crate) ours: Vec<Build>,
+    /// A server that uses the system's allocator, measured with that and with others loaded before it
+    #[arg(long)]
+    pub(crate) reference: Option<PathBuf>,
+    /// Workloads, separated by commas
+    #[arg(long, short, value_delimiter = ',', value_parser = workloads::find, default_values = ["update1", "update2", "insert", "queue", "size"])]
+    pub(crate) workloads: Vec<&'static dyn Workload>,
+    /// How often each is measured; medians are reported
+    #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// How large the workloads are
+    #[arg(long, short, value_enum, default_value_t = Scale::Small)]
+    pub(crate) scale: Scale,
 }
 
 #[derive(Args)]

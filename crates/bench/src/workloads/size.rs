@@ -41,6 +41,7 @@ impl Workload for Size {
                 .digits(1)
                 .aim(aim),
         ];
+        let mut peak = 0.0_f64;
         let mut sizes = SIZES.to_vec();
         sizes.extend(run.pick(None, Some(LARGEST)));
         for (rows, times) in sizes {
@@ -60,7 +61,9 @@ impl Workload for Size {
                     .at("rows", rows)
                     .aim(aim),
             );
+            peak = peak.max(stage.server().memory()?.peak_mib);
         }
+        figures.push(Figure::lower("peak memory", "MiB", peak));
         Ok(figures)
     }
 }

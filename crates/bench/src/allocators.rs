@@ -1,0 +1,182 @@
+//! The table of allocators: how long each workload takes and what memory the server needs, under each allocator.
+//!
+//! Ours are builds with one allocator each; any server that uses the system's can also have another one loaded before it
+//! (`LD_PRELOAD`), where the machine has it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::figure;
+use crate::options::Allocators;
+use crate::progress::Progress;
+use crate::target::{Program, Target};
+use crate::workload::{Run, Workload};
+
+/// Libraries that replace the allocator, by what distributions call them.
+const LIBRARIES: [(&str, &str); 3] = [
+    ("jemalloc", "libjemalloc.so.2"),
+    ("tcmalloc", "libtcmalloc_minimal.so.4"),
+    ("mimalloc", "libmimalloc.so.2"),
+];
+/// Where distributions put them.
+const FOLDERS: [&str; 4] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+];
+/// The build that has no allocator of its own.
+const SYSTEM: &str = "system";
+
+/// A build of our server: `NAME=PROGRAM`.
+#[derive(Clone, Debug)]
+pub(crate) struct Build {
+    name: String,
+    program: PathBuf,
+}
+
+impl FromStr for Build {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Build, String> {
+        let (name, program) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{text} is not NAME=PROGRAM"))?;
+        Ok(Build {
+            name: name.to_owned(),
+            program: program.into(),
+        })
+    }
+}
+
+/// A line of the table.
+struct Line {
+    title: String,
+    target: Target,
+}
+
+/// What a workload took under one allocator.
+struct Cost {
+    duration_s: f64,
+    memory_mib: f64,
+}
+
+/// Measures all, and prints a line for each allocator.
+pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
+    let lines = lines(options);
+    let mut text = format!("{:28}", "server and allocator");
+    for workload in &options.workloads {
+        let _ = write!(text, "{:>18}", workload.name());
+    }
+    let _ = write!(text, "\n{:28}", "");
+    for _ in &options.workloads {
+        let _ = write!(text, "{:>9}{:>9}", "s", "MiB");
+    }
+    text.push('\n');
+    let count = lines.len() * options.workloads.len() * options.rounds as usize;
+    let progress = Progress::new(count as u64);
+    let mut costs: Vec<Vec<Cost>> = lines.iter().map(|_| Vec::new()).collect();
+    for &workload in &options.workloads {
+        let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
+        let file = directory.path().join("prepared.db");
+        workload.prepare(options.scale, &file)?;
+        let mut runs: Vec<Vec<Cost>> = lines.iter().map(|_| Vec::new()).collect();
+        for _ in 0..options.rounds {
+            for (line, runs) in lines.iter().zip(&mut runs) {
+                progress.say(format!("{} {}", workload.name(), line.title));
+                runs.push(once(workload, &line.target, options, &file, &progress)?);
+                progress.step();
+            }
+        }
+        for (runs, costs) in runs.iter().zip(&mut costs) {
+            let of = |get: fn(&Cost) -> f64| figure::middle(runs.iter().map(get).collect());
+            costs.push(Cost {
+                duration_s: of(|cost| cost.duration_s),
+                memory_mib: of(|cost| cost.memory_mib),
+            });
+        }
+    }
+    for (line, costs) in lines.iter().zip(costs) {
+        let _ = write!(text, "{:28}", line.title);
+        for cost in costs {
+            let _ = write!(text, "{:>9.2}{:>9.1}", cost.duration_s, cost.memory_mib);
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Every server with every allocator that there is.
+fn lines(options: &Allocators) -> Vec<Line> {
+    let line = |title: String, path: &Path, preload: Option<PathBuf>| Line {
+        title,
+        target: Target::Program(Program {
+            path: path.to_owned(),
+            preload,
+        }),
+    };
+    let libraries: Vec<_> = LIBRARIES
+        .iter()
+        .filter_map(|(name, file)| {
+            let paths = FOLDERS.iter().map(|folder| Path::new(folder).join(file));
+            Some((name, paths.into_iter().find(|path| path.exists())?))
+        })
+        .collect();
+    let mut lines = Vec::new();
+    for build in &options.ours {
+        lines.push(line(format!("ours, {}", build.name), &build.program, None));
+        if build.name == SYSTEM {
+            for (name, library) in &libraries {
+                let title = format!("ours, {SYSTEM}, {name} loaded");
+                lines.push(line(title, &build.program, Some(library.clone())));
+            }
+        }
+    }
+    if let Some(reference) = &options.reference {
+        lines.push(line(format!("reference, {SYSTEM}"), reference, None));
+        for (name, library) in &libraries {
+            let title = format!("reference, {name} loaded");
+            lines.push(line(title, reference, Some(library.clone())));
+        }
+    }
+    lines
+}
+
+fn once(
+    workload: &dyn Workload,
+    target: &Target,
+    options: &Allocators,
+    file: &Path,
+    progress: &Progress,
+) -> Result<Cost, Error> {
+    let began = Instant::now();
+    let figures = workload.drive(&Run {
+        scale: options.scale,
+        target,
+        file,
+        progress,
+    })?;
+    let memory = figures.iter().find(|figure| figure.unit == "MiB");
+    Ok(Cost {
+        duration_s: began.elapsed().as_secs_f64(),
+        memory_mib: memory.map_or(f64::NAN, |figure| figure.value),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_has_a_name() {
+        let build: Build = "system=/a/b".parse().expect("a build");
+        assert_eq!(
+            (build.name.as_str(), build.program.as_path()),
+            (SYSTEM, Path::new("/a/b"))
+        );
+        assert!("/a/b".parse::<Build>().is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! Plots of results, as SVG: one bar for each figure with an aim, and a curve for each figure that was taken at several points.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
+use plotters::prelude::*;
+
+use crate::error::Error;
+use crate::figure::{Better, Figure};
+use crate::rounds::Outcome;
+
+/// Size of a plot, in the units of SVG.
+const SIZE: (u32, u32) = (900, 480);
+/// Height of a bar of the summary.
+const BAR: u32 = 22;
+const FONT: (&str, u32) = ("sans-serif", 14);
+/// Ours, then the reference.
+const COLOURS: [RGBColor; 2] = [RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0xc8, 0x55, 0x3d)];
+const NAMES: [&str; 2] = ["ours", "reference"];
+
+/// Writes `summary.svg` when there are two servers, and `WORKLOAD.svg` for each workload that has curves.
+pub(crate) fn write(outcomes: &[Outcome], directory: &Path) -> Result<(), Error> {
+    fs::create_dir_all(directory)?;
+    let bars: Vec<_> = outcomes.iter().flat_map(advantages).collect();
+    if !bars.is_empty() {
+        summary(&bars, &directory.join("summary.svg"))?;
+    }
+    for outcome in outcomes {
+        let medians: Vec<_> = (0..outcome.runs.len())
+            .map(|server| outcome.medians(server))
+            .collect();
+        let points = |figure: &&Figure| figure.at.is_some() && figure.better != Better::Neither;
+        if medians[0].iter().filter(points).count() > 2 {
+            let name = outcome.workload.name();
+            curves(name, &medians, &directory.join(format!("{name}.svg")))?;
+        }
+    }
+    Ok(())
+}
+
+/// How many times better the first server is, for each figure that has an aim.
+fn advantages(outcome: &Outcome) -> Vec<(String, f64)> {
+    if outcome.runs.len() < 2 {
+        return Vec::new();
+    }
+    let (ours, reference) = (outcome.medians(0), outcome.medians(1));
+    let aimed = ours
+        .iter()
+        .zip(&reference)
+        .filter(|(ours, _)| ours.aim != crate::figure::Aim::None && ours.better != Better::Neither);
+    aimed
+        .map(|(ours, reference)| {
+            let times = match ours.better {
+                Better::Higher => ours.value / reference.value,
+                Better::Lower | Better::Neither => reference.value / ours.value,
+            };
+            let label = format!("{}: {}", outcome.workload.name(), ours.label());
+            (label, times)
+        })
+        .filter(|(_, times)| times.is_finite() && *times > 0.0)
+        .collect()
+}
+
+/// Bars on a logarithmic scale, 1 in the middle of nothing gained.
+fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
+    let count = u32::try_from(bars.len()).unwrap_or(u32::MAX);
+    let size = (SIZE.0, 90 + BAR * count);
+    let root = SVGBackend::new(file, size).into_drawing_area();
+    root.fill(&WHITE).map_err(failed)?;
+    let most = bars
+        .iter()
+        .fold(10.0_f64, |most, (_, times)| most.max(*times))
+        * 1.5;
+    let least = bars
+        .iter()
+        .fold(0.5_f64, |least, (_, times)| least.min(*times));
+    let mut chart = ChartBuilder::on(&root)
+        .caption("times better than the reference", FONT)
+        .margin(10)
+        .x_label_area_size(30)
+        .y_label_area_size(420)
+        .build_cartesian_2d((least..most).log_scale(), 0..bars.len())
+        .map_err(failed)?;
+    let label = |row: &usize| {
+        let from_top = bars.len().checked_sub(1 + row);
+        from_top.map_or(String::new(), |index| bars[index].0.clone())
+    };
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .y_labels(bars.len())
+        .y_label_formatter(&label)
+        .label_style(FONT)
+        .draw()
+        .map_err(failed)?;
+    let shapes = bars.iter().rev().enumerate().map(|(row, (_, times))| {
+        let (from, to) = (times.min(1.0), times.max(1.0));
+        let colour = COLOURS[usize::from(*times < 1.0)];
+        let mut bar = Rectangle::new([(from, row), (to, row + 1)], colour.filled());
+        bar.set_margin(3, 3, 0, 0);
+        bar
+    });
+    chart.draw_series(shapes).map_err(failed)?;
+    root.present().map_err(failed)
+}
+
+/// Each title a curve for each server.
+fn curves(name: &str, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error> {
+    let root = SVGBackend::new(file, SIZE).into_drawing_area();
+    root.fill(&WHITE).map_err(failed)?;
+    let points = || {
+        let all = medians.iter().flatten();
+        all.filter(|figure| figure.better != Better::Neither && figure.value > 0.0)
+            .filter_map(|figure| Some((figure, figure.at?)))
+    };
+    let (mut x, mut y) = ((f64::MAX, 0.0_f64), (f64::MAX, 0.0_f64));
+    for (figure, (_, at)) in points() {
+        x = (x.0.min(at), x.1.max(at));
+        y = (y.0.min(figure.value), y.1.max(figure.value));
+    }
+    let Some((first, (axis, _))) = points().next() else {
+        return Ok(());
+    };
+    let mut chart = ChartBuilder::on(&root)
+        .caption(name, FONT)
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(70)
+        .build_cartesian_2d(
+            (x.0..x.1 * 1.01).log_scale(),
+            (y.0 / 1.5..y.1 * 1.5).log_scale(),
+        )
+        .map_err(failed)?;
+    chart
+        .configure_mesh()
+        .x_desc(axis)
+        .y_desc(first.unit)
+        .label_style(FONT)
+        .draw()
+        .map_err(failed)?;
+    let titles: BTreeSet<_> = points().map(|(figure, _)| figure.title).collect();
+    for (server, figures) in medians.iter().enumerate().take(COLOURS.len()) {
+        for (number, title) in titles.iter().enumerate() {
+            let curve: Vec<_> = figures
+                .iter()
+                .filter(|figure| figure.title == *title && figure.value > 0.0)
+                .filter_map(|figure| Some((figure.at?.1, figure.value)))
+                .collect();
+            // Curves of one server differ in strength, so that two colours tell the servers apart.
+            let strength = 1.0 - 0.7 * number as f64 / titles.len() as f64;
+            let colour = COLOURS[server].mix(strength);
+            let dots = curve
+                .iter()
+                .map(|point| Circle::new(*point, 3, colour.filled()));
+            chart.draw_series(dots).map_err(failed)?;
+            chart
+                .draw_series(LineSeries::new(curve, colour.stroke_width(2)))
+                .map_err(failed)?
+                .label(format!("{title}, {}", NAMES[server]))
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+        }
+    }
+    chart
+        .configure_series_labels()
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .label_font(FONT)
+        .draw()
+        .map_err(failed)?;
+    root.present().map_err(failed)
+}
+
+fn failed(error: impl Display) -> Error {
+    Error::Plot(error.to_string())
+}
