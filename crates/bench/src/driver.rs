@@ -3,6 +3,7 @@
 //! It must be cheap, because it shares two cores with the server under test: per request one read, one write and its part
 //! of an `epoll_wait`.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -97,8 +98,11 @@ impl Driver {
         }
         let (mut replies, mut ticked) = (0, Instant::now());
         while left > 0 {
-            self.poll
-                .poll(&mut self.events, Some(Duration::from_secs(PATIENCE_S)))?;
+            let patience = Some(Duration::from_secs(PATIENCE_S));
+            match self.poll.poll(&mut self.events, patience) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                outcome => outcome?,
+            }
             if self.events.is_empty() {
                 return Err(Error::Silent(PATIENCE_S));
             }

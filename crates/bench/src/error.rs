@@ -1,4 +1,5 @@
-//! What can go wrong while a server is measured. Every failure ends the run: figures of a run that failed are worthless.
+//! What can go wrong while a server is measured. A failure ends the workload: figures of a run that failed are
+//! worthless.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ pub(crate) enum Error {
     /// A database file or schema that cannot be read.
     #[error("{}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
+    /// Some workloads could not be measured; the report said why.
+    #[error("without figures: {0}")]
+    Failed(String),
     /// A plot that could not be drawn or written.
     #[error("plot: {0}")]
     Plot(String),

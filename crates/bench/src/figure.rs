@@ -113,12 +113,17 @@ impl Figure {
         }
     }
 
-    /// The title with its point and unit: `server CPU at 1000 ports, us`.
+    /// The title with its point and unit: `server CPU at 1000 ports, us/txn`.
     pub(crate) fn label(&self) -> String {
-        match self.at {
-            Some((axis, value)) => format!("{} at {value} {axis}, {}", self.title, self.unit),
-            None => format!("{}, {}", self.title, self.unit),
+        let mut label = self.title.to_owned();
+        if let Some((axis, value)) = self.at {
+            label.push_str(&format!(" at {value} {axis}"));
         }
+        if !self.unit.is_empty() {
+            label.push_str(", ");
+            label.push_str(self.unit);
+        }
+        label
     }
 }
 

@@ -95,7 +95,17 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
         scale: options.scale,
     };
     print!("{}", report::head(targets, options.scale, options.rounds));
-    let outcomes = rounds::measure(&plan, |outcome| print!("{}", report::lines(outcome)))?;
+    let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
+    rounds::measure(&plan, |workload, outcome| match outcome {
+        Ok(outcome) => {
+            print!("{}", report::lines(&outcome));
+            outcomes.push(outcome);
+        }
+        Err(error) => {
+            println!("{:10} FAILED: {error}", workload.name());
+            failed.push(workload.name());
+        }
+    });
     if let Some(file) = &options.json {
         let text = report::json(&outcomes, targets, options.scale, options.rounds);
         fs::write(file, text)?;
@@ -103,5 +113,9 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
     if let Some(directory) = &options.plots {
         plot::write(&outcomes, directory)?;
     }
-    Ok(())
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Failed(failed.join(", ")))
+    }
 }

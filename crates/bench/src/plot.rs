@@ -1,6 +1,6 @@
 //! Plots of results, as SVG: one bar for each figure with an aim, and a curve for each figure that was taken at several points.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs;
 use std::path::Path;
@@ -31,13 +31,41 @@ pub(crate) fn write(outcomes: &[Outcome], directory: &Path) -> Result<(), Error>
         let medians: Vec<_> = (0..outcome.runs.len())
             .map(|server| outcome.medians(server))
             .collect();
-        let points = |figure: &&Figure| figure.at.is_some() && figure.better != Better::Neither;
-        if medians[0].iter().filter(points).count() > 2 {
+        if let Some(plane) = plane(&medians[0]) {
             let name = outcome.workload.name();
-            curves(name, &medians, &directory.join(format!("{name}.svg")))?;
+            curves(
+                name,
+                plane,
+                &medians,
+                &directory.join(format!("{name}.svg")),
+            )?;
         }
     }
     Ok(())
+}
+
+/// An axis and a unit.
+type Plane = (&'static str, &'static str);
+
+/// Where a figure is drawn, if it is.
+fn plane_of(figure: &Figure) -> Option<Plane> {
+    let is_drawn = figure.better != Better::Neither && figure.value > 0.0;
+    figure
+        .at
+        .filter(|_| is_drawn)
+        .map(|(axis, _)| (axis, figure.unit))
+}
+
+/// The plane that most figures lie in, if there are at least two points of a curve.
+fn plane(figures: &[Figure]) -> Option<Plane> {
+    let mut counts: BTreeMap<Plane, usize> = BTreeMap::new();
+    for figure in figures {
+        if let Some(plane) = plane_of(figure) {
+            *counts.entry(plane).or_default() += 1;
+        }
+    }
+    let (plane, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    (count >= 2).then_some(plane)
 }
 
 /// How many times better the first server is, for each figure that has an aim.
@@ -107,22 +135,20 @@ fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
 }
 
 /// Each title a curve for each server.
-fn curves(name: &str, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error> {
+fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error> {
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(failed)?;
+    let (axis, unit) = plane;
+    let is_here = |figure: &&Figure| plane_of(figure) == Some(plane);
     let points = || {
-        let all = medians.iter().flatten();
-        all.filter(|figure| figure.better != Better::Neither && figure.value > 0.0)
-            .filter_map(|figure| Some((figure, figure.at?)))
+        let all = medians.iter().flatten().filter(is_here);
+        all.filter_map(|figure| Some((figure, figure.at?.1)))
     };
     let (mut x, mut y) = ((f64::MAX, 0.0_f64), (f64::MAX, 0.0_f64));
-    for (figure, (_, at)) in points() {
+    for (figure, at) in points() {
         x = (x.0.min(at), x.1.max(at));
         y = (y.0.min(figure.value), y.1.max(figure.value));
     }
-    let Some((first, (axis, _))) = points().next() else {
-        return Ok(());
-    };
     let mut chart = ChartBuilder::on(&root)
         .caption(name, FONT)
         .margin(10)
@@ -136,7 +162,7 @@ fn curves(name: &str, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error>
     chart
         .configure_mesh()
         .x_desc(axis)
-        .y_desc(first.unit)
+        .y_desc(unit)
         .label_style(FONT)
         .draw()
         .map_err(failed)?;
@@ -145,7 +171,8 @@ fn curves(name: &str, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error>
         for (number, title) in titles.iter().enumerate() {
             let curve: Vec<_> = figures
                 .iter()
-                .filter(|figure| figure.title == *title && figure.value > 0.0)
+                .filter(is_here)
+                .filter(|figure| figure.title == *title)
                 .filter_map(|figure| Some((figure.at?.1, figure.value)))
                 .collect();
             // Curves of one server differ in strength, so that two colours tell the servers apart.
@@ -174,4 +201,39 @@ fn curves(name: &str, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error>
 
 fn failed(error: impl Display) -> Error {
     Error::Plot(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads;
+
+    fn point(title: &'static str, at: u32) -> Figure {
+        Figure::lower(title, "us", f64::from(at)).at("rows", at)
+    }
+
+    #[test]
+    fn curves_lie_where_most_figures_do() {
+        let other = Figure::higher("rate", "MB/s", 1.0).at("clients", 1);
+        let figures = [other.clone(), point("a", 1), point("a", 2)];
+        assert_eq!(plane(&figures), Some(("rows", "us")));
+        assert_eq!(plane(&[other]), None);
+    }
+
+    #[test]
+    fn plots_are_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let aimed = Figure::lower("time", "s", 2.0).aim(crate::figure::Aim::AtMost(3.0));
+        let figures = vec![aimed, point("a", 1), point("a", 100)];
+        let workload = workloads::find("growth").expect("a workload");
+        let outcome = Outcome {
+            workload,
+            runs: vec![vec![figures.clone()], vec![figures]],
+        };
+        write(&[outcome], directory.path()).expect("plots");
+        for name in ["summary.svg", "growth.svg"] {
+            let text = fs::read_to_string(directory.path().join(name)).expect("a plot");
+            assert!(text.contains("<svg"), "{name}");
+        }
+    }
 }

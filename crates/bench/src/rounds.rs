@@ -31,32 +31,37 @@ pub(crate) struct Plan<'a> {
 }
 
 /// Measures every workload with every server: A B A B, so that what else the machine does meets both alike. `done` is given
-/// the results of each workload when it is through.
+/// each workload and its results, or why there are none, when it is through; a workload that fails leaves the others alone.
 pub(crate) fn measure(
     plan: &Plan<'_>,
-    mut done: impl FnMut(&Outcome),
-) -> Result<Vec<Outcome>, Error> {
+    mut done: impl FnMut(&'static dyn Workload, Result<Outcome, Error>),
+) {
     let count = plan.workloads.len() * plan.rounds as usize * plan.targets.len();
     let progress = Progress::new(count as u64);
-    let mut outcomes = Vec::new();
     for &workload in plan.workloads {
-        let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
-        let file = directory.path().join("prepared.db");
-        progress.say(format!("{} preparation", workload.name()));
-        workload.prepare(plan.scale, &file)?;
-        let mut runs = vec![Vec::new(); plan.targets.len()];
-        for _ in 0..plan.rounds {
-            for (target, runs) in plan.targets.iter().zip(&mut runs) {
-                progress.say(format!("{} {target}", workload.name()));
-                runs.push(once(workload, plan.scale, target, &file, &progress)?);
-                progress.step();
-            }
-        }
-        let outcome = Outcome { workload, runs };
-        progress.suspend(|| done(&outcome));
-        outcomes.push(outcome);
+        let outcome = of_workload(workload, plan, &progress);
+        progress.suspend(|| done(workload, outcome));
     }
-    Ok(outcomes)
+}
+
+fn of_workload(
+    workload: &'static dyn Workload,
+    plan: &Plan<'_>,
+    progress: &Progress,
+) -> Result<Outcome, Error> {
+    let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
+    let file = directory.path().join("prepared.db");
+    progress.say(format!("{} preparation", workload.name()));
+    workload.prepare(plan.scale, &file)?;
+    let mut runs = vec![Vec::new(); plan.targets.len()];
+    for _ in 0..plan.rounds {
+        for (target, runs) in plan.targets.iter().zip(&mut runs) {
+            progress.say(format!("{} {target}", workload.name()));
+            runs.push(once(workload, plan.scale, target, &file, progress)?);
+            progress.step();
+        }
+    }
+    Ok(Outcome { workload, runs })
 }
 
 fn once(

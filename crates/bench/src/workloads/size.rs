@@ -14,6 +14,9 @@ const SIZES: [(u32, u32); 4] = [(100, 100), (1_000, 20), (10_000, 5), (100_000, 
 /// The largest, at the full scale.
 const LARGEST: (u32, u32) = (500_000, 1);
 
+/// Requests in flight of a client that does not wait for each reply.
+const PIPELINED: usize = 16;
+
 /// See the head of this file.
 pub(crate) struct Size;
 
@@ -31,16 +34,23 @@ impl Workload for Size {
             writers: 1,
             ..Load::of_inserts(run.pick(20_000, 100_000))
         };
-        let mut stage = Stage::new(run)?;
-        stage.connect(1)?;
-        let phase = stage.phase(vec![requests::of_writer(&load, 0, &[])], 1, None)?;
-        drop(stage);
         let aim = Aim::RatioAtMost(0.2);
-        let mut figures = vec![
-            Figure::lower("one row a transaction", "us/txn", phase.wall_us_each())
-                .digits(1)
+        let mut figures = Vec::new();
+        for in_flight in [1, PIPELINED] {
+            let mut stage = Stage::new(run)?;
+            stage.connect(1)?;
+            let requests = vec![requests::of_writer(&load, 0, &[])];
+            let phase = stage.phase(requests, in_flight, None)?;
+            figures.push(
+                Figure::lower(
+                    "one row a transaction, wall time",
+                    "us/txn",
+                    phase.wall_us_each(),
+                )
+                .at("in flight", in_flight as f64)
                 .aim(aim),
-        ];
+            );
+        }
         let mut peak = 0.0_f64;
         let mut sizes = SIZES.to_vec();
         sizes.extend(run.pick(None, Some(LARGEST)));
