@@ -25,6 +25,15 @@ pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
     Ok(if is_whole { sum_us } else { whole_us })
 }
 
+/// CPU time of the calling thread so far, microseconds; not a number on a kernel without scheduler statistics.
+pub(crate) fn thread_cpu_us() -> f64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let spent_ns = text.split_ascii_whitespace().next();
+    spent_ns.map_or(f64::NAN, |spent| {
+        spent.parse().map_or(f64::NAN, |spent: f64| spent / 1e3)
+    })
+}
+
 fn whole_cpu_us(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in parentheses, which may hold anything; utime and stime are fields 14, 15.

@@ -8,6 +8,7 @@ mod conditions;
 mod durable;
 mod fairness;
 mod growth;
+mod half_load;
 mod herd;
 mod idle;
 mod insert;
@@ -47,6 +48,7 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &strings::Strings,
     &herd::Herd,
     &fairness::Fairness,
+    &half_load::HalfLoad,
     &conditions::Conditions,
     &condition_change::ConditionChange,
     &idle::Idle,

@@ -75,11 +75,12 @@ impl Workload for Herd {
         let limit = limit::broadcast(count, &dump(rows(run.scale)), 1)?;
         Ok(vec![
             Figure::higher("delivered", "MB/s", first.rate()).aim(Aim::RatioAtLeast(100.0)),
-            Figure::plain("limit program", "MB/s", limit).digits(0),
-            Figure::higher("delivered / limit", "", first.rate() / limit)
+            Figure::plain("limit program", "MB/s", limit.rate).digits(0),
+            Figure::higher("delivered / limit", "", first.rate() / limit.rate)
                 .digits(2)
                 .aim(Aim::AtLeast(0.5)),
             Figure::lower("server CPU", "us/MB", cpu_us / first.megabytes).digits(0),
+            Figure::plain("limit program CPU", "us/MB", limit.cpu_us).digits(0),
             Figure::lower("until all have it", "s", first.seconds).digits(3),
             Figure::lower(
                 "until all have it after a conversion",

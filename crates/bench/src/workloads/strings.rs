@@ -102,11 +102,12 @@ fn measure(run: &Run<'_>, monitors: usize, rows: usize) -> Result<Vec<Figure>, E
         Figure::higher("delivered", "MB/s", rate)
             .digits(0)
             .aim(rate_aim),
-        Figure::plain("limit program", "MB/s", limit).digits(0),
-        Figure::higher("delivered / limit", "", rate / limit)
+        Figure::plain("limit program", "MB/s", limit.rate).digits(0),
+        Figure::higher("delivered / limit", "", rate / limit.rate)
             .digits(2)
             .aim(share_aim),
         Figure::lower("server CPU", "us/MB", cpu_us / megabytes).digits(0),
+        Figure::plain("limit program CPU", "us/MB", limit.cpu_us).digits(0),
         Figure::lower("peak memory", "MiB", peak_mib),
     ];
     Ok(figures

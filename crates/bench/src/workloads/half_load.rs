@@ -1,0 +1,84 @@
+//! `half-load`: latency while the server has about half as much to do as the reference can bear.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::database_file::{self, History};
+use crate::driver;
+use crate::error::Error;
+use crate::figure::{Aim, Figure};
+use crate::pulse::{self, Phase};
+use crate::workload::{Run, Scale, Workload};
+
+/// See the module.
+pub(crate) struct HalfLoad;
+
+/// Clients with a transaction each millisecond: the reference bears some 12,000 transactions a second.
+const CLIENTS: u32 = 6;
+const ROWS: u32 = 1_000;
+
+impl Workload for HalfLoad {
+    fn name(&self) -> &'static str {
+        "half-load"
+    }
+
+    fn about(&self) -> &'static str {
+        "latency of update1 at 6,000 transactions a second, about half of what the reference bears"
+    }
+
+    fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
+        let history = History {
+            rows: ROWS,
+            versions: 1,
+            rows_per_record: ROWS,
+        };
+        Ok(database_file::write(file, history)?)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let server = run.start()?;
+        let (address, phase) = (server.address(), Phase::default());
+        let mut all = driver::latencies();
+        thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|client| {
+                    let request = move |number| update(client, number);
+                    let phase = &phase;
+                    scope.spawn(move || pulse::run(address, phase, request))
+                })
+                .collect();
+            thread::sleep(run.pick(Duration::from_secs(4), Duration::from_secs(20)));
+            phase.end();
+            for client in clients {
+                let latencies = client
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                all += latencies.before;
+            }
+            Ok::<(), Error>(())
+        })?;
+        let at = |title, part: f64| {
+            Figure::lower(title, "us", all.value_at_quantile(part) as f64 / 1e3)
+                .digits(0)
+                .aim(Aim::RatioAtMost(1.0))
+        };
+        Ok(vec![
+            at("latency p50", 0.5),
+            at("latency p99", 0.99),
+            at("latency p99.9", 0.999),
+            Figure::plain("requests, late ones counted as due", "", all.len() as f64).digits(0),
+        ])
+    }
+}
+
+/// Sets a number that the row did not have; each client has rows of its own.
+fn update(client: u32, number: u64) -> String {
+    let share = ROWS / CLIENTS;
+    let row = client * share + u32::try_from(number % u64::from(share)).unwrap_or(0);
+    let uuid = database_file::uuid(row);
+    format!(
+        r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{}}}}}],"id":{number}}}"#,
+        number + u64::from(ROWS)
+    )
+}
