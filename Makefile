@@ -1,8 +1,8 @@
-# The four things to do with this repository. Everything else is cargo.
+# What to do with this repository. Everything else is cargo.
 
 BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
 
-.PHONY: run test setup bench
+.PHONY: run test setup bench bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -20,7 +20,25 @@ test: setup
 	cargo build --release $(BINARIES)
 	cargo test --workspace
 
-# Transactions per second and memory, side by side with the reference server.
+# Every workload on our server and on the reference, in turn: the table and the plots of PERF.md. SCALE=full takes hours.
+SCALE ?= small
+ROUNDS ?= 1
+RELEASE = $${CARGO_TARGET_DIR:-target}/release
 bench:
-	cargo build --release $(BINARIES)
-	cargo run --release -p corvid-bench -- compare $${CARGO_TARGET_DIR:-target}/release/ovsdb-server /usr/sbin/ovsdb-server --rounds 1
+	cargo build --release $(BINARIES) -p corvid-bench
+	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
+		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
+
+# Duration and memory of both servers under several allocators.
+bench-allocators:
+	cargo build --release -p corvid-bench
+	for allocator in jemalloc mimalloc system; do \
+		cargo build --release -p corvid-server --bin ovsdb-server --no-default-features \
+			$$(test $$allocator = system || echo --features $$allocator) && \
+		cp $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-server-$$allocator || exit 1; \
+	done
+	cargo build --release -p corvid-server --bin ovsdb-server
+	$(RELEASE)/corvid-bench allocators --reference /usr/sbin/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS) \
+		--ours jemalloc=$(RELEASE)/ovsdb-server-jemalloc \
+		--ours mimalloc=$(RELEASE)/ovsdb-server-mimalloc \
+		--ours system=$(RELEASE)/ovsdb-server-system
