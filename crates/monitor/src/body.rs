@@ -1,13 +1,21 @@
 //! Writes `<table-updates>` objects: tables by name, in each its rows by identity (protocol.md 4.6, 4.7).
 //!
 //! Invariant: a table is opened with its first row, so tables without events never appear, and a row that turns out to have
-//! nothing to tell is taken back whole. Used by both encoders; knows nothing of events.
+//! nothing to tell is taken back whole. Long contents can be cut into pieces between rows: nothing is copied again however
+//! long they get. Used by both encoders; knows nothing of events.
+
+use std::sync::Arc as StdArc;
 
 use corvid_data::{AtomRef, ColumnId, Datum, Row, TableSchema, Uuid, wire};
+
+/// Where a text is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// A `<table-updates>` object in the making.
 #[derive(Debug)]
 pub(crate) struct Body {
+    /// What was cut off so far; `out` goes on from there.
+    pieces: Vec<StdArc<[u8]>>,
     out: Vec<u8>,
     /// A row of the present table has been written.
     is_table_open: bool,
@@ -24,6 +32,7 @@ impl Body {
     /// Nothing written yet.
     pub(crate) fn new() -> Body {
         Body {
+            pieces: Vec::new(),
             out: vec![b'{'],
             is_table_open: false,
         }
@@ -35,7 +44,7 @@ impl Body {
         if self.is_table_open {
             self.out.push(b',');
         } else {
-            if self.out.len() > 1 {
+            if self.out.len() > 1 || !self.pieces.is_empty() {
                 self.out.push(b',');
             }
             // Names of tables and columns are identifiers: nothing to escape.
@@ -61,6 +70,14 @@ impl Body {
         }
     }
 
+    /// Cuts off what has been written when it is long enough for a piece. Marks made before are void.
+    pub(crate) fn cut(&mut self) {
+        if self.out.len() >= PIECE_BYTES {
+            self.pieces.push(StdArc::from(&*self.out));
+            self.out.clear();
+        }
+    }
+
     /// Remembers the present state.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
@@ -75,11 +92,19 @@ impl Body {
         self.is_table_open = mark.is_table_open;
     }
 
-    /// The whole object; `{}` when no row was written.
+    /// The whole object, of which nothing was cut off; `{}` when no row was written.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        debug_assert!(!self.is_table_open);
+        debug_assert!(!self.is_table_open && self.pieces.is_empty());
         self.out.push(b'}');
         self.out
+    }
+
+    /// The object in pieces.
+    pub(crate) fn finish_pieces(mut self) -> Vec<StdArc<[u8]>> {
+        debug_assert!(!self.is_table_open);
+        self.out.push(b'}');
+        self.pieces.push(self.out.into());
+        self.pieces
     }
 }
 

@@ -6,13 +6,49 @@ use corvid_data::Uuid;
 
 use crate::Version;
 
+/// A text that many messages share; cloning it costs a count.
+#[derive(Clone, Debug)]
+pub enum SharedText {
+    /// As one piece.
+    Whole(Arc<[u8]>),
+    /// As several, to be written one after the other: first contents, which can be long.
+    Pieces(Arc<[Arc<[u8]>]>),
+}
+
+impl SharedText {
+    /// The pieces, in order.
+    #[must_use]
+    pub fn pieces(&self) -> &[Arc<[u8]>] {
+        match self {
+            SharedText::Whole(text) => std::slice::from_ref(text),
+            SharedText::Pieces(pieces) => pieces,
+        }
+    }
+
+    /// Whether both are the same memory.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &SharedText) -> bool {
+        match (self, other) {
+            (SharedText::Whole(one), SharedText::Whole(other)) => Arc::ptr_eq(one, other),
+            (SharedText::Pieces(one), SharedText::Pieces(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl From<Arc<[u8]>> for SharedText {
+    fn from(text: Arc<[u8]>) -> SharedText {
+        SharedText::Whole(text)
+    }
+}
+
 /// One JSON-RPC message; its text is `head`, `body`, `tail` one after the other.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Up to the body: method, monitor id, transaction id.
     pub head: Vec<u8>,
     /// Encoded once per group and version.
-    pub body: Arc<[u8]>,
+    pub body: SharedText,
     /// After the body, usually `]}`.
     pub tail: &'static [u8],
 }
@@ -37,7 +73,7 @@ impl Frame {
         }
         Frame {
             head,
-            body,
+            body: SharedText::Whole(body),
             tail: b"]}",
         }
     }
@@ -45,54 +81,72 @@ impl Frame {
     /// The whole text, copied together.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        [&self.head, &*self.body, self.tail].concat()
+        join(&self.head, &self.body, self.tail)
+    }
+}
+
+fn join(head: &[u8], body: &SharedText, tail: &[u8]) -> Vec<u8> {
+    let body = body.pieces().iter().map(|piece| &**piece);
+    let all: Vec<&[u8]> = [head].into_iter().chain(body).chain([tail]).collect();
+    all.concat()
+}
+
+/// What stands around the contents in the answer to a monitor request.
+#[derive(Clone, Debug)]
+pub struct ResultHead {
+    head: Vec<u8>,
+    is_since: bool,
+}
+
+impl ResultHead {
+    /// Of `monitor` and `monitor_cond`: nothing.
+    pub(crate) fn plain() -> ResultHead {
+        ResultHead {
+            head: Vec::new(),
+            is_since: false,
+        }
+    }
+
+    /// Of `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
+    pub(crate) fn since(found: bool, last_txn: Uuid) -> ResultHead {
+        let mut head = Vec::with_capacity(48);
+        head.extend_from_slice(if found { b"[true," } else { b"[false," });
+        write_uuid(&mut head, last_txn);
+        head.push(b',');
+        ResultHead {
+            head,
+            is_since: true,
+        }
+    }
+
+    /// The result around these contents.
+    #[must_use]
+    pub fn with(self, body: SharedText) -> MonitorResult {
+        MonitorResult { head: self, body }
     }
 }
 
 /// What a monitor request is answered with; its JSON text is `head`, `body`, `tail` one after the other.
 #[derive(Clone, Debug)]
 pub struct MonitorResult {
-    head: Vec<u8>,
-    body: Arc<[u8]>,
-    is_since: bool,
+    head: ResultHead,
+    body: SharedText,
 }
 
 impl MonitorResult {
-    /// The result of `monitor` and `monitor_cond`: the body alone.
-    pub(crate) fn plain(body: Arc<[u8]>) -> MonitorResult {
-        MonitorResult {
-            head: Vec::new(),
-            body,
-            is_since: false,
-        }
-    }
-
-    /// The result of `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
-    pub(crate) fn since(found: bool, last_txn: Uuid, body: Arc<[u8]>) -> MonitorResult {
-        let mut head = Vec::with_capacity(48);
-        head.extend_from_slice(if found { b"[true," } else { b"[false," });
-        write_uuid(&mut head, last_txn);
-        head.push(b',');
-        MonitorResult {
-            head,
-            body,
-            is_since: true,
-        }
-    }
-
     /// The reply to the request `id` (raw JSON), its body still shared: a snapshot of the database may weigh hundreds of
     /// megabytes and be asked for by hundreds of clients at once.
     #[must_use]
     pub fn into_reply(self, id: &[u8]) -> Frame {
-        let mut head = Vec::with_capacity(32 + id.len() + self.head.len());
+        let mut head = Vec::with_capacity(32 + id.len() + self.head.head.len());
         head.extend_from_slice(b"{\"id\":");
         head.extend_from_slice(id);
         head.extend_from_slice(b",\"result\":");
-        head.extend_from_slice(&self.head);
+        head.extend_from_slice(&self.head.head);
         Frame {
             head,
             body: self.body,
-            tail: if self.is_since {
+            tail: if self.head.is_since {
                 b"],\"error\":null}"
             } else {
                 b",\"error\":null}"
@@ -103,8 +157,8 @@ impl MonitorResult {
     /// The result alone as JSON text, copied together.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let tail: &[u8] = if self.is_since { b"]" } else { b"" };
-        [&self.head, &*self.body, tail].concat()
+        let tail: &[u8] = if self.head.is_since { b"]" } else { b"" };
+        join(&self.head.head, &self.body, tail)
     }
 }
 
@@ -142,13 +196,14 @@ mod tests {
 
     #[test]
     fn results_become_replies_around_the_same_body() {
-        let body: Arc<[u8]> = Arc::from(&b"{}"[..]);
-        let plain = MonitorResult::plain(body.clone());
+        let body = SharedText::Whole(Arc::from(&b"{}"[..]));
+        let plain = ResultHead::plain().with(body.clone());
         assert_eq!(plain.to_bytes(), b"{}");
         let reply = plain.into_reply(b"7");
-        assert!(Arc::ptr_eq(&reply.body, &body));
+        assert!(reply.body.ptr_eq(&body));
         assert_eq!(reply.to_bytes(), br#"{"id":7,"result":{},"error":null}"#);
-        let since = MonitorResult::since(true, TXN, body);
+        let halves = [Arc::from(&b"{"[..]), Arc::from(&b"}"[..])];
+        let since = ResultHead::since(true, TXN).with(SharedText::Pieces(Arc::from(halves)));
         assert_eq!(
             since.to_bytes(),
             br#"[true,"11111111-1111-1111-1111-111111111111",{}]"#

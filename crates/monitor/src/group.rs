@@ -15,8 +15,10 @@ use foldhash::fast::FixedState;
 
 use crate::body::Body;
 use crate::change_set::{ChangeSet, Entry};
+use crate::contents::{self, ContentsId, Written};
+use crate::frame::SharedText;
 use crate::segments::{SegmentId, Segments};
-use crate::subscription::{Event, Subscription};
+use crate::subscription::Subscription;
 use crate::{Version, encode_v1, encode_v2, view};
 
 /// Names a group.
@@ -69,7 +71,32 @@ pub(crate) struct Group {
     /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
     bodies: HashMap<SegmentId, Option<StdArc<[u8]>>, FixedState>,
     initial: Option<Shared>,
+    long: Long,
     since: Option<(Uuid, Shared)>,
+}
+
+/// Where contents are that are too long to be written at once.
+#[derive(Debug)]
+enum Long {
+    /// Nowhere.
+    None,
+    /// Being written, of the state at this version.
+    Underway(ContentsId, u64),
+    /// Here; dropped with the next change.
+    Kept(SharedText),
+}
+
+/// What becomes of a request for long contents.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// Here they are.
+    Kept(SharedText),
+    /// They are being written, of the present state.
+    Underway(ContentsId),
+    /// They are being written, of an earlier state.
+    Stale(ContentsId),
+    /// They must be ordered, under the name that was given.
+    Wanted,
 }
 
 /// A body that lives as long as some client's frame holds it, and is handed to all who ask meanwhile.
@@ -92,6 +119,7 @@ impl Group {
             version: 0,
             bodies: HashMap::default(),
             initial: None,
+            long: Long::None,
             since: None,
         }
     }
@@ -146,6 +174,9 @@ impl Group {
             self.commit = commit;
             self.version += 1;
             self.bodies.clear();
+            if matches!(self.long, Long::Kept(_)) {
+                self.long = Long::None;
+            }
             if !self.clean.is_empty() {
                 let segment = self.segments.open(delta, self.clean.len());
                 woken.extend(self.clean.drain(..).map(|key| (key, segment)));
@@ -187,9 +218,44 @@ impl Group {
         {
             return body;
         }
-        let body: StdArc<[u8]> = self.encode_initial(schema, database).into();
+        let body = contents::write_whole(schema, &self.subscription, self.encoding, database);
+        let body: StdArc<[u8]> = body.into();
         self.initial = Some(Shared::new(self.version, &body));
         body
+    }
+
+    /// How far the contents of the present state are, if they are long. They are to be written under the name `next` if this
+    /// says so.
+    pub(crate) fn long_contents(&mut self, next: ContentsId) -> Progress {
+        match &self.long {
+            Long::Kept(text) => Progress::Kept(text.clone()),
+            Long::Underway(id, version) if *version == self.version => Progress::Underway(*id),
+            Long::Underway(id, _) => Progress::Stale(*id),
+            Long::None => {
+                self.long = Long::Underway(next, self.version);
+                Progress::Wanted
+            }
+        }
+    }
+
+    /// Keeps contents that were written for this group, unless they are of the past.
+    pub(crate) fn written(&mut self, written: &Written) {
+        if let Long::Underway(id, version) = self.long
+            && id == written.id
+        {
+            self.long = if version == self.version {
+                Long::Kept(written.text.clone())
+            } else {
+                Long::None
+            };
+        }
+    }
+
+    /// Keeps no contents any longer.
+    pub(crate) fn forget_contents(&mut self) {
+        if matches!(self.long, Long::Kept(_)) {
+            self.long = Long::None;
+        }
     }
 
     /// The net change of `commits`, all those after `txn`. Encoded once for all who come back from there before the next
@@ -243,26 +309,6 @@ impl Group {
                 for entry in entries.filter(|entry| asked.select.has(entry.event())) {
                     encode(&mut body, table, asked, entry, delta);
                 }
-                body.end_table();
-            }
-        }
-        body.finish()
-    }
-
-    fn encode_initial(&self, schema: &Schema, database: &Database) -> Vec<u8> {
-        let mut body = Body::new();
-        let encode = match self.encoding {
-            Encoding::Rows => encode_v1::initial,
-            Encoding::Differences => encode_v2::initial,
-        };
-        for asked in self.subscription.tables() {
-            let table = schema.table(asked.table);
-            if asked.select.has(Event::Initial)
-                && let Some(query) = asked.condition.query()
-            {
-                database.for_each_matching_any(asked.table, &query, &mut |row| {
-                    encode(&mut body, table, asked, row);
-                });
                 body.end_table();
             }
         }

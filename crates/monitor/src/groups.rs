@@ -71,6 +71,16 @@ impl Groups {
         &mut self.slab[id.0]
     }
 
+    /// A group that may be gone.
+    pub(crate) fn find_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.slab.get_mut(id.0)
+    }
+
+    /// All of them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.slab.iter_mut().map(|(_, group)| group)
+    }
+
     /// Removes a member, and its group with the last one. Returns the member that moved, as [`Group::leave`] does.
     pub(crate) fn leave(
         &mut self,

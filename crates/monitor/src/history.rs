@@ -69,6 +69,11 @@ impl History {
         self.entries.back().map_or(Uuid::ZERO, |entry| entry.txn)
     }
 
+    /// Whether the commits after `txn` are here.
+    pub(crate) fn knows(&self, txn: Uuid) -> bool {
+        self.entries.iter().any(|entry| entry.txn == txn)
+    }
+
     /// The commits after `txn`, oldest first; `None` when it is not known.
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
         let found = self.entries.iter().rposition(|entry| entry.txn == txn)?;

@@ -15,6 +15,7 @@ mod body;
 mod change_request;
 mod change_set;
 mod condition;
+mod contents;
 mod dispatch;
 mod effect;
 mod encode_v1;
@@ -31,5 +32,6 @@ mod session;
 mod subscription;
 mod view;
 
-pub use frame::{Frame, MonitorResult};
-pub use monitors::{ConditionChanged, Monitors, SessionId, Started, Version};
+pub use contents::{Contents, ContentsId, Written};
+pub use frame::{Frame, MonitorResult, ResultHead, SharedText};
+pub use monitors::{Awaited, Begun, ConditionChanged, Monitors, SessionId, Started, Version};

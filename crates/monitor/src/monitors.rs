@@ -16,7 +16,9 @@ use foldhash::fast::FixedState;
 use slab::Slab;
 
 use crate::change_request::ChangeRequest;
-use crate::group::{Encoding, GroupId, MonitorKey, Place};
+use crate::contents::{self, Contents, ContentsId, Written};
+use crate::frame::{ResultHead, SharedText};
+use crate::group::{Encoding, Group, GroupId, MonitorKey, Place, Progress};
 use crate::groups::Groups;
 use crate::history::History;
 use crate::request::MonitorRequest;
@@ -50,6 +52,8 @@ pub struct Monitors {
     /// Sessions with something to tell, each once ([`Session::is_listed`]).
     listed: Vec<SessionId>,
     history: History,
+    /// Of the next long contents.
+    next_contents: ContentsId,
     /// Kept for its memory.
     woken: Vec<(MonitorKey, SegmentId)>,
 }
@@ -61,6 +65,30 @@ pub struct Started {
     pub id: StdArc<[u8]>,
     /// What to reply.
     pub result: MonitorResult,
+}
+
+/// How a valid request to monitor goes on.
+#[derive(Debug)]
+pub enum Begun {
+    /// The reply is there.
+    Started(Started),
+    /// The monitor is there; the reply is when its contents are.
+    Awaited(Awaited),
+    /// Equal contents are being written, but of an earlier state: no monitor is there, ask again when they are.
+    Later(ContentsId),
+}
+
+/// A monitor whose first contents are being written. It is told nothing before [`Monitors::answered`].
+#[derive(Debug)]
+pub struct Awaited {
+    /// Canonical JSON of the monitor's id.
+    pub id: StdArc<[u8]>,
+    /// What it waits for.
+    pub contents: ContentsId,
+    /// The reply but for the contents.
+    pub head: ResultHead,
+    /// To be carried out; `None`: it was ordered before.
+    pub order: Option<Contents>,
 }
 
 /// Outcome of a successful `monitor_cond_change`: send `frames` (in order), then the reply `{}`.
@@ -84,13 +112,14 @@ impl Monitors {
             sessions: HashMap::default(),
             listed: Vec::new(),
             history: History::new(last_txn),
+            next_contents: ContentsId(0),
             woken: Vec::new(),
         }
     }
 
-    /// Handles `monitor`, `monitor_cond`, `monitor_cond_since`. `params` is the raw text of the params array (valid JSON, first
-    /// element already checked to be this database's name). `id_in_use(canonical id)` tells of this session's monitors on
-    /// other databases. Flush the session before replying.
+    /// Handles `monitor`, `monitor_cond`, `monitor_cond_since`, whatever the length of the contents. `params` is the raw text
+    /// of the params array (valid JSON, first element already checked to be this database's name). `id_in_use(canonical id)`
+    /// tells of this session's monitors on other databases. Flush the session before replying.
     ///
     /// # Errors
     /// protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
@@ -102,21 +131,112 @@ impl Monitors {
         params: &[u8],
         id_in_use: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Started, WireError> {
+        let request = self.parse(session, version, params, id_in_use)?;
+        Ok(self.start(database, session, version, request))
+    }
+
+    /// Does the same, but orders contents to be written elsewhere when more than `rows_max` rows must be looked at for them.
+    ///
+    /// # Errors
+    /// Those of [`Monitors::monitor`].
+    pub fn begin(
+        &mut self,
+        database: &Database,
+        session: SessionId,
+        version: Version,
+        params: &[u8],
+        id_in_use: &dyn Fn(&[u8]) -> bool,
+        rows_max: usize,
+    ) -> Result<Begun, WireError> {
+        let request = self.parse(session, version, params, id_in_use)?;
+        let is_known = version == Version::V3 && self.history.knows(request.last_txn);
+        let rows = contents::rows_visited(&self.schema, &request.subscription, database);
+        if is_known || rows <= rows_max {
+            let started = self.start(database, session, version, request);
+            return Ok(Begun::Started(started));
+        }
+        let MonitorRequest {
+            id, subscription, ..
+        } = request;
+        let encoding = Encoding::from(version);
+        let number = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription);
+        let head = self.head(version, false);
+        let next = self.next_contents;
+        let group = self.groups.get_mut(number);
+        let (contents, order) = match group.long_contents(next) {
+            Progress::Stale(contents) => return Ok(Begun::Later(contents)),
+            Progress::Kept(text) => {
+                self.join(session, version, number, &id, false);
+                let result = head.with(text);
+                return Ok(Begun::Started(Started { id, result }));
+            }
+            Progress::Underway(contents) => (contents, None),
+            Progress::Wanted => {
+                self.next_contents = ContentsId(next.0 + 1);
+                let order = Contents {
+                    id: next,
+                    group: number,
+                    encoding,
+                    subscription: group.subscription().clone(),
+                    snapshot: database.snapshot(),
+                };
+                (next, Some(order))
+            }
+        };
+        self.join(session, version, number, &id, true);
+        Ok(Begun::Awaited(Awaited {
+            id,
+            contents,
+            head,
+            order,
+        }))
+    }
+
+    fn parse(
+        &self,
+        session: SessionId,
+        version: Version,
+        params: &[u8],
+        id_in_use: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<MonitorRequest, WireError> {
         let own = self.sessions.get(&session);
         let is_own = |id: &[u8]| own.is_some_and(|session| session.monitors.contains_key(id));
+        MonitorRequest::parse(&self.schema, version, params, &|id| {
+            is_own(id) || id_in_use(id)
+        })
+    }
+
+    fn start(
+        &mut self,
+        database: &Database,
+        session: SessionId,
+        version: Version,
+        request: MonitorRequest,
+    ) -> Started {
         let MonitorRequest {
             id,
             subscription,
             last_txn,
-        } = MonitorRequest::parse(&self.schema, version, params, &|id| {
-            is_own(id) || id_in_use(id)
-        })?;
-
+        } = request;
         let encoding = Encoding::from(version);
         let group = self
             .groups
             .find_or_add(&self.schema, encoding, subscription);
         let result = self.content(database, group, version, last_txn);
+        self.join(session, version, group, &id, false);
+        Started { id, result }
+    }
+
+    fn join(
+        &mut self,
+        session: SessionId,
+        version: Version,
+        group: GroupId,
+        id: &StdArc<[u8]>,
+        is_awaited: bool,
+    ) {
         let entry = self.monitors.vacant_entry();
         let key = MonitorKey(entry.key());
         entry.insert(Monitor {
@@ -125,10 +245,40 @@ impl Monitors {
             version,
             group,
             place: self.groups.get_mut(group).join(key),
+            is_awaited,
         });
         let session = self.sessions.entry(session).or_insert_with(Session::new);
         session.monitors.insert(id.clone(), key);
-        Ok(Started { id, result })
+    }
+
+    /// Takes note of contents that have been written: they are kept for those who ask for the same state later.
+    pub fn written(&mut self, written: &Written) {
+        if let Some(group) = self.groups.find_mut(written.group) {
+            group.written(written);
+        }
+    }
+
+    /// Keeps no contents for later any more.
+    pub fn forget_contents(&mut self) {
+        self.groups.iter_mut().for_each(Group::forget_contents);
+    }
+
+    /// An awaited monitor's request has been answered: from here on it is told what it has missed, and what comes.
+    pub fn answered(&mut self, session: SessionId, id: &[u8]) {
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        let Some(key) = state.monitors.get(id) else {
+            return;
+        };
+        let monitor = &mut self.monitors[key.0];
+        monitor.is_awaited = false;
+        if matches!(monitor.place, Place::Behind(_)) {
+            state.dirty.push(*key);
+            if state.list() {
+                self.listed.push(session);
+            }
+        }
     }
 
     /// What a new member of `group` is told at first.
@@ -139,17 +289,23 @@ impl Monitors {
         version: Version,
         last_txn: Uuid,
     ) -> MonitorResult {
+        let known = match version {
+            Version::V3 => self.history.since(last_txn),
+            Version::V1 | Version::V2 => None,
+        };
+        let is_known = known.is_some();
         let group = self.groups.get_mut(group);
-        if version != Version::V3 {
-            return MonitorResult::plain(group.initial(&self.schema, database));
-        }
-        let newest = self.history.last_txn();
-        match self.history.since(last_txn) {
-            Some(commits) => {
-                let body = group.since(&self.schema, last_txn, commits);
-                MonitorResult::since(true, newest, body)
-            }
-            None => MonitorResult::since(false, newest, group.initial(&self.schema, database)),
+        let body = match known {
+            Some(commits) => group.since(&self.schema, last_txn, commits),
+            None => group.initial(&self.schema, database),
+        };
+        self.head(version, is_known).with(SharedText::Whole(body))
+    }
+
+    fn head(&self, version: Version, is_known: bool) -> ResultHead {
+        match version {
+            Version::V3 => ResultHead::since(is_known, self.history.last_txn()),
+            Version::V1 | Version::V2 => ResultHead::plain(),
         }
     }
 
@@ -255,7 +411,7 @@ impl Monitors {
     }
 
     /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending
-    /// afterwards; which sessions are ready stays known.
+    /// afterwards; which sessions are ready stays known. Monitors whose request was not answered yet vanish silently.
     pub fn remove_all(&mut self) -> Vec<(SessionId, StdArc<[u8]>)> {
         self.groups = Groups::new(&self.schema);
         self.listed.clear();
@@ -268,6 +424,7 @@ impl Monitors {
         let monitors = std::mem::take(&mut self.monitors);
         monitors
             .into_iter()
+            .filter(|(_, monitor)| !monitor.is_awaited)
             .map(|(_, monitor)| (monitor.session, monitor.id))
             .collect()
     }
@@ -297,6 +454,9 @@ impl Monitors {
         for (key, segment) in woken.drain(..) {
             let monitor = &mut self.monitors[key.0];
             monitor.place = Place::Behind(segment);
+            if monitor.is_awaited {
+                continue;
+            }
             if let Some(session) = self.sessions.get_mut(&monitor.session) {
                 session.dirty.push(key);
                 if session.list() {

@@ -23,6 +23,8 @@ pub(crate) struct Monitor {
     pub(crate) group: GroupId,
     /// What it has been told.
     pub(crate) place: Place,
+    /// Its request is not answered yet: until then it is told nothing.
+    pub(crate) is_awaited: bool,
 }
 
 /// One session.

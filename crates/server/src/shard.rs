@@ -99,7 +99,9 @@ impl ShardSessions {
                 Piece::Message(bytes) => io.send(*conn, bytes),
                 Piece::Update(frame) => {
                     io.send(*conn, frame.head);
-                    io.send(*conn, frame.body);
+                    for piece in frame.body.pieces() {
+                        io.send(*conn, piece.clone());
+                    }
                     io.send(*conn, Segment::Static(frame.tail));
                 }
             }

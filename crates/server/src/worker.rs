@@ -1,6 +1,7 @@
-//! Carries out the long jobs of one database on a thread of its own, in order, giving way to everybody else.
+//! Carries out the long jobs of one database away from its thread, in order, giving way to everybody else, and on another
+//! thread those that a client waits for: first contents of monitors.
 //!
-//! The thread ends with its database, after the job that it is at. What a job is, is told in [`corvid_service::job`].
+//! The threads end with their database, after the job that they are at. What a job is, is told in [`corvid_service::job`].
 
 use corvid_os::priority;
 use corvid_service::job::Job;
@@ -13,6 +14,9 @@ use crate::storage::InboxHandle;
 #[derive(Debug)]
 pub struct Worker {
     jobs: Sender<Job>,
+    inbox: InboxHandle,
+    /// Of the thread that writes contents, from the first ones on.
+    contents: Option<Sender<Job>>,
 }
 
 impl Worker {
@@ -21,23 +25,52 @@ impl Worker {
     /// # Errors
     /// The thread cannot be made, or there is no random source.
     pub fn new(inbox: InboxHandle) -> std::io::Result<Worker> {
-        let (sender, jobs) = crossbeam_channel::unbounded();
-        let uuids = RandomUuids::new()?;
-        std::thread::Builder::new()
-            .name("jobs".to_owned())
-            .spawn(move || run(&jobs, &inbox, uuids))?;
-        Ok(Worker { jobs: sender })
+        let jobs = start("jobs", priority::yield_to_others, inbox.clone())?;
+        Ok(Worker {
+            jobs,
+            inbox,
+            contents: None,
+        })
     }
 
-    /// Leaves a job to the thread.
-    pub fn order(&self, job: Job) {
-        // The thread lives as long as its queue, which is ours.
-        let _ = self.jobs.send(job);
+    /// Leaves a job to a thread.
+    pub fn order(&mut self, job: Job) {
+        let thread = match job {
+            Job::Contents(_) => self.contents(),
+            _ => &self.jobs,
+        };
+        // The threads live as long as their queues, which are ours.
+        let _ = thread.send(job);
+    }
+
+    /// The thread for contents; where it cannot be made, the other one must do.
+    fn contents(&mut self) -> &Sender<Job> {
+        if self.contents.is_none() {
+            self.contents = start("contents", || {}, self.inbox.clone()).ok();
+        }
+        self.contents.as_ref().unwrap_or(&self.jobs)
     }
 }
 
+/// A thread that calls `prepare` and then carries out what it is sent.
+fn start(
+    name: &str,
+    prepare: impl FnOnce() + Send + 'static,
+    inbox: InboxHandle,
+) -> std::io::Result<Sender<Job>> {
+    let (sender, jobs) = crossbeam_channel::unbounded();
+    let uuids = RandomUuids::new()?;
+    let run = move || {
+        prepare();
+        run(&jobs, &inbox, uuids);
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)?;
+    Ok(sender)
+}
+
 fn run(jobs: &Receiver<Job>, inbox: &InboxHandle, mut uuids: RandomUuids) {
-    priority::yield_to_others();
     for job in jobs {
         if let Some(answer) = job.carry_out(&mut uuids) {
             inbox.send(answer);

@@ -7,6 +7,7 @@
 
 mod conversion;
 mod convert;
+mod first_answers;
 mod follow;
 mod monitoring;
 mod outputs;
@@ -26,6 +27,7 @@ use foldhash::fast::FixedState;
 
 pub use outputs::Outputs;
 
+use crate::job::Done;
 use crate::locks::Locks;
 use crate::message::{
     Control, DatabaseId, Event, Method, Request, SessionInfo, StoreError, Ticket, ToDatabase, Usage,
@@ -33,6 +35,7 @@ use crate::message::{
 use crate::storage::{FileState, Growth};
 use conversion::Conversion;
 use convert::canceled_because;
+use first_answers::FirstAnswers;
 use follow::Followed;
 use parked::Parked;
 use rewrites::Rewrites;
@@ -71,6 +74,7 @@ pub struct DatabaseService {
     parked: VecDeque<Parked>,
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
+    first_answers: FirstAnswers,
     /// How many jobs were ordered.
     last_job: u64,
     rewrites: Rewrites,
@@ -115,6 +119,7 @@ impl DatabaseService {
             parked: VecDeque::new(),
             deferred: VecDeque::new(),
             conversion: None,
+            first_answers: FirstAnswers::default(),
             last_job: 0,
             rewrites: Rewrites::default(),
             growth: None,
@@ -157,6 +162,7 @@ impl DatabaseService {
         match input {
             ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
             ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
+            ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
             ToDatabase::Done(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.monitors.set_ready(session, true),
             ToDatabase::Closed(session) => self.close(now, session),
@@ -208,6 +214,10 @@ impl DatabaseService {
             conversion.follow(input);
             return;
         }
+        if self.first_answers.must_follow(&input) {
+            self.first_answers.follow(input);
+            return;
+        }
         match input {
             ToDatabase::Request(request) => self.request(now, request),
             ToDatabase::Cancel(session, id) => self.cancel(now, session, &id),
@@ -232,7 +242,7 @@ impl DatabaseService {
                 let schema = self.database.schema().to_json().to_bytes();
                 self.reply(request, schema);
             }
-            Method::Monitor(version) => self.monitor(&request, version),
+            Method::Monitor(version) => self.monitor(request, version),
             Method::MonitorCondChange => self.change_condition(&request),
             Method::MonitorCancel => self.cancel_monitor(&request),
         }
@@ -370,12 +380,15 @@ impl DatabaseService {
             _ => true,
         };
         self.deferred.retain(is_wanted);
+        let held = self.first_answers.close(session);
+        self.go_on_with(held.into_iter().filter(is_wanted));
         if let Some(conversion) = &mut self.conversion {
             conversion.waiting_mut().retain(is_wanted);
             if conversion.is_free() && conversion.request.session == session {
                 self.give_up_conversion(now, None);
             }
         }
+        self.resume(now);
     }
 
     /// Whether no session has left anything behind: nothing waits, is parked or deferred, and nothing is monitored.
@@ -385,6 +398,7 @@ impl DatabaseService {
             && self.parked.is_empty()
             && self.deferred.is_empty()
             && self.conversion.is_none()
+            && self.first_answers.is_idle()
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()

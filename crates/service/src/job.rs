@@ -5,6 +5,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Schema, WireError};
 use corvid_engine::{Converted, Database, Misfit, Snapshot};
 use corvid_log::write_transaction;
+use corvid_monitor::{Contents, Written};
 
 use crate::message::ToDatabase;
 
@@ -44,6 +45,8 @@ pub enum Job {
         /// Modified rows are recorded as column differences.
         is_diff: bool,
     },
+    /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
+    Contents(Contents),
     /// Free this: freeing many rows takes long. Not answered.
     Free(Box<Database>),
 }
@@ -55,6 +58,8 @@ pub enum Done {
     Converted(Result<Box<Converted>, WireError>),
     /// Of [`Job::CarryOver`].
     CarriedOver(Result<Carried, Misfit>),
+    /// Of [`Job::Contents`], which has its own way of numbering.
+    Contents(Written),
 }
 
 /// A conversion that has followed its source for a while.
@@ -87,6 +92,10 @@ impl Job {
                 let records = carry_over(&mut converted, &commits, is_diff, uuids);
                 let carried = records.map(|records| Carried { converted, records });
                 Some(ToDatabase::Done(number, Done::CarriedOver(carried)))
+            }
+            Job::Contents(contents) => {
+                let number = JobNumber(contents.id().0);
+                Some(ToDatabase::Done(number, Done::Contents(contents.write())))
             }
             Job::Free(_) => None,
         }

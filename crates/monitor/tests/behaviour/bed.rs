@@ -1,7 +1,5 @@
 //! A database with monitors, in which row identities count up, so that expectations can be written down.
 
-use std::sync::Arc as StdArc;
-
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Schema, Uuid};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
@@ -217,7 +215,7 @@ impl Bed {
     pub(crate) fn share_a_body(&mut self, one: SessionId, other: SessionId) -> bool {
         let (one, other) = (self.frames(one), self.frames(other));
         assert_eq!((one.len(), other.len()), (1, 1));
-        StdArc::ptr_eq(&one[0].body, &other[0].body)
+        one[0].body.ptr_eq(&other[0].body)
     }
 }
 

@@ -257,12 +257,12 @@ fn an_initial_reply_is_encoded_once_for_all_who_ask_before_the_next_change() {
         started.result.into_reply(b"1").body
     };
     let first = ask(&mut bed, 1);
-    assert!(std::sync::Arc::ptr_eq(&first, &ask(&mut bed, 2)));
+    assert!(first.ptr_eq(&ask(&mut bed, 2)));
     bed.insert("Pet", "{}");
     assert!(
-        std::sync::Arc::ptr_eq(&first, &ask(&mut bed, 3)),
+        first.ptr_eq(&ask(&mut bed, 3)),
         "a commit out of view changes nothing"
     );
     bed.insert("Keeper", r#"{"name":"bob"}"#);
-    assert!(!std::sync::Arc::ptr_eq(&first, &ask(&mut bed, 4)));
+    assert!(!first.ptr_eq(&ask(&mut bed, 4)));
 }

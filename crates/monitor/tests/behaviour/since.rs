@@ -115,5 +115,5 @@ fn those_who_come_back_from_the_same_place_share_one_body() {
         started.result.into_reply(b"1").body
     };
     let first = ask(1);
-    assert!(std::sync::Arc::ptr_eq(&first, &ask(2)));
+    assert!(first.ptr_eq(&ask(2)));
 }

@@ -173,14 +173,8 @@ fn sessions_with_the_same_subscription_share_one_body() {
     bed.insert("Pet", r#"{"kind":"owl"}"#);
     assert_eq!(bed.pending(), [1, 2, 3]);
     let frames = [SESSION, others[0], others[1]].map(|session| bed.frames(session));
-    assert!(std::sync::Arc::ptr_eq(
-        &frames[0][0].body,
-        &frames[1][0].body
-    ));
-    assert!(std::sync::Arc::ptr_eq(
-        &frames[0][0].body,
-        &frames[2][0].body
-    ));
+    assert!(frames[0][0].body.ptr_eq(&frames[1][0].body));
+    assert!(frames[0][0].body.ptr_eq(&frames[2][0].body));
 }
 
 #[test]

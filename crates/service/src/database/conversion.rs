@@ -321,6 +321,8 @@ impl DatabaseService {
                 conversion.records.extend(records);
             }
             Done::CarriedOver(Err(_)) => self.start_conversion_again(),
+            // Is not a step of a conversion.
+            Done::Contents(_) => {}
         }
         self.advance_conversion(now);
         self.resume(now);

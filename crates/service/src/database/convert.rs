@@ -91,6 +91,7 @@ impl DatabaseService {
         };
         let converting = Event::Converting(self.options.id);
         self.outputs.events.push(converting);
+        self.give_up_first_answers();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);
         let old = std::mem::replace(&mut self.database, database);

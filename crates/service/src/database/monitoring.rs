@@ -3,30 +3,34 @@
 use std::sync::Arc;
 
 use corvid_json::Value;
-use corvid_monitor::{SessionId, Version};
+use corvid_monitor::{Begun, SessionId, Version};
 
 use super::DatabaseService;
 use crate::message::{Handled, Request};
 
 impl DatabaseService {
-    pub(super) fn monitor(&mut self, request: &Request, version: Version) {
+    pub(super) fn monitor(&mut self, request: Request, version: Version) {
         let in_use = |id: &[u8]| {
             request
                 .foreign_monitors
                 .iter()
                 .any(|foreign| **foreign == *id)
         };
-        match self.monitors.monitor(
+        let begun = self.monitors.begin(
             &self.database,
             request.session,
             version,
             request.params(),
             &in_use,
-        ) {
-            Ok(started) => {
-                self.sessions
-                    .entry(request.session)
-                    .or_insert_with(|| request.info.clone());
+            self.first_answers.rows_max,
+        );
+        if begun.is_ok() {
+            self.sessions
+                .entry(request.session)
+                .or_insert_with(|| request.info.clone());
+        }
+        match begun {
+            Ok(Begun::Started(started)) => {
                 self.send_updates(request.session);
                 let reply = started.result.into_reply(&request.id);
                 self.outputs.reply_shared(
@@ -35,7 +39,9 @@ impl DatabaseService {
                     Handled::MonitorAdded(started.id),
                 );
             }
-            Err(error) => self.fail(request, &error),
+            Ok(Begun::Awaited(awaited)) => self.await_contents(request, awaited),
+            Ok(Begun::Later(contents)) => self.put_off(request, contents),
+            Err(error) => self.fail(&request, &error),
         }
     }
 
@@ -86,6 +92,7 @@ impl DatabaseService {
 
     /// Removes every monitor and tells the sessions that want to know, and the shards in any case.
     pub(super) fn cancel_monitors(&mut self) {
+        self.give_up_first_answers();
         let canceled = self.monitors.remove_all();
         self.tell_canceled(canceled);
     }

@@ -224,7 +224,8 @@ impl DatabaseService {
         let growth = self.growth.filter(|_| self.may_compact());
         let check = growth.and_then(|growth| growth.next_check_ms(now.mono_ms));
         let trigger = self.triggers.next_deadline();
-        trigger.into_iter().chain(check).min()
+        let forget = self.first_answers.next_deadline_ms();
+        trigger.into_iter().chain(check).chain(forget).min()
     }
 
     /// Tries waiting transactions whose deadline has come, and compacts a file that has grown. To be called once per batch of inputs.
@@ -238,6 +239,7 @@ impl DatabaseService {
             self.release();
         }
         self.compact_if_due(now);
+        self.forget_contents(now);
     }
 
     /// Records are stored, or failed to be.

@@ -4,6 +4,7 @@
 mod client;
 mod conversion;
 mod disk;
+mod first_answers;
 mod locks;
 mod monitors;
 mod ordering;

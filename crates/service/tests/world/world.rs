@@ -91,7 +91,7 @@ pub(crate) struct Served {
     inbox: VecDeque<ToDatabase>,
     /// Inputs were handled since the last end of a batch.
     is_dirty: bool,
-    jobs: VecDeque<Job>,
+    pub(crate) jobs: VecDeque<Job>,
     /// Nothing is carried out until this is cleared.
     pub(crate) is_worker_held: bool,
     /// How many jobs were carried out.

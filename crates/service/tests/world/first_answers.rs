@@ -1,0 +1,151 @@
+//! First contents of monitors that are written away from the database.
+
+use expect_test::expect;
+
+use crate::world::{World, play, wider_schema};
+
+const ALL: &str = r#"["A","m",{"T":[{"columns":["k"]}]}]"#;
+
+fn insert(key: &str) -> String {
+    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
+}
+
+/// Every monitor's contents are left to the worker, which waits.
+fn prepare(world: &mut World) {
+    world.service("A").set_first_rows_max(0);
+    world.served("A").is_worker_held = true;
+    let writer = world.connect();
+    world.transact(writer, "1", "A", &insert("a"));
+    world.run();
+}
+
+#[test]
+fn a_reply_shows_its_moment_and_updates_go_on_from_there() {
+    let told = play(|world| {
+        prepare(world);
+        let (watcher, writer) = (world.connect(), world.connect());
+        world.ask(watcher, "1", "monitor_cond", ALL);
+        world.run();
+        world.transact(writer, "1", "A", &insert("b"));
+        world.run();
+        // What the session asks meanwhile is answered after the reply, with everything pending before it.
+        world.transact(watcher, "2", "A", &insert("c"));
+        world.ask(watcher, "3", "echo", "[]");
+        world.run();
+        assert_eq!(world.take(watcher), "", "nothing before the reply");
+        world.served("A").is_worker_held = false;
+        world.run();
+        assert_eq!(world.jobs_done("A"), 1);
+        world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":{"T":{"<0>":{"initial":{"k":"a"}}}}}
+        {"id":null,"method":"update2","params":["m",{"T":{"<1>":{"insert":{"k":"b"}},"<2>":{"insert":{"k":"c"}}}}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<2>"]}]}
+        {"error":null,"id":3,"result":[]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn equal_requests_share_contents_and_later_ones_wait_for_their_own() {
+    let told = play(|world| {
+        prepare(world);
+        let watchers = [(); 3].map(|()| world.connect());
+        for watcher in &watchers[..2] {
+            world.ask(
+                *watcher,
+                "1",
+                "monitor_cond_since",
+                &ALL.replace("}]}]", r#"}]},"00000000-0000-0000-0000-000000000000"]"#),
+            );
+        }
+        world.run();
+        let writer = world.connect();
+        world.transact(writer, "1", "A", &insert("b"));
+        world.run();
+        world.ask(watchers[2], "1", "monitor_cond", ALL);
+        world.run();
+        world.served("A").is_worker_held = false;
+        world.run();
+        assert_eq!(world.jobs_done("A"), 2, "one for two, one for the third");
+        let late = world.connect();
+        world.ask(late, "1", "monitor_cond", ALL);
+        world.run();
+        assert_eq!(world.jobs_done("A"), 2, "nothing has changed");
+        let mut told: Vec<String> = watchers
+            .iter()
+            .map(|watcher| world.take(*watcher))
+            .collect();
+        told.push(world.take(late));
+        told.join("\n")
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[false,"<0>",{"T":{"<1>":{"initial":{"k":"a"}}}}]}
+        {"id":null,"method":"update3","params":["m","<2>",{"T":{"<3>":{"insert":{"k":"b"}}}}]}
+
+        {"error":null,"id":1,"result":[false,"<0>",{"T":{"<1>":{"initial":{"k":"a"}}}}]}
+        {"id":null,"method":"update3","params":["m","<2>",{"T":{"<3>":{"insert":{"k":"b"}}}}]}
+
+        {"error":null,"id":1,"result":{"T":{"<0>":{"initial":{"k":"a"}},"<1>":{"initial":{"k":"b"}}}}}
+
+        {"error":null,"id":1,"result":{"T":{"<0>":{"initial":{"k":"a"}},"<1>":{"initial":{"k":"b"}}}}}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn whoever_closes_meanwhile_leaves_nothing_behind() {
+    play(|world| {
+        prepare(world);
+        let (gone, stays) = (world.connect(), world.connect());
+        world.ask(gone, "1", "monitor", ALL);
+        world.ask(stays, "1", "monitor", ALL);
+        world.transact(gone, "2", "A", &insert("last"));
+        world.run();
+        world.disconnect(gone);
+        world.run();
+        world.served("A").is_worker_held = false;
+        world.run();
+        world.disconnect(stays);
+        world.check_idle();
+        world.contents("A").join("\n")
+    });
+}
+
+#[test]
+fn a_conversion_or_removal_meanwhile_makes_the_request_begin_anew() {
+    let told = play(|world| {
+        prepare(world);
+        let (watcher, asker) = (world.connect_aware(), world.connect_aware());
+        world.take(watcher);
+        world.ask(watcher, "1", "monitor", ALL);
+        world.run();
+        world.ask(
+            asker,
+            "1",
+            "convert",
+            &format!(r#"["A",{}]"#, wider_schema("A")),
+        );
+        // The conversion overtakes the contents, which nobody wants any more then.
+        let overtaken = world.served("A").jobs.pop_front().expect("ordered");
+        world.served("A").is_worker_held = false;
+        world.run();
+        let converted = world.take(watcher);
+        world.served("A").jobs.push_back(overtaken);
+        world.run();
+        world.served("A").is_worker_held = true;
+        let other = world.connect_aware();
+        world.take(other);
+        world.transact(asker, "2", "A", &insert("z"));
+        world.run();
+        world.ask(other, "1", "monitor", ALL);
+        world.run();
+        world.remove("A");
+        world.run();
+        converted + "\n" + &world.take(other)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":{"T":{"<0>":{"new":{"k":"a"}}}}}
+
+        {"error":{"details":"monitor request specifies unknown database A","error":"unknown database","syntax":"[\"A\",\"m\",{\"T\":[{\"columns\":[\"k\"]}]}]"},"id":1}
+    "#]].assert_eq(&told);
+}
