@@ -67,7 +67,7 @@ fn run(command: &Command) -> Result<(), Error> {
         }
         Command::List => {
             for workload in workloads::ALL {
-                println!("{:12} {}", workload.name(), workload.about());
+                println!("{:16} {}", workload.name(), workload.about());
             }
             Ok(())
         }
@@ -102,7 +102,7 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
             outcomes.push(outcome);
         }
         Err(error) => {
-            println!("{:10} FAILED: {error}", workload.name());
+            println!("{:16} FAILED: {error}", workload.name());
             failed.push(workload.name());
         }
     });

@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::workload::Scale;
 
 /// Widths of the columns of the table.
-const NAME_WIDTH: usize = 10;
+const NAME_WIDTH: usize = 16;
 const TITLE_WIDTH: usize = 50;
 const FIGURE_WIDTH: usize = 11;
 
