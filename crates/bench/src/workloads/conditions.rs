@@ -37,7 +37,8 @@ impl Workload for Conditions {
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
-        let transactions = run.pick(20_000, 100_000);
+        let transactions = run.pick(5_000, 100_000);
+        let changes = run.pick(100, HOSTS);
         let mut filler = Crowd::new()?;
         filler.connect(server.address())?;
         let uuids = fill(&mut filler, 50_000, HOSTS)?;
@@ -58,13 +59,14 @@ impl Workload for Conditions {
             let cost_us = (server.cpu_us()? - cpu_us) / transactions as f64;
             costs_us.push(cost_us);
 
+            let changing = first..clients.end.min(first + changes);
             let cpu_us = server.cpu_us()?;
             crowd.call_all(
-                clients.clone(),
+                changing.clone(),
                 |client| change((client - first + count / 2) % HOSTS),
                 |_, _| {},
             )?;
-            let change_us = (server.cpu_us()? - cpu_us) / count as f64;
+            let change_us = (server.cpu_us()? - cpu_us) / changing.len() as f64;
             figures.push(
                 Figure::lower("server CPU", "us/txn", cost_us)
                     .aim(aim)
