@@ -53,7 +53,9 @@ class Server:
                 start_new_session=True,
             )
         try:
-            wait_for_socket(self.sock, self.process)
+            # The reference opens its control socket last.
+            for socket in (self.sock, self.ctl):
+                wait_for_socket(socket, self.process)
             if self.tcp and self.port is None:
                 self.port = self._port_from_log()
         except RuntimeError as error:
