@@ -16,6 +16,7 @@ mod weak;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Delta, WireError};
 
+use crate::allowance::TooLong;
 use crate::hash::{Map, Set};
 use crate::row_id::RowId;
 use crate::transaction::Transaction;
@@ -33,7 +34,35 @@ struct Commit<'t, 'd> {
     dropped: &'t mut Set<RowId>,
 }
 
-/// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet.
+/// Why a commit was not made.
+pub(crate) enum Refusal {
+    /// It breaks a rule.
+    Error(WireError),
+    /// It does not fit into the allowance of its transaction.
+    TooLong,
+}
+
+impl From<WireError> for Refusal {
+    fn from(error: WireError) -> Refusal {
+        Refusal::Error(error)
+    }
+}
+
+impl From<TooLong> for Refusal {
+    fn from(TooLong: TooLong) -> Refusal {
+        Refusal::TooLong
+    }
+}
+
+/// [`commit`] that may be too long for the allowance of the transaction; then too nothing has changed.
+pub(crate) fn commit_within(
+    txn: Transaction<'_>,
+    uuids: &mut dyn UuidSource,
+) -> Result<Delta, Refusal> {
+    run(txn, uuids, &mut Set::default())
+}
+
+/// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet. The transaction must be unlimited.
 ///
 /// # Errors
 /// The first violation found, in the words of protocol.md 5.12.
@@ -46,10 +75,21 @@ pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result
 /// # Errors
 /// As [`commit`].
 pub(crate) fn commit_noting(
-    mut txn: Transaction<'_>,
+    txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
     dropped: &mut Set<RowId>,
 ) -> Result<Delta, WireError> {
+    run(txn, uuids, dropped).map_err(|refusal| match refusal {
+        Refusal::Error(error) => error,
+        Refusal::TooLong => unreachable!("nothing limits it"),
+    })
+}
+
+fn run(
+    mut txn: Transaction<'_>,
+    uuids: &mut dyn UuidSource,
+    dropped: &mut Set<RowId>,
+) -> Result<Delta, Refusal> {
     let mut commit = Commit {
         txn: &mut txn,
         strong: Map::default(),
@@ -59,28 +99,29 @@ pub(crate) fn commit_noting(
     };
     match commit.check() {
         Ok(()) => Ok(commit.finish(uuids)),
-        Err(error) => {
+        Err(refusal) => {
             txn.rollback();
-            Err(error)
+            Err(refusal)
         }
     }
 }
 
 impl Commit<'_, '_> {
-    fn check(&mut self) -> Result<(), WireError> {
+    fn check(&mut self) -> Result<(), Refusal> {
         if !self.find_net_changes() {
             return Ok(());
         }
         self.count_strong_references()?;
         self.refuse_referenced_deletions()?;
-        self.collect_garbage();
+        self.collect_garbage()?;
         self.check_max_rows()?;
         self.drop_weak_references()?;
         // A pair that goes for its weak half may hold the last strong reference to another row, whose end takes more references along.
         while !self.suspects.is_empty() {
-            self.collect_garbage();
+            self.collect_garbage()?;
             self.drop_weak_references()?;
         }
-        self.check_indexes()
+        self.check_indexes()?;
+        Ok(())
     }
 }

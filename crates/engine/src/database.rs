@@ -8,7 +8,7 @@ use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, UuidSource, 
 
 use crate::layout::Layout;
 use crate::table::Table;
-use crate::{Context, Converted, Outcome, Snapshot};
+use crate::{Allowance, Context, Converted, Outcome, Snapshot, TooLong};
 use crate::{audit, execution, lookup, replay, undo};
 
 /// One database in memory. A single writer owns it.
@@ -44,7 +44,24 @@ impl Database {
     /// Executes one attempt of a `transact` request. `params` is the raw text of the `params` array, a valid JSON array whose
     /// first element (the database name) is skipped. On success the changes are applied.
     pub fn execute(&mut self, params: &[u8], context: &mut Context<'_>) -> Outcome {
-        execution::execute(self, params, context)
+        let mut unlimited = Allowance::unlimited();
+        match execution::execute(self, params, context, &mut unlimited) {
+            Ok(outcome) => outcome,
+            Err(TooLong) => unreachable!("nothing limits it"),
+        }
+    }
+
+    /// The same within an allowance, from which the work is taken off.
+    ///
+    /// # Errors
+    /// It would take longer; nothing has changed.
+    pub fn execute_within(
+        &mut self,
+        params: &[u8],
+        context: &mut Context<'_>,
+        allowance: &mut Allowance,
+    ) -> Result<Outcome, TooLong> {
+        execution::execute(self, params, context, allowance)
     }
 
     /// Takes back a commit that could not be stored; deltas are undone newest first.

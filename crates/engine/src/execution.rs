@@ -4,15 +4,18 @@
 //! database is as before or as after the commit, never between.
 
 use corvid_data::members::What;
-use corvid_data::{Arc, Delta, Row, TableId, Tag, WireError};
+use corvid_data::{Arc, ColumnId, Delta, Row, TableId, Tag, WireError};
 use corvid_json::Reader;
 
+use crate::allowance::{self, Allowance, TooLong};
+use crate::commit::Refusal;
 use crate::condition::Condition;
 use crate::context::{Context, LockOwner, Outcome, Reads};
 use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
 use crate::operation::{self, Operation};
+use crate::table;
 use crate::transaction::Transaction;
 
 /// What an execution knows of who asks.
@@ -57,6 +60,8 @@ pub(crate) enum Failure {
     Error(WireError),
     /// It waits for the database to change.
     Blocked,
+    /// It does not fit into its allowance.
+    TooLong,
 }
 
 impl From<WireError> for Failure {
@@ -65,17 +70,26 @@ impl From<WireError> for Failure {
     }
 }
 
+impl From<TooLong> for Failure {
+    fn from(TooLong: TooLong) -> Failure {
+        Failure::TooLong
+    }
+}
+
 /// Executes `params`, the raw text of an array whose first element is the name of the database.
 pub(crate) fn execute(
     database: &mut Database,
     params: &[u8],
     context: &mut Context<'_>,
-) -> Outcome {
+    allowance: &mut Allowance,
+) -> Result<Outcome, TooLong> {
     let operations = split(params);
     // Lent for the time of the execution, which holds the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
+    let mut txn = Transaction::begin(database);
+    txn.allowance = *allowance;
     let execution = Execution {
-        txn: Transaction::begin(database),
+        txn,
         names: Names::new(&mut *context.uuids, &mut strings, &operations),
         requester: Requester {
             elapsed_ms: context.elapsed_ms,
@@ -91,7 +105,7 @@ pub(crate) fn execute(
         reads: Reads::Tables(Vec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
     };
-    let outcome = execution.run(&operations);
+    let outcome = execution.run(&operations, allowance);
     database.strings = strings;
     outcome
 }
@@ -113,7 +127,8 @@ fn split(params: &[u8]) -> Vec<&[u8]> {
 }
 
 impl Execution<'_, '_> {
-    fn run(mut self, operations: &[&[u8]]) -> Outcome {
+    /// What was spent is taken off `allowance`.
+    fn run(mut self, operations: &[&[u8]], allowance: &mut Allowance) -> Result<Outcome, TooLong> {
         let count = operations.len();
         self.out.push(b'[');
         for (position, raw) in operations.iter().enumerate() {
@@ -125,18 +140,24 @@ impl Execution<'_, '_> {
                 number: position + 1,
                 count,
             };
-            match self.run_one(what, raw) {
+            let outcome = self.run_one(what, raw);
+            *allowance = self.txn.allowance;
+            match outcome {
                 Ok(()) => {}
                 Err(Failure::Blocked) => {
                     self.txn.rollback();
-                    return Outcome::Blocked {
+                    return Ok(Outcome::Blocked {
                         deadline_ms: self.deadline_ms,
                         reads: self.reads,
-                    };
+                    });
+                }
+                Err(Failure::TooLong) => {
+                    self.txn.rollback();
+                    return Err(TooLong);
                 }
                 Err(Failure::Error(error)) => {
                     self.out.truncate(start);
-                    return self.fail(&error, count - position - 1);
+                    return Ok(self.fail(&error, count - position - 1));
                 }
             }
         }
@@ -144,6 +165,8 @@ impl Execution<'_, '_> {
     }
 
     fn run_one(&mut self, what: What<'_>, raw: &[u8]) -> Result<(), Failure> {
+        self.txn.allowance.spend(allowance::OPERATION)?;
+        self.txn.allowance.read(raw)?;
         let schema = Arc::clone(self.txn.schema());
         let operation = Operation::parse(&schema, what, raw)?;
         let name = operation.name();
@@ -178,7 +201,7 @@ impl Execution<'_, '_> {
         }
     }
 
-    fn commit(self, count: usize) -> Outcome {
+    fn commit(self, count: usize) -> Result<Outcome, TooLong> {
         let Execution {
             txn,
             mut names,
@@ -187,7 +210,7 @@ impl Execution<'_, '_> {
             mut out,
             ..
         } = self;
-        let (delta, durable) = match crate::commit::commit(txn, names.source()) {
+        let (delta, durable) = match crate::commit::commit_within(txn, names.source()) {
             Ok(delta) if delta.is_empty() => (None, is_durable),
             Ok(delta) => {
                 let delta = Delta {
@@ -197,7 +220,8 @@ impl Execution<'_, '_> {
                 };
                 (Some(Arc::new(delta)), is_durable)
             }
-            Err(error) => {
+            Err(Refusal::TooLong) => return Err(TooLong),
+            Err(Refusal::Error(error)) => {
                 if count > 0 {
                     out.push(b',');
                 }
@@ -206,11 +230,11 @@ impl Execution<'_, '_> {
             }
         };
         out.push(b']');
-        Outcome::Done {
+        Ok(Outcome::Done {
             result: out,
             delta,
             durable,
-        }
+        })
     }
 
     /// Reads the `where` of an operation.
@@ -224,8 +248,69 @@ impl Execution<'_, '_> {
     }
 
     /// The rows that a condition matches now.
-    pub(crate) fn matching(&self, table: TableId, condition: &Condition) -> Slots {
-        lookup::matching_all(self.txn.table(table), condition)
+    ///
+    /// # Errors
+    /// Finding them takes too long.
+    pub(crate) fn matching(
+        &mut self,
+        table: TableId,
+        condition: &Condition,
+    ) -> Result<Slots, TooLong> {
+        let Transaction {
+            database,
+            allowance,
+            ..
+        } = &mut self.txn;
+        lookup::matching_all(&database.tables[usize::from(table.0)], condition, allowance)
+    }
+
+    /// Pays for reading every atom of the rows at `slots`, and `each` for each of them besides.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub(crate) fn spend_on(
+        &mut self,
+        table: TableId,
+        slots: &Slots,
+        each: u64,
+    ) -> Result<(), TooLong> {
+        let Transaction {
+            database,
+            allowance,
+            ..
+        } = &mut self.txn;
+        allowance.spend(each.saturating_mul(slots.len() as u64))?;
+        let table = &database.tables[usize::from(table.0)];
+        for slot in slots {
+            allowance.spend(table::row_atoms(table.at(*slot)))?;
+        }
+        Ok(())
+    }
+
+    /// Pays for changing the rows at `slots`, and for looking at what these `columns` of them hold.
+    ///
+    /// # Errors
+    /// It is too much.
+    pub(crate) fn spend_on_columns(
+        &mut self,
+        table: TableId,
+        slots: &Slots,
+        columns: &(impl Iterator<Item = ColumnId> + Clone),
+    ) -> Result<(), TooLong> {
+        let Transaction {
+            database,
+            allowance,
+            ..
+        } = &mut self.txn;
+        allowance.spend(allowance::CHANGE.saturating_mul(slots.len() as u64))?;
+        let table = &database.tables[usize::from(table.0)];
+        for slot in slots {
+            let row = table.at(*slot);
+            for column in columns.clone().filter(|column| !column.is_standard()) {
+                allowance.spend(row.columns[usize::from(column.0)].len() as u64)?;
+            }
+        }
+        Ok(())
     }
 
     /// The rows at `slots`.

@@ -7,6 +7,7 @@
 //!
 //! This crate knows no sessions, monitors, files, sockets, clocks or random sources: those arrive through [`Context`].
 
+mod allowance;
 mod audit;
 mod backrefs;
 mod column_list;
@@ -40,6 +41,7 @@ mod transaction;
 mod triple;
 mod undo;
 
+pub use allowance::{Allowance, TooLong};
 pub use condition::Condition;
 pub use context::{Context, LockOwner, Outcome, Reads};
 pub use convert::{Converted, Misfit};

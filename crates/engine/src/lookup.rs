@@ -5,6 +5,7 @@
 use corvid_data::{Datum, Uuid};
 use smallvec::SmallVec;
 
+use crate::allowance::{Allowance, TooLong};
 use crate::condition::{Condition, Disjunction};
 use crate::hash::Set;
 use crate::index::Index;
@@ -15,27 +16,35 @@ use crate::table::Table;
 pub(crate) type Slots = SmallVec<[Slot; 4]>;
 
 /// The rows for which every clause holds, in slot order unless an index found them.
-pub(crate) fn matching_all(table: &Table, condition: &Condition) -> Slots {
+///
+/// # Errors
+/// There are more rows to be looked at than `allowance` has steps.
+pub(crate) fn matching_all(
+    table: &Table,
+    condition: &Condition,
+    allowance: &mut Allowance,
+) -> Result<Slots, TooLong> {
     if let Some(uuid) = condition.named_row() {
         let found = table.find(uuid);
-        return found
+        return Ok(found
             .filter(|slot| condition.holds_for(table.at(*slot)))
             .into_iter()
-            .collect();
+            .collect());
     }
     for index in table.indexes() {
         if let Some(key) = equality_key(index, condition) {
-            return index
+            return Ok(index
                 .candidates(key.iter().copied())
                 .filter(|slot| condition.holds_for(table.at(*slot)))
-                .collect();
+                .collect());
         }
     }
-    table
+    allowance.spend(table.len() as u64)?;
+    Ok(table
         .slots()
         .filter(|(_, row)| condition.holds_for(row))
         .map(|(slot, _)| slot)
-        .collect()
+        .collect())
 }
 
 /// The key that the condition demands, when it has an `==` clause for every column of the index.

@@ -197,6 +197,11 @@ impl Mutation {
         Ok(())
     }
 
+    /// Whether the work follows the size of the column, not that of the argument.
+    pub(crate) fn visits_all(&self) -> bool {
+        !matches!(self.mutator, Mutator::Insert | Mutator::Delete)
+    }
+
     /// Applies an arithmetic mutator to every element.
     fn compute(&self, base: &BaseType, datum: &mut Datum) -> Result<(), WireError> {
         let Some(operand) = self.argument.first() else {

@@ -8,6 +8,7 @@ use corvid_data::{
 };
 use smallvec::SmallVec;
 
+use crate::allowance::Allowance;
 use crate::condition::{Clause, Condition, Function};
 use crate::execution::Execution;
 use crate::lookup;
@@ -187,7 +188,9 @@ fn find_role<'t>(txn: &'t Transaction<'_>, roles: TableId, role: &str) -> Option
         argument: Datum::one(corvid_data::Atom::String(Str::new(role))),
     }]);
     let table = txn.table(roles);
-    let slot = *lookup::matching_all(table, &condition).first()?;
+    // Roles are few.
+    let found = lookup::matching_all(table, &condition, &mut Allowance::unlimited());
+    let slot = *found.ok()?.first()?;
     Some(table.at(slot))
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Table {
 }
 
 /// Atoms of a row: its columns, `_uuid` and `_version`.
-fn row_atoms(row: &Row) -> u64 {
+pub(crate) fn row_atoms(row: &Row) -> u64 {
     2 + row.columns.iter().map(Datum::atom_count).sum::<u64>()
 }
 

@@ -6,6 +6,7 @@
 
 use corvid_data::{Arc, ColumnId, Datum, Row, Schema, TableId, TableSchema, Uuid};
 
+use crate::allowance::Allowance;
 use crate::database::Database;
 use crate::journal::Journal;
 use crate::layout::Layout;
@@ -17,14 +18,17 @@ use crate::table::Table;
 pub(crate) struct Transaction<'d> {
     pub(crate) database: &'d mut Database,
     pub(crate) journal: Journal,
+    /// What it may still do.
+    pub(crate) allowance: Allowance,
 }
 
 impl<'d> Transaction<'d> {
-    /// Begins.
+    /// Begins, with all the time that it takes.
     pub(crate) fn begin(database: &'d mut Database) -> Transaction<'d> {
         Transaction {
             database,
             journal: Journal::default(),
+            allowance: Allowance::unlimited(),
         }
     }
 

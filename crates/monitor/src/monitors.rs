@@ -480,6 +480,19 @@ impl Monitors {
         }
     }
 
+    /// How many sessions may have something pending and be ready for it: what [`Monitors::take_pending`] would go through.
+    #[must_use]
+    pub fn pending_len(&self) -> usize {
+        self.listed.len()
+    }
+
+    /// Whether changes merge for a session that is not ready. What is composed for it next may be long.
+    #[must_use]
+    pub fn is_behind(&self, session: SessionId) -> bool {
+        let found = self.sessions.get(&session);
+        found.is_some_and(|session| !session.is_ready && !session.dirty.is_empty())
+    }
+
     /// Whether a session's output is drained, so that updates may be composed for it; while it is not, changes merge.
     pub fn set_ready(&mut self, session: SessionId, ready: bool) {
         if ready && !self.sessions.contains_key(&session) {

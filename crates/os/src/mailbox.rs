@@ -1,10 +1,23 @@
-//! A queue into a thread that has no sockets: the engine, above all.
+//! A queue into a thread that has no sockets, whose work the senders may do themselves when that thread has none.
 //!
 //! Many senders, one receiver, which takes everything that has arrived at once, so that a loaded thread works in batches
 //! and is woken once for each. Not limited here: senders limit what they have under way.
+//!
+//! What arrives is worked on by one *holder* at a time, in order of arrival: the receiver, or a sender that found nobody at work
+//! ([`MailSender::claim`]). Whoever sends something while the mailbox is held need do nothing: the holder looks again before it lets
+//! go. A holder that cannot finish leaves the rest to the receiver, and from then on nobody else takes anything until the receiver has
+//! been there.
+//!
+//! ```text
+//! free --claim--> held by a sender --let_go, nothing new--> free
+//!   |                  |   ^  \--let_go, something new--> held, with that
+//!   |                  |   leave
+//!   +--receive--> held by the receiver --receive, nothing new--> free
+//! ```
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+
+use crate::clock::Now;
 
 /// The receiving end. One per thread.
 #[derive(Debug)]
@@ -23,8 +36,16 @@ struct Shared<M> {
 #[derive(Debug)]
 struct Queue<M> {
     messages: Vec<M>,
+    /// Somebody works on what has arrived.
+    is_held: bool,
+    /// A holder has left something to the receiver.
+    is_left: bool,
+    /// The receiver found its mailbox held, and sleeps until it is free.
+    is_wanted: bool,
     /// Whether the receiver sleeps: only then does a sender pay for a wake-up.
     is_waiting: bool,
+    /// When the receiver wants to be there in any case, monotonic ms.
+    deadline_ms: Option<u64>,
     is_closed: bool,
     senders: usize,
 }
@@ -39,10 +60,8 @@ impl<M> Drop for MailSender<M> {
     fn drop(&mut self) {
         let mut queue = self.0.lock();
         queue.senders -= 1;
-        if queue.senders == 0 && queue.is_waiting {
-            queue.is_waiting = false;
-            drop(queue);
-            self.0.arrived.notify_one();
+        if queue.senders == 0 {
+            self.0.wake(queue);
         }
     }
 }
@@ -51,13 +70,25 @@ impl<M> Shared<M> {
     fn lock(&self) -> MutexGuard<'_, Queue<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes the receiver if it sleeps.
+    fn wake(&self, mut queue: MutexGuard<'_, Queue<M>>) {
+        if std::mem::take(&mut queue.is_waiting) {
+            drop(queue);
+            self.arrived.notify_one();
+        }
+    }
 }
 
 impl<M> Default for Mailbox<M> {
     fn default() -> Mailbox<M> {
         let queue = Mutex::new(Queue {
             messages: Vec::new(),
+            is_held: true,
+            is_left: false,
+            is_wanted: false,
             is_waiting: false,
+            deadline_ms: None,
             is_closed: false,
             senders: 0,
         });
@@ -69,7 +100,7 @@ impl<M> Default for Mailbox<M> {
 }
 
 impl<M> Mailbox<M> {
-    /// An empty mailbox.
+    /// An empty mailbox, held by its receiver.
     #[must_use]
     pub fn new() -> Mailbox<M> {
         Mailbox::default()
@@ -81,38 +112,49 @@ impl<M> Mailbox<M> {
         MailSender::new(&self.0)
     }
 
-    /// Waits until something has arrived or `timeout` is over (`None`: for as long as it takes), and moves everything that
-    /// has arrived into `into`, which is empty. Nothing arrived in time: `into` stays empty. Returns false when nothing is
-    /// left and nothing can come, because there is no sender.
-    pub fn receive(&self, into: &mut Vec<M>, timeout: Option<Duration>) -> bool {
+    /// Lets go, waits until there is something to do or it is `deadline_ms` (monotonic; `None`: for as long as it takes), and holds the
+    /// mailbox again. Moves everything that has arrived into `into`, which is empty, and stays so when nothing arrived in time or the
+    /// last holder left only work behind. Returns false when nothing is left and nothing can come, because there is no sender.
+    pub fn receive(&self, into: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         debug_assert!(into.is_empty());
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
         let mut queue = self.0.lock();
-        while queue.messages.is_empty() {
-            if queue.senders == 0 {
-                return false;
+        queue.is_held = false;
+        queue.deadline_ms = deadline_ms;
+        loop {
+            // While a sender holds it, that sender sees to it that the receiver is woken.
+            let mut patience = None;
+            if !queue.is_held {
+                let now = Now::read();
+                let is_time = queue.deadline_ms.is_some_and(|at_ms| at_ms <= now.mono_ms);
+                if queue.is_left || !queue.messages.is_empty() || is_time {
+                    break;
+                }
+                if queue.senders == 0 {
+                    return false;
+                }
+                patience = queue.deadline_ms.map(|at_ms| now.until(at_ms));
             }
             queue.is_waiting = true;
-            queue = match deadline {
+            queue.is_wanted = queue.is_held;
+            queue = match patience {
                 None => self
                     .0
                     .arrived
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        break;
-                    }
+                Some(patience) => {
                     self.0
                         .arrived
-                        .wait_timeout(queue, left)
+                        .wait_timeout(queue, patience)
                         .unwrap_or_else(PoisonError::into_inner)
                         .0
                 }
             };
+            queue.is_waiting = false;
         }
-        queue.is_waiting = false;
+        queue.is_held = true;
+        queue.is_left = false;
+        queue.is_wanted = false;
         std::mem::swap(&mut queue.messages, into);
         true
     }
@@ -144,12 +186,61 @@ impl<M> MailSender<M> {
             return false;
         }
         queue.messages.extend(messages);
-        if queue.is_waiting && !queue.messages.is_empty() {
-            queue.is_waiting = false;
-            drop(queue);
-            self.0.arrived.notify_one();
+        if !queue.is_held && !queue.messages.is_empty() {
+            self.0.wake(queue);
         }
         true
+    }
+
+    /// Sends `messages`, and holds the mailbox if nobody does: then `messages` are all that is to be worked on, and
+    /// [`MailSender::let_go`] or [`MailSender::leave`] must follow. Otherwise they are empty afterwards.
+    pub fn claim(&self, messages: &mut Vec<M>) -> bool {
+        let mut queue = self.0.lock();
+        if queue.is_closed {
+            messages.clear();
+            return false;
+        }
+        if queue.is_held || queue.is_left {
+            queue.messages.append(messages);
+            return false;
+        }
+        queue.is_held = true;
+        if !queue.messages.is_empty() {
+            // The receiver is on its way to them; it finds them done.
+            queue.messages.append(messages);
+            std::mem::swap(&mut queue.messages, messages);
+        }
+        true
+    }
+
+    /// Lets go, unless something has arrived: that is moved into `messages`, which is empty, and true returned. `deadline_ms` is when the
+    /// receiver must be there now, after what was done.
+    pub fn let_go(&self, messages: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
+        debug_assert!(messages.is_empty());
+        let mut queue = self.0.lock();
+        if !queue.messages.is_empty() {
+            std::mem::swap(&mut queue.messages, messages);
+            return true;
+        }
+        queue.is_held = false;
+        let is_earlier =
+            deadline_ms.is_some_and(|at_ms| queue.deadline_ms.is_none_or(|slept| at_ms < slept));
+        queue.deadline_ms = deadline_ms;
+        // It may have come meanwhile and gone to sleep until it is told.
+        if is_earlier || queue.is_wanted {
+            self.0.wake(queue);
+        }
+        false
+    }
+
+    /// Lets go and leaves `messages`, what arrived behind them, and whatever else there is to do to the receiver.
+    pub fn leave(&self, messages: &mut Vec<M>) {
+        let mut queue = self.0.lock();
+        messages.append(&mut queue.messages);
+        std::mem::swap(&mut queue.messages, messages);
+        queue.is_held = false;
+        queue.is_left = true;
+        self.0.wake(queue);
     }
 }
 
@@ -181,7 +272,7 @@ mod tests {
         let mailbox = Mailbox::<u8>::new();
         let sender = mailbox.sender();
         let mut batch = Vec::new();
-        assert!(mailbox.receive(&mut batch, Some(Duration::from_millis(1))));
+        assert!(mailbox.receive(&mut batch, Some(Now::read().mono_ms + 1)));
         assert!(batch.is_empty());
         drop(mailbox);
         assert!(!sender.send(1));
@@ -199,5 +290,84 @@ mod tests {
         assert_eq!(std::mem::take(&mut batch), [1]);
         assert!(!mailbox.receive(&mut batch, None));
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_sender_works_when_nobody_does() {
+        let mailbox = Mailbox::new();
+        let sender = mailbox.sender();
+        let mut batch = vec![1];
+        assert!(!sender.claim(&mut batch), "the receiver has not begun");
+        assert!(mailbox.receive(&mut batch, None));
+        assert_eq!(std::mem::take(&mut batch), [1]);
+        let past_ms = Some(Now::read().mono_ms);
+        assert!(mailbox.receive(&mut batch, past_ms));
+        mailbox.0.lock().is_held = false;
+
+        let mut mine = vec![2];
+        assert!(sender.claim(&mut mine));
+        assert_eq!(std::mem::take(&mut mine), [2]);
+        let mut others = vec![3];
+        assert!(!sender.claim(&mut others) && others.is_empty());
+        assert!(sender.let_go(&mut mine, None), "something has come");
+        assert_eq!(std::mem::take(&mut mine), [3]);
+        assert!(!sender.let_go(&mut mine, None));
+
+        let mut mine = vec![4, 5];
+        assert!(sender.claim(&mut mine));
+        assert!(sender.send(6));
+        mine.remove(0);
+        sender.leave(&mut mine);
+        let mut others = vec![7];
+        assert!(!sender.claim(&mut others), "it is left to the receiver");
+        assert!(mailbox.receive(&mut batch, None));
+        assert_eq!(batch, [5, 6, 7]);
+    }
+
+    #[test]
+    fn everything_is_worked_on_once_and_in_order_whoever_does_it() {
+        const SENDERS: usize = 4;
+        const EACH: usize = 20_000;
+        let mailbox = Mailbox::new();
+        let done = Arc::new(Mutex::new(vec![0; SENDERS]));
+        let work = |done: &Mutex<Vec<usize>>, messages: &mut Vec<(usize, usize)>| {
+            let mut done = done.try_lock().expect("one holder at a time");
+            for (sender, number) in messages.drain(..) {
+                assert_eq!(done[sender], number);
+                done[sender] += 1;
+            }
+        };
+        let threads: Vec<_> = (0..SENDERS)
+            .map(|number| {
+                let (sender, done) = (mailbox.sender(), Arc::clone(&done));
+                std::thread::spawn(move || {
+                    for count in 0..EACH {
+                        let mut messages = vec![(number, count)];
+                        if !sender.claim(&mut messages) {
+                            continue;
+                        }
+                        if count % 7 == 0 {
+                            sender.leave(&mut messages);
+                            continue;
+                        }
+                        loop {
+                            work(&done, &mut messages);
+                            let deadline_ms = (count % 5 == 0).then(|| Now::read().mono_ms + 1);
+                            if !sender.let_go(&mut messages, deadline_ms) {
+                                break;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut batch = Vec::new();
+        while mailbox.receive(&mut batch, None) {
+            work(&done, &mut batch);
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(*done.lock().unwrap(), [EACH; SENDERS]);
     }
 }

@@ -127,7 +127,7 @@ pub trait Handler: Send + 'static {
     }
 
     /// All events of one wake-up were handled: the moment to send batches to other threads. Output queued here is still
-    /// part of this wake-up's writes.
+    /// part of this wake-up's writes. Called again after answers that came at once.
     fn batch_end(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }

@@ -7,7 +7,7 @@ use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_os::replacement::Replacement;
 use corvid_os::{clock, errno, priority};
 
-use crate::database_thread::MainThread;
+use crate::main_thread::MainThread;
 
 /// Who wrote the record with the rows.
 const COMMENT: &str = "produced by \"ovsdb-server/backup\"";

@@ -25,7 +25,10 @@ use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
 
 use crate::backup::Backup;
-use crate::database_thread::{DatabaseThread, MainThread, Report, read_clock};
+use crate::database_thread::DatabaseThread;
+use crate::driver::{Driver, read_clock};
+use crate::inbox::Inbox;
+use crate::main_thread::{MainThread, Report};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
@@ -37,6 +40,8 @@ struct Served {
     id: DatabaseId,
     /// The file's name as given, or the database's own.
     name: String,
+    /// For shards.
+    shortcut: Inbox,
     inbox: Arc<MailSender<ToDatabase>>,
     thread: JoinHandle<()>,
 }
@@ -193,8 +198,8 @@ impl Server {
             read_only: is_server,
             history: !is_server,
         };
-        let inbox = Mailbox::new();
-        let sender = Arc::new(inbox.sender());
+        let mailbox = Mailbox::new();
+        let sender = Arc::new(mailbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
         let handle = InboxHandle(weak);
         let storage = file
@@ -204,20 +209,22 @@ impl Server {
         let uuids = Box::new(RandomUuids::new()?);
         let service =
             DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
-        let worker = DatabaseThread {
+        let driver = Arc::new(Mutex::new(Driver {
             service,
-            inbox,
             storage,
             worker: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
-        };
+        }));
+        let shortcut = Inbox::new(driver.clone(), mailbox.sender());
+        let worker = DatabaseThread { driver, mailbox };
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
             .spawn(move || worker.run())?;
         let served = Served {
             id,
             name: name.to_owned(),
+            shortcut,
             inbox: sender,
             thread,
         };
@@ -591,6 +598,7 @@ impl Server {
         }
         drop(self.shards);
         for (_, served) in self.databases {
+            drop(served.shortcut);
             drop(served.inbox);
             // A panicked thread has already said so.
             let _ = served.thread.join();
@@ -602,7 +610,7 @@ impl Server {
         let mut inboxes = HashMap::new();
         for (name, served) in &self.databases {
             directory.insert(name, served.id);
-            inboxes.insert(served.id, MailSender::clone(&served.inbox));
+            inboxes.insert(served.id, served.shortcut.clone());
         }
         let directory = Arc::new(directory);
         for shard in self.shards.handles() {

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid_monitor::SessionId;
 use corvid_os::clock::Now;
-use corvid_os::mailbox::MailSender;
 use corvid_os::segment::Segment;
 use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
 use corvid_os::vlog::{self, Module, RateLimit};
@@ -15,8 +14,9 @@ use corvid_rpc::probe::Demand;
 use corvid_service::Frontend;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, session_id};
-use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
+use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 
+use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::outgoing::Outgoing;
 use crate::remote_options::RemoteOptions;
@@ -31,7 +31,7 @@ pub enum ShardMessage {
     /// Drop the connection to this remote, and connect no more.
     Disconnect(String),
     /// The served databases and the queues of their threads.
-    Databases(Arc<Directory>, HashMap<DatabaseId, MailSender<ToDatabase>>),
+    Databases(Arc<Directory>, HashMap<DatabaseId, Inbox>),
 }
 
 /// Options of listening remotes, by listener; written by the main thread, read when a client connects.

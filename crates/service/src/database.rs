@@ -7,6 +7,7 @@
 
 mod conversion;
 mod convert;
+mod errands;
 mod first_answers;
 mod follow;
 mod monitoring;

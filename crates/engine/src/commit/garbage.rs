@@ -3,12 +3,17 @@
 //! Only rows whose counts may have changed are looked at, so cycles of two or more rows stay: their counts never reach zero.
 
 use super::Commit;
+use crate::allowance::{self, TooLong};
 use crate::journal::Effect;
 use crate::row_id::RowId;
+use crate::table;
 
 impl Commit<'_, '_> {
     /// Empties the list of suspects.
-    pub(super) fn collect_garbage(&mut self) {
+    ///
+    /// # Errors
+    /// There is more of it than the transaction may touch.
+    pub(super) fn collect_garbage(&mut self) -> Result<(), TooLong> {
         while let Some(id) = self.suspects.pop() {
             if !self.is_garbage(id) {
                 continue;
@@ -18,10 +23,13 @@ impl Commit<'_, '_> {
                 continue;
             };
             let row = table.at(slot).clone();
+            let steps = allowance::CHANGE + table::row_atoms(&row);
+            self.txn.allowance.spend(steps)?;
             self.txn.delete(id.table, slot);
             self.settle_deletion(id);
             self.release(id, &row, None);
         }
+        Ok(())
     }
 
     fn is_garbage(&self, id: RowId) -> bool {

@@ -7,23 +7,32 @@ use std::collections::BTreeMap;
 
 use corvid_data::{AtomRef, ColumnId, Datum, Row, Tag, Uuid, WireError};
 
-use super::Commit;
 use super::net_change::difference;
+use super::{Commit, Refusal};
+use crate::allowance;
 use crate::hash::Set;
 use crate::journal::Effect;
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
+use crate::transaction::Transaction;
 
 /// Rows that hold dangling weak references, with the missing targets.
 type Holders = BTreeMap<RowId, Set<RowId>>;
 
 impl Commit<'_, '_> {
     /// Removes every dangling weak reference; rows that lost a strong reference with it become suspects.
-    pub(super) fn drop_weak_references(&mut self) -> Result<(), WireError> {
+    pub(super) fn drop_weak_references(&mut self) -> Result<(), Refusal> {
         let mut holders = Holders::new();
         self.find_dangling_additions(&mut holders);
         for target in self.deleted.drain(..) {
-            for source in self.txn.table(target.table).backrefs.sources(target.uuid) {
+            let Transaction {
+                database,
+                allowance,
+                ..
+            } = &mut *self.txn;
+            let table = &database.tables[usize::from(target.table.0)];
+            for source in table.backrefs.sources(target.uuid) {
+                allowance.spend(allowance::CHANGE)?;
                 holders.entry(source).or_default().insert(target);
             }
         }

@@ -3,7 +3,8 @@
 use corvid_data::{TableId, WireError};
 
 use super::Source;
-use crate::execution::Execution;
+use crate::allowance;
+use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 
 /// The members of a `delete`.
@@ -19,9 +20,10 @@ impl<'a> Delete<'a> {
         Ok(Delete { table, condition })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
-        let slots = execution.matching(self.table, &condition);
+        let slots = execution.matching(self.table, &condition)?;
+        execution.spend_on(self.table, &slots, allowance::CHANGE)?;
         rbac::check(
             execution,
             &Access::Delete,

@@ -4,7 +4,8 @@ use corvid_data::members::{self, Kinds};
 use corvid_data::{Row, TableId, Tag, Uuid, WireError};
 
 use super::Source;
-use crate::execution::Execution;
+use crate::allowance;
+use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::row_input::{Given, read_row};
 
@@ -26,7 +27,7 @@ impl<'a> Insert<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let uuid = self.identity(execution)?;
         let schema = execution.txn.database.schema.table(self.table);
         let given = read_row(schema, self.row, &mut execution.names)?;
@@ -37,6 +38,7 @@ impl<'a> Insert<'a> {
             self.table,
             std::iter::once(&row),
         )?;
+        execution.txn.allowance.spend(allowance::CHANGE)?;
         execution.txn.insert(self.table, row);
         execution.out.extend_from_slice(b"{\"uuid\":[\"uuid\",\"");
         execution.out.extend_from_slice(&uuid.to_text());

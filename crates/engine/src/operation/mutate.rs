@@ -5,7 +5,7 @@ use corvid_data::{ColumnId, Datum, Row, TableId, TableSchema, WireError};
 use smallvec::SmallVec;
 
 use super::Source;
-use crate::execution::Execution;
+use crate::execution::{Execution, Failure};
 use crate::mutation::{Mutation, read_mutations};
 use crate::rbac::{self, Access};
 
@@ -28,11 +28,14 @@ impl<'a> Mutate<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let schema = execution.txn.database.schema.table(self.table);
         let mutations = read_mutations(schema, self.mutations, &mut execution.names)?;
         let condition = execution.read_condition(self.table, self.condition)?;
-        let slots = execution.matching(self.table, &condition);
+        let slots = execution.matching(self.table, &condition)?;
+        let computed = mutations.iter().filter(|mutation| mutation.visits_all());
+        let columns = computed.map(|mutation| mutation.column);
+        execution.spend_on_columns(self.table, &slots, &columns)?;
         if !mutations.is_empty() {
             let columns = mutations.iter().map(|mutation| mutation.column).collect();
             rbac::check(

@@ -1,12 +1,12 @@
 //! `select` (protocol.md 5.3).
 
 use corvid_data::members::Kinds;
-use corvid_data::{ColumnId, Row, TableId, WireError};
+use corvid_data::{Arc, ColumnId, Row, TableId, WireError};
 
 use super::Source;
 use crate::column_list::ColumnList;
 use crate::distinct::Distinct;
-use crate::execution::Execution;
+use crate::execution::{Execution, Failure};
 
 /// The members of a `select`.
 pub(crate) struct Select<'a> {
@@ -26,9 +26,10 @@ impl<'a> Select<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
-        let schema = execution.txn.table_schema(self.table);
+        let schema = Arc::clone(execution.txn.schema());
+        let schema = schema.table(self.table);
         let columns = match self.columns {
             Some(raw) => ColumnList::parse(schema, raw)?,
             None => ColumnList::all(schema),
@@ -37,7 +38,8 @@ impl<'a> Select<'a> {
             Some(raw) => Some(ColumnList::parse(schema, raw)?),
             None => None,
         };
-        let slots = execution.matching(self.table, &condition);
+        let slots = execution.matching(self.table, &condition)?;
+        execution.spend_on(self.table, &slots, 0)?;
         let mut out = std::mem::take(&mut execution.out);
         let mut rows: Vec<&Row> = execution.rows(self.table, &slots).collect();
         if let Some(sort) = sort {

@@ -4,7 +4,7 @@ use corvid_data::members::Kinds;
 use corvid_data::{TableId, TableSchema, Tag, WireError};
 
 use super::Source;
-use crate::execution::Execution;
+use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::row_input::{Given, read_row};
 
@@ -26,12 +26,14 @@ impl<'a> Update<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
+    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let schema = execution.txn.database.schema.table(self.table);
         let given = read_row(schema, self.row, &mut execution.names)?;
         self.refuse_immutable(schema, &given)?;
         let condition = execution.read_condition(self.table, self.condition)?;
-        let slots = execution.matching(self.table, &condition);
+        let slots = execution.matching(self.table, &condition)?;
+        let written = given.iter().map(|(column, _)| *column);
+        execution.spend_on_columns(self.table, &slots, &written)?;
         let columns = given.iter().map(|(column, _)| *column).collect();
         rbac::check(
             execution,

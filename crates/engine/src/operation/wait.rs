@@ -42,7 +42,8 @@ impl<'a> Wait<'a> {
         let timeout_ms = self.timeout_ms()?;
         let wants_equal = self.wants_equal()?;
         let expected = self.expected(execution)?;
-        let slots = execution.matching(self.table, &condition);
+        let slots = execution.matching(self.table, &condition)?;
+        execution.spend_on(self.table, &slots, 0)?;
         let is_equal = look_the_same(&columns, &expected, execution.rows(self.table, &slots));
         if let Some(timeout_ms) = timeout_ms {
             let earliest_ms = execution.deadline_ms.unwrap_or(timeout_ms);

@@ -3,7 +3,7 @@
 //! The queue has no limit of its own: each producer limits what it has under way (a connection's requests stop while its
 //! output waits, an engine merges updates for connections that are behind).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::accept::{Accepted, Intake, ListenerId};
 
@@ -26,8 +26,21 @@ pub struct ShardHandle<M>(Arc<Inbox<M>>);
 
 #[derive(Debug)]
 pub(super) struct Inbox<M> {
-    queue: Mutex<Vec<Envelope<M>>>,
+    queue: Mutex<Queue<M>>,
     waker: mio::Waker,
+}
+
+#[derive(Debug)]
+struct Queue<M> {
+    envelopes: Vec<Envelope<M>>,
+    /// The shard will look here again before it sleeps, so nobody need wake it.
+    is_awake: bool,
+}
+
+impl<M> Inbox<M> {
+    fn lock(&self) -> MutexGuard<'_, Queue<M>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<M> Clone for ShardHandle<M> {
@@ -45,7 +58,10 @@ impl<M> std::fmt::Debug for Envelope<M> {
 impl<M> ShardHandle<M> {
     pub(super) fn new(waker: mio::Waker) -> ShardHandle<M> {
         ShardHandle(Arc::new(Inbox {
-            queue: Mutex::new(Vec::new()),
+            queue: Mutex::new(Queue {
+                envelopes: Vec::new(),
+                is_awake: false,
+            }),
             waker,
         }))
     }
@@ -61,10 +77,10 @@ impl<M> ShardHandle<M> {
     }
 
     pub(super) fn extend(&self, envelopes: impl IntoIterator<Item = Envelope<M>>) {
-        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = queue.is_empty();
-        queue.extend(envelopes);
-        let must_wake = was_empty && !queue.is_empty();
+        let mut queue = self.0.lock();
+        let was_empty = queue.envelopes.is_empty();
+        queue.envelopes.extend(envelopes);
+        let must_wake = was_empty && !queue.is_awake && !queue.envelopes.is_empty();
         drop(queue);
         if must_wake {
             // Fails only when the eventfd is gone, and with it the shard.
@@ -72,12 +88,18 @@ impl<M> ShardHandle<M> {
         }
     }
 
-    /// Takes everything, leaving `spare` (which must be empty) in its place.
+    /// Takes everything, leaving `spare` (which must be empty) in its place. Until [`ShardHandle::sleep`] the shard is awake.
     pub(super) fn take(&self, spare: &mut Vec<Envelope<M>>) {
         debug_assert!(spare.is_empty());
-        std::mem::swap(
-            &mut *self.0.queue.lock().unwrap_or_else(PoisonError::into_inner),
-            spare,
-        );
+        let mut queue = self.0.lock();
+        queue.is_awake = true;
+        std::mem::swap(&mut queue.envelopes, spare);
+    }
+
+    /// The shard wants to sleep, and be woken by what comes. False when something has come already.
+    pub(super) fn sleep(&self) -> bool {
+        let mut queue = self.0.lock();
+        queue.is_awake = !queue.envelopes.is_empty();
+        !queue.is_awake
     }
 }

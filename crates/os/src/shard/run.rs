@@ -1,7 +1,7 @@
 //! The loop of one shard.
 //!
 //! One wake-up: note readiness, receive messages, serve connections that have input, fire timers, tell the handler that
-//! the batch is complete, write everything that was queued, close what is doomed. What a limit of fairness left over is
+//! the batch is complete, receive what it was answered at once, write everything that was queued, close what is doomed. What a limit of fairness left over is
 //! done in the next wake-up, which then does not wait.
 
 use std::io;
@@ -27,6 +27,9 @@ const READ_BYTES: usize = 128 * 1024;
 const READ_BYTES_PER_TURN: usize = 4 * READ_BYTES;
 /// Texts delivered for one connection in one wake-up.
 const FRAMES_PER_TURN: usize = 128;
+/// How often in one wake-up answers to what the handler sent in its batches are looked for. Those that come at once are so written
+/// together with the rest.
+const ANSWER_ROUNDS: usize = 4;
 /// Events taken from the kernel at a time.
 const EVENTS: usize = 1024;
 /// Tokens of listeners lie above those of connections.
@@ -94,7 +97,8 @@ impl<H: Handler> Shard<H> {
 
     /// How long to wait for events; `None` for as long as it takes.
     fn wait(&self) -> Option<Duration> {
-        if !self.io.scheduled.is_empty() || !self.io.dirty.is_empty() {
+        let has_work = !self.io.scheduled.is_empty() || !self.io.dirty.is_empty();
+        if has_work || !self.inbox.sleep() {
             return Some(Duration::ZERO);
         }
         let retry = self
@@ -129,7 +133,12 @@ impl<H: Handler> Shard<H> {
         {
             self.handler.timeout(now, &mut self.io);
         }
-        self.handler.batch_end(now, &mut self.io);
+        for _ in 0..ANSWER_ROUNDS {
+            self.handler.batch_end(now, &mut self.io);
+            if !self.receive(now) {
+                break;
+            }
+        }
         for conn in std::mem::take(&mut self.io.dirty) {
             self.flush(conn, now);
         }
@@ -171,9 +180,11 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    fn receive(&mut self, now: Now) {
+    /// Handles what other threads have sent; false when that is nothing.
+    fn receive(&mut self, now: Now) -> bool {
         let mut envelopes = std::mem::take(&mut self.envelopes);
         self.inbox.take(&mut envelopes);
+        let any = !envelopes.is_empty();
         for envelope in envelopes.drain(..) {
             match envelope {
                 Envelope::Message(message) => self.handler.message(now, message, &mut self.io),
@@ -185,6 +196,7 @@ impl<H: Handler> Shard<H> {
             }
         }
         self.envelopes = envelopes;
+        any
     }
 
     fn adopt(&mut self, accepted: Accepted, now: Now) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Tag, WireError};
-use corvid_engine::{Context, LockOwner, Outcome};
+use corvid_engine::{Allowance, Context, LockOwner, Outcome, TooLong};
 use corvid_log::write_transaction;
 use corvid_monitor::SessionId;
 
@@ -40,20 +40,35 @@ impl LockOwner for NoLocks {
 }
 
 impl DatabaseService {
-    pub(super) fn transact(&mut self, now: Now, mut request: Request) {
+    pub(super) fn transact(&mut self, now: Now, request: Request) {
+        let left = self.transact_within(now, request, &mut Allowance::unlimited());
+        assert!(left.is_none(), "nothing limits it");
+    }
+
+    /// The same, if it fits into the allowance; else the request is handed back, and nothing has changed.
+    pub(super) fn transact_within(
+        &mut self,
+        now: Now,
+        mut request: Request,
+        allowance: &mut Allowance,
+    ) -> Option<Request> {
         if request.place.is_none() {
             if self.triggers.find(request.session, &request.id).is_some() {
                 self.refuse_duplicate(request);
-                return;
+                return None;
             }
             request.place = Some(self.next_place);
             self.next_place += 1;
             // Waits count from here: the way from the socket is not the client's time.
             request.arrived_ms = now.mono_ms;
         }
-        let committed = self.attempt(now, request);
+        let Ok(outcome) = self.execute(now, &request, allowance) else {
+            return Some(request);
+        };
+        let committed = self.settle(now, request, outcome);
         self.retry_concerned(now, committed.as_deref());
         self.release();
+        None
     }
 
     fn refuse_duplicate(&mut self, request: Request) {
@@ -91,7 +106,19 @@ impl DatabaseService {
     }
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
-    fn attempt(&mut self, now: Now, mut request: Request) -> Option<Arc<Delta>> {
+    fn attempt(&mut self, now: Now, request: Request) -> Option<Arc<Delta>> {
+        match self.execute(now, &request, &mut Allowance::unlimited()) {
+            Ok(outcome) => self.settle(now, request, outcome),
+            Err(TooLong) => unreachable!("nothing limits it"),
+        }
+    }
+
+    fn execute(
+        &mut self,
+        now: Now,
+        request: &Request,
+        allowance: &mut Allowance,
+    ) -> Result<Outcome, TooLong> {
         let locks = SessionLocks {
             locks: &self.locks,
             session: request.session,
@@ -106,7 +133,13 @@ impl DatabaseService {
             uuids: &mut *self.uuids,
             locks: &locks,
         };
-        match self.database.execute(request.params(), &mut context) {
+        self.database
+            .execute_within(request.params(), &mut context, allowance)
+    }
+
+    /// Parks the answer of an executed request, or has it wait. Returns what it committed.
+    fn settle(&mut self, now: Now, mut request: Request, outcome: Outcome) -> Option<Arc<Delta>> {
+        match outcome {
             Outcome::Done {
                 result,
                 delta,

@@ -1,0 +1,74 @@
+//! How much work an execution may do before it is given up: so that whoever has little time can try a transaction and leave it
+//! to somebody else when it turns out to be long.
+//!
+//! Work is counted in *steps*, each about as long as looking at one row during a walk over a table (some 20 ns). The count is a
+//! prediction wherever one can be made (a walk is paid for before it begins), so that little is done in vain.
+
+/// The execution needs more than it was allowed; it has been taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Steps that may still be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    left: u64,
+}
+
+/// What an operation costs that touches nothing.
+pub(crate) const OPERATION: u64 = 16;
+/// What a changed row costs, from the operation to the delta.
+pub(crate) const CHANGE: u64 = 32;
+/// Bytes that are read in one step.
+const BYTES: usize = 8;
+
+impl Allowance {
+    /// As much as it takes.
+    #[must_use]
+    pub const fn unlimited() -> Allowance {
+        Allowance { left: u64::MAX }
+    }
+
+    /// So many steps.
+    #[must_use]
+    pub const fn new(steps: u64) -> Allowance {
+        Allowance { left: steps }
+    }
+
+    /// Takes `steps` off.
+    ///
+    /// # Errors
+    /// They are more than what is left; then nothing is left.
+    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), TooLong> {
+        if self.left == u64::MAX {
+            return Ok(());
+        }
+        let enough = steps <= self.left;
+        self.left = self.left.saturating_sub(steps);
+        enough.then_some(()).ok_or(TooLong)
+    }
+
+    /// Takes off what it costs to read a text.
+    ///
+    /// # Errors
+    /// As [`Allowance::spend`].
+    pub(crate) fn read(&mut self, text: &[u8]) -> Result<(), TooLong> {
+        self.spend((text.len() / BYTES) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spent_is_gone_and_too_much_takes_the_rest() {
+        let mut allowance = Allowance::new(10);
+        assert_eq!(allowance.spend(10), Ok(()));
+        assert_eq!(allowance.spend(0), Ok(()));
+        assert_eq!(allowance.spend(1), Err(TooLong));
+        let mut allowance = Allowance::new(10);
+        assert_eq!(allowance.spend(11), Err(TooLong));
+        assert_eq!(allowance.spend(1), Err(TooLong));
+        assert_eq!(Allowance::unlimited().spend(u64::MAX), Ok(()));
+    }
+}

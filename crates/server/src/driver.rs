@@ -1,0 +1,188 @@
+//! What drives one [`DatabaseService`]: hands it inputs in batches, writes its log, hands its outputs to shards.
+//!
+//! One batch: all inputs that have arrived are executed, their records written together, then replies released and updates
+//! composed once. So a loaded database wakes, writes and notifies less often than it commits.
+//!
+//! Invariant: a driver is used by whoever holds the database's mailbox, one at a time: the database's own thread
+//! ([`crate::database_thread`]), which has all the time it wants, or a shard ([`crate::inbox`]), which does errands only. What is posted
+//! to a shard is posted before the mailbox is let go, so the order of deliveries is the order of batches.
+
+use corvid_engine::Allowance;
+use corvid_os::clock;
+use corvid_os::shard::ShardHandle;
+use corvid_service::frontend::shard_of;
+use corvid_service::message::{Event, ToDatabase, ToShard};
+use corvid_service::{DatabaseService, Now};
+
+use crate::main_thread::MainThread;
+use crate::shard::ShardMessage;
+use crate::storage::Storage;
+use crate::worker::Worker;
+
+/// Sessions for which a shard composes updates itself.
+const ERRAND_SESSIONS: usize = 4;
+
+/// Everything a database works with.
+pub struct Driver {
+    /// The database.
+    pub service: DatabaseService,
+    /// Its file, if it has one.
+    pub storage: Option<Storage>,
+    /// Takes its long jobs.
+    pub worker: Worker,
+    /// Where outputs go.
+    pub shards: Vec<ShardHandle<ShardMessage>>,
+    /// Where events go.
+    pub main: MainThread,
+}
+
+impl Driver {
+    /// Executes one input of a batch.
+    pub fn take(&mut self, now: Now, input: ToDatabase) {
+        if let Some(storage) = &mut self.storage {
+            storage.answered(&input);
+        }
+        self.service.handle(now, input);
+    }
+
+    /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
+    pub fn deadline_ms(&self) -> Option<u64> {
+        self.service.next_deadline_ms(read_clock())
+    }
+
+    /// Ends a batch.
+    pub fn finish_batch(&mut self) {
+        let now = read_clock();
+        self.service.tick(now);
+        self.store(now);
+        self.order_jobs();
+        self.service.flush_updates();
+        self.hand_over();
+    }
+
+    /// A whole batch of errands. What is no errand, and everything behind it, stays in `inputs`. False when that is something, or when
+    /// there is something else that must be left to the database's thread.
+    pub fn do_errands(&mut self, inputs: &mut Vec<ToDatabase>, allowance: &mut Allowance) -> bool {
+        let now = read_clock();
+        let mut left = Vec::new();
+        let mut arrived = inputs.drain(..);
+        for input in arrived.by_ref() {
+            if let Some(back) = self.service.take_along(now, input, allowance) {
+                left.push(back);
+                break;
+            }
+        }
+        left.extend(arrived);
+        let mut all_done = left.is_empty() && !self.service.must_tick(now);
+        let answers = self.store_once();
+        // What a failed write undoes may be much.
+        if answers.iter().any(is_failure) {
+            left.splice(..0, answers);
+            all_done = false;
+        } else {
+            for answer in answers {
+                self.take(now, answer);
+            }
+            all_done &= self.service.outputs().stores.is_empty();
+        }
+        if !left.is_empty() {
+            *inputs = left;
+        }
+        self.order_jobs();
+        all_done &= self.service.flush_few(ERRAND_SESSIONS);
+        self.hand_over();
+        all_done
+    }
+
+    fn order_jobs(&mut self) {
+        for job in self.service.outputs().jobs.drain(..) {
+            self.worker.order(job);
+        }
+    }
+
+    /// Writes what the batch wants stored. What is done at once is answered at once, which may ask for more.
+    fn store(&mut self, now: Now) {
+        loop {
+            let answers = self.store_once();
+            if answers.is_empty() {
+                return;
+            }
+            for answer in answers {
+                self.take(now, answer);
+            }
+        }
+    }
+
+    /// Returns what is answered at once.
+    fn store_once(&mut self) -> Vec<ToDatabase> {
+        let stores = std::mem::take(&mut self.service.outputs().stores);
+        match &mut self.storage {
+            Some(storage) if !stores.is_empty() => storage.store(stores),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let mut events = std::mem::take(&mut self.service.outputs().events);
+        // What a column held when it was first followed comes before what it holds now.
+        let early: Vec<Event> = events
+            .extract_if(.., |event| {
+                matches!(
+                    event,
+                    Event::Followed(..) | Event::RemotesChanged(..) | Event::Converting(_)
+                )
+            })
+            .collect();
+        // Who is told that a commit succeeded finds its remotes as the commit wants them; who hears of a conversion may begin a
+        // session that counts as new.
+        let must_settle = early
+            .iter()
+            .any(|event| matches!(event, Event::RemotesChanged(..) | Event::Converting(_)));
+        self.main.post(early);
+        if must_settle {
+            self.main.settle();
+        }
+        self.deliver();
+        // A database that is gone must be free to be opened again by whoever hears of it.
+        if events
+            .iter()
+            .any(|event| matches!(event, Event::Removed(_)))
+            && let Some(storage) = self.storage.take()
+        {
+            storage.close();
+        }
+        // Last: what the main thread makes of them (sessions to be closed above all) comes after what is delivered.
+        self.main.post(events);
+    }
+
+    fn deliver(&mut self) {
+        let mut by_shard: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
+        for deliver in self.service.outputs().deliveries.drain(..) {
+            let shard = usize::from(shard_of(deliver.session));
+            if let Some(messages) = by_shard.get_mut(shard) {
+                messages.push(ShardMessage::Service(ToShard::Deliver(deliver)));
+            }
+        }
+        for (shard, messages) in self.shards.iter().zip(by_shard) {
+            if !messages.is_empty() {
+                shard.post_batch(messages);
+            }
+        }
+    }
+}
+
+fn is_failure(answer: &ToDatabase) -> bool {
+    matches!(
+        answer,
+        ToDatabase::Stored(_, Err(_)) | ToDatabase::Rewrite(..)
+    )
+}
+
+/// The time, for a service.
+pub fn read_clock() -> Now {
+    let now = clock::Now::read();
+    Now {
+        mono_ms: now.mono_ms,
+        wall_ms: now.wall_ms,
+    }
+}

@@ -1,0 +1,202 @@
+//! The way from a shard to a database: a queue into its thread, and the database itself for when that thread has nothing to do.
+//!
+//! Waking a thread and being woken by its answer costs more than a small transaction. So a shard with requests for a database at which
+//! nobody is at work does them itself, within an allowance for all of them together; what does not fit goes to the thread, with
+//! everything behind it. Whoever finds somebody at work leaves its requests to them. Order and exclusion are the mailbox's
+//! ([`corvid_os::mailbox`]).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_engine::Allowance;
+use corvid_os::mailbox::MailSender;
+use corvid_service::message::ToDatabase;
+
+use crate::driver::Driver;
+
+/// Steps that a shard does for a database before it looks after its connections again: some 90 small transactions.
+const ERRAND_STEPS: u64 = 8192;
+
+/// A database as a shard knows it.
+#[derive(Clone)]
+pub struct Inbox {
+    // First to be dropped: the thread, which waits for the last sender to go, is to be the last to hold the database, and free it.
+    driver: Arc<Mutex<Driver>>,
+    sender: MailSender<ToDatabase>,
+}
+
+impl Inbox {
+    /// Of a database and its mailbox.
+    #[must_use]
+    pub fn new(driver: Arc<Mutex<Driver>>, sender: MailSender<ToDatabase>) -> Inbox {
+        Inbox { driver, sender }
+    }
+
+    /// Does `messages` now if nobody is at work, as far as they are short.
+    pub fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
+        // A database thread ends only after every shard has dropped its queue.
+        if !self.sender.claim(messages) {
+            return;
+        }
+        let mut driver = lock(&self.driver);
+        let mut allowance = Allowance::new(ERRAND_STEPS);
+        loop {
+            if !driver.do_errands(messages, &mut allowance) {
+                drop(driver);
+                self.sender.leave(messages);
+                return;
+            }
+            if !self.sender.let_go(messages, driver.deadline_ms()) {
+                return;
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}
+
+/// The database, which only the holder of its mailbox asks for.
+pub fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+    driver.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::Weak;
+
+    use corvid_engine::Database;
+    use corvid_os::mailbox::Mailbox;
+    use corvid_os::shard::Shards;
+    use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
+    use corvid_service::{DatabaseService, Options, server_db};
+
+    use crate::database_thread::DatabaseThread;
+    use crate::driver::read_clock;
+    use crate::main_thread::MainThread;
+    use crate::open::RandomUuids;
+    use crate::shard::ShardMessage;
+    use crate::storage::InboxHandle;
+    use crate::worker::Worker;
+
+    /// A database in memory without a thread, with one shard that does not run.
+    pub(crate) fn database() -> (Mailbox<ToDatabase>, Inbox) {
+        let schema = corvid_data::Arc::new(server_db::schema().unwrap());
+        let options = Options {
+            id: DatabaseId(1),
+            file: None,
+            column_diff: true,
+            read_only: false,
+            history: true,
+        };
+        let uuids = Box::new(RandomUuids::new().unwrap());
+        let locks = Arc::default();
+        let database = Database::new(schema);
+        let service = DatabaseService::new(read_clock(), options, database, locks, uuids);
+        let poll = mio::Poll::new().unwrap();
+        let main = MainThread {
+            events: crossbeam_channel::unbounded().0,
+            waker: Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()),
+        };
+        let shards: Shards<ShardMessage> = Shards::prepare(1).unwrap();
+        let driver = Driver {
+            service,
+            storage: None,
+            worker: Worker::new(InboxHandle(Weak::new())).unwrap(),
+            shards: shards.handles().to_vec(),
+            main,
+        };
+        let mailbox = Mailbox::new();
+        let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());
+        (mailbox, inbox)
+    }
+
+    fn request(operations: &str) -> ToDatabase {
+        let frame = format!("[\"_Server\",{operations}]").into_bytes();
+        ToDatabase::Request(Request {
+            session: corvid_service::frontend::session_id(0, 1),
+            info: Arc::new(SessionInfo::new(false, String::new(), None)),
+            arrived_ms: 0,
+            id: (*b"0").into(),
+            method: Method::Transact,
+            params: 0..frame.len(),
+            frame,
+            place: None,
+            blocked: false,
+            foreign_monitors: Vec::new(),
+        })
+    }
+
+    fn insert(name: usize) -> String {
+        format!(
+            r#"{{"op":"insert","table":"Database","row":{{"name":"{name}","model":"standalone"}}}}"#
+        )
+    }
+
+    fn rows(driver: &Mutex<Driver>) -> usize {
+        let driver = lock(driver);
+        let database = driver.service.database();
+        database.row_count(database.schema().table_id("Database").unwrap())
+    }
+
+    #[test]
+    fn errands_end_before_the_first_input_that_is_too_long() {
+        let (_mailbox, inbox) = database();
+        let mut many = (0..500).map(|name| request(&insert(name))).collect();
+        let mut driver = lock(&inbox.driver);
+        assert!(driver.do_errands(&mut many, &mut Allowance::unlimited()));
+        drop(driver);
+        assert_eq!(rows(&inbox.driver), 500);
+
+        let long = r#"{"op":"select","table":"Database","where":[]}"#;
+        let mut inputs = vec![request(&insert(500)), request(long), request(&insert(501))];
+        let done = lock(&inbox.driver).do_errands(&mut inputs, &mut Allowance::new(400));
+        assert!(
+            !done && inputs.len() == 2,
+            "what is too long and what follows"
+        );
+        assert_eq!(rows(&inbox.driver), 501);
+        let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
+        let mut inputs = vec![closed];
+        let mut driver = lock(&inbox.driver);
+        assert!(!driver.do_errands(&mut inputs, &mut Allowance::unlimited()));
+        assert!(matches!(inputs.as_slice(), [ToDatabase::Closed(_)]));
+    }
+
+    #[test]
+    fn everything_is_done_whoever_does_it() {
+        let (mailbox, inbox) = database();
+        let driver = inbox.driver.clone();
+        let thread = DatabaseThread {
+            driver: driver.clone(),
+            mailbox,
+        };
+        let thread = std::thread::spawn(|| thread.run());
+        let shards: Vec<_> = (0..4)
+            .map(|shard| {
+                let inbox = inbox.clone();
+                std::thread::spawn(move || {
+                    for number in 0..250 {
+                        let long =
+                            r#"{"op":"select","table":"Database","where":[["name","!=","0"]]}"#;
+                        let mut inputs = vec![request(&insert(1000 * shard + number))];
+                        if number % 16 == 0 {
+                            inputs.push(request(long));
+                        }
+                        inbox.send_and_work(&mut inputs);
+                        assert!(inputs.is_empty());
+                    }
+                })
+            })
+            .collect();
+        drop(inbox);
+        for shard in shards {
+            shard.join().unwrap();
+        }
+        thread.join().unwrap();
+        assert_eq!(rows(&driver), 1000);
+    }
+}

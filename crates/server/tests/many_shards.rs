@@ -1,0 +1,185 @@
+//! Several shards on one database: some requests are done by the shard that read them, some by another, some by the database's
+//! thread. Nobody may notice which.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use corvid_log::{Magic, Record};
+use corvid_server::server::{Config, Server};
+
+const SCHEMA: &str = r#"{"name":"D","tables":{
+    "c":{"columns":{"n":{"type":"integer"}},"isRoot":true},
+    "t":{"columns":{"i":{"type":"integer"}},"isRoot":true}}}"#;
+const LIMIT: Duration = Duration::from_secs(120);
+const CLIENTS: usize = 8;
+const ROUNDS: usize = 150;
+/// Too many for a shard to walk over.
+const ROWS: usize = 10_000;
+
+struct Directory(PathBuf);
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A connection that reads whole messages.
+struct Client {
+    stream: UnixStream,
+    received: Vec<u8>,
+}
+
+impl Client {
+    fn connect(path: &PathBuf) -> Client {
+        let stream = UnixStream::connect(path).expect("listening");
+        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+        Client {
+            stream,
+            received: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).expect("sent");
+    }
+
+    /// The next message. No string in this play holds a brace.
+    fn next(&mut self) -> String {
+        loop {
+            let mut depth = 0;
+            let end = self.received.iter().position(|byte| {
+                depth += i32::from(*byte == b'{') - i32::from(*byte == b'}');
+                *byte == b'}' && depth == 0
+            });
+            if let Some(end) = end {
+                let rest = self.received.split_off(end + 1);
+                let message = std::mem::replace(&mut self.received, rest);
+                return String::from_utf8(message).expect("UTF-8");
+            }
+            let mut room = [0; 65536];
+            let got = self.stream.read(&mut room).expect("a message");
+            assert!(got > 0, "the connection ended");
+            self.received.extend_from_slice(&room[..got]);
+        }
+    }
+}
+
+fn transact(id: usize, operation: &str) -> String {
+    format!(r#"{{"method":"transact","params":["D",{operation}],"id":{id}}}"#)
+}
+
+fn count_up(id: usize) -> String {
+    let operation = r#"{"op":"mutate","table":"c","where":[],"mutations":[["n","+=",1]]}"#;
+    transact(id, operation)
+}
+
+/// Counts up, three requests at a time, now and then with a long one between them. Every reply comes in order.
+fn count(path: &PathBuf) {
+    let mut client = Client::connect(path);
+    let long = r#"{"op":"update","table":"t","where":[["i","==",-1]],"row":{"i":0}}"#;
+    for round in 0..ROUNDS {
+        let id = 4 * round;
+        let is_long = round % 10 == 9;
+        let mut requests = count_up(id);
+        if is_long {
+            requests += &transact(id + 1, long);
+        }
+        requests += &count_up(id + 2);
+        requests += &count_up(id + 3);
+        client.send(&requests);
+        let replies: &[(usize, usize)] = if is_long {
+            &[(0, 1), (1, 0), (2, 1), (3, 1)]
+        } else {
+            &[(0, 1), (2, 1), (3, 1)]
+        };
+        for (offset, count) in replies {
+            let reply = client.next();
+            let (number, rows) = (id + offset, format!("\"count\":{count}"));
+            assert!(
+                reply.contains(&format!("\"id\":{number},")) && reply.contains(&rows),
+                "{reply}"
+            );
+        }
+    }
+}
+
+/// Sees the count go up until it is `last`.
+fn watch(path: &PathBuf, last: usize) {
+    let mut client = Client::connect(path);
+    client.send(r#"{"method":"monitor","params":["D",null,{"c":{"columns":["n"]}}],"id":0}"#);
+    let mut seen = None;
+    while seen != Some(last) {
+        let message = client.next();
+        let (_, new) = message.split_once("\"new\":{\"n\":").expect("a row");
+        let digits = new.split(|byte: char| !byte.is_ascii_digit()).next();
+        let number = digits.and_then(|digits| digits.parse().ok());
+        assert!(
+            number.is_some() && number > seen,
+            "{message} after {seen:?}"
+        );
+        seen = number;
+    }
+}
+
+#[test]
+fn clients_of_several_shards_see_one_order() {
+    let path = std::env::temp_dir().join(format!("corvid-shards-{}", std::process::id()));
+    fs::create_dir(&path).expect("a directory of its own");
+    let directory = Directory(path);
+    let (file, socket) = (directory.0.join("d.db"), directory.0.join("socket"));
+    let mut bytes = Vec::new();
+    let mut record = Record::begin(&mut bytes, Magic::Standalone);
+    record.body().extend_from_slice(SCHEMA.as_bytes());
+    record.finish();
+    fs::write(&file, &bytes).expect("writable");
+
+    let mut poll = mio::Poll::new().expect("a poll");
+    let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker"));
+    let config = Config {
+        shards: 4,
+        column_diff: true,
+    };
+    let mut server = Server::start(config, waker).expect("started");
+    server
+        .add_database(&file.display().to_string())
+        .expect("served");
+    server.add_remote(&format!("punix:{}", socket.display()), None);
+    server.started();
+
+    let play = std::thread::spawn(move || {
+        let mut first = Client::connect(&socket);
+        let rows: Vec<String> = (0..ROWS)
+            .map(|i| format!(r#"{{"op":"insert","table":"t","row":{{"i":{i}}}}}"#))
+            .collect();
+        first.send(&transact(0, r#"{"op":"insert","table":"c","row":{"n":0}}"#));
+        first.send(&transact(1, &rows.join(",")));
+        assert!(!first.next().contains("error\":{") && !first.next().contains("error\":{"));
+        let watchers = (0..3).map(|_| {
+            let socket = socket.clone();
+            std::thread::spawn(move || watch(&socket, CLIENTS * ROUNDS * 3))
+        });
+        let counters = (0..CLIENTS).map(|_| {
+            let socket = socket.clone();
+            std::thread::spawn(move || count(&socket))
+        });
+        let all: Vec<_> = watchers.chain(counters).collect();
+        for thread in all {
+            thread.join().expect("content");
+        }
+    });
+    let mut events = mio::Events::with_capacity(8);
+    let deadline = Instant::now() + LIMIT;
+    while !play.is_finished() {
+        assert!(Instant::now() < deadline, "the play goes on");
+        poll.poll(&mut events, Some(Duration::from_millis(20)))
+            .expect("polled");
+        server.run_events();
+    }
+    server.shut_down();
+    play.join().expect("content");
+}

@@ -1,0 +1,74 @@
+//! Errands: inputs so short that a thread with better things to do can take them along, a shard for instance, instead of waking
+//! the database's own.
+//!
+//! Invariant: nothing here takes long, however large the database and however much waits. What might is handed back as it came, and so
+//! must be everything behind it. An errand does what [`DatabaseService::handle`] would have done; only
+//! [`DatabaseService::tick`] and what [`DatabaseService::flush_few`] declines are left to the thread.
+
+use corvid_engine::Allowance;
+
+use super::{DatabaseService, Now};
+use crate::message::{Method, ToDatabase};
+
+/// Longer requests are no errands, bytes.
+const REQUEST_MAX: usize = 8 * 1024;
+
+impl DatabaseService {
+    /// Takes an input if it is an errand that fits into what is left of `allowance`. Otherwise it comes back.
+    pub fn take_along(
+        &mut self,
+        now: Now,
+        input: ToDatabase,
+        allowance: &mut Allowance,
+    ) -> Option<ToDatabase> {
+        if !self.has_time() {
+            return Some(input);
+        }
+        match input {
+            ToDatabase::Request(request)
+                if request.method == Method::Transact
+                    && request.frame.len() <= REQUEST_MAX
+                    && !self.monitors.is_behind(request.session) =>
+            {
+                let left = self.transact_within(now, request, allowance);
+                left.map(ToDatabase::Request)
+            }
+            ToDatabase::Drained(session) if !self.monitors.is_behind(session) => {
+                self.monitors.set_ready(session, true);
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// Whether nothing is under way that a commit might concern, and that might make it long: transactions that wait, columns that
+    /// configure remotes, a conversion, a new file, first answers that are being written.
+    fn has_time(&self) -> bool {
+        self.triggers.is_empty()
+            && self.followed.is_empty()
+            && self.deferred.is_empty()
+            && self.conversion.is_none()
+            && self.rewrites.is_idle()
+            && self.first_answers.is_idle()
+            && !self.is_removed
+    }
+
+    /// Whether [`DatabaseService::tick`] has something to do.
+    #[must_use]
+    pub fn must_tick(&self, now: Now) -> bool {
+        let growth = self.growth.filter(|_| self.may_compact());
+        let trigger = self.triggers.next_deadline();
+        growth.is_some_and(|growth| growth.is_due(now.mono_ms))
+            || trigger.is_some_and(|at_ms| at_ms <= now.mono_ms)
+    }
+
+    /// [`DatabaseService::flush_updates`] if there are at most `sessions_max` sessions to compose for. False when there are more: then
+    /// nothing is done.
+    pub fn flush_few(&mut self, sessions_max: usize) -> bool {
+        let is_few = self.monitors.pending_len() <= sessions_max;
+        if is_few {
+            self.flush_updates();
+        }
+        is_few
+    }
+}
