@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use corvid_log::LogWriter;
@@ -28,8 +28,6 @@ pub enum OpenMode {
     ReadWrite,
     /// Make a new file; an existing one is an error. A dangling symbolic link gets its target made.
     CreateExclusive,
-    /// Make a new file or open an existing one.
-    CreateOrOpen,
 }
 
 /// Why a file could not be opened: `F: open failed (ERR)`, to be tagged `I/O error: ` where that is shown.
@@ -60,7 +58,6 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     let what = match mode {
         OpenMode::ReadOnly | OpenMode::ReadWrite => "open failed",
         OpenMode::CreateExclusive => "create failed",
-        OpenMode::CreateOrOpen => "create or open failed",
     };
     let path = std::path::absolute(name).map_err(failed(what))?;
     let lock = match mode {
@@ -72,7 +69,7 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     let place = Place {
         shown: name.to_owned(),
         path,
-        lock,
+        _lock: lock,
     };
     Ok(LogWriter::new(place, Handle::new(file)))
 }
@@ -83,7 +80,6 @@ fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
     match mode {
         OpenMode::ReadOnly => {}
         OpenMode::ReadWrite => drop(options.write(true)),
-        OpenMode::CreateOrOpen => drop(options.write(true).create(true).truncate(false)),
         // A dangling link cannot be created exclusively: the link itself exists.
         OpenMode::CreateExclusive if path.is_symlink() && !path.exists() => {
             options.write(true).create(true).truncate(false);
@@ -120,14 +116,6 @@ impl Handle {
                 outcome => return outcome,
             }
         }
-    }
-
-    /// Device and inode: two names of one file have the same.
-    ///
-    /// # Errors
-    /// The file system does not answer.
-    pub fn identity(&self) -> io::Result<(u64, u64)> {
-        self.file.metadata().map(|data| (data.dev(), data.ino()))
     }
 
     fn try_write_at(&mut self, slices: &[&[u8]], offset: u64) -> io::Result<()> {
@@ -202,7 +190,7 @@ pub struct Place {
     shown: String,
     /// The absolute name: a daemon changes its directory.
     path: PathBuf,
-    lock: Option<Lockfile>,
+    _lock: Option<Lockfile>,
 }
 
 impl Place {
@@ -210,12 +198,6 @@ impl Place {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Whether other processes are kept from writing.
-    #[must_use]
-    pub fn is_locked(&self) -> bool {
-        self.lock.is_some()
     }
 }
 
@@ -353,7 +335,7 @@ mod tests {
             format!("{path}: open failed (No such file or directory)")
         );
         let log = open(&path, OpenMode::CreateExclusive).unwrap();
-        assert!(log.disk().is_locked());
+        assert!(log.disk()._lock.is_some());
         let deadlock = format!("{path}: failed to lock lockfile (Resource deadlock avoided)");
         assert_eq!(text(OpenMode::ReadWrite), deadlock);
         drop(log);
@@ -379,7 +361,7 @@ mod tests {
         log.sync_name().unwrap();
         log.append(&[b"!"]).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"newer!");
-        assert!(Path::new(&link).is_symlink() && log.disk().is_locked());
+        assert!(Path::new(&link).is_symlink() && log.disk()._lock.is_some());
         drop(log.rewrite().unwrap());
         assert!(!Path::new(&format!("{path}.tmp")).exists());
     }
@@ -390,7 +372,7 @@ mod tests {
         let place = Place {
             shown: "full.db".to_owned(),
             path: PathBuf::from("/dev/full"),
-            lock: None,
+            _lock: None,
         };
         let mut log = LogWriter::new(place, Handle::new(file));
         let error = log.append(&[b"x"]).unwrap_err();

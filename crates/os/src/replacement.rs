@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::lockfile::{Lockfile, follow_links};
+use crate::lockfile::follow_links;
 use crate::log_file::{create_temporary, sync_directory_of, temporary_of};
 
 /// A new file that is to replace another: written beside it as `NAME.tmp`, removed again unless it is put in place.
@@ -14,29 +14,22 @@ pub struct Replacement {
     target: PathBuf,
     /// `None` once it has been renamed.
     file: Option<File>,
-    _lock: Option<Lockfile>,
 }
 
 impl Replacement {
     /// Makes the temporary file for `path`, beside the file that the name finally leads to. One left over by a crash is
-    /// removed. Tools lock it as well, so that two of them do not remove each other's.
+    /// removed; whoever does this for a name that others may replace too holds the lock of its temporary file.
     ///
     /// # Errors
-    /// The temporary file cannot be made or locked.
-    pub fn create(path: &Path, lock: bool) -> io::Result<Replacement> {
+    /// The temporary file cannot be made.
+    pub fn create(path: &Path) -> io::Result<Replacement> {
         let target = follow_links(path);
         let temporary = temporary_of(&target);
-        let lock = if lock {
-            Some(Lockfile::lock(&temporary)?)
-        } else {
-            None
-        };
         let file = create_temporary(&temporary)?;
         Ok(Replacement {
             temporary,
             target,
             file: Some(file),
-            _lock: lock,
         })
     }
 

@@ -63,7 +63,7 @@ impl Backup {
 
     /// The file appears under its name when it is complete and on disk.
     fn try_write(&self, snapshot: &Snapshot) -> std::io::Result<()> {
-        let mut file = Replacement::create(&self.path, false)?;
+        let mut file = Replacement::create(&self.path)?;
         let schema = snapshot.schema();
         let mut head = Vec::new();
         write_schema(&mut head, schema);

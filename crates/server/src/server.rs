@@ -18,7 +18,7 @@ use corvid_rpc::remote::ColumnRemote;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
-use corvid_service::message::{Control, DatabaseId, Era, Event, ToDatabase, ToShard, Usage};
+use corvid_service::message::{Control, DatabaseId, Era, Event, ToDatabase, ToShard};
 use corvid_service::remote_rows::RemoteRows;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
@@ -57,7 +57,6 @@ struct Waiting {
     removals: HashMap<DatabaseId, (String, Option<Replier>)>,
     follows: HashMap<String, Vec<Replier>>,
     refused_remotes: Vec<String>,
-    usage: HashMap<u64, Usage>,
 }
 
 /// A compaction of one or several databases that somebody waits for.
@@ -550,11 +549,6 @@ impl Server {
                     let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
                     replier.reply(Ok(format!("status: {status}\n")));
                 }
-            }
-            // Whoever failed has logged it.
-            Event::StoreFailed(..) => {}
-            Event::Usage(token, usage) => {
-                self.waiting.usage.insert(token, usage);
             }
             Event::Followed(name, found) => self.followed(&name, found),
             Event::RemotesChanged(name, rows) => {

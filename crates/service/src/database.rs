@@ -31,7 +31,7 @@ pub use outputs::Outputs;
 use crate::job::Done;
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Method, Request, SessionInfo, StoreError, Ticket, ToDatabase, Usage,
+    Control, DatabaseId, Event, Method, Request, SessionInfo, StoreError, Ticket, ToDatabase,
 };
 use crate::storage::{FileState, Growth};
 use conversion::Conversion;
@@ -265,30 +265,10 @@ impl DatabaseService {
                 column,
             } => self.follow(name, &table, &column),
             Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
-            Control::Usage(token) => {
-                let usage = self.usage();
-                self.outputs.events.push(Event::Usage(token, usage));
-            }
             Control::StorageStatus(token) => {
                 let event = Event::StorageStatus(token, self.storage_error.clone());
                 self.outputs.events.push(event);
             }
-        }
-    }
-
-    fn usage(&self) -> Usage {
-        let cells = self
-            .database
-            .schema()
-            .iter()
-            .map(|(id, table)| (self.database.row_count(id) * (table.columns().len() + 2)) as u64)
-            .sum();
-        Usage {
-            atoms: self.database.atom_count(),
-            cells,
-            monitors: self.monitors.len() as u64,
-            triggers: self.triggers.len() as u64,
-            weak_references: self.database.weak_reference_count(),
         }
     }
 
@@ -348,10 +328,6 @@ impl DatabaseService {
             ToDatabase::Control(Control::StorageStatus(token)) => {
                 let event = Event::StorageStatus(token, Some(self.removed_error()));
                 self.outputs.events.push(event);
-            }
-            ToDatabase::Control(Control::Usage(token)) => {
-                let usage = Usage::default();
-                self.outputs.events.push(Event::Usage(token, usage));
             }
             ToDatabase::Control(
                 Control::Transact(_)

@@ -167,8 +167,6 @@ pub enum Control {
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
     Remove,
-    /// Answered by [`Event::Usage`] with this number.
-    Usage(u64),
     /// Answered by [`Event::StorageStatus`] with this number.
     StorageStatus(u64),
     /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes.
@@ -352,25 +350,6 @@ pub enum Event {
     Followed(String, Result<RemoteRows, String>),
     /// The remotes that a followed column names have changed.
     RemotesChanged(String, RemoteRows),
-    /// Answer to [`Control::Usage`].
-    Usage(u64, Usage),
     /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
     StorageStatus(u64, Option<StoreError>),
-    /// A commit failed to be stored.
-    StoreFailed(DatabaseId, StoreError),
-}
-
-/// Figures for `memory/show`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
-    /// Atoms in rows.
-    pub atoms: u64,
-    /// Cells (rows times columns).
-    pub cells: u64,
-    /// Monitors.
-    pub monitors: u64,
-    /// Pending transactions.
-    pub triggers: u64,
-    /// Weak references.
-    pub weak_references: u64,
 }

@@ -79,7 +79,7 @@ impl Place {
     /// It cannot be made.
     pub(crate) fn begin(&self) -> Result<Draft, Failure> {
         let temporary = temporary(&self.path);
-        let file = Replacement::create(&self.path, false)
+        let file = Replacement::create(&self.path)
             .map_err(|error| Failure::io(&shown(&temporary), "create failed", &error))?;
         Ok(Draft {
             file,

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use corvid_data::Schema;
-use corvid_json::Value;
 use corvid_os::json_file;
 
 use crate::failure::{Failure, shown};
@@ -16,12 +15,4 @@ pub(crate) fn read(path: &Path) -> Result<Schema, Failure> {
     let json = json_file::read(path)
         .map_err(|reason| Failure::new(format!("failed to read schema: {reason}")))?;
     Ok(Schema::from_json_of(&shown(path), &json)?)
-}
-
-/// Parses a text whose outermost value must be an object or array.
-///
-/// # Errors
-/// Syntax.
-pub(crate) fn parse_outermost(text: &[u8]) -> Result<Value, corvid_json::Error> {
-    Value::parse_text(text)
 }

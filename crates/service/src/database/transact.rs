@@ -13,7 +13,7 @@ use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::job::Commit;
 use crate::locks::Locks;
-use crate::message::{Event, Handled, Request, Store, StoreError, Ticket};
+use crate::message::{Handled, Request, Store, StoreError, Ticket};
 
 /// Asks the lock table on behalf of a session.
 struct SessionLocks<'a> {
@@ -347,9 +347,6 @@ impl DatabaseService {
             .stores
             .retain(|store| !matches!(store, Store::Append { .. }));
         self.outputs.stores.push(Store::Recover);
-        self.outputs
-            .events
-            .push(Event::StoreFailed(self.options.id, error.clone()));
         self.release();
         self.report_remotes_again();
         for parked in undone {

@@ -254,6 +254,5 @@ fn remotes_in_a_column_are_followed() {
         Followed("db:A,Remote,none", Err("\"db:A,Remote,none\": table \"Remote\" has no column \"none\""))
         Followed("db:A,None,x", Err("\"db:A,None,x\": no table named None"))
         RemotesChanged("db:A,Remote,target", {"ptcp:1": RemoteRow { probe_interval: None, read_only: false, role: "", dscp: None }})
-        StoreFailed(DatabaseId(1), StoreError { details: "x.db: write failed", io_error: "No space left on device" })
     "#]].assert_eq(&told);
 }

@@ -13,7 +13,6 @@ use corvid_os::log_file::{LogFile, OpenMode};
 use super::{Invocation, Outcome, default_database};
 use crate::database::DatabaseFile;
 use crate::failure::{Answer, Failure};
-use crate::schema_file::parse_outermost;
 use crate::uuids::RandomUuids;
 
 /// Executes on the contents in memory: results are those of a transaction that commits, and nothing is stored.
@@ -44,7 +43,7 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
     };
     let mut uuids = RandomUuids::new()?;
     let file = DatabaseFile::open_as(&path, mode)?;
-    let request = parse_outermost(text.as_bytes())
+    let request = Value::parse_text(text.as_bytes())
         .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
     let (mut database, mut file) = file.load()?.finish(&mut uuids)?;
     if let Err(error) = check_request(&request, database.schema().name.as_str()) {

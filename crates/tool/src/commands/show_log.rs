@@ -1,7 +1,6 @@
 //! `show-log`: the records of a database file for people to read (storage.md 15).
 
 mod cluster;
-mod date;
 mod names;
 
 use std::io::{self, IsTerminal, Write};
@@ -10,6 +9,7 @@ use corvid_data::{ColumnType, Schema, TableSchema, text, wire};
 use corvid_json::{Object, Reader, Value};
 use corvid_log::decode::date_to_ms;
 use corvid_log::{Magic, RecordReader};
+use corvid_os::date::utc_text;
 
 use super::{Invocation, Outcome};
 use crate::database::DatabaseFile;
@@ -86,7 +86,7 @@ impl<W: Write> Listing<W> {
     fn transaction(&mut self, members: &Object) -> io::Result<()> {
         let member = |name: &str| members.get(name.as_bytes());
         if let Some(date) = member("_date").and_then(Value::as_integer) {
-            write!(self.out, " {}", date::utc_text(date_to_ms(date)))?;
+            write!(self.out, " {}", utc_text(date_to_ms(date)))?;
         }
         if let Some(Value::String(comment)) = member("_comment") {
             self.out.write_all(b" \"")?;
