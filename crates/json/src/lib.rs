@@ -11,6 +11,7 @@ pub mod number;
 pub mod reader;
 mod scan;
 mod tree;
+mod validator;
 pub mod value;
 pub mod write;
 pub mod writer;

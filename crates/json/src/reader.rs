@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::{DEPTH_MAX, Error, Number, Value, escape, frame, lex, number, scan, tree};
+use crate::{DEPTH_MAX, Error, Number, Value, escape, frame, lex, number, scan, tree, validator};
 
 /// What the next value is, told from its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         match kind {
             Kind::Array | Kind::Object if self.trusted => self.leap()?,
-            Kind::Array | Kind::Object => self.skip_container(kind)?,
+            Kind::Array | Kind::Object => self.skip_container()?,
             _ => self.skip_scalar(kind)?,
         }
         Ok(&self.bytes[start..self.at])
@@ -451,10 +451,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Validates an array or object and all in it.
-    fn skip_container(&mut self, kind: Kind) -> Result<(), Error> {
+    /// Validates an array or object and all in it, which begins here.
+    fn skip_container(&mut self) -> Result<(), Error> {
+        if self.depth + validator::LEVELS_MAX <= DEPTH_MAX
+            && let Some(end) = validator::container_end(self.bytes, self.at)
+        {
+            self.at = end;
+            self.fresh = false;
+            return Ok(());
+        }
+        self.look_closely()
+    }
+
+    /// The same, token by token, for the sake of exact errors.
+    pub(crate) fn look_closely(&mut self) -> Result<(), Error> {
         let outside = self.depth;
         let mut levels = Levels::default();
+        let kind = self.peek()?;
         self.enter(kind, &mut levels)?;
         while self.depth > outside {
             let more = if levels.is_object(self.depth) {

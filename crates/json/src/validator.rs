@@ -1,0 +1,251 @@
+//! The quick half of validating: passes over an array or object that is plainly valid, in one tight loop that has no words for
+//! errors.
+//!
+//! It gives up at the first thing that is not plainly right, be it a fault or only rare (deep nesting). The reader then looks
+//! closely, and says what is wrong if anything is. So what is valid may be refused here, and nothing else is ever accepted.
+//! Called by [`crate::Reader`] only.
+
+use crate::lex::{self, skip_space};
+use crate::{escape, number, scan};
+
+/// Open brackets that are remembered, one bit each.
+pub(crate) const LEVELS_MAX: usize = 64;
+
+/// One past the array or object whose opening bracket is at `start`; `None` when it takes a closer look.
+pub(crate) fn container_end(text: &[u8], start: usize) -> Option<usize> {
+    let mut open = Levels::default();
+    let mut at = start;
+    loop {
+        at = match *text.get(at)? {
+            b'"' => string_end(text, at)?,
+            bracket @ (b'[' | b'{') => {
+                let is_object = bracket == b'{';
+                open.push(is_object)?;
+                at = skip_space(text, at + 1);
+                // Both brackets close two places behind where they open.
+                if *text.get(at)? == bracket + 2 {
+                    open.pop();
+                    at + 1
+                } else {
+                    if is_object {
+                        at = name_end(text, at)?;
+                    }
+                    continue;
+                }
+            }
+            b'-' | b'0'..=b'9' => number_end(text, at)?,
+            _ => keyword_end(text, at)?,
+        };
+        // A value has ended, and with it perhaps what it stands in.
+        loop {
+            if open.depth == 0 {
+                return Some(at);
+            }
+            at = skip_space(text, at);
+            match *text.get(at)? {
+                b',' => break,
+                b']' if !open.is_object() => open.pop(),
+                b'}' if open.is_object() => open.pop(),
+                _ => return None,
+            }
+            at += 1;
+        }
+        at = skip_space(text, at + 1);
+        if open.is_object() {
+            at = name_end(text, at)?;
+        }
+    }
+}
+
+/// The kinds of the open brackets, the innermost in the lowest bit.
+#[derive(Default)]
+struct Levels {
+    objects: u64,
+    depth: usize,
+}
+
+impl Levels {
+    fn push(&mut self, is_object: bool) -> Option<()> {
+        self.objects = self.objects << 1 | u64::from(is_object);
+        self.depth += 1;
+        (self.depth <= LEVELS_MAX).then_some(())
+    }
+
+    fn pop(&mut self) {
+        self.objects >>= 1;
+        self.depth -= 1;
+    }
+
+    fn is_object(&self) -> bool {
+        self.objects & 1 == 1
+    }
+}
+
+/// Where the value of the member begins whose name is at `at`.
+#[inline]
+fn name_end(text: &[u8], at: usize) -> Option<usize> {
+    if *text.get(at)? != b'"' {
+        return None;
+    }
+    let colon = skip_space(text, string_end(text, at)?);
+    (*text.get(colon)? == b':').then(|| skip_space(text, colon + 1))
+}
+
+/// One past the string whose opening quote is at `quote`.
+#[inline]
+fn string_end(text: &[u8], quote: usize) -> Option<usize> {
+    let start = quote + 1;
+    let end = start + scan::special(text.get(start..)?);
+    if *text.get(end)? == b'"' {
+        return Some(end + 1);
+    }
+    escaped_string_end(text, start, end)
+}
+
+/// The same for a string that begins behind its quote at `start` and has something special at `end`, which is no quote.
+#[inline(never)]
+fn escaped_string_end(text: &[u8], start: usize, mut end: usize) -> Option<usize> {
+    loop {
+        match *text.get(end)? {
+            b'"' => break,
+            b'\\' => end += 2,
+            _ => return None,
+        }
+        end += scan::special(text.get(end..)?);
+    }
+    escape::check(&text[start..end]).ok()?;
+    Some(end + 1)
+}
+
+#[inline]
+fn number_end(text: &[u8], at: usize) -> Option<usize> {
+    let end = lex::number_end(text, at);
+    number::classify(&text[at..end]).ok()?;
+    Some(end)
+}
+
+/// What may follow a keyword is looked at by the caller, who is inside a bracket.
+#[inline]
+fn keyword_end(text: &[u8], at: usize) -> Option<usize> {
+    let keywords: [&[u8]; 3] = [b"true", b"false", b"null"];
+    let keyword = keywords
+        .into_iter()
+        .find(|keyword| text[at..].starts_with(keyword))?;
+    Some(at + keyword.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reader;
+    use proptest::prelude::*;
+
+    /// Tokens that follow one another in valid texts and in texts that are nearly so.
+    fn token() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec![
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            ":",
+            " ",
+            "\n",
+            "\"\"",
+            "\"name\":",
+            "\"a b\"",
+            "\"\\n\"",
+            "\"\\",
+            "\"\\u00e9\"",
+            "\"\\ud800\"",
+            "\"\x01\"",
+            "\"long enough for two vectors\"",
+            "0",
+            "01",
+            "-1",
+            "1.5e3",
+            "1e",
+            "-",
+            "true",
+            "false",
+            "null",
+            "nul",
+            "truefalse",
+            "é",
+        ])
+    }
+
+    /// Valid texts of those tokens, by the grammar.
+    fn value() -> impl Strategy<Value = String> {
+        let leaf = prop::sample::select(vec![
+            "\"\"",
+            "\"\\\\\"",
+            "\"x\\ty\"",
+            "\"a string of some length, past sixteen\"",
+            "0",
+            "-17",
+            "2.50",
+            "true",
+            "null",
+        ])
+        .prop_map(str::to_owned);
+        leaf.prop_recursive(4, 40, 5, |inner| {
+            let list = prop::collection::vec((" ?", inner), 0..5);
+            (list, any::<bool>()).prop_map(|(values, is_object)| {
+                let texts = values.iter().map(|(space, value)| match is_object {
+                    true => format!("{space}\"n{space}\"{space}:{value}{space}"),
+                    false => format!("{space}{value}{space}"),
+                });
+                let texts = texts.collect::<Vec<_>>().join(",");
+                if is_object {
+                    format!("{{{texts}}}")
+                } else {
+                    format!("[{texts}]")
+                }
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn nothing_is_accepted_that_a_closer_look_refuses(tokens in prop::collection::vec(token(), 0..12)) {
+            let text = format!("[{}", tokens.concat()).replace('{', "{\"a\":");
+            if let Some(end) = container_end(text.as_bytes(), 0) {
+                let mut reader = Reader::new(text.as_bytes());
+                prop_assert!(reader.look_closely().is_ok(), "{}", text);
+                prop_assert_eq!(reader.offset(), end);
+            }
+        }
+
+        #[test]
+        fn what_is_plainly_valid_is_accepted(text in value(), tail in "[ \\],}x]{0,3}") {
+            let text = format!("[{text}]{tail}");
+            let mut reader = Reader::new(text.as_bytes());
+            prop_assert!(reader.look_closely().is_ok(), "{}", text);
+            prop_assert_eq!(container_end(text.as_bytes(), 0), Some(reader.offset()));
+        }
+    }
+
+    #[test]
+    fn a_text_that_ends_anywhere_is_refused() {
+        let text = br#"{"a":[1,true,"x\n",{}],"b":-0.5e1,"c":null}"#;
+        assert_eq!(container_end(text, 0), Some(text.len()));
+        for end in 1..text.len() {
+            assert_eq!(container_end(&text[..end], 0), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_takes_a_closer_look() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(
+            container_end(nested(LEVELS_MAX).as_bytes(), 0),
+            Some(2 * LEVELS_MAX)
+        );
+        let deep = nested(LEVELS_MAX + 1);
+        assert_eq!(container_end(deep.as_bytes(), 0), None);
+        assert!(Reader::new(deep.as_bytes()).skip().is_ok());
+    }
+}
