@@ -262,6 +262,32 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
+    /// How many elements from `at` of one run on and from `other_at` of another on are equal.
+    pub(crate) fn common(self, at: usize, other: AtomSlice<'_>, other_at: usize) -> usize {
+        fn count<T: PartialEq>(left: &[T], right: &[T]) -> usize {
+            let pairs = left.iter().zip(right);
+            pairs.take_while(|(left, right)| left == right).count()
+        }
+        match (self, other) {
+            (AtomSlice::Integer(left), AtomSlice::Integer(right)) => {
+                count(&left[at..], &right[other_at..])
+            }
+            (AtomSlice::Real(left), AtomSlice::Real(right)) => {
+                count(&left[at..], &right[other_at..])
+            }
+            (AtomSlice::Boolean(left), AtomSlice::Boolean(right)) => {
+                count(&left[at..], &right[other_at..])
+            }
+            (AtomSlice::String(left), AtomSlice::String(right)) => {
+                count(&left[at..], &right[other_at..])
+            }
+            (AtomSlice::Uuid(left), AtomSlice::Uuid(right)) => {
+                count(&left[at..], &right[other_at..])
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether two neighbours of a sorted run are equal.
     pub(crate) fn has_repeats(self) -> bool {
         each!(AtomSlice, self, elements => elements.windows(2).any(|pair| pair[0] == pair[1]))

@@ -13,7 +13,7 @@ use crate::hash::Set;
 use crate::mapping::Mapping;
 use crate::row_id::RowId;
 use crate::snapshot::Snapshot;
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Written};
 
 /// A database made from a snapshot of another, which can follow that other one's commits. `Send`.
 #[derive(Debug)]
@@ -216,7 +216,7 @@ fn apply(
     match (txn.table(table).find(change.uuid), &change.new) {
         (Some(slot), Some(row)) => {
             let columns = mapping.changed_columns(table, row, &change.diffs)?;
-            txn.write(table, slot, columns.into_iter());
+            txn.write(table, slot, columns.into_iter().map(Written::from));
         }
         // Inserted, or garbage here so far: unless something refers to it now, the commit collects it again.
         (None, Some(row)) => insert(txn, mapping, table, row, uuids)?,

@@ -3,7 +3,7 @@
 //! Invariant: one entry per touched row, in the order of first touches. Tables are changed in place; the journal is what a rollback
 //! restores and what the commit compares with. It knows no table.
 
-use corvid_data::{Arc, ColumnDiff, Row};
+use corvid_data::{Arc, ColumnDiff, ColumnId, Datum, Row};
 
 use crate::hash::Map;
 use crate::row_id::RowId;
@@ -32,8 +32,22 @@ pub(crate) struct Touched {
     pub(crate) strong: u32,
     /// What came of it; set and kept by the commit.
     pub(crate) effect: Effect,
-    /// Changed columns of a modified row, by column; set and kept by the commit.
+    /// Changed columns of a modified row, by column; set and kept by the commit. Until then those differences, in any order, that are known
+    /// from the way in which columns were written.
     pub(crate) diffs: Vec<ColumnDiff>,
+}
+
+impl Touched {
+    /// Notes that `column`, which is `now`, is about to become something else; `diff` is the difference if it is known.
+    pub(crate) fn tell(&mut self, column: ColumnId, now: &Datum, diff: Option<Datum>) {
+        let Some(old) = &self.old else { return };
+        self.diffs.retain(|known| known.column != column);
+        // After an earlier change it would not be the difference from what was there before the transaction.
+        let is_first = || old.columns[usize::from(column.0)].ptr_eq(now);
+        if let Some(diff) = diff.filter(|_| is_first()) {
+            self.diffs.push(ColumnDiff { column, diff });
+        }
+    }
 }
 
 /// All touched rows.
@@ -49,9 +63,9 @@ impl Journal {
         &mut self,
         id: RowId,
         before: impl FnOnce() -> Option<(Arc<Row>, u32)>,
-    ) -> usize {
+    ) -> &mut Touched {
         let rows = &mut self.rows;
-        *self.positions.entry(id).or_insert_with(|| {
+        let position = *self.positions.entry(id).or_insert_with(|| {
             let (old, strong) = match before() {
                 Some((row, strong)) => (Some(row), strong),
                 None => (None, 0),
@@ -64,7 +78,8 @@ impl Journal {
                 diffs: Vec::new(),
             });
             rows.len() - 1
-        })
+        });
+        &mut rows[position]
     }
 
     /// The entry of a row, if it was touched.

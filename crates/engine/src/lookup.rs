@@ -40,11 +40,13 @@ pub(crate) fn matching_all(
         }
     }
     allowance.spend(table.len() as u64)?;
-    Ok(table
-        .slots()
-        .filter(|(_, row)| condition.holds_for(row))
-        .map(|(slot, _)| slot)
-        .collect())
+    let mut found = Slots::new();
+    table.for_each(|slot, row| {
+        if condition.holds_for(row) {
+            found.push(slot);
+        }
+    });
+    Ok(found)
 }
 
 /// The key that the condition demands, when it has an `==` clause for every column of the index.
@@ -72,11 +74,11 @@ pub(crate) fn for_each_matching_any(
         }
         _ => {}
     }
-    for (slot, row) in table.slots() {
+    table.for_each(|slot, row| {
         if disjunction.is_true || disjunction.matches(row) {
             visit(slot);
         }
-    }
+    });
 }
 
 /// For each column with `==` clauses the index over it alone; `None` unless all have one.

@@ -172,16 +172,24 @@ fn read_argument(
 }
 
 impl Mutation {
-    /// Changes `datum`, a value of `column`.
+    /// Changes `datum`, a value of `column`, and tells the difference if that is plain from the argument: all of it was added, or all of
+    /// it removed.
     ///
     /// # Errors
     /// The second table of protocol.md 5.5. `datum` is then of no further use.
-    pub(crate) fn apply(&self, column: &ColumnSchema, datum: &mut Datum) -> Result<(), WireError> {
-        match self.mutator {
+    pub(crate) fn apply(
+        &self,
+        column: &ColumnSchema,
+        datum: &mut Datum,
+    ) -> Result<Option<Datum>, WireError> {
+        let changed = match self.mutator {
             Mutator::Insert => datum.insert_all(&self.argument),
             Mutator::Delete if self.is_by_key => datum.remove_keys(&self.argument),
             Mutator::Delete => datum.remove_all(&self.argument),
-            _ => return self.compute(&column.column_type.key, datum),
+            _ => {
+                self.compute(&column.column_type.key, datum)?;
+                return Ok(None);
+            }
         };
         let column_type = &column.column_type;
         let count = datum.len();
@@ -194,7 +202,11 @@ impl Mutation {
                 ),
             ));
         }
-        Ok(())
+        let is_plain = changed > 0
+            && changed == self.argument.len()
+            && column_type.is_composite()
+            && !self.is_by_key;
+        Ok(is_plain.then(|| self.argument.clone()))
     }
 
     /// Whether the work follows the size of the column, not that of the argument.

@@ -10,7 +10,7 @@ use crate::commit::commit;
 use crate::database::Database;
 use crate::page::Slot;
 use crate::row_id::RowId;
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Written};
 
 mod steps;
 
@@ -58,7 +58,9 @@ fn apply(
             let columns = apply_diffs(txn, table, slot, columns)?;
             txn.write(table, slot, columns.into_iter());
         }
-        (Some(slot), Some(columns)) => txn.write(table, slot, own(columns)),
+        (Some(slot), Some(columns)) => {
+            txn.write(table, slot, own(columns).map(Written::from));
+        }
         (None, Some(columns)) => {
             let row = new_row(txn.database, RowId::new(table, uuid), columns, uuids)?;
             txn.insert(table, row);
@@ -109,14 +111,20 @@ fn apply_diffs(
     table: corvid_data::TableId,
     slot: Slot,
     diffs: Vec<(ColumnId, Datum)>,
-) -> Result<Vec<(ColumnId, Datum)>, WireError> {
+) -> Result<Vec<Written>, WireError> {
     let schema = txn.table_schema(table);
     let row = txn.table(table).at(slot);
     own(diffs)
         .map(|(column, diff)| {
             let mut datum = row.columns[usize::from(column.0)].clone();
-            datum.apply_diff(&diff, &schema.column(column).column_type)?;
-            Ok((column, datum))
+            let column_type = &schema.column(column).column_type;
+            datum.apply_diff(&diff, column_type)?;
+            let is_known = column_type.is_composite() && !diff.is_empty();
+            Ok(Written {
+                column,
+                datum,
+                diff: is_known.then_some(diff),
+            })
         })
         .collect()
 }

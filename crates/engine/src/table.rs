@@ -80,12 +80,24 @@ impl Table {
         self.pages.iter().flat_map(|page| page.rows())
     }
 
-    /// All rows with their places.
+    /// All rows with their places, in slot order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Arc<Row>)> + '_ {
         let slots = self.pages.iter().flat_map(|page| page.slots());
         slots
             .enumerate()
             .filter_map(|(number, row)| Some((Slot::new(number), row.as_ref()?)))
+    }
+
+    /// Calls `visit` with each of them: the way for walks that look for few rows among many, where the iterator would cost more than the look.
+    pub(crate) fn for_each<'t>(&'t self, mut visit: impl FnMut(Slot, &'t Arc<Row>)) {
+        for (number, page) in self.pages.iter().enumerate() {
+            let first = number * PAGE_SLOTS;
+            for (offset, row) in page.slots().iter().enumerate() {
+                if let Some(row) = row {
+                    visit(Slot::new(first + offset), row);
+                }
+            }
+        }
     }
 
     /// The place of a row.
@@ -126,7 +138,8 @@ impl Table {
         }
     }
 
-    fn strong_at(&self, slot: Slot) -> u32 {
+    /// [`Table::strong`] of the row at `slot`.
+    pub(crate) fn strong_at(&self, slot: Slot) -> u32 {
         self.strong.get(slot.number()).copied().unwrap_or(0)
     }
 
@@ -194,14 +207,8 @@ impl Table {
         old
     }
 
-    /// Writes columns of the row at `slot`. A version that others hold is copied first, so theirs does not change.
-    pub(crate) fn write(&mut self, slot: Slot, columns: impl Iterator<Item = (ColumnId, Datum)>) {
-        for (column, datum) in columns {
-            self.write_column(slot, column, datum);
-        }
-    }
-
-    fn write_column(&mut self, slot: Slot, column: ColumnId, datum: Datum) {
+    /// Writes a column of the row at `slot`. A version that others hold is copied first, so theirs does not change.
+    pub(crate) fn write_column(&mut self, slot: Slot, column: ColumnId, datum: Datum) {
         let position = usize::from(column.0);
         let Table {
             pages,
@@ -322,14 +329,14 @@ mod tests {
         let mut table = table();
         let slot = table.insert(row(1), 0);
         let (held, pages) = (table.at(slot).clone(), table.pages().to_vec());
-        table.write(slot, [(ColumnId(0), number(9))].into_iter());
+        table.write_column(slot, ColumnId(0), number(9));
         assert_eq!(held, row(1));
         assert_eq!(pages[0].get(slot.offset()), Some(&row(1)));
         assert_eq!(table.at(slot).columns[0], number(9));
         // Once it is the table's own, the row is written in place.
         drop((held, pages));
         let before = Arc::as_ptr(table.at(slot));
-        table.write(slot, [(ColumnId(0), number(10))].into_iter());
+        table.write_column(slot, ColumnId(0), number(10));
         assert_eq!(before, Arc::as_ptr(table.at(slot)));
         let index = &table.indexes()[0];
         let found: Vec<Slot> = index.candidates([number(10)].iter()).collect();

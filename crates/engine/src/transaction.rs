@@ -8,7 +8,7 @@ use corvid_data::{Arc, ColumnId, Datum, Row, Schema, TableId, TableSchema, Uuid}
 
 use crate::allowance::Allowance;
 use crate::database::Database;
-use crate::journal::Journal;
+use crate::journal::{Journal, Touched};
 use crate::layout::Layout;
 use crate::page::Slot;
 use crate::row_id::RowId;
@@ -20,6 +20,24 @@ pub(crate) struct Transaction<'d> {
     pub(crate) journal: Journal,
     /// What it may still do.
     pub(crate) allowance: Allowance,
+}
+
+/// What becomes of a column.
+pub(crate) struct Written {
+    pub(crate) column: ColumnId,
+    pub(crate) datum: Datum,
+    /// Its difference from what is there now, as [`Datum::diff`] tells it, where the writer knows it.
+    pub(crate) diff: Option<Datum>,
+}
+
+impl From<(ColumnId, Datum)> for Written {
+    fn from((column, datum): (ColumnId, Datum)) -> Written {
+        Written {
+            column,
+            datum,
+            diff: None,
+        }
+    }
 }
 
 impl<'d> Transaction<'d> {
@@ -83,25 +101,22 @@ impl<'d> Transaction<'d> {
         &mut self,
         table: TableId,
         slot: Slot,
-        columns: impl Iterator<Item = (ColumnId, Datum)>,
+        columns: impl Iterator<Item = Written>,
     ) {
-        self.touch(table, slot);
-        self.table_mut(table).write(slot, columns);
+        let content = &mut self.database.tables[usize::from(table.0)];
+        let touched = touch(&mut self.journal, content, table, slot);
+        for written in columns {
+            let now = &content.at(slot).columns[usize::from(written.column.0)];
+            touched.tell(written.column, now, written.diff);
+            content.write_column(slot, written.column, written.datum);
+        }
     }
 
     /// Deletes the row at `slot`.
     pub(crate) fn delete(&mut self, table: TableId, slot: Slot) {
-        let id = self.touch(table, slot);
-        self.table_mut(table).remove(id.uuid);
-    }
-
-    fn touch(&mut self, table: TableId, slot: Slot) -> RowId {
-        let content = &self.database.tables[usize::from(table.0)];
-        let row = content.at(slot);
-        let id = RowId::new(table, row.uuid);
-        self.journal
-            .touch(id, || Some((Arc::clone(row), content.strong(row.uuid))));
-        id
+        let content = &mut self.database.tables[usize::from(table.0)];
+        let id = touch(&mut self.journal, content, table, slot).id;
+        content.remove(id.uuid);
     }
 
     /// Puts back every row as it was.
@@ -122,4 +137,16 @@ impl<'d> Transaction<'d> {
             }
         }
     }
+}
+
+/// Notes the row at `slot` before it is changed.
+fn touch<'j>(
+    journal: &'j mut Journal,
+    content: &Table,
+    table: TableId,
+    slot: Slot,
+) -> &'j mut Touched {
+    let row = content.at(slot);
+    let id = RowId::new(table, row.uuid);
+    journal.touch(id, || Some((Arc::clone(row), content.strong_at(slot))))
 }

@@ -42,6 +42,17 @@ impl<'a> Chunk<'a> {
         self.keys.len()
     }
 
+    /// How many elements from `at` of one run on and from `other_at` of another on are equal, maps with their values.
+    pub(crate) fn common(self, at: usize, other: Chunk<'_>, other_at: usize) -> usize {
+        let keys = self.keys.common(at, other.keys, other_at);
+        match (self.values, other.values) {
+            (Some(values), Some(others)) if keys > 0 => {
+                keys.min(values.common(at, others, other_at))
+            }
+            _ => keys,
+        }
+    }
+
     #[inline]
     pub(crate) fn get(self, at: usize) -> Element<'a> {
         (self.keys.get(at), self.values.map(|values| values.get(at)))

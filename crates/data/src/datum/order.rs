@@ -12,6 +12,8 @@ use crate::diff::{Change, Changes};
 impl PartialEq for Datum {
     fn eq(&self, other: &Datum) -> bool {
         match (&self.0, &other.0) {
+            // Scalars: what nearly every row of a walk is judged by.
+            (Repr::One(left), Repr::One(right)) => left == right,
             (Repr::Tree(_), _) | (_, Repr::Tree(_)) => {
                 self.len() == other.len() && Changes::new(self, other).next().is_none()
             }

@@ -16,12 +16,13 @@ impl Commit<'_, '_> {
             let schema = database.schema.table(id.table);
             let table = &mut database.tables[usize::from(id.table.0)];
             let slot = table.find(id.uuid);
+            let known = std::mem::take(&mut touched.diffs);
             touched.effect = match (&touched.old, slot) {
                 (None, None) => Effect::None,
                 (None, Some(_)) => Effect::Inserted,
                 (Some(_), None) => Effect::Deleted,
                 (Some(old), Some(slot)) => {
-                    touched.diffs = differences(schema, old, table.at(slot));
+                    touched.diffs = differences(schema, old, table.at(slot), known);
                     if touched.diffs.is_empty() {
                         table.replace(slot, old.clone());
                         Effect::None
@@ -41,13 +42,25 @@ impl Commit<'_, '_> {
     }
 }
 
-/// The differing columns of two versions, in order. Columns that share their memory are not looked into.
-fn differences(schema: &TableSchema, old: &Row, new: &Row) -> Vec<ColumnDiff> {
+/// The differing columns of two versions, in order. Columns that share their memory are not looked into, nor are those whose difference
+/// is `known`.
+fn differences(
+    schema: &TableSchema,
+    old: &Row,
+    new: &Row,
+    known: Vec<ColumnDiff>,
+) -> Vec<ColumnDiff> {
+    let mut known = known;
     let pairs = old.columns.iter().zip(&new.columns);
     (0u16..)
         .map(ColumnId)
         .zip(pairs)
-        .filter_map(|(column, (old, new))| difference(schema, column, old, new))
+        .filter_map(|(column, (old, new))| {
+            match known.iter().position(|diff| diff.column == column) {
+                Some(position) => Some(known.swap_remove(position)),
+                None => difference(schema, column, old, new),
+            }
+        })
         .collect()
 }
 

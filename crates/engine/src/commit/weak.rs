@@ -14,7 +14,7 @@ use crate::hash::Set;
 use crate::journal::Effect;
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, Written};
 
 /// Rows that hold dangling weak references, with the missing targets.
 type Holders = BTreeMap<RowId, Set<RowId>>;
@@ -80,7 +80,8 @@ impl Commit<'_, '_> {
         }
         self.dropped.extend(missing);
         let columns: Vec<ColumnId> = written.iter().map(|(column, _)| *column).collect();
-        self.txn.write(source.table, slot, written.into_iter());
+        let written = written.into_iter().map(Written::from);
+        self.txn.write(source.table, slot, written);
         let after = self.txn.table(source.table).at(slot).clone();
         self.settle_columns(source, &columns, &after);
         self.release(source, &before, Some(&after));

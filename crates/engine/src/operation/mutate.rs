@@ -1,13 +1,14 @@
 //! `mutate` (protocol.md 5.5).
 
 use corvid_data::members::Kinds;
-use corvid_data::{ColumnId, Datum, Row, TableId, TableSchema, WireError};
+use corvid_data::{Row, TableId, TableSchema, WireError};
 use smallvec::SmallVec;
 
 use super::Source;
 use crate::execution::{Execution, Failure};
 use crate::mutation::{Mutation, read_mutations};
 use crate::rbac::{self, Access};
+use crate::transaction::Written;
 
 /// The members of a `mutate`.
 pub(crate) struct Mutate<'a> {
@@ -17,7 +18,7 @@ pub(crate) struct Mutate<'a> {
 }
 
 /// Columns of one row with their new values.
-type Mutated = SmallVec<[(ColumnId, Datum); 4]>;
+type Mutated = SmallVec<[Written; 4]>;
 
 impl<'a> Mutate<'a> {
     pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Mutate<'a>, WireError> {
@@ -61,12 +62,19 @@ fn mutate(schema: &TableSchema, row: &Row, mutations: &[Mutation]) -> Result<Mut
     let mut mutated = Mutated::new();
     for mutation in mutations {
         let column = mutation.column;
-        let position = mutated.iter().position(|(id, _)| *id == column);
-        let position = position.unwrap_or_else(|| {
-            mutated.push((column, row.columns[usize::from(column.0)].clone()));
-            mutated.len() - 1
-        });
-        mutation.apply(schema.column(column), &mut mutated[position].1)?;
+        let earlier = mutated.iter_mut().find(|written| written.column == column);
+        if let Some(written) = earlier {
+            mutation.apply(schema.column(column), &mut written.datum)?;
+            written.diff = None;
+        } else {
+            let mut datum = row.columns[usize::from(column.0)].clone();
+            let diff = mutation.apply(schema.column(column), &mut datum)?;
+            mutated.push(Written {
+                column,
+                datum,
+                diff,
+            });
+        }
     }
     Ok(mutated)
 }

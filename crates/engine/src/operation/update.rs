@@ -7,6 +7,7 @@ use super::Source;
 use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::row_input::{Given, read_row};
+use crate::transaction::Written;
 
 /// The members of an `update`.
 pub(crate) struct Update<'a> {
@@ -43,9 +44,8 @@ impl<'a> Update<'a> {
         )?;
         if !given.is_empty() {
             for slot in &slots {
-                execution
-                    .txn
-                    .write(self.table, *slot, given.iter().cloned());
+                let written = given.iter().cloned().map(Written::from);
+                execution.txn.write(self.table, *slot, written);
             }
         }
         execution.write_count(slots.len());

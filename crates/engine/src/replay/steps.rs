@@ -153,7 +153,7 @@ impl Steps {
             (given, None)
         };
         self.note_column(database, id, column, &before, &after, diff.as_ref());
-        database.tables[at].write(slot, [(column, after)].into_iter());
+        database.tables[at].write_column(slot, column, after);
         if let Some(What::Written(written)) = self.steps.last_mut().map(|step| &mut step.what) {
             written.push((column, before));
         }
