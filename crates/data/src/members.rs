@@ -39,6 +39,10 @@ pub enum What<'a> {
     RaftHeader,
     /// Any other record of it.
     RaftRecord,
+    /// A database in a configuration file.
+    Database(&'a str),
+    /// The options of a remote in a configuration file.
+    RemoteOptions,
 }
 
 impl fmt::Display for What<'_> {
@@ -53,6 +57,8 @@ impl fmt::Display for What<'_> {
             What::Type => f.write_str("ovsdb type"),
             What::RaftHeader => f.write_str("raft header"),
             What::RaftRecord => f.write_str("raft log record"),
+            What::Database(name) => write!(f, "database {name}"),
+            What::RemoteOptions => f.write_str("JSON-RPC options"),
         }
     }
 }

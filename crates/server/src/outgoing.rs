@@ -1,18 +1,50 @@
 //! Remotes that the server connects to itself (`tcp:`, `unix:`): each is one session that is made again and again.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_monitor::SessionId;
 use corvid_os::clock::Now;
 use corvid_os::errno;
 use corvid_os::shard::{CloseReason, ConnId, Io};
 use corvid_os::target::{Active, Target};
 use corvid_os::vlog::{self, Level as LogLevel, Module};
-use corvid_rpc::Reconnect;
 use corvid_rpc::notice::{End, Level};
 use corvid_rpc::reconnect::Action;
+use corvid_rpc::{Reconnect, backoff};
 
 use crate::remote_options::RemoteOptions;
 
 /// What an attempt fails with when the remote's text names no way to connect.
 const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
+
+/// How the connection to a remote stands.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// As the state machine names it: `ACTIVE`, `BACKOFF`, ...
+    pub state: &'static str,
+    /// The session, while the connection stands.
+    pub session: Option<SessionId>,
+    /// When it was last established, on the clock that never jumps.
+    pub connected_at_ms: Option<u64>,
+    /// When an established one last ended.
+    pub disconnected_at_ms: Option<u64>,
+}
+
+/// Where the shard that connects shows the main thread how it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Mutex<Standing>>);
+
+impl Board {
+    /// How it stands now.
+    #[must_use]
+    pub fn read(&self) -> Standing {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// One remote that we connect to.
 pub struct Outgoing {
@@ -22,12 +54,13 @@ pub struct Outgoing {
     options: RemoteOptions,
     reconnect: Reconnect,
     conn: Option<ConnId>,
+    board: Board,
 }
 
 impl Outgoing {
     /// A remote whose first attempt is due now.
     #[must_use]
-    pub fn new(now: Now, name: String, options: RemoteOptions) -> Outgoing {
+    pub fn new(now: Now, name: String, options: RemoteOptions, board: Board) -> Outgoing {
         let target = match Target::parse(&name) {
             Ok(Target::Active(active)) => Some(active),
             _ => None,
@@ -35,6 +68,9 @@ impl Outgoing {
         let mut reconnect = Reconnect::new();
         // Established connections are probed like accepted ones.
         reconnect.set_probe_interval(0);
+        reconnect
+            .backoff()
+            .set_limits(backoff::MIN_MS, options.max_backoff_ms);
         reconnect.enable(now.mono_ms);
         Outgoing {
             name,
@@ -42,7 +78,16 @@ impl Outgoing {
             options,
             reconnect,
             conn: None,
+            board,
         }
+    }
+
+    /// Takes other options: they hold for the connection in being too.
+    pub fn set_options(&mut self, options: RemoteOptions) {
+        self.reconnect
+            .backoff()
+            .set_limits(backoff::MIN_MS, options.max_backoff_ms);
+        self.options = options;
     }
 
     /// Its text.
@@ -80,7 +125,7 @@ impl Outgoing {
             }
             Some(Action::Probe) | None => {}
         }
-        self.log();
+        self.show(now);
     }
 
     fn connect(&mut self, now: Now, io: &mut Io) {
@@ -97,10 +142,11 @@ impl Outgoing {
         }
     }
 
-    /// The connection stands.
-    pub fn opened(&mut self, now: Now) {
+    /// The connection stands, and serves this session.
+    pub fn opened(&mut self, now: Now, session: SessionId) {
         self.reconnect.connected(now.mono_ms);
-        self.log();
+        self.board.lock().session = Some(session);
+        self.show(now);
     }
 
     /// The connection, or the attempt, has ended.
@@ -114,6 +160,18 @@ impl Outgoing {
             _ => End::Local,
         };
         self.reconnect.disconnected(now.mono_ms, end);
+        self.board.lock().session = None;
+        self.show(now);
+    }
+
+    /// Puts what has changed on the board and into the log.
+    fn show(&mut self, now: Now) {
+        let ago = |since_ms: Option<u64>| since_ms.map(|since_ms| now.mono_ms - since_ms);
+        let mut standing = self.board.lock();
+        standing.state = self.reconnect.state_name();
+        standing.connected_at_ms = ago(self.reconnect.since_connect_ms(now.mono_ms));
+        standing.disconnected_at_ms = ago(self.reconnect.since_disconnect_ms(now.mono_ms));
+        drop(standing);
         self.log();
     }
 

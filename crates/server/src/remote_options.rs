@@ -1,5 +1,6 @@
 //! Options of one remote, from the command line's defaults or from a configuration row (cli.md 1.4, 1.5).
 
+use corvid_rpc::backoff;
 use corvid_rpc::probe::INTERVAL_MS_DEFAULT;
 use corvid_service::remote_rows::RemoteRow;
 
@@ -8,6 +9,8 @@ use corvid_service::remote_rows::RemoteRow;
 pub struct RemoteOptions {
     /// Probe interval in ms; `None`: 5000 on networks, off on Unix sockets. 0: off.
     pub probe_interval: Option<u64>,
+    /// Longest pause between attempts to connect, ms.
+    pub max_backoff_ms: u64,
     /// Refuse writes.
     pub read_only: bool,
     /// RBAC role; empty: none.
@@ -16,6 +19,9 @@ pub struct RemoteOptions {
     pub dscp: u8,
 }
 
+/// Shortest probe interval and longest pause that can be asked for, ms.
+const INTERVAL_MS_MIN: u64 = 1000;
+
 /// The DSCP of control traffic (TOS byte 0xC0).
 const DSCP_DEFAULT: u8 = 48;
 
@@ -23,6 +29,7 @@ impl Default for RemoteOptions {
     fn default() -> RemoteOptions {
         RemoteOptions {
             probe_interval: None,
+            max_backoff_ms: backoff::MAX_MS_DEFAULT,
             read_only: false,
             role: String::new(),
             dscp: DSCP_DEFAULT,
@@ -34,15 +41,44 @@ impl RemoteOptions {
     /// The options that a configuration row describes.
     #[must_use]
     pub fn from_row(row: &RemoteRow) -> RemoteOptions {
-        let defaults = RemoteOptions::default();
-        RemoteOptions {
-            // Negative intervals make no sense; they count as off, like zero.
-            probe_interval: row
-                .probe_interval
-                .map(|interval| u64::try_from(interval).unwrap_or(0)),
+        let mut options = RemoteOptions {
             read_only: row.read_only,
             role: row.role.clone(),
-            dscp: row.dscp.unwrap_or(defaults.dscp),
+            ..RemoteOptions::default()
+        };
+        if let Some(interval) = row.probe_interval {
+            options.set_probe_interval(interval);
+        }
+        if let Some(max) = row.max_backoff {
+            options.set_max_backoff(max);
+        }
+        if let Some(dscp) = row.dscp {
+            options.dscp = dscp;
+        }
+        options
+    }
+
+    /// Takes an interval in ms: below a second is a second, nothing (or less, which makes no sense) is off.
+    pub fn set_probe_interval(&mut self, interval_ms: i64) {
+        let interval_ms = u64::try_from(interval_ms).unwrap_or(0);
+        self.probe_interval = Some(match interval_ms {
+            0 => 0,
+            interval_ms => interval_ms.max(INTERVAL_MS_MIN),
+        });
+    }
+
+    /// Takes a pause in ms: below a second is a second, nothing (or less, which makes no sense) is the default.
+    pub fn set_max_backoff(&mut self, max_ms: i64) {
+        self.max_backoff_ms = match u64::try_from(max_ms) {
+            Ok(0) | Err(_) => backoff::MAX_MS_DEFAULT,
+            Ok(max_ms) => max_ms.max(INTERVAL_MS_MIN),
+        };
+    }
+
+    /// Takes a code point; what is none leaves the present one.
+    pub fn set_dscp(&mut self, dscp: i64) {
+        if let Ok(dscp @ 0..=63) = u8::try_from(dscp) {
+            self.dscp = dscp;
         }
     }
 

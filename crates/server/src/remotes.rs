@@ -6,14 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use corvid_os::shard::{ListenerHandle, ListenerId, Shards};
+use corvid_os::clock::Now;
+use corvid_os::shard::{ListenerHandle, ListenerId, ListenerStatus, Shards};
 use corvid_os::target::Target;
 use corvid_os::vlog::{self, Module};
 use corvid_rpc::remote::ColumnRemote;
+use corvid_service::locks::Locks;
 use corvid_service::remote_rows::RemoteRows;
+use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
 
+use crate::outgoing::{Board, Standing};
 use crate::remote_options::RemoteOptions;
-use crate::shard::{RemoteTable, ShardMessage};
+use crate::shard::{RemoteTable, ShardMessage, Source};
 
 /// All remotes.
 pub struct Remotes {
@@ -28,9 +32,16 @@ pub struct Remotes {
 }
 
 struct Open {
-    /// `None`: we connect, and shard 0 keeps at it.
-    listener: Option<ListenerHandle>,
+    by: By,
     options: RemoteOptions,
+}
+
+/// Who makes the connections.
+enum By {
+    /// Clients do.
+    Listener(ListenerHandle),
+    /// Shard 0 does, and shows here how it stands.
+    Ourselves(Board),
 }
 
 impl Remotes {
@@ -100,11 +111,32 @@ impl Remotes {
             match self.open.get_mut(&name) {
                 None => self.open_remote(name, options),
                 Some(open) if open.options != options => {
-                    if let Some(listener) = &open.listener {
-                        let mut table = self.options.lock().unwrap_or_else(PoisonError::into_inner);
-                        table.insert(listener.id(), options.clone());
+                    let shards = self.shards.handles();
+                    match &open.by {
+                        By::Listener(listener) => {
+                            let mut table =
+                                self.options.lock().unwrap_or_else(PoisonError::into_inner);
+                            // Whether writes are refused is settled when a remote is opened, as in the reference.
+                            let options = RemoteOptions {
+                                read_only: open.options.read_only,
+                                ..options.clone()
+                            };
+                            table.insert(listener.id(), options.clone());
+                            let source = Source::Listener(listener.id());
+                            for shard in shards {
+                                shard.post(ShardMessage::SetOptions(
+                                    source.clone(),
+                                    options.clone(),
+                                ));
+                            }
+                            open.options = options;
+                        }
+                        By::Ourselves(_) => {
+                            let source = Source::Remote(name);
+                            shards[0].post(ShardMessage::SetOptions(source, options.clone()));
+                            open.options = options;
+                        }
                     }
-                    open.options = options;
                 }
                 Some(_) => {}
             }
@@ -134,7 +166,7 @@ impl Remotes {
 
     fn open_remote(&mut self, name: String, options: RemoteOptions) {
         // What is no connection method at all counts as one that never succeeds, as the reference has it.
-        let listener = match Target::parse(&name) {
+        let by = match Target::parse(&name) {
             Ok(Target::Passive(passive)) => {
                 let id = ListenerId(self.next_listener);
                 self.next_listener += 1;
@@ -142,26 +174,90 @@ impl Remotes {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(id, options.clone());
-                Some(self.shards.listen(id, &name, passive, options.dscp))
+                By::Listener(self.shards.listen(id, &name, passive, options.dscp))
             }
             Ok(Target::Active(_)) | Err(_) => {
-                self.shards.handles()[0].post(ShardMessage::Connect(name.clone(), options.clone()));
-                None
+                let board = Board::default();
+                let connect = ShardMessage::Connect(name.clone(), options.clone(), board.clone());
+                self.shards.handles()[0].post(connect);
+                By::Ourselves(board)
             }
         };
-        self.open.insert(name, Open { listener, options });
+        self.open.insert(name, Open { by, options });
     }
 
     fn close(&self, name: &str, open: &Open) {
-        match &open.listener {
-            Some(listener) => {
+        match &open.by {
+            By::Listener(listener) => {
                 self.shards.unlisten(listener);
                 self.options
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .remove(&listener.id());
             }
-            None => self.shards.handles()[0].post(ShardMessage::Disconnect(name.to_owned())),
+            By::Ourselves(_) => {
+                self.shards.handles()[0].post(ShardMessage::Disconnect(name.to_owned()));
+            }
         }
     }
+
+    /// How every remote that is open stands, by target (cli.md 1.6).
+    #[must_use]
+    pub fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {
+        let open = self.open.iter();
+        let statuses = open.filter_map(|(name, open)| {
+            let status = match &open.by {
+                By::Listener(listener) => of_listener(listener.status())?,
+                By::Ourselves(board) => of_connection(now, &board.read(), locks),
+            };
+            Some((name.clone(), status))
+        });
+        statuses.collect()
+    }
+}
+
+/// Of a listener; one that could not be opened counts as no remote.
+fn of_listener(listener: &ListenerStatus) -> Option<RemoteStatus> {
+    if !listener.is_listening() {
+        return None;
+    }
+    let mut status = RemoteStatus::default();
+    let connections = listener.connections();
+    status.is_connected = connections > 0;
+    if connections > 1 {
+        status.set("n_connections", connections.to_string());
+    }
+    if let Some(port) = listener.bound_port() {
+        status.set("bound_port", port.to_string());
+    }
+    Some(status)
+}
+
+/// Of a connection that we make.
+fn of_connection(now: Now, standing: &Standing, locks: &Locks) -> RemoteStatus {
+    let mut status = RemoteStatus {
+        is_connected: standing.session.is_some(),
+        status: BTreeMap::new(),
+    };
+    status.set("state", standing.state.to_owned());
+    let seconds_since = |at_ms: u64| (now.mono_ms.saturating_sub(at_ms) / 1000).to_string();
+    if let Some(at_ms) = standing.connected_at_ms {
+        status.set("sec_since_connect", seconds_since(at_ms));
+    }
+    if let Some(at_ms) = standing.disconnected_at_ms {
+        status.set("sec_since_disconnect", seconds_since(at_ms));
+    }
+    if let Some(session) = standing.session {
+        let claims = locks.claims(session);
+        for (key, names) in [
+            ("locks_held", claims.held),
+            ("locks_waiting", claims.waiting),
+            ("locks_lost", claims.lost),
+        ] {
+            if !names.is_empty() {
+                status.set(key, names.join(" "));
+            }
+        }
+    }
+    status
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
-use corvid_os::{coverage, dirs, program, signals};
+use corvid_os::{clock, coverage, dirs, program, signals};
 
 use crate::admin;
 use crate::options::CommandLine;
@@ -59,14 +59,18 @@ pub fn run(line: CommandLine) {
             format_args!("{}", program::version_line()),
         );
     }
+    let mut status_due_ms = 0;
     while !server.is_exiting() {
         server.run_events();
-        let timeout = Some(Duration::from_millis(coverage::RUN_INTERVAL_MS));
-        let timeout = if child.is_some() {
-            Some(Duration::from_millis(CHILD_POLL_MS))
+        if clock::mono_ms() >= status_due_ms {
+            server.show_status();
+            status_due_ms = clock::mono_ms() + STATUS_INTERVAL_MS;
+        }
+        let timeout = Some(Duration::from_millis(if child.is_some() {
+            CHILD_POLL_MS
         } else {
-            timeout
-        };
+            STATUS_INTERVAL_MS
+        }));
         if let Err(error) = control.turn(&mut server, timeout) {
             program::fatal_error("poll failed", &error);
         }
@@ -88,6 +92,9 @@ pub fn run(line: CommandLine) {
     finish(server, control);
     program::exit(0);
 }
+
+/// Between writing back how remotes stand, ms (cli.md 1.6).
+const STATUS_INTERVAL_MS: u64 = 2500;
 
 /// How often a `--run` child is looked after, ms.
 const CHILD_POLL_MS: u64 = 50;

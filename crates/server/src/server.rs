@@ -1,7 +1,7 @@
 //! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
 use corvid_engine::{Database, Snapshot};
+use corvid_os::clock::Now;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::shard::Shards;
 use corvid_os::unixctl::Replier;
-use corvid_os::vlog::{self, Module};
+use corvid_os::vlog::{self, Module, RateLimit};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::Frontend;
@@ -379,6 +380,25 @@ impl Server {
         self.remotes.given()
     }
 
+    /// Shows in the rows that configure remotes how these stand.
+    pub fn show_status(&self) {
+        let sources: BTreeSet<&str> = self
+            .remotes
+            .given()
+            .filter_map(|remote| Some(ColumnRemote::parse(remote)?.database))
+            .collect();
+        if sources.is_empty() {
+            return;
+        }
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
+        drop(locks);
+        for served in sources.iter().filter_map(|name| self.databases.get(*name)) {
+            let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
+            let _ = served.inbox.send(show);
+        }
+    }
+
     /// Closes every session.
     pub fn reconnect(&self) {
         let reason: Arc<str> = Arc::from("user ran ovsdb-server/reconnect");
@@ -551,6 +571,11 @@ impl Server {
                 }
             }
             Event::Followed(name, found) => self.followed(&name, found),
+            Event::NoStatusColumn(table) => {
+                static LIMIT: RateLimit = RateLimit::new(1, 1);
+                let message = format_args!("No status column present in the {table} table");
+                vlog::warn_limited(&LIMIT, Module::OvsdbServer, message);
+            }
             Event::RemotesChanged(name, rows) => {
                 let source = ColumnRemote::parse(&name);
                 if source.is_some_and(|source| self.databases.contains_key(source.database)) {

@@ -18,7 +18,7 @@ use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Board, Outgoing};
 use crate::remote_options::RemoteOptions;
 
 /// What shards are sent.
@@ -26,12 +26,23 @@ use crate::remote_options::RemoteOptions;
 pub enum ShardMessage {
     /// For the sessions.
     Service(ToShard),
-    /// Connect to this remote, and keep connecting.
-    Connect(String, RemoteOptions),
+    /// Connect to this remote, keep connecting, and show there how it stands.
+    Connect(String, RemoteOptions, Board),
+    /// A remote has other options, which hold for its sessions too.
+    SetOptions(Source, RemoteOptions),
     /// Drop the connection to this remote, and connect no more.
     Disconnect(String),
     /// The served databases and the queues of their threads.
     Databases(Arc<Directory>, HashMap<DatabaseId, Inbox>),
+}
+
+/// Where a session comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A client connected to this listener.
+    Listener(ListenerId),
+    /// We connected to this remote.
+    Remote(String),
 }
 
 /// Options of listening remotes, by listener; written by the main thread, read when a client connects.
@@ -54,6 +65,8 @@ pub struct ShardSessions {
 
 struct Client {
     session: SessionId,
+    /// `None`: the remote is gone already.
+    source: Option<Source>,
     probe: Probe,
     /// The last sign of life that the probe was told of.
     heard_ms: u64,
@@ -133,6 +146,28 @@ impl ShardSessions {
         }
     }
 
+    /// Takes note of a remote's new options, for the sessions in being too.
+    fn set_options(&mut self, now: Now, source: &Source, options: &RemoteOptions, io: &mut Io) {
+        for outgoing in &mut self.outgoing {
+            if matches!(source, Source::Remote(name) if name == outgoing.name()) {
+                outgoing.set_options(options.clone());
+            }
+        }
+        let mut concerned = Vec::new();
+        for (conn, client) in &mut self.sessions {
+            if client.source.as_ref() == Some(source) {
+                let is_network = io.info(*conn).is_some_and(|info| info.is_network);
+                client
+                    .probe
+                    .set_interval(options.probe_interval_ms(is_network));
+                concerned.push(*conn);
+            }
+        }
+        for conn in concerned {
+            self.watch(now, conn, io);
+        }
+    }
+
     /// Looks after the probe of a connection: asks for a sign of life, gives up, sets the timer.
     fn watch(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get_mut(&conn) else {
@@ -175,26 +210,30 @@ impl Handler for ShardSessions {
     type Message = ShardMessage;
 
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
-        let options = match info.listener {
-            Some(listener) => self
-                .remotes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(&listener)
-                .cloned(),
-            None => self.outgoing_of(conn).map(|outgoing| {
-                outgoing.opened(now);
-                outgoing.options().clone()
-            }),
-        };
-        let options = options.unwrap_or_default();
         self.next_session += 1;
         let session = session_id(self.number, self.next_session);
+        let (source, options) = match info.listener {
+            Some(listener) => {
+                let remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+                let options = remotes.get(&listener).cloned();
+                (Some(Source::Listener(listener)), options)
+            }
+            None => match self.outgoing_of(conn) {
+                Some(outgoing) => {
+                    outgoing.opened(now, session);
+                    let source = Source::Remote(outgoing.name().to_owned());
+                    (Some(source), Some(outgoing.options().clone()))
+                }
+                None => (None, None),
+            },
+        };
+        let options = options.unwrap_or_default();
         let probe = Probe::new(now.mono_ms, options.probe_interval_ms(info.is_network));
         self.sessions.insert(
             conn,
             Client {
                 session,
+                source,
                 probe,
                 heard_ms: now.mono_ms,
             },
@@ -245,10 +284,13 @@ impl Handler for ShardSessions {
     fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
         match message {
             ShardMessage::Service(message) => self.frontend.message(now.mono_ms, message),
-            ShardMessage::Connect(name, options) => {
-                let mut outgoing = Outgoing::new(now, name, options);
+            ShardMessage::Connect(name, options, board) => {
+                let mut outgoing = Outgoing::new(now, name, options, board);
                 outgoing.run(now, io);
                 self.outgoing.push(outgoing);
+            }
+            ShardMessage::SetOptions(source, options) => {
+                self.set_options(now, &source, &options, io);
             }
             ShardMessage::Disconnect(name) => {
                 for outgoing in self

@@ -198,7 +198,9 @@ impl DatabaseService {
             }
             ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => return true,
             ToDatabase::Fence(..) => true,
-            ToDatabase::Control(control) => !matches!(control, Control::Transact(_)),
+            ToDatabase::Control(control) => {
+                !matches!(control, Control::Transact(_) | Control::ShowStatus(_))
+            }
             _ => false,
         };
         needs_settled && !self.parked.is_empty()
@@ -265,6 +267,7 @@ impl DatabaseService {
                 column,
             } => self.follow(name, &table, &column),
             Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
+            Control::ShowStatus(statuses) => self.show_status(now, &statuses),
             Control::StorageStatus(token) => {
                 let event = Event::StorageStatus(token, self.storage_error.clone());
                 self.outputs.events.push(event);
@@ -333,7 +336,8 @@ impl DatabaseService {
                 Control::Transact(_)
                 | Control::Remove
                 | Control::EnableColumnDiff
-                | Control::Unfollow(_),
+                | Control::Unfollow(_)
+                | Control::ShowStatus(_),
             )
             | ToDatabase::Cancel(..)
             | ToDatabase::Drained(_)

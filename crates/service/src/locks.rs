@@ -36,6 +36,17 @@ pub enum Refused {
     NotRequested,
 }
 
+/// The locks that one session has asked for, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// It owns these.
+    pub held: Vec<String>,
+    /// It waits in line for these.
+    pub waiting: Vec<String>,
+    /// It had stolen these, and they were stolen from it.
+    pub lost: Vec<String>,
+}
+
 #[derive(Debug)]
 struct Claim {
     session: SessionId,
@@ -139,6 +150,27 @@ impl Locks {
             .is_some_and(|owner| owner.session == session)
     }
 
+    /// What a session has asked for and how that stands.
+    #[must_use]
+    pub fn claims(&self, session: SessionId) -> Claims {
+        let mut claims = Claims::default();
+        let mut names: Vec<&String> = self.claimed.get(&session).into_iter().flatten().collect();
+        names.sort_unstable();
+        for name in names {
+            let is_in_line =
+                |queue: &VecDeque<Claim>| queue.iter().any(|claim| claim.session == session);
+            let list = if self.owns(session, name) {
+                &mut claims.held
+            } else if self.queues.get(name).is_some_and(is_in_line) {
+                &mut claims.waiting
+            } else {
+                &mut claims.lost
+            };
+            list.push(name.clone());
+        }
+        claims
+    }
+
     /// Whether nobody owns, awaits, has claimed or must hear of anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -192,6 +224,29 @@ mod tests {
         assert_eq!(locks.remove_session(B), [C]);
         assert_eq!(told(&mut locks, C), ["locked"]);
         assert!(locks.owns(C, "L"));
+    }
+
+    #[test]
+    fn claims_are_held_awaited_or_lost() {
+        let mut locks = Locks::new();
+        let _ = locks.lock(A, "b", Mode::Lock);
+        let _ = locks.lock(A, "a", Mode::Lock);
+        let _ = locks.lock(A, "stolen", Mode::Steal);
+        let _ = locks.lock(B, "stolen", Mode::Steal);
+        let _ = locks.lock(B, "a", Mode::Lock);
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let of_a = Claims {
+            held: names(&["a", "b"]),
+            waiting: vec![],
+            lost: names(&["stolen"]),
+        };
+        let of_b = Claims {
+            held: names(&["stolen"]),
+            waiting: names(&["a"]),
+            lost: vec![],
+        };
+        assert_eq!((locks.claims(A), locks.claims(B)), (of_a, of_b));
+        assert_eq!(locks.claims(C), Claims::default());
     }
 
     #[test]

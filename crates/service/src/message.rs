@@ -11,6 +11,7 @@ use corvid_monitor::{Frame, SessionId, Version};
 
 use crate::job::{Done, JobNumber};
 use crate::remote_rows::RemoteRows;
+use crate::remote_status::RemoteStatuses;
 
 /// A served database; a database that is removed and added again gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -180,6 +181,8 @@ pub enum Control {
     },
     /// Follow it no more.
     Unfollow(String),
+    /// Show this in the rows that followed columns refer to.
+    ShowStatus(Arc<RemoteStatuses>),
 }
 
 /// A failed write, in words.
@@ -350,6 +353,8 @@ pub enum Event {
     Followed(String, Result<RemoteRows, String>),
     /// The remotes that a followed column names have changed.
     RemotesChanged(String, RemoteRows),
+    /// A table whose rows configure remotes has no `status` column to show anything in.
+    NoStatusColumn(String),
     /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
     StorageStatus(u64, Option<StoreError>),
 }

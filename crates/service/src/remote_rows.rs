@@ -19,6 +19,8 @@ pub struct RemoteColumn {
 pub struct RemoteRow {
     /// `inactivity_probe`, ms
     pub probe_interval: Option<i64>,
+    /// `max_backoff`, ms
+    pub max_backoff: Option<i64>,
     /// `read_only`
     pub read_only: bool,
     /// `role`, or empty
@@ -55,6 +57,36 @@ impl RemoteColumn {
             table: table_id,
             column: column_id,
             rows,
+        })
+    }
+
+    /// The table whose rows describe remotes, unless the column holds targets alone.
+    #[must_use]
+    pub fn described_in(&self) -> Option<TableId> {
+        self.rows
+    }
+
+    /// The rows that describe remotes now, with their targets.
+    pub fn described<'a>(
+        &'a self,
+        database: &'a Database,
+    ) -> impl Iterator<Item = (&'a str, &'a Row)> {
+        let table = self.rows.filter(|_| !self.column.is_standard());
+        let references = table.into_iter().flat_map(move |table| {
+            database.rows(self.table).flat_map(move |row| {
+                let cell = &row.columns[usize::from(self.column.0)];
+                cell.keys().filter_map(move |atom| match atom {
+                    AtomRef::Uuid(uuid) => database.get(table, uuid).map(|row| (table, row)),
+                    _ => None,
+                })
+            })
+        });
+        references.filter_map(|(table, row)| {
+            let schema = database.schema().table(table);
+            match scalar(schema, row, "target", AtomType::String)? {
+                AtomRef::String(target) => Some((target.as_str(), &**row)),
+                _ => None,
+            }
         })
     }
 
@@ -97,8 +129,10 @@ fn describe(database: &Database, table: TableId, uuid: Uuid) -> Option<(String, 
     let dscp = map_value(schema, row, "other_config", "dscp")
         .and_then(|text| text.parse::<u8>().ok())
         .filter(|dscp| *dscp < 64);
+    let integer = |name: &str| cell(name, AtomType::Integer).and_then(AtomRef::as_integer);
     let described = RemoteRow {
-        probe_interval: cell("inactivity_probe", AtomType::Integer).and_then(AtomRef::as_integer),
+        probe_interval: integer("inactivity_probe"),
+        max_backoff: integer("max_backoff"),
         read_only: cell("read_only", AtomType::Boolean)
             .and_then(AtomRef::as_boolean)
             .unwrap_or(false),

@@ -1,11 +1,13 @@
-//! Columns of this database that configure the server's remotes: read when asked, reported again when they change.
+//! Columns of this database that configure the server's remotes: read when asked, reported again when they change; and the rows
+//! behind them, which show how the remotes stand.
 
 use corvid_data::Delta;
 use corvid_engine::Database;
 
-use super::DatabaseService;
+use super::{DatabaseService, Now};
 use crate::message::Event;
 use crate::remote_rows::{RemoteColumn, RemoteRows};
+use crate::remote_status::{RemoteStatuses, WriteBack, write_back};
 
 /// One followed column.
 pub(super) struct Followed {
@@ -55,6 +57,24 @@ impl DatabaseService {
     pub(super) fn report_remotes_again(&mut self) {
         for followed in &mut self.followed {
             self.outputs.events.extend(followed.news(&self.database));
+        }
+    }
+
+    /// Makes the rows behind followed columns show how their remotes stand.
+    pub(super) fn show_status(&mut self, now: Now, statuses: &RemoteStatuses) {
+        let columns = self
+            .followed
+            .iter()
+            .filter_map(|followed| followed.column.as_ref());
+        let all: Vec<WriteBack> = columns
+            .map(|column| write_back(&self.database, column, statuses))
+            .collect();
+        for write_back in all {
+            let missing = write_back.without_status.map(Event::NoStatusColumn);
+            self.outputs.events.extend(missing);
+            if let Some(params) = write_back.params {
+                self.transact_internally(now, &params);
+            }
         }
     }
 

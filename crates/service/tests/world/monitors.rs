@@ -253,6 +253,57 @@ fn remotes_in_a_column_are_followed() {
         Followed("db:A,Remote,target", Ok({}))
         Followed("db:A,Remote,none", Err("\"db:A,Remote,none\": table \"Remote\" has no column \"none\""))
         Followed("db:A,None,x", Err("\"db:A,None,x\": no table named None"))
-        RemotesChanged("db:A,Remote,target", {"ptcp:1": RemoteRow { probe_interval: None, read_only: false, role: "", dscp: None }})
+        RemotesChanged("db:A,Remote,target", {"ptcp:1": RemoteRow { probe_interval: None, max_backoff: None, read_only: false, role: "", dscp: None }})
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn rows_that_configure_remotes_show_how_these_stand() {
+    let told = play(|world| {
+        use corvid_service::message::{Control, ToDatabase};
+        use corvid_service::remote_status::RemoteStatus;
+        let client = world.connect();
+        let id = world.id("A");
+        world.post(
+            id,
+            ToDatabase::Control(Control::Follow {
+                name: "db:A,Global,connections".to_owned(),
+                table: "Global".to_owned(),
+                column: "connections".to_owned(),
+            }),
+        );
+        world.transact(
+            client,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"Connection","uuid-name":"a","row":{"target":"ptcp:1"}},
+               {"op":"insert","table":"Connection","uuid-name":"b","row":{"target":"ptcp:2"}},
+               {"op":"insert","table":"Global","row":{"connections":["set",[["named-uuid","a"],["named-uuid","b"]]]}}"#,
+        );
+        world.ask(
+            client,
+            "2",
+            "monitor_cond",
+            r#"["A","m",{"Connection":[{"columns":["target","is_connected","status"]}]}]"#,
+        );
+        world.run();
+        world.take(client);
+        let connected = RemoteStatus {
+            is_connected: true,
+            status: [("n_connections".to_owned(), "2".to_owned())].into(),
+        };
+        let known = std::sync::Arc::new([("ptcp:1".to_owned(), connected)].into());
+        // The second time there is nothing to change.
+        for _ in 0..2 {
+            world.post(
+                id,
+                ToDatabase::Control(Control::ShowStatus(std::sync::Arc::clone(&known))),
+            );
+            world.run();
+        }
+        world.take(client)
+    });
+    expect![[r#"
+        {"id":null,"method":"update2","params":["m",{"Connection":{"<0>":{"modify":{"is_connected":true,"status":["map",[["n_connections","2"]]]}},"<1>":{"modify":{"status":["map",[["sec_since_connect","0"],["sec_since_disconnect","0"]]]}}}}]}
     "#]].assert_eq(&told);
 }

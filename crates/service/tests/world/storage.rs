@@ -52,7 +52,7 @@ fn durable_commits_are_neither_answered_nor_shown_before_they_are_stored() {
     expect![[r#"
         {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]},{}]}
         {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
-        {"error":null,"id":3,"result":{"name":"A","tables":{"Other":
+        {"error":null,"id":3,"result":{"name":"A","tables":{"Connect
         {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"a"}}}}]}
         {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
         {"error":null,"id":3,"result":{"T":{"<0>":{"new":{"k":"a"}}}}}

@@ -43,11 +43,15 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
 /// Orders of events that each play is acted under.
 const SEEDS: u64 = 40;
 
-/// A table with an index, and one that configures remotes.
+/// A table with an index, and those that configure remotes.
 const TABLES: &str = r#"{"T":{"isRoot":true,"indexes":[["k"]],"columns":{
     "k":{"type":"string"},"n":{"type":"integer"}}},
  "Other":{"isRoot":true,"columns":{"n":{"type":"integer"}}},
- "Remote":{"isRoot":true,"columns":{"target":{"type":"string"}}}}"#;
+ "Remote":{"isRoot":true,"columns":{"target":{"type":"string"}}},
+ "Global":{"isRoot":true,"columns":{
+    "connections":{"type":{"key":{"type":"uuid","refTable":"Connection"},"min":0,"max":"unlimited"}}}},
+ "Connection":{"columns":{"target":{"type":"string"},"is_connected":{"type":"boolean"},
+    "status":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}"#;
 
 /// Numbers instead of random identities, so that plays read the same every time.
 pub(crate) struct Counter(pub(crate) u64);
