@@ -2,7 +2,9 @@
 
 BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
 
-.PHONY: run test setup bench bench-allocators
+RELEASE = $${CARGO_TARGET_DIR:-target}/release
+
+.PHONY: run test setup guard guard-accept bench bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -17,13 +19,21 @@ setup:
 test: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo build --release $(BINARIES)
+	cargo build --release $(BINARIES) -p corvid-guard
+	$(RELEASE)/corvid-guard check
 	cargo test --workspace
+
+# Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to be committed.
+guard:
+	cargo build --release -p corvid-guard
+	$(RELEASE)/corvid-guard check
+guard-accept:
+	cargo build --release -p corvid-guard
+	$(RELEASE)/corvid-guard accept
 
 # Every workload on our server and on the reference, in turn: the table and the plots of PERF.md. SCALE=full takes hours.
 SCALE ?= small
 ROUNDS ?= 1
-RELEASE = $${CARGO_TARGET_DIR:-target}/release
 bench:
 	cargo build --release $(BINARIES) -p corvid-bench
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the reference implementation and its clients from the system's packages (Debian, Ubuntu). No daemon of theirs is
+# Installs the reference implementation and its clients, and valgrind for the guard, from the system's packages (Debian, Ubuntu). No daemon of theirs is
 # left running: the tests start every server themselves.
 cd "$(dirname "$0")" && . ./retry.sh
 
-packages="openvswitch-common openvswitch-switch ovn-common ovn-central python3-openvswitch"
+packages="openvswitch-common openvswitch-switch ovn-common ovn-central python3-openvswitch valgrind"
 
 missing=
 for package in $packages; do

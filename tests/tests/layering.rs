@@ -25,8 +25,8 @@ const LEVELS: [(&str, u32); 13] = [
     ("fuzzing", DEVELOPMENT),
 ];
 
-/// More crates for development: simulator and benchmark.
-const DEVELOPMENT_CRATES: [&str; 3] = ["sim", "bench", "tests"];
+/// More crates for development: simulator, benchmark, guard.
+const DEVELOPMENT_CRATES: [&str; 4] = ["sim", "bench", "guard", "tests"];
 
 const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;

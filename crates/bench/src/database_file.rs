@@ -14,14 +14,7 @@ use crate::error::Error;
 use crate::requests;
 
 /// A port-like table: an indexed name, a number, a short map and a set.
-const SCHEMA: &str = r#"{"name":"Bench","version":"1.0.0","tables":{"Item":{
-  "columns":{
-    "name":{"type":"string"},
-    "number":{"type":"integer"},
-    "up":{"type":{"key":"boolean","min":0,"max":1}},
-    "addresses":{"type":{"key":"string","min":0,"max":"unlimited"}},
-    "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}},
-  "indexes":[["name"]],"isRoot":true}}}"#;
+const SCHEMA: &str = include_str!("bench.ovsschema");
 
 /// Commit time of the first record, ms since the Unix epoch.
 const DATE_MS: u64 = 1_700_000_000_000;

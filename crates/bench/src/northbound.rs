@@ -16,33 +16,7 @@ use crate::requests::{self, Requests};
 const PACKAGED: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 
 /// The tables that are used here, of the schema's names and types, for machines without the package.
-const TRIMMED: &str = r#"{"name":"OVN_Northbound","version":"7.0.0","tables":{
-  "Logical_Switch":{"isRoot":true,"columns":{
-    "name":{"type":"string"},
-    "ports":{"type":{"key":{"type":"uuid","refTable":"Logical_Switch_Port","refType":"strong"},"min":0,"max":"unlimited"}},
-    "load_balancer_group":{"type":{"key":{"type":"uuid","refTable":"Load_Balancer_Group"},"min":0,"max":"unlimited"}}}},
-  "Logical_Switch_Port":{"isRoot":false,"indexes":[["name"]],"columns":{
-    "name":{"type":"string"},
-    "type":{"type":"string"},
-    "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
-    "addresses":{"type":{"key":"string","min":0,"max":"unlimited"}},
-    "port_security":{"type":{"key":"string","min":0,"max":"unlimited"}},
-    "up":{"type":{"key":"boolean","min":0,"max":1}},
-    "enabled":{"type":{"key":"boolean","min":0,"max":1}},
-    "external_ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
-  "Address_Set":{"isRoot":true,"indexes":[["name"]],"columns":{
-    "name":{"type":"string"},
-    "addresses":{"type":{"key":"string","min":0,"max":"unlimited"}},
-    "external_ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
-  "Load_Balancer":{"isRoot":true,"columns":{
-    "name":{"type":"string"},
-    "vips":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
-    "protocol":{"type":{"key":{"type":"string","enum":["set",["tcp","udp","sctp"]]},"min":0,"max":1}},
-    "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
-    "external_ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
-  "Load_Balancer_Group":{"isRoot":true,"indexes":[["name"]],"columns":{
-    "name":{"type":"string"},
-    "load_balancer":{"type":{"key":{"type":"uuid","refTable":"Load_Balancer","refType":"weak"},"min":0,"max":"unlimited"}}}}}}"#;
+const TRIMMED: &str = include_str!("northbound.ovsschema");
 
 /// Logical switches, over which ports are spread.
 pub(crate) const SWITCHES: u32 = 100;

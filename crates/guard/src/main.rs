@@ -1,0 +1,92 @@
+//! `corvid-guard`: instruction counts of the hot paths, held against checked-in figures.
+//!
+//! A count does not depend on how busy the machine is, so a change that makes a path dearer is seen where no timing would show
+//! it. Each path is run by this program itself under valgrind's callgrind, in a process of its own, and only while the path
+//! is at work are instructions counted: not while its inputs are prepared. `paths` has one file a path, `callgrind` runs and
+//! reads the instrument, `figures` is the checked-in file, `verdict` compares.
+
+mod callgrind;
+mod error;
+mod figures;
+mod northbound;
+mod paths;
+mod uuids;
+mod verdict;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use error::Error;
+use figures::Figures;
+
+// As the server has it, so that the cost of allocation is that of the server.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const USAGE: &str = "\
+usage: corvid-guard check     counts instructions of every path and compares with the checked-in figures
+       corvid-guard accept    writes what is counted now to the checked-in figures
+       corvid-guard list      names the paths";
+
+/// The checked-in figures.
+const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/figures.txt");
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["check"] => check(),
+        ["accept"] => accept(),
+        ["list"] => {
+            for path in paths::ALL {
+                println!("{:16} {}", path.name, path.about);
+            }
+            Ok(true)
+        }
+        [callgrind::WORD, name] => callgrind::be_measured(name).map(|()| true),
+        _ => {
+            eprintln!("{USAGE}");
+            Ok(false)
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("corvid-guard: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether no path has become too dear. Where nothing can be counted that is said, and nothing is wrong.
+fn check() -> Result<bool, Error> {
+    if let Err(reason) = callgrind::is_possible() {
+        eprintln!("SKIPPED the guard of instruction counts: {reason}");
+        eprintln!("******* A PATH THAT HAS BECOME DEARER WILL NOT BE NOTICED *******");
+        return Ok(true);
+    }
+    let expected = Figures::read(Path::new(FIGURES))?;
+    let verdict = verdict::of(&count_all()?, &expected);
+    print!("{}", verdict.text);
+    Ok(verdict.is_good)
+}
+
+fn accept() -> Result<bool, Error> {
+    callgrind::is_possible().map_err(Error::Impossible)?;
+    let counted = count_all()?;
+    counted.write(Path::new(FIGURES))?;
+    print!("{}", counted.text());
+    Ok(true)
+}
+
+fn count_all() -> Result<Figures, Error> {
+    let counts: Result<_, Error> = paths::ALL
+        .iter()
+        .map(|path| Ok((path.name.to_owned(), callgrind::count(path)?)))
+        .collect();
+    Ok(Figures {
+        tools: callgrind::tools(),
+        counts: counts?,
+    })
+}

@@ -1,0 +1,48 @@
+//! `load-record`: a record of a file, the addition of a port, is hashed, decoded and applied.
+
+use std::hint::black_box;
+
+use corvid_engine::Database;
+use corvid_log::{Load, write_schema, write_transaction};
+
+use super::Path;
+use crate::northbound::{self, Northbound};
+use crate::uuids::Uuids;
+
+pub(super) const PATH: Path = Path {
+    name: "load-record",
+    about: "loads the record of the addition of a port: hash, decode, apply",
+    times: 200,
+    prepare,
+};
+
+const DATE_MS: i64 = 1_700_000_000_000;
+
+fn prepare(times: usize) -> Box<dyn FnMut()> {
+    let mut load = Load::open(&*file(times).leak()).expect("a schema");
+    let mut database = Database::new(load.schema().clone());
+    let mut uuids = Uuids::default();
+    let mut next = move || {
+        let recorded = load.next_transaction().expect("no damage");
+        let recorded = recorded.expect("one each time");
+        let delta = database.replay(recorded, &mut uuids);
+        black_box(delta.expect("it fits"));
+    };
+    // The switches.
+    next();
+    Box::new(next)
+}
+
+/// The file of a database with so many ports.
+fn file(ports: usize) -> Vec<u8> {
+    let schema = northbound::schema();
+    let mut file = Vec::new();
+    write_schema(&mut file, &schema);
+    let (mut northbound, topology) = Northbound::new();
+    write_transaction(&mut file, &schema, &topology, DATE_MS, true).expect("a record");
+    for number in 0..ports {
+        let delta = northbound.execute(northbound::add_port(number).as_bytes());
+        write_transaction(&mut file, &schema, &delta, DATE_MS, true).expect("a record");
+    }
+    file
+}
