@@ -9,13 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
-const LEVELS: [(&str, u32); 13] = [
+const LEVELS: [(&str, u32); 14] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
     ("engine", 2),
     ("log", 2),
     ("monitor", 3),
+    ("tls", 2),
     ("os", 3),
     ("service", 5),
     ("server", BINARY),
@@ -32,7 +33,7 @@ const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;
 
 /// Time, randomness and bytes are inputs of these.
-const PURE: [&str; 7] = ["json", "data", "rpc", "engine", "log", "monitor", "service"];
+const PURE: [&str; 8] = ["json", "data", "rpc", "engine", "log", "tls", "monitor", "service"];
 
 /// Names that bring effects into a crate, as identifiers.
 const EFFECTS: [&str; 27] = [
@@ -147,10 +148,10 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
         let Some(lower) = package.strip_prefix("corvid-") else {
             continue;
         };
-        // What it implements of `log`, the disk, is bytes only.
-        if name == "os" && !["json", "log"].contains(&lower) {
+        // Bytes only: framing, the disk of `log`, sessions of `tls`.
+        if name == "os" && !["json", "log", "tls"].contains(&lower) {
             complaints.push(format!(
-                "os: depends on {lower}; it may on json and log only"
+                "os: depends on {lower}; it may on json, log and tls only"
             ));
         }
         if level < DEVELOPMENT && level_of(lower).is_none_or(|lower| lower >= level) {

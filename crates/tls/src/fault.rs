@@ -1,0 +1,96 @@
+//! Why a session ended badly, in words that users of the reference search for.
+//!
+//! Texts of OpenSSL cannot be matched in full; kept are the names of alerts (`alert handshake failure` above all) and
+//! `certificate verify failed`.
+
+use std::fmt;
+
+use rustls::{AlertDescription, CertificateError, Error};
+
+/// What broke a session. Worded to stand behind `SSL_accept: ` and the like.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// The peer sent JSON instead of TLS.
+    PlainJson,
+    /// TLS or a certificate is at fault.
+    Tls(Error),
+}
+
+impl std::error::Error for Fault {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::PlainJson => f.write_str("wrong version number"),
+            Fault::Tls(Error::AlertReceived(alert)) => {
+                write!(f, "ssl/tls alert {}", alert_words(*alert))
+            }
+            Fault::Tls(Error::InvalidCertificate(why)) => {
+                write!(f, "certificate verify failed ({})", certificate_words(why))
+            }
+            Fault::Tls(Error::NoCertificatesPresented) => {
+                f.write_str("peer did not return a certificate")
+            }
+            Fault::Tls(Error::PeerIncompatible(why)) => write!(f, "no shared parameters ({why:?})"),
+            Fault::Tls(Error::InvalidMessage(why)) => write!(f, "wrong version number ({why:?})"),
+            Fault::Tls(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+/// `HandshakeFailure` as `handshake failure`, `UnknownCA` as `unknown ca`.
+fn alert_words(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::UnknownCA => return "unknown ca".to_owned(),
+        AlertDescription::NoCertificate => return "no certificate".to_owned(),
+        AlertDescription::BadCertificateStatusResponse => {
+            return "bad certificate status response".to_owned();
+        }
+        _ => {}
+    }
+    let name = format!("{alert:?}");
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
+fn certificate_words(why: &CertificateError) -> String {
+    let words = match why {
+        CertificateError::UnknownIssuer => "unable to get issuer certificate",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "certificate is not yet valid"
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "unsuitable certificate purpose"
+        }
+        CertificateError::BadSignature => "certificate signature failure",
+        CertificateError::UnhandledCriticalExtension => "unhandled critical extension",
+        CertificateError::ApplicationVerificationFailure => "EE certificate key too weak",
+        CertificateError::BadEncoding => "certificate cannot be parsed",
+        other => return format!("{other:?}"),
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_keep_the_words_that_are_searched_for() {
+        let text = |alert| Fault::Tls(Error::AlertReceived(alert)).to_string();
+        assert!(text(AlertDescription::HandshakeFailure).ends_with("alert handshake failure"));
+        assert!(text(AlertDescription::UnknownCA).ends_with("alert unknown ca"));
+        assert!(
+            text(AlertDescription::CertificateRequired).ends_with("alert certificate required")
+        );
+    }
+}

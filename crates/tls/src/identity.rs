@@ -1,0 +1,64 @@
+//! Our own key and certificate, which must belong together.
+
+use std::sync::Arc;
+
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::sign::SigningKey;
+
+use crate::certificate::Certificate;
+use crate::{Error, pem};
+
+/// Who we are to peers.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub(crate) key: Arc<dyn SigningKey>,
+    pub(crate) certificate: Certificate,
+}
+
+impl Identity {
+    /// Joins a key and a certificate.
+    ///
+    /// # Errors
+    /// The key is of a kind that cannot be used, too weak, or that of another certificate.
+    pub fn new(key: &PrivateKeyDer<'_>, certificate: Certificate) -> Result<Identity, Error> {
+        if certificate.is_key_weak() {
+            return Err(Error::WeakKey);
+        }
+        let key = any_supported_type(key).map_err(|_| Error::UnsupportedKey)?;
+        match key.public_key() {
+            Some(public) if public.as_ref() != certificate.key().as_ref() => {
+                Err(Error::KeyMismatch)
+            }
+            _ => Ok(Identity { key, certificate }),
+        }
+    }
+
+    /// Joins a key and a certificate as their files hold them. Only the first certificate counts.
+    ///
+    /// # Errors
+    /// As [`Identity::new`], and a file without what it should hold.
+    pub fn from_pem(key: &[u8], certificate: &[u8]) -> Result<Identity, Error> {
+        let first = own_certificate(certificate)?;
+        Identity::new(&pem::private_key(key)?, first)
+    }
+
+    /// Our certificate.
+    #[must_use]
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+}
+
+/// The certificate of a file for our own use: the first one.
+///
+/// # Errors
+/// There is none, it cannot be read, or its key is too weak.
+pub fn own_certificate(text: &[u8]) -> Result<Certificate, Error> {
+    let found = pem::certificates(text)?;
+    let certificate = Certificate::parse(found.first().ok_or(Error::NoCertificate)?)?;
+    if certificate.is_key_weak() {
+        return Err(Error::WeakKey);
+    }
+    Ok(certificate)
+}

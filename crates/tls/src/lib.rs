@@ -1,0 +1,38 @@
+//! TLS for OVSDB connections: what the reference does with OpenSSL, over rustls, without a socket or a file.
+//!
+//! Bytes of files and the time go in; configurations for connections come out ([`Config`]). A [`Session`] turns ciphertext into
+//! plaintext and back for whoever owns the socket. Peers are judged by their chain and never by their name ([`verify`]), in
+//! both directions and by the rules that deployments with certificates of `ovs-pki` rely on.
+//!
+//! Called by `os`, which reads the files, watches them, and puts sessions over sockets. Knows nothing of paths, of OVSDB, or of
+//! what is logged where.
+
+pub mod authorities;
+pub mod certificate;
+mod chain;
+pub mod ciphers;
+pub mod config;
+mod error;
+pub mod fault;
+pub mod identity;
+mod path;
+pub mod pem;
+pub mod protocols;
+pub mod session;
+pub mod verify;
+
+pub use authorities::Authorities;
+pub use certificate::Certificate;
+pub use ciphers::CipherChoice;
+pub use config::{Config, Material, Trust};
+pub use error::Error;
+pub use fault::Fault;
+pub use identity::Identity;
+pub use protocols::Protocols;
+pub use session::Session;
+
+/// What time it is: the only thing that a handshake asks of the world.
+pub use rustls::time_provider::TimeProvider as Clock;
+
+/// Seconds since 1970, as a [`Clock`] gives them.
+pub use rustls::pki_types::UnixTime;

@@ -1,0 +1,103 @@
+//! Paths for certificates that webpki does not read: version 1, and authorities that serve by themselves.
+//!
+//! Depth first over everything that may be an issuer. The number of signatures checked is limited, since whoever connects
+//! chooses what is tried. Constraints on names are not understood here: an issuer that has them is passed over.
+
+use rustls::CertificateError;
+use rustls::pki_types::CertificateDer;
+use x509_parser::asn1_rs::{Any, FromDer};
+
+use crate::authorities::is_anchor;
+use crate::certificate::Certificate;
+use crate::chain::Judge;
+
+/// Certificates between a leaf and its anchor.
+const DEPTH_MAX: usize = 6;
+/// Signatures checked for one peer.
+const SIGNATURES_MAX: usize = 64;
+
+/// Looks for a path from a leaf that has been checked to an anchor.
+pub(crate) fn find(
+    judge: &Judge<'_>,
+    leaf: &Certificate,
+    sent: &[CertificateDer<'_>],
+) -> Result<(), CertificateError> {
+    if leaf.has_unknown_critical() {
+        return Err(CertificateError::UnhandledCriticalExtension);
+    }
+    let sent: Vec<Certificate> = sent
+        .iter()
+        .filter_map(|der| Certificate::parse(der).ok())
+        .collect();
+    let mut search = Search {
+        judge,
+        sent: &sent,
+        signatures_left: SIGNATURES_MAX,
+        refusal: CertificateError::UnknownIssuer,
+    };
+    if search.climb(leaf, 0, 0) {
+        Ok(())
+    } else {
+        Err(search.refusal)
+    }
+}
+
+struct Search<'a> {
+    judge: &'a Judge<'a>,
+    sent: &'a [Certificate],
+    signatures_left: usize,
+    /// Why the last candidate that had signed was refused.
+    refusal: CertificateError,
+}
+
+impl<'a> Search<'a> {
+    /// Whether something trusted stands above. `below` counts as [`Certificate::may_issue`] wants it.
+    fn climb(&mut self, certificate: &Certificate, depth: usize, below: usize) -> bool {
+        let judge = self.judge;
+        let candidates = judge.authorities.iter().chain(self.sent);
+        for issuer in candidates.filter(|issuer| issuer.subject() == certificate.issuer()) {
+            let is_trusted = is_anchor(issuer) && judge.authorities.contains(issuer);
+            let is_dead_end = !is_trusted && (depth == DEPTH_MAX || issuer.is_self_issued());
+            if is_dead_end || issuer.has_unknown_critical() || !self.has_signed(issuer, certificate)
+            {
+                continue;
+            }
+            if let Err(refusal) = judge.check_issuer(issuer, below) {
+                self.refusal = refusal;
+            } else if is_trusted || self.climb(issuer, depth + 1, below + 1) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn has_signed(&mut self, issuer: &Certificate, certificate: &Certificate) -> bool {
+        if self.signatures_left == 0 {
+            return false;
+        }
+        self.signatures_left -= 1;
+        is_signed(self.judge, issuer, certificate).unwrap_or(false)
+    }
+}
+
+/// Whether the certificate carries a signature by the issuer's key, by an algorithm that is good enough. `None` when it is no
+/// certificate.
+fn is_signed(judge: &Judge<'_>, issuer: &Certificate, certificate: &Certificate) -> Option<bool> {
+    // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING } (RFC 5280 4.1)
+    let (_, outer) = Any::from_der(certificate.der()).ok()?;
+    let (rest, _) = Any::from_der(outer.data).ok()?;
+    let signed = &outer.data[..outer.data.len() - rest.len()];
+    let (rest, algorithm) = Any::from_der(rest).ok()?;
+    let (_, signature) = Any::from_der(rest).ok()?;
+    // A bit string begins with the number of bits that its last octet lacks.
+    let (0, signature) = signature.data.split_first()? else {
+        return Some(false);
+    };
+    let key = webpki::RawPublicKeyEntity::try_from(issuer.key()).ok()?;
+    let mut fitting = judge
+        .algorithms
+        .all
+        .iter()
+        .filter(|known| known.signature_alg_id().as_ref() == algorithm.data);
+    Some(fitting.any(|known| key.verify_signature(*known, signed, signature).is_ok()))
+}
