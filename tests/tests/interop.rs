@@ -81,7 +81,7 @@ peers! {
     our_ovsdb_tool "tools" &["tool"];
     our_ovs_appctl "tools" &["appctl"];
     files "files" &[];
-    start_lines_of_ovs_ctl "stock-scripts" &["ovs", "foreground", "status"];
+    start_lines_of_ovs_ctl "stock-scripts" &["ovs", "foreground", "status", "supervisor"];
     start_lines_of_ovn_ctl "stock-scripts" &["ovn"];
     ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts"];
     python3_openvswitch "python3-openvswitch" &[];

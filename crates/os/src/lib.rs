@@ -8,6 +8,7 @@
 //! [`daemon`] and [`signals`] for the process, [`unixctl`] for the control socket, [`clock`] and [`random`] for time and
 //! chance.
 
+pub mod anonymous;
 pub mod args;
 pub mod blocking;
 pub mod cleanup;

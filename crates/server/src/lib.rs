@@ -15,6 +15,7 @@ pub mod outgoing;
 pub mod remote_options;
 pub mod remotes;
 pub mod run;
+pub mod saved;
 pub mod server;
 pub mod shard;
 pub mod storage;

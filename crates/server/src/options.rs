@@ -14,6 +14,10 @@ pub struct CommandLine {
     pub databases: Vec<String>,
     /// `--no-dbs`
     pub no_default_database: bool,
+    /// `--config-file`
+    pub config_file: Option<String>,
+    /// One of `--sync-from`, `--sync-exclude-tables` and `--active` was given.
+    pub is_about_backups: bool,
     /// `--unixctl`
     pub unixctl: Option<String>,
     /// `--run`
@@ -30,6 +34,9 @@ enum Id {
     Unixctl,
     Run,
     NoDbs,
+    ConfigFile,
+    /// Accepted; backups are not built yet.
+    Backup,
     DisableColumnDiff,
     /// Accepted; takes effect with the features it belongs to.
     Accepted,
@@ -52,18 +59,18 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::both("certificate", 'c', Arg::Required, Id::Accepted),
         Spec::both("ca-cert", 'C', Arg::Required, Id::Accepted),
         Spec::long("disable-file-no-data-conversion", Arg::None, Id::Accepted),
-        Spec::long("active", Arg::None, Id::Accepted),
+        Spec::long("active", Arg::None, Id::Backup),
+        Spec::long("sync-from", Arg::Required, Id::Backup),
+        Spec::long("sync-exclude-tables", Arg::Required, Id::Backup),
+        Spec::long("config-file", Arg::Required, Id::ConfigFile),
     ];
     let with_value = [
-        "config-file",
         "bootstrap-ca-cert",
         "peer-ca-cert",
         "ssl-protocols",
         "ssl-ciphers",
         "ssl-ciphersuites",
         "ssl-server-name",
-        "sync-from",
-        "sync-exclude-tables",
     ];
     specs.extend(with_value.map(|name| Spec::long(name, Arg::Required, Id::Accepted)));
     specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
@@ -85,7 +92,26 @@ impl CommandLine {
                 Item::Option(id, value) => parsed.apply(id, value),
             }
         }
+        if let Some(conflict) = parsed.conflict() {
+            program::fatal(conflict);
+        }
         parsed
+    }
+
+    /// What cannot go together, in the reference's words and order.
+    fn conflict(&self) -> Option<&'static str> {
+        self.config_file.as_ref()?;
+        if self.is_about_backups {
+            Some(
+                "--config-file is mutually exclusive with --sync-from, --sync-exclude and --active",
+            )
+        } else if !self.remotes.is_empty() {
+            Some("--config-file is mutually exclusive with --remote")
+        } else if !self.databases.is_empty() {
+            Some("Databases should be specified in a config file")
+        } else {
+            None
+        }
     }
 
     fn apply(&mut self, id: Id, value: Option<String>) {
@@ -99,6 +125,8 @@ impl CommandLine {
             Id::Unixctl => self.unixctl = value,
             Id::Run => self.run = value,
             Id::NoDbs => self.no_default_database = true,
+            Id::ConfigFile => self.config_file = value,
+            Id::Backup => self.is_about_backups = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::Accepted => {}
             Id::Help => program::answer(help()),
@@ -129,6 +157,7 @@ fn help() -> String {
          {daemon}{logging}\
          \n\
          Other options:\n\
+         \x20 --config-file=FILE      take remotes and databases from FILE (JSON)\n\
          \x20 --no-dbs                serve no database unless one is named\n\
          \x20 --run COMMAND           run COMMAND as subprocess then exit\n\
          \x20 --unixctl=SOCKET        override default control socket name\n\

@@ -9,12 +9,20 @@ use corvid_os::{clock, coverage, dirs, program, signals};
 
 use crate::admin;
 use crate::options::CommandLine;
+use crate::saved::{Configuration, Saved};
 use crate::server::{Config, Server};
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
-    let databases = absolute(databases(&line));
+    let saved = Saved::create(&Configuration {
+        databases: absolute(databases(&line)),
+        remotes: line.remotes.clone(),
+    })
+    .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
     let startup = line.daemon.start();
+    let configuration = saved.read().unwrap_or_else(|error| {
+        program::fatal_error("failed to read the saved configuration", &error)
+    });
     let mut control =
         ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
     admin::register(control.registry());
@@ -27,7 +35,7 @@ pub fn run(line: CommandLine) {
     };
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
-    for file in &databases {
+    for file in &configuration.databases {
         if let Err(error) = server.add_database(file) {
             vlog::warn(
                 Module::OvsdbServer,
@@ -40,7 +48,7 @@ pub fn run(line: CommandLine) {
             program::fatal("server configuration failed");
         }
     }
-    for remote in &line.remotes {
+    for remote in &configuration.remotes {
         server.add_remote(remote, None);
     }
     if let Err(error) = server.settle_remotes() {
@@ -50,7 +58,7 @@ pub fn run(line: CommandLine) {
         );
         program::fatal("server configuration failed");
     }
-    server.started();
+    server.started(Some(saved));
     let mut child = line.run.as_deref().map(start_child);
     startup.complete();
     if child.is_none() {

@@ -32,6 +32,7 @@ use crate::inbox::Inbox;
 use crate::main_thread::{MainThread, Report};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
+use crate::saved::{Configuration, Saved};
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
 use crate::worker::Worker;
@@ -91,6 +92,8 @@ pub struct Server {
     era: Era,
     is_exiting: bool,
     is_started: bool,
+    /// Where a server that takes our place finds what is served.
+    saved: Option<Saved>,
 }
 
 impl Server {
@@ -134,6 +137,7 @@ impl Server {
             era: Era::default(),
             is_exiting: false,
             is_started: false,
+            saved: None,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -142,9 +146,25 @@ impl Server {
         Ok(server)
     }
 
-    /// From now on changes of the set of databases are told to clients.
-    pub fn started(&mut self) {
+    /// From now on changes of the set of databases are told to clients, and what is served is kept for a successor.
+    pub fn started(&mut self, saved: Option<Saved>) {
         self.is_started = true;
+        self.saved = saved;
+        self.save();
+    }
+
+    fn save(&self) {
+        let Some(saved) = &self.saved else {
+            return;
+        };
+        let files = self
+            .databases
+            .iter()
+            .filter(|(name, _)| *name != server_db::NAME);
+        saved.write(&Configuration {
+            databases: files.map(|(_, served)| served.name.clone()).collect(),
+            remotes: self.remotes.given().map(str::to_owned).collect(),
+        });
     }
 
     /// Opens a file and serves its database.
@@ -177,6 +197,7 @@ impl Server {
             .map_err(|error| error.to_string())?;
         self.follow_again(&name);
         self.disconnect_unaware(&format!("adding {name} database"), None);
+        self.save();
         Ok(())
     }
 
@@ -247,6 +268,7 @@ impl Server {
             // The thread ends once the shards have let go of its inbox too.
             drop(served.thread);
             self.follow_again(name);
+            self.save();
             return;
         } else {
             "Failed to find the database."
@@ -263,6 +285,7 @@ impl Server {
     pub fn add_remote(&mut self, remote: &str, replier: Option<Replier>) {
         if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
             self.remotes.add(remote);
+            self.save();
             answer(replier, Ok(String::new()));
             return;
         }
@@ -316,6 +339,7 @@ impl Server {
             Ok(rows) => {
                 self.remotes.add(remote);
                 self.remotes.set_rows(remote, rows);
+                self.save();
                 for replier in repliers {
                     replier.reply(Ok(String::new()));
                 }
@@ -369,6 +393,7 @@ impl Server {
                 .send(ToDatabase::Control(Control::Unfollow(remote.to_owned())));
         }
         if self.remotes.remove(remote) {
+            self.save();
             Ok(())
         } else {
             Err("no such remote".to_owned())

@@ -149,7 +149,7 @@ fn clients_of_several_shards_see_one_order() {
         .add_database(&file.display().to_string())
         .expect("served");
     server.add_remote(&format!("punix:{}", socket.display()), None);
-    server.started();
+    server.started(None);
 
     let play = std::thread::spawn(move || {
         let mut first = Client::connect(&socket);
