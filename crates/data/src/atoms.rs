@@ -143,6 +143,11 @@ impl Atoms {
         });
     }
 
+    /// Has the elements at `at` and `at + 1` change places.
+    pub(crate) fn swap(&mut self, at: usize) {
+        each!(Atoms, self, elements => elements.swap(at, at + 1));
+    }
+
     pub(crate) fn set(&mut self, at: usize, atom: Atom) {
         with_atom!(self, atom, (elements, value) => elements[at] = value);
     }

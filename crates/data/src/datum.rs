@@ -3,8 +3,8 @@
 //! O(log n) and clones are O(1).
 //!
 //! Elements are sorted and distinct. A datum carries no type; operations that need one take it. The form is a matter of
-//! memory only: equal content compares and hashes equal whatever its form. Above 256 elements a datum is always
-//! a tree, from 128 down never; between them it keeps the form it has, so that a datum whose length swings
+//! memory only: equal content compares and hashes equal whatever its form. Above 64 elements a datum is always
+//! a tree, from 32 down never; between them it keeps the form it has, so that a datum whose length swings
 //! around one limit is not converted at each change. Likewise above 16 it is never short, from 8 down always (if its types allow).
 
 mod algebra;
@@ -29,9 +29,9 @@ use short::{SHORT_AGAIN, Short};
 use crate::{Atom, AtomRef, ColumnType, Str, Uuid};
 
 /// The longest sorted array; one more element makes a tree.
-const LEAF_LIMIT: usize = 256;
+const LEAF_LIMIT: usize = 64;
 /// A tree that shrinks to this many elements becomes a sorted array again.
-const TREE_LIMIT: usize = 128;
+const TREE_LIMIT: usize = 32;
 
 /// A set (scalars and optional scalars are sets of at most one) or a map. 24 bytes.
 ///

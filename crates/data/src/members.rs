@@ -154,7 +154,10 @@ impl<'a> MemberValue<'a> for &'a [u8] {
                 _ => kinds.has(Kinds::REAL),
             },
             Ok(Kind::String) if kinds.has(Kinds::STRING) => true,
-            Ok(Kind::String) => kinds.has(Kinds::ID) && string(self).is_some_and(|id| is_id(&id)),
+            Ok(Kind::String) => {
+                kinds.has(Kinds::ID)
+                    && (plain(self).is_some_and(is_id) || string(self).is_some_and(|id| is_id(&id)))
+            }
             Ok(Kind::Array) => kinds.has(Kinds::ARRAY),
             Ok(Kind::Object) => kinds.has(Kinds::OBJECT),
             Err(_) => false,
@@ -326,6 +329,11 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         self.whole
             .error(format!("Parsing {} failed: {problem}", self.what))
     }
+}
+
+/// What is between the first byte and the last: the string that `raw` is, should it be an `<id>` in quotes.
+fn plain(raw: &[u8]) -> Option<&[u8]> {
+    raw.get(1..raw.len().checked_sub(1)?)
 }
 
 /// The string that the JSON text `raw` is; borrowed when it has no escapes. `None` when it is no string.

@@ -10,7 +10,8 @@ use foldhash::fast::FixedState;
 use crate::{AtomType, ColumnType, Str};
 
 /// Ids by name. A fixed hash will do: names come from schemas, which administrators write.
-type Names<T> = hashbrown::HashMap<Str, T, FixedState>;
+/// Bytes, because names in messages need not be valid UTF-8 to be asked for.
+type Names<T> = hashbrown::HashMap<Box<[u8]>, T, FixedState>;
 
 /// A table's place in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +98,7 @@ impl Schema {
     /// A table by name.
     #[must_use]
     pub fn table_id(&self, name: &str) -> Option<TableId> {
-        self.by_name.get(name).copied()
+        self.by_name.get(name.as_bytes()).copied()
     }
 
     /// For the parser, which finds the tables of references once all tables are known.
@@ -115,7 +116,7 @@ impl Schema {
     ) -> Schema {
         let by_name = (0u16..)
             .zip(&tables)
-            .map(|(id, table)| (table.name.clone(), TableId(id)))
+            .map(|(id, table)| (table.name.as_bytes().into(), TableId(id)))
             .collect();
         Schema {
             name,
@@ -133,7 +134,7 @@ impl TableSchema {
     pub fn new(name: Str, columns: Vec<ColumnSchema>) -> TableSchema {
         let by_name = (0u16..)
             .zip(&columns)
-            .map(|(id, column)| (column.name.clone(), ColumnId(id)))
+            .map(|(id, column)| (column.name.as_bytes().into(), ColumnId(id)))
             .collect();
         TableSchema {
             name,
@@ -173,9 +174,15 @@ impl TableSchema {
     /// A column by name, `_uuid` and `_version` included.
     #[must_use]
     pub fn column_id(&self, name: &str) -> Option<ColumnId> {
+        self.column_named(name.as_bytes())
+    }
+
+    /// [`TableSchema::column_id`] of a name as a message has it.
+    #[must_use]
+    pub fn column_named(&self, name: &[u8]) -> Option<ColumnId> {
         match name {
-            "_uuid" => Some(ColumnId::UUID),
-            "_version" => Some(ColumnId::VERSION),
+            b"_uuid" => Some(ColumnId::UUID),
+            b"_version" => Some(ColumnId::VERSION),
             own => self.by_name.get(own).copied(),
         }
     }

@@ -149,7 +149,7 @@ impl Schema {
                 let Some(reference) = base.and_then(|base| base.reference.as_mut()) else {
                     continue;
                 };
-                let Some(&target) = by_name.get(&reference.table_name) else {
+                let Some(&target) = by_name.get(reference.table_name.as_bytes()) else {
                     return Err(WireError::new(
                         Tag::SyntaxError,
                         format!(

@@ -2,6 +2,7 @@
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, TableId};
+use smallvec::SmallVec;
 
 /// Whether the requesting session owns a lock now (`assert`).
 pub trait LockOwner {
@@ -52,7 +53,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// The rows of these tables, each named once.
-    Tables(Vec<TableId>),
+    Tables(SmallVec<[TableId; 8]>),
     /// More than that: locks, or what a role may do.
     Anything,
 }

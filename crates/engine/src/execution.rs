@@ -6,6 +6,7 @@
 use corvid_data::members::What;
 use corvid_data::{Arc, ColumnId, Delta, Row, TableId, Tag, WireError};
 use corvid_json::Reader;
+use smallvec::SmallVec;
 
 use crate::allowance::{self, Allowance, TooLong};
 use crate::commit::Refusal;
@@ -102,7 +103,7 @@ pub(crate) fn execute(
         comment: String::new(),
         is_durable: false,
         deadline_ms: None,
-        reads: Reads::Tables(Vec::new()),
+        reads: Reads::Tables(SmallVec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
     };
     let outcome = execution.run(&operations, allowance);
@@ -111,9 +112,9 @@ pub(crate) fn execute(
 }
 
 /// The raw texts of the operations. What is no JSON array has none; framing has refused it before.
-fn split(params: &[u8]) -> Vec<&[u8]> {
+fn split(params: &[u8]) -> SmallVec<[&[u8]; 8]> {
     let mut reader = Reader::trusted(params);
-    let mut operations = Vec::new();
+    let mut operations = SmallVec::new();
     let mut is_name = true;
     if reader.begin_array().is_ok() {
         while let Ok(true) = reader.next_element() {

@@ -6,7 +6,11 @@
 use corvid_data::{Arc, ColumnDiff, ColumnId, Datum, Row};
 
 use crate::hash::Map;
+use crate::page::Slot;
 use crate::row_id::RowId;
+
+/// Rows of a transaction that are told apart by looking at each; more are found by hash.
+const FEW: usize = 8;
 
 /// What a commit found to have happened to a touched row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(crate) enum Effect {
 pub(crate) struct Touched {
     /// Which row.
     pub(crate) id: RowId,
+    /// Where it is, unless it is gone.
+    pub(crate) slot: Option<Slot>,
     /// Before the transaction; `None` when it did not exist.
     pub(crate) old: Option<Arc<Row>>,
     /// Strong references to it at the last commit.
@@ -54,32 +60,47 @@ impl Touched {
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     rows: Vec<Touched>,
+    /// Of all rows, when they are more than [`FEW`].
     positions: Map<RowId, usize>,
 }
 
 impl Journal {
-    /// Notes a row before it is changed for the first time; `before` tells what it is then, with its count of strong references.
+    /// Notes the row at `slot` before it is changed for the first time; `before` tells what it is then, with its count of strong
+    /// references.
     pub(crate) fn touch(
         &mut self,
         id: RowId,
+        slot: Slot,
         before: impl FnOnce() -> Option<(Arc<Row>, u32)>,
     ) -> &mut Touched {
-        let rows = &mut self.rows;
-        let position = *self.positions.entry(id).or_insert_with(|| {
+        let position = self.position(id).unwrap_or_else(|| {
             let (old, strong) = match before() {
                 Some((row, strong)) => (Some(row), strong),
                 None => (None, 0),
             };
-            rows.push(Touched {
+            self.add(Touched {
                 id,
+                slot: Some(slot),
                 old,
                 strong,
                 effect: Effect::None,
                 diffs: Vec::new(),
-            });
-            rows.len() - 1
+            })
         });
-        &mut rows[position]
+        &mut self.rows[position]
+    }
+
+    /// Adds a row that is not there and returns its place.
+    fn add(&mut self, row: Touched) -> usize {
+        let position = self.rows.len();
+        self.rows.push(row);
+        if position == FEW {
+            let ids = self.rows.iter().map(|touched| touched.id);
+            self.positions.extend(ids.zip(0..));
+        } else if position > FEW {
+            self.positions.insert(self.rows[position].id, position);
+        }
+        position
     }
 
     /// The entry of a row, if it was touched.
@@ -89,6 +110,9 @@ impl Journal {
 
     /// The place of a row's entry, if it was touched.
     pub(crate) fn position(&self, id: RowId) -> Option<usize> {
+        if self.rows.len() <= FEW {
+            return self.rows.iter().position(|touched| touched.id == id);
+        }
         self.positions.get(&id).copied()
     }
 

@@ -8,6 +8,7 @@ use corvid_data::{
     Real, Symbols, TableSchema, Tag, WireError, wire,
 };
 use corvid_json::Reader;
+use smallvec::SmallVec;
 
 use crate::names::reborrow;
 use crate::triple::Triple;
@@ -22,6 +23,9 @@ pub(crate) struct Mutation {
     /// The argument of `delete` on a map is a set of keys.
     is_by_key: bool,
 }
+
+/// The mutations of one operation; one is the usual number.
+pub(crate) type Mutations = SmallVec<[Mutation; 2]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutator {
@@ -78,15 +82,14 @@ pub(crate) fn read_mutations(
     table: &TableSchema,
     raw: &[u8],
     symbols: &mut dyn Symbols,
-) -> Result<Vec<Mutation>, WireError> {
+) -> Result<Mutations, WireError> {
     let mut symbols = Some(symbols);
     let mut reader = Reader::trusted(raw);
-    let mut mutations = Vec::new();
+    let mut mutations = Mutations::new();
     let malformed = |_| malformed(raw);
     reader.begin_array().map_err(malformed)?;
     while reader.next_element().map_err(malformed)? {
-        let raw = reader.skip().map_err(malformed)?;
-        mutations.push(read_mutation(table, raw, reborrow(&mut symbols))?);
+        mutations.push(read_mutation(table, &mut reader, reborrow(&mut symbols))?);
     }
     Ok(mutations)
 }
@@ -97,10 +100,10 @@ fn malformed(mutation: &[u8]) -> WireError {
 
 fn read_mutation(
     table: &TableSchema,
-    raw: &[u8],
+    reader: &mut Reader<'_>,
     mut symbols: Option<&mut dyn Symbols>,
 ) -> Result<Mutation, WireError> {
-    let triple = Triple::read(table, raw, malformed)?;
+    let triple = Triple::read(table, reader, malformed)?;
     let schema = table.column(triple.column);
     if !schema.mutable {
         return Err(WireError::new(
@@ -110,7 +113,7 @@ fn read_mutation(
                 schema.name, table.name
             ),
         )
-        .with_fragment(raw));
+        .with_fragment(triple.raw()));
     }
     let Some(mutator) = Mutator::from_name(&triple.operator) else {
         let name = triple.shown_operator();

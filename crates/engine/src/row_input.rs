@@ -25,10 +25,7 @@ pub(crate) fn read_row(
     let broken = |_| WireError::syntax(raw, "row must be JSON object");
     reader.begin_object().map_err(broken)?;
     while let Some(name) = reader.next_member().map_err(broken)? {
-        let Some(column) = std::str::from_utf8(&name)
-            .ok()
-            .and_then(|name| table.column_id(name))
-        else {
+        let Some(column) = table.column_named(&name) else {
             return Err(unknown_column(table, &name, raw));
         };
         // Of repeated members the last counts, whether the earlier ones were good or bad.

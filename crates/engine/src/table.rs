@@ -102,9 +102,12 @@ impl Table {
 
     /// The place of a row.
     pub(crate) fn find(&self, uuid: Uuid) -> Option<Slot> {
-        self.places
-            .candidates(hash_uuid(uuid))
-            .find(|slot| self.at(*slot).uuid == uuid)
+        self.find_hashed(hash_uuid(uuid), uuid)
+    }
+
+    fn find_hashed(&self, hash: u64, uuid: Uuid) -> Option<Slot> {
+        let mut candidates = self.places.candidates(hash);
+        candidates.find(|slot| self.at(*slot).uuid == uuid)
     }
 
     /// A row by identity.
@@ -154,7 +157,12 @@ impl Table {
 
     /// Adds a row that is not there, with the number of strong references that other rows hold to it.
     pub(crate) fn insert(&mut self, row: Arc<Row>, strong: u32) -> Slot {
-        assert!(!self.contains(row.uuid), "row {} inserted twice", row.uuid);
+        let hash = hash_uuid(row.uuid);
+        assert!(
+            self.find_hashed(hash, row.uuid).is_none(),
+            "row {} inserted twice",
+            row.uuid
+        );
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => self.grow(),
@@ -163,7 +171,7 @@ impl Table {
         for index in &mut self.indexes {
             index.insert(slot, &row);
         }
-        self.places.insert(hash_uuid(row.uuid), slot);
+        self.places.insert(hash, slot);
         self.set_strong(slot, strong);
         *self.entry(slot) = Some(row);
         slot

@@ -74,9 +74,9 @@ impl<'d> Transaction<'d> {
         &mut self.database.tables[usize::from(table.0)]
     }
 
-    /// A row as this transaction sees it.
-    pub(crate) fn row(&self, id: RowId) -> Option<&Arc<Row>> {
-        self.table(id.table).get(id.uuid)
+    /// A touched row as this transaction sees it.
+    pub(crate) fn row(&self, touched: &Touched) -> Option<&Arc<Row>> {
+        Some(self.table(touched.id.table).at(touched.slot?))
     }
 
     /// Whether `uuid` may not be given to a new row: present now, or deleted by this transaction (a row that it also inserted does
@@ -92,8 +92,9 @@ impl<'d> Transaction<'d> {
     /// Adds a row whose identity is not taken.
     pub(crate) fn insert(&mut self, table: TableId, row: Row) -> Slot {
         let id = RowId::new(table, row.uuid);
-        self.journal.touch(id, || None);
-        self.table_mut(table).insert(Arc::new(row), 0)
+        let slot = self.table_mut(table).insert(Arc::new(row), 0);
+        self.journal.touch(id, slot, || None).slot = Some(slot);
+        slot
     }
 
     /// Writes columns of the row at `slot`.
@@ -115,15 +116,16 @@ impl<'d> Transaction<'d> {
     /// Deletes the row at `slot`.
     pub(crate) fn delete(&mut self, table: TableId, slot: Slot) {
         let content = &mut self.database.tables[usize::from(table.0)];
-        let id = touch(&mut self.journal, content, table, slot).id;
-        content.remove(id.uuid);
+        let touched = touch(&mut self.journal, content, table, slot);
+        touched.slot = None;
+        content.remove(touched.id.uuid);
     }
 
     /// Puts back every row as it was.
     pub(crate) fn rollback(mut self) {
         for touched in self.journal.take().into_iter().rev() {
             let table = self.table_mut(touched.id.table);
-            match (table.find(touched.id.uuid), touched.old) {
+            match (touched.slot, touched.old) {
                 (Some(slot), Some(old)) => {
                     table.replace(slot, old);
                 }
@@ -148,5 +150,7 @@ fn touch<'j>(
 ) -> &'j mut Touched {
     let row = content.at(slot);
     let id = RowId::new(table, row.uuid);
-    journal.touch(id, || Some((Arc::clone(row), content.strong_at(slot))))
+    journal.touch(id, slot, || {
+        Some((Arc::clone(row), content.strong_at(slot)))
+    })
 }

@@ -10,7 +10,8 @@ use corvid_json::Reader;
 
 /// A clause or mutation of a known column.
 pub(crate) struct Triple<'a> {
-    raw: &'a [u8],
+    /// Stands before it; read again only for errors.
+    whole: Reader<'a>,
     /// The column, standard ones included.
     pub(crate) column: ColumnId,
     /// The name of a function or mutator.
@@ -20,30 +21,33 @@ pub(crate) struct Triple<'a> {
 }
 
 impl<'a> Triple<'a> {
-    /// Reads the raw text of one, valid JSON.
+    /// Reads the value that `reader` stands before, valid JSON.
     ///
     /// # Errors
     /// What `malformed` makes of another shape; [`unknown_column`].
     pub(crate) fn read(
         table: &TableSchema,
-        raw: &'a [u8],
+        reader: &mut Reader<'a>,
         malformed: fn(&[u8]) -> WireError,
     ) -> Result<Triple<'a>, WireError> {
-        let [name, operator, argument] = elements(raw).ok_or_else(|| malformed(raw))?;
-        let string = |raw| Reader::trusted(raw).string().ok();
-        let (Some(name), Some(operator)) = (string(name), string(operator)) else {
-            return Err(malformed(raw));
+        let whole = reader.clone();
+        let Some((name, operator, argument)) = elements(reader) else {
+            return Err(malformed(text(whole)));
         };
-        let column = std::str::from_utf8(&name)
-            .ok()
-            .and_then(|name| table.column_id(name))
-            .ok_or_else(|| unknown_column(table, &name, raw))?;
+        let Some(column) = table.column_named(&name) else {
+            return Err(unknown_column(table, &name, text(whole)));
+        };
         Ok(Triple {
-            raw,
+            whole,
             column,
             operator,
             argument,
         })
+    }
+
+    /// Its raw text, for errors.
+    pub(crate) fn raw(&self) -> &'a [u8] {
+        text(self.whole.clone())
     }
 
     /// The operator as messages show it.
@@ -59,7 +63,7 @@ impl<'a> Triple<'a> {
             column.name,
             column.column_type.english(),
         );
-        WireError::syntax(self.raw, details)
+        WireError::syntax(self.raw(), details)
     }
 }
 
@@ -73,17 +77,29 @@ pub(crate) fn unknown_column(table: &TableSchema, name: &[u8], fragment: &[u8]) 
     .with_fragment(fragment)
 }
 
-/// The three elements of an array of three.
-fn elements(raw: &[u8]) -> Option<[&[u8]; 3]> {
-    let mut reader = Reader::trusted(raw);
+/// Two strings and the raw text of something else.
+type Elements<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>, &'a [u8]);
+
+/// The elements of an array of two strings and something else; of anything but that nothing, and the reader is of no further use.
+fn elements<'a>(reader: &mut Reader<'a>) -> Option<Elements<'a>> {
     reader.begin_array().ok()?;
-    let mut elements: [&[u8]; 3] = [&[]; 3];
-    for element in &mut elements {
-        if !reader.next_element().ok()? {
-            return None;
-        }
-        *element = reader.skip().ok()?;
-    }
+    let name = next(reader, Reader::string)?;
+    let operator = next(reader, Reader::string)?;
+    let argument = next(reader, Reader::skip)?;
     let has_more = reader.next_element().ok()?;
-    (!has_more).then_some(elements)
+    (!has_more).then_some((name, operator, argument))
+}
+
+/// The next element of an array, if there is one of that kind.
+fn next<'a, T>(
+    reader: &mut Reader<'a>,
+    read: fn(&mut Reader<'a>) -> Result<T, corvid_json::Error>,
+) -> Option<T> {
+    let is_there = reader.next_element().ok()?;
+    is_there.then(|| read(reader).ok()).flatten()
+}
+
+/// The value that a reader stands before. Requests are valid JSON, so there is one.
+fn text(mut reader: Reader<'_>) -> &[u8] {
+    reader.skip().unwrap_or(b"null")
 }

@@ -54,9 +54,7 @@ impl Datum {
             *self = other.clone();
         } else if is_lookup_cheaper(other.len(), before) {
             for (key, value) in other {
-                if !self.contains(key) {
-                    self.insert(key.to_owned(), value.map(super::AtomRef::to_owned));
-                }
+                self.insert(key.to_owned(), value.map(super::AtomRef::to_owned));
             }
         } else {
             *self = merge(self, other, |here, _| Some(here));

@@ -11,6 +11,12 @@ use super::{Datum, LEAF_LIMIT, Repr};
 use crate::atoms::Atoms;
 use crate::{Atom, Tag, WireError};
 
+/// Elements that are allocated for when nobody says how many will come.
+const FEW: usize = 4;
+
+/// Pairs that are sorted where they are; to sort more, their places are.
+const FEW_PAIRS: usize = 16;
+
 /// Collects elements in any order and checks duplicates.
 #[derive(Debug, Default)]
 pub struct DatumBuilder {
@@ -67,7 +73,7 @@ impl DatumBuilder {
             Elements::None => {
                 self.elements = match value {
                     None => Elements::One(key),
-                    pair => Elements::Many(run(key, pair, self.expected)),
+                    pair => Elements::Many(run(key, pair, self.expected.max(FEW))),
                 }
             }
             Elements::One(first) => {
@@ -75,7 +81,7 @@ impl DatumBuilder {
                 let mut leaf = run(
                     std::mem::replace(first, Atom::Boolean(false)),
                     None,
-                    self.expected.max(4),
+                    self.expected.max(FEW),
                 );
                 leaf.keys.push(key);
                 self.elements = Elements::Many(leaf);
@@ -146,6 +152,10 @@ fn sort(leaf: Leaf) -> Leaf {
     match &leaf.values {
         None => {
             leaf.keys.sort();
+            leaf
+        }
+        Some(_) if leaf.len() <= FEW_PAIRS => {
+            leaf.sort_pairs();
             leaf
         }
         Some(values) => {

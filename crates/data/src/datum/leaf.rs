@@ -156,6 +156,22 @@ impl Leaf {
         }
     }
 
+    /// Sorts the few pairs of a map by key, one after the other into its place.
+    pub(crate) fn sort_pairs(&mut self) {
+        let Some(values) = &mut self.values else {
+            return;
+        };
+        for end in 1..self.keys.len() {
+            for at in (0..end).rev() {
+                if self.keys.slice().get(at) <= self.keys.slice().get(at + 1) {
+                    break;
+                }
+                self.keys.swap(at);
+                values.swap(at);
+            }
+        }
+    }
+
     pub(crate) fn shrink_to_fit(&mut self) {
         self.keys.shrink_to_fit();
         if let Some(values) = &mut self.values {

@@ -12,6 +12,9 @@
 //! below; no child is empty, and every child of a node with more than one is at least `LEAF_MIN` or `FANOUT_MIN` long. A
 //! change copies the shared nodes on one path from the root, so the cost is O(log n) and everything else stays shared.
 //! Only [`crate::Datum`] makes and changes trees.
+//!
+//! Nodes are small because a copied node counts references, each with an atomic instruction and a look at memory that is nowhere near:
+//! one for each child, and one for each string. A change of 10,000 strings copies a leaf and three nodes, some 70 references in all.
 
 use triomphe::Arc;
 
@@ -20,17 +23,17 @@ use crate::atoms::Atoms;
 use crate::{Atom, AtomRef};
 
 /// Elements of a leaf of a tree.
-const LEAF_MAX: usize = 128;
+const LEAF_MAX: usize = 32;
 /// A leaf below this is joined with a neighbour.
-const LEAF_MIN: usize = 32;
+const LEAF_MIN: usize = 8;
 /// Elements of a leaf of a freshly built tree: room for inserts before the first split.
-const LEAF_FILL: usize = 96;
+const LEAF_FILL: usize = 24;
 /// Children of an inner node.
-const FANOUT_MAX: usize = 32;
+const FANOUT_MAX: usize = 16;
 /// An inner node below this is joined with a neighbour.
-const FANOUT_MIN: usize = 8;
+const FANOUT_MIN: usize = 4;
 /// Children of an inner node of a freshly built tree.
-const FANOUT_FILL: usize = 24;
+const FANOUT_FILL: usize = 12;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Inner {

@@ -16,9 +16,8 @@ impl Commit<'_, '_> {
         let mut changes = Vec::with_capacity(touched.len());
         for row in touched {
             let table = &mut database.tables[usize::from(row.id.table.0)];
-            let slot = table.find(row.id.uuid);
             if row.effect == Effect::Modified
-                && let Some(slot) = slot
+                && let Some(slot) = row.slot
             {
                 if row.diffs.is_empty() {
                     // Losing a dangling reference that this transaction added brought it back to what it was.
@@ -27,7 +26,7 @@ impl Commit<'_, '_> {
                 }
                 table.set_version(slot, uuids.fresh());
             }
-            let new = slot.map(|slot| table.at(slot).clone());
+            let new = row.slot.map(|slot| table.at(slot).clone());
             changes.extend(row_change(row, new));
         }
         changes.sort_by_key(|change| change.table);

@@ -2,8 +2,13 @@
 
 use corvid_data::{ColumnDiff, ColumnId, Datum, Row, TableSchema};
 
+use smallvec::SmallVec;
+
 use super::Commit;
 use crate::journal::Effect;
+
+/// The changed columns of one row, on their way into its journal entry.
+type Differences = SmallVec<[ColumnDiff; 8]>;
 
 impl Commit<'_, '_> {
     /// Settles the effect of every touched row; `false` when nothing changed. Unchanged rows get their old version back, so that
@@ -11,22 +16,24 @@ impl Commit<'_, '_> {
     pub(super) fn find_net_changes(&mut self) -> bool {
         let database = &mut *self.txn.database;
         let mut any = false;
+        let mut diffs = Differences::new();
         for touched in self.txn.journal.rows_mut() {
             let id = touched.id;
             let schema = database.schema.table(id.table);
             let table = &mut database.tables[usize::from(id.table.0)];
-            let slot = table.find(id.uuid);
             let known = std::mem::take(&mut touched.diffs);
-            touched.effect = match (&touched.old, slot) {
+            touched.effect = match (&touched.old, touched.slot) {
                 (None, None) => Effect::None,
                 (None, Some(_)) => Effect::Inserted,
                 (Some(_), None) => Effect::Deleted,
                 (Some(old), Some(slot)) => {
-                    touched.diffs = differences(schema, old, table.at(slot), known);
-                    if touched.diffs.is_empty() {
+                    find_differences(&mut diffs, schema, (old, table.at(slot)), known);
+                    if diffs.is_empty() {
                         table.replace(slot, old.clone());
                         Effect::None
                     } else {
+                        // As many as there are: they are kept for as long as somebody may ask for this commit.
+                        touched.diffs = diffs.drain(..).collect();
                         Effect::Modified
                     }
                 }
@@ -34,7 +41,8 @@ impl Commit<'_, '_> {
             match touched.effect {
                 Effect::None => continue,
                 Effect::Deleted => self.deleted.push(id),
-                Effect::Inserted | Effect::Modified => self.suspects.push(id),
+                Effect::Inserted | Effect::Modified if !schema.is_root => self.suspects.push(id),
+                Effect::Inserted | Effect::Modified => {}
             }
             any = true;
         }
@@ -42,26 +50,25 @@ impl Commit<'_, '_> {
     }
 }
 
-/// The differing columns of two versions, in order. Columns that share their memory are not looked into, nor are those whose difference
-/// is `known`.
-fn differences(
+/// Adds the differing columns of two versions, in order. Columns that share their memory are not looked into, nor are those whose
+/// difference is `known`.
+fn find_differences(
+    diffs: &mut Differences,
     schema: &TableSchema,
-    old: &Row,
-    new: &Row,
-    known: Vec<ColumnDiff>,
-) -> Vec<ColumnDiff> {
-    let mut known = known;
-    let pairs = old.columns.iter().zip(&new.columns);
-    (0u16..)
-        .map(ColumnId)
-        .zip(pairs)
-        .filter_map(|(column, (old, new))| {
-            match known.iter().position(|diff| diff.column == column) {
-                Some(position) => Some(known.swap_remove(position)),
-                None => difference(schema, column, old, new),
-            }
-        })
-        .collect()
+    (old, new): (&Row, &Row),
+    mut known: Vec<ColumnDiff>,
+) {
+    for (column, (old, new)) in (0u16..).zip(old.columns.iter().zip(&new.columns)) {
+        if old.ptr_eq(new) {
+            continue;
+        }
+        let column = ColumnId(column);
+        let told = known.iter().position(|diff| diff.column == column);
+        diffs.extend(match told {
+            Some(position) => Some(known.swap_remove(position)),
+            None => difference(schema, column, old, new),
+        });
+    }
 }
 
 /// The difference of one column, if any.

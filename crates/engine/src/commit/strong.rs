@@ -20,7 +20,7 @@ impl Commit<'_, '_> {
                 continue;
             }
             let (id, old) = (touched.id, touched.old.as_deref());
-            let new = txn.row(id).map(|row| &**row);
+            let new = txn.row(touched).map(|row| &**row);
             for reference in &*txn.layout(id.table).strong {
                 let mut dangling = None;
                 reference.changes(old, new, Some(&touched.diffs), &mut |table, uuid, sign| {

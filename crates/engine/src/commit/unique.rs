@@ -17,7 +17,7 @@ impl Commit<'_, '_> {
                 continue;
             }
             let table = self.txn.table(touched.id.table);
-            let Some(row) = table.get(touched.id.uuid) else {
+            let Some(row) = self.txn.row(touched) else {
                 continue;
             };
             for index in table.indexes() {

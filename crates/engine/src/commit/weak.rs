@@ -49,7 +49,7 @@ impl Commit<'_, '_> {
                 continue;
             }
             let old = touched.old.as_deref();
-            let new = txn.row(touched.id).map(|row| &**row);
+            let new = txn.row(touched).map(|row| &**row);
             for reference in &*txn.layout(touched.id.table).weak {
                 reference.changes(old, new, Some(&touched.diffs), &mut |table, uuid, sign| {
                     if sign > 0 && !txn.table(table).contains(uuid) {

@@ -42,17 +42,7 @@ fn read_clause(
         let constant = reader.boolean().map_err(|_| malformed(b"null"))?;
         return Ok(Clause::Constant(constant));
     }
-    let raw = reader.skip().map_err(|_| malformed(b"null"))?;
-    read_comparison(table, raw, symbols)
-}
-
-/// Reads `[column, function, argument]`.
-fn read_comparison(
-    table: &TableSchema,
-    raw: &[u8],
-    symbols: Option<&mut dyn Symbols>,
-) -> Result<Clause, WireError> {
-    let triple = Triple::read(table, raw, malformed)?;
+    let triple = Triple::read(table, reader, malformed)?;
     let Some(function) = Function::from_name(&triple.operator) else {
         let name = triple.shown_operator();
         return Err(WireError::new(

@@ -319,10 +319,11 @@ impl Steps {
             originals.insert(step.id, before);
         }
         let mut txn = Transaction::begin(database);
-        for Step { id, .. } in &self.steps {
+        for Step { id, slot, .. } in &self.steps {
             let strong = strong_of(&txn, id.table, id.uuid);
             let original = originals.get(id).cloned().flatten();
-            txn.journal.touch(*id, || original.map(|row| (row, strong)));
+            let before = || original.map(|row| (row, strong));
+            txn.journal.touch(*id, *slot, before);
         }
         txn
     }
