@@ -12,6 +12,8 @@ pub struct TooLong;
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     left: u64,
+    /// Those that `select` operations may do; one that needs more is left unwritten ([`crate::Selection`]).
+    for_selects: u64,
 }
 
 /// What an operation costs that touches nothing.
@@ -25,13 +27,36 @@ impl Allowance {
     /// As much as it takes.
     #[must_use]
     pub const fn unlimited() -> Allowance {
-        Allowance { left: u64::MAX }
+        Allowance::new(u64::MAX)
     }
 
     /// So many steps.
     #[must_use]
     pub const fn new(steps: u64) -> Allowance {
-        Allowance { left: steps }
+        Allowance {
+            left: steps,
+            for_selects: u64::MAX,
+        }
+    }
+
+    /// The same, of that so many steps for the `select` operations together; the rows of those that need more are left to be written
+    /// later ([`crate::Selection`]).
+    #[must_use]
+    pub const fn but_for_selects(self, steps: u64) -> Allowance {
+        Allowance {
+            left: self.left,
+            for_selects: steps,
+        }
+    }
+
+    /// Takes `steps` off what `select` operations may do. False when they are too many; then nothing is taken off.
+    pub(crate) fn allows_select(&mut self, steps: u64) -> bool {
+        if self.for_selects == u64::MAX {
+            return true;
+        }
+        let left = self.for_selects.checked_sub(steps);
+        self.for_selects = left.unwrap_or(self.for_selects);
+        left.is_some()
     }
 
     /// Takes `steps` off.
@@ -70,5 +95,14 @@ mod tests {
         assert_eq!(allowance.spend(11), Err(TooLong));
         assert_eq!(allowance.spend(1), Err(TooLong));
         assert_eq!(Allowance::unlimited().spend(u64::MAX), Ok(()));
+    }
+
+    #[test]
+    fn selects_have_an_allowance_of_their_own() {
+        let mut allowance = Allowance::unlimited().but_for_selects(10);
+        assert_eq!(allowance.spend(1000), Ok(()));
+        assert!(!allowance.allows_select(11));
+        assert!(allowance.allows_select(6) && !allowance.allows_select(6));
+        assert!(Allowance::unlimited().allows_select(u64::MAX));
     }
 }

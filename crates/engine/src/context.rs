@@ -4,6 +4,8 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, TableId};
 use smallvec::SmallVec;
 
+use crate::selection::LeftOut;
+
 /// Whether the requesting session owns a lock now (`assert`).
 pub trait LockOwner {
     /// True when it does.
@@ -35,6 +37,8 @@ pub enum Outcome {
     Done {
         /// The `result` array as JSON text (protocol.md 5.1).
         result: Vec<u8>,
+        /// What of it was left out because it is long ([`Allowance::but_for_selects`](crate::Allowance::but_for_selects)).
+        left_out: Vec<LeftOut>,
         /// What changed; `None` when nothing did (failure, reads only, no net change). Already applied to the database.
         delta: Option<Arc<Delta>>,
         /// A `commit` with `durable: true` was among the operations of a successful transaction.

@@ -16,6 +16,7 @@ use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
 use crate::operation::{self, Operation};
+use crate::selection::LeftOut;
 use crate::table;
 use crate::transaction::Transaction;
 
@@ -53,6 +54,8 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) reads: Reads,
     /// The result so far.
     pub(crate) out: Vec<u8>,
+    /// What is missing in it.
+    pub(crate) left_out: Vec<LeftOut>,
 }
 
 /// Why an operation did not succeed.
@@ -105,6 +108,7 @@ pub(crate) fn execute(
         deadline_ms: None,
         reads: Reads::Tables(SmallVec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
+        left_out: Vec::new(),
     };
     let outcome = execution.run(&operations, allowance);
     database.strings = strings;
@@ -197,6 +201,7 @@ impl Execution<'_, '_> {
         self.out.push(b']');
         Outcome::Done {
             result: self.out,
+            left_out: self.left_out,
             delta: None,
             durable: false,
         }
@@ -209,6 +214,7 @@ impl Execution<'_, '_> {
             comment,
             is_durable,
             mut out,
+            left_out,
             ..
         } = self;
         let (delta, durable) = match crate::commit::commit_within(txn, names.source()) {
@@ -233,6 +239,7 @@ impl Execution<'_, '_> {
         out.push(b']');
         Ok(Outcome::Done {
             result: out,
+            left_out,
             delta,
             durable,
         })

@@ -49,6 +49,15 @@ pub(crate) fn matching_all(
     Ok(found)
 }
 
+/// Whether [`matching_all`] walks the whole table.
+pub(crate) fn is_walk(table: &Table, condition: &Condition) -> bool {
+    condition.named_row().is_none()
+        && !table
+            .indexes()
+            .iter()
+            .any(|index| equality_key(index, condition).is_some())
+}
+
 /// The key that the condition demands, when it has an `==` clause for every column of the index.
 fn equality_key<'c>(index: &Index, condition: &'c Condition) -> Option<SmallVec<[&'c Datum; 4]>> {
     index

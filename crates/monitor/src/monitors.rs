@@ -493,6 +493,13 @@ impl Monitors {
         found.is_some_and(|session| !session.is_ready && !session.dirty.is_empty())
     }
 
+    /// What [`Monitors::set_ready`] was last called with; true for a session that is not known.
+    #[must_use]
+    pub fn is_ready(&self, session: SessionId) -> bool {
+        let found = self.sessions.get(&session);
+        found.is_none_or(|session| session.is_ready)
+    }
+
     /// Whether a session's output is drained, so that updates may be composed for it; while it is not, changes merge.
     pub fn set_ready(&mut self, session: SessionId, ready: bool) {
         if ready && !self.sessions.contains_key(&session) {

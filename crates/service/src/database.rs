@@ -10,6 +10,8 @@ mod convert;
 mod errands;
 mod first_answers;
 mod follow;
+mod held;
+mod long_results;
 mod monitoring;
 mod outputs;
 mod parked;
@@ -38,6 +40,8 @@ use conversion::Conversion;
 use convert::canceled_because;
 use first_answers::FirstAnswers;
 use follow::Followed;
+use held::Held;
+use long_results::LongResults;
 use parked::Parked;
 use rewrites::Rewrites;
 use triggers::Triggers;
@@ -76,6 +80,9 @@ pub struct DatabaseService {
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
     first_answers: FirstAnswers,
+    long_results: LongResults,
+    /// By one of these two.
+    held: Held,
     /// How many jobs were ordered.
     last_job: u64,
     rewrites: Rewrites,
@@ -121,6 +128,8 @@ impl DatabaseService {
             deferred: VecDeque::new(),
             conversion: None,
             first_answers: FirstAnswers::default(),
+            long_results: LongResults::default(),
+            held: Held::default(),
             last_job: 0,
             rewrites: Rewrites::default(),
             growth: None,
@@ -164,12 +173,16 @@ impl DatabaseService {
             ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
             ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
             ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
+            ToDatabase::Done(number, Done::Result(session, result)) => {
+                self.result_written(number, session, result);
+            }
             ToDatabase::Done(number, done) => self.job_done(now, number, done),
-            ToDatabase::Drained(session) => self.monitors.set_ready(session, true),
+            ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
             other if self.must_wait(&other) => self.deferred.push_back(other),
             other => self.handle_settled(now, other),
         }
+        self.resume(now);
     }
 
     /// Works off deferred inputs as far as the state allows. Called whenever that may have changed.
@@ -217,8 +230,8 @@ impl DatabaseService {
             conversion.follow(input);
             return;
         }
-        if self.first_answers.must_follow(&input) {
-            self.first_answers.follow(input);
+        if self.held.must_follow(&input) {
+            self.held.follow(input);
             return;
         }
         match input {
@@ -361,8 +374,9 @@ impl DatabaseService {
             _ => true,
         };
         self.deferred.retain(is_wanted);
-        let held = self.first_answers.close(session);
-        self.go_on_with(held.into_iter().filter(is_wanted));
+        self.drop_result(session);
+        let sent = self.held.let_go(session).unwrap_or_default();
+        self.go_on_with(sent.into_iter().filter(is_wanted));
         if let Some(conversion) = &mut self.conversion {
             conversion.waiting_mut().retain(is_wanted);
             if conversion.is_free() && conversion.request.session == session {
@@ -380,6 +394,8 @@ impl DatabaseService {
             && self.deferred.is_empty()
             && self.conversion.is_none()
             && self.first_answers.is_idle()
+            && self.long_results.is_empty()
+            && self.held.is_empty()
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()

@@ -1,11 +1,14 @@
 //! Work of a database that takes as long as the database is large, carried out away from it: on a thread of its own, or as a step of
 //! a simulator. The database orders it in its outputs and is sent what came of it.
 
+use std::any::Any;
+use std::sync::Arc as StdArc;
+
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Schema, WireError};
-use corvid_engine::{Converted, Database, Misfit, Snapshot};
+use corvid_engine::{Converted, LongResult, Misfit, Snapshot};
 use corvid_log::write_transaction;
-use corvid_monitor::{Contents, Written};
+use corvid_monitor::{Contents, SessionId, Written};
 
 use crate::message::ToDatabase;
 
@@ -47,8 +50,17 @@ pub enum Job {
     },
     /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
     Contents(Contents),
+    /// Write the result of a transaction that selects much, which its client waits for. Answered by [`Done::Result`].
+    Result {
+        /// Its number.
+        number: JobNumber,
+        /// Whose it is.
+        session: SessionId,
+        /// The result.
+        result: StdArc<LongResult>,
+    },
     /// Free this: freeing many rows takes long. Not answered.
-    Free(Box<Database>),
+    Free(Box<dyn Any + Send>),
 }
 
 /// What came of a job.
@@ -60,6 +72,8 @@ pub enum Done {
     CarriedOver(Result<Carried, Misfit>),
     /// Of [`Job::Contents`], which has its own way of numbering.
     Contents(Written),
+    /// Of [`Job::Result`]: its text is there.
+    Result(SessionId, StdArc<LongResult>),
 }
 
 /// A conversion that has followed its source for a while.
@@ -96,6 +110,14 @@ impl Job {
             Job::Contents(contents) => {
                 let number = JobNumber(contents.id().0);
                 Some(ToDatabase::Done(number, Done::Contents(contents.write())))
+            }
+            Job::Result {
+                number,
+                session,
+                result,
+            } => {
+                result.text();
+                Some(ToDatabase::Done(number, Done::Result(session, result)))
             }
             Job::Free(_) => None,
         }

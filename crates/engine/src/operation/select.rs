@@ -1,12 +1,14 @@
 //! `select` (protocol.md 5.3).
 
 use corvid_data::members::Kinds;
-use corvid_data::{Arc, ColumnId, Row, TableId, WireError};
+use corvid_data::{Arc, TableId, WireError};
 
 use super::Source;
 use crate::column_list::ColumnList;
-use crate::distinct::Distinct;
 use crate::execution::{Execution, Failure};
+use crate::lookup;
+use crate::selection::{Form, LeftOut, Rows, Selection};
+use crate::table::row_atoms;
 
 /// The members of a `select`.
 pub(crate) struct Select<'a> {
@@ -26,6 +28,7 @@ impl<'a> Select<'a> {
         })
     }
 
+    /// Writes the rows, or leaves them out when that takes long.
     pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let schema = Arc::clone(execution.txn.schema());
@@ -38,39 +41,41 @@ impl<'a> Select<'a> {
             Some(raw) => Some(ColumnList::parse(schema, raw)?),
             None => None,
         };
+        let form = Form { columns, sort };
+        let table = execution.txn.table(self.table);
+        let steps = table.len() as u64;
+        if lookup::is_walk(table, &condition) && !execution.txn.allowance.allows_select(steps) {
+            let pages = execution.txn.table(self.table).pages().to_vec();
+            self.leave_out(execution, Rows::Matching(pages, condition), form);
+            return Ok(());
+        }
         let slots = execution.matching(self.table, &condition)?;
         execution.spend_on(self.table, &slots, 0)?;
+        let steps = execution.rows(self.table, &slots).map(row_atoms).sum();
+        if !execution.txn.allowance.allows_select(steps) {
+            let table = execution.txn.table(self.table);
+            let rows = slots.iter().map(|slot| Arc::clone(table.at(*slot)));
+            let rows = Rows::Found(rows.collect());
+            self.leave_out(execution, rows, form);
+            return Ok(());
+        }
         let mut out = std::mem::take(&mut execution.out);
-        let mut rows: Vec<&Row> = execution.rows(self.table, &slots).collect();
-        if let Some(sort) = sort {
-            rows.sort_by(|a, b| sort.compare(a, b));
-        }
-        // Rows of one table differ in `_uuid`, so only without it can two look the same.
-        if !columns.contains(ColumnId::UUID) {
-            rows = distinct(&columns, rows);
-        }
-        out.extend_from_slice(b"{\"rows\":[");
-        for (position, row) in rows.iter().enumerate() {
-            if position > 0 {
-                out.push(b',');
-            }
-            columns.write(schema, row, &mut out);
-        }
-        out.extend_from_slice(b"]}");
+        let rows = execution.rows(self.table, &slots).collect();
+        form.write(schema, rows, &mut out, |_| {});
         execution.out = out;
         Ok(())
     }
-}
 
-/// The first of each rows that look the same.
-fn distinct<'r>(columns: &'r ColumnList, mut rows: Vec<&'r Row>) -> Vec<&'r Row> {
-    if columns.is_empty() {
-        rows.truncate(1);
-        return rows;
+    fn leave_out(&self, execution: &mut Execution<'_, '_>, rows: Rows, form: Form) {
+        let selection = Selection {
+            schema: Arc::clone(execution.txn.schema()),
+            table: self.table,
+            rows,
+            form,
+        };
+        execution.left_out.push(LeftOut {
+            at: execution.out.len(),
+            selection,
+        });
     }
-    let mut distinct = Distinct::new(columns);
-    for row in rows {
-        distinct.insert(row);
-    }
-    distinct.into_rows()
 }

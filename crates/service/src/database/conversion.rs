@@ -322,7 +322,7 @@ impl DatabaseService {
             }
             Done::CarriedOver(Err(_)) => self.start_conversion_again(),
             // Is not a step of a conversion.
-            Done::Contents(_) => {}
+            Done::Contents(_) | Done::Result(..) => {}
         }
         self.advance_conversion(now);
         self.resume(now);
@@ -378,9 +378,9 @@ impl DatabaseService {
 
     /// Has a database freed elsewhere.
     pub(super) fn free_database(&mut self, database: Option<Database>) {
-        self.outputs
-            .jobs
-            .extend(database.map(|database| Job::Free(Box::new(database))));
+        if let Some(database) = database {
+            self.outputs.free(database);
+        }
     }
 
     /// Frees what nobody waits for any more.

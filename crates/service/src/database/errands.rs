@@ -21,7 +21,7 @@ impl DatabaseService {
         input: ToDatabase,
         allowance: &mut Allowance,
     ) -> Option<ToDatabase> {
-        if !self.has_time() {
+        if !self.has_time() || self.held.must_follow(&input) {
             return Some(input);
         }
         match input {
@@ -34,7 +34,7 @@ impl DatabaseService {
                 left.map(ToDatabase::Request)
             }
             ToDatabase::Drained(session) if !self.monitors.is_behind(session) => {
-                self.monitors.set_ready(session, true);
+                self.drained(session);
                 None
             }
             other => Some(other),
@@ -42,14 +42,13 @@ impl DatabaseService {
     }
 
     /// Whether nothing is under way that a commit might concern, and that might make it long: transactions that wait, columns that
-    /// configure remotes, a conversion, a new file, first answers that are being written.
+    /// configure remotes, a conversion, a new file.
     fn has_time(&self) -> bool {
         self.triggers.is_empty()
             && self.followed.is_empty()
             && self.deferred.is_empty()
             && self.conversion.is_none()
             && self.rewrites.is_idle()
-            && self.first_answers.is_idle()
             && !self.is_removed
     }
 

@@ -11,7 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use corvid_monitor::{Awaited, ContentsId, ResultHead, SessionId, Written};
+use corvid_monitor::{Awaited, ContentsId, ResultHead, Written};
 use foldhash::fast::FixedState;
 
 use super::{DatabaseService, Now};
@@ -28,8 +28,6 @@ const KEPT_MS: u64 = 10_000;
 #[derive(Debug)]
 pub(super) struct FirstAnswers {
     underway: HashMap<ContentsId, Underway, FixedState>,
-    /// Sessions with a request here, and what they sent after it.
-    held: HashMap<SessionId, VecDeque<ToDatabase>, FixedState>,
     /// When contents are dropped.
     forget_at_ms: Option<u64>,
     pub(super) rows_max: usize,
@@ -55,7 +53,6 @@ impl Default for FirstAnswers {
     fn default() -> FirstAnswers {
         FirstAnswers {
             underway: HashMap::default(),
-            held: HashMap::default(),
             forget_at_ms: None,
             rows_max: ROWS_MAX,
         }
@@ -63,38 +60,9 @@ impl Default for FirstAnswers {
 }
 
 impl FirstAnswers {
-    /// Whether an input must wait because its session is held.
-    pub(super) fn must_follow(&self, input: &ToDatabase) -> bool {
-        if self.held.is_empty() {
-            return false;
-        }
-        match input {
-            ToDatabase::Request(request) => self.held.contains_key(&request.session),
-            ToDatabase::Fence(session, _) | ToDatabase::Cancel(session, _) => {
-                self.held.contains_key(session)
-            }
-            _ => false,
-        }
-    }
-
-    /// Keeps an input for which that is so.
-    pub(super) fn follow(&mut self, input: ToDatabase) {
-        let session = match &input {
-            ToDatabase::Request(request) => request.session,
-            ToDatabase::Fence(session, _) | ToDatabase::Cancel(session, _) => *session,
-            _ => return,
-        };
-        self.held.entry(session).or_default().push_back(input);
-    }
-
-    /// Lets a session go that is closed, and returns what it sent.
-    pub(super) fn close(&mut self, session: SessionId) -> VecDeque<ToDatabase> {
-        self.held.remove(&session).unwrap_or_default()
-    }
-
     /// Whether nothing waits.
     pub(super) fn is_idle(&self) -> bool {
-        self.underway.is_empty() && self.held.is_empty()
+        self.underway.is_empty()
     }
 
     /// When contents that nobody asked for again are due to be dropped.
@@ -111,9 +79,12 @@ impl DatabaseService {
 
     /// A monitor was made whose reply must wait.
     pub(super) fn await_contents(&mut self, request: Request, awaited: Awaited) {
-        let answers = &mut self.first_answers;
-        answers.held.entry(request.session).or_default();
-        let underway = answers.underway.entry(awaited.contents).or_default();
+        self.held.hold(request.session);
+        let underway = self
+            .first_answers
+            .underway
+            .entry(awaited.contents)
+            .or_default();
         underway.answers.push(Waiting {
             request,
             id: awaited.id,
@@ -124,9 +95,8 @@ impl DatabaseService {
 
     /// A request is to be handled when these contents are there.
     pub(super) fn put_off(&mut self, request: Request, contents: ContentsId) {
-        let answers = &mut self.first_answers;
-        answers.held.entry(request.session).or_default();
-        let underway = answers.underway.entry(contents).or_default();
+        self.held.hold(request.session);
+        let underway = self.first_answers.underway.entry(contents).or_default();
         underway.later.push(request);
     }
 
@@ -139,7 +109,7 @@ impl DatabaseService {
         self.first_answers.forget_at_ms = Some(now.mono_ms + KEPT_MS);
         let mut inputs = Vec::new();
         for Waiting { request, id, head } in underway.answers {
-            let Some(followers) = self.first_answers.held.remove(&request.session) else {
+            let Some(followers) = self.held.let_go(request.session) else {
                 continue;
             };
             self.send_updates(request.session);
@@ -156,6 +126,7 @@ impl DatabaseService {
 
     /// All monitors are about to be removed: requests that were not answered yet are handled anew afterwards.
     pub(super) fn give_up_first_answers(&mut self) {
+        self.complete_all();
         let mut inputs = Vec::new();
         for (_, underway) in std::mem::take(&mut self.first_answers.underway) {
             let answers = underway.answers.into_iter();
@@ -172,7 +143,7 @@ impl DatabaseService {
         inputs: &mut Vec<ToDatabase>,
     ) {
         for request in requests {
-            if let Some(followers) = self.first_answers.held.remove(&request.session) {
+            if let Some(followers) = self.held.let_go(request.session) {
                 inputs.push(ToDatabase::Request(request));
                 inputs.extend(followers);
             }

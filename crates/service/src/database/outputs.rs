@@ -1,12 +1,16 @@
 //! What one database wants done: bytes for sessions, log writes, events. Filled while inputs are handled, drained by the
 //! driver.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use corvid_data::WireError;
-use corvid_monitor::{Frame, SessionId};
+use corvid_monitor::{Frame, SessionId, SharedText};
 use corvid_rpc::message;
 
+use super::transact::handled_by;
 use crate::job::Job;
-use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
+use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Request, Store};
 
 /// Collected outputs, each list in order.
 #[derive(Debug)]
@@ -33,6 +37,11 @@ impl Outputs {
         }
     }
 
+    /// Has something freed elsewhere.
+    pub(super) fn free(&mut self, garbage: impl Any + Send) {
+        self.jobs.push(Job::Free(Box::new(garbage)));
+    }
+
     /// Ends a request without sending anything.
     pub(super) fn handled(&mut self, session: SessionId, handled: Handled) {
         self.push(session, Vec::new(), false, handled);
@@ -56,6 +65,16 @@ impl Outputs {
     /// A reply that is composed already, its body shared with other sessions.
     pub(super) fn reply_shared(&mut self, session: SessionId, reply: Frame, handled: Handled) {
         self.push(session, vec![Piece::Update(reply)], false, handled);
+    }
+
+    /// A reply to a transaction whose result is in pieces.
+    pub(super) fn reply_long(&mut self, request: &Request, result: &[Arc<[u8]>]) {
+        let reply = Frame {
+            head: [b"{\"id\":", &*request.id, b",\"result\":"].concat(),
+            body: SharedText::Pieces(result.into()),
+            tail: b",\"error\":null}",
+        };
+        self.reply_shared(request.session, reply, handled_by(request));
     }
 
     /// An error reply with an error object.

@@ -1,6 +1,7 @@
 //! Answers that wait for the disk: the queue between execution and release.
 
 use corvid_data::{Arc, Delta, WireError};
+use corvid_engine::LongResult;
 
 use crate::message::{Request, Ticket};
 
@@ -22,6 +23,8 @@ pub(super) struct Parked {
 pub(super) enum Answer {
     /// The `result` as JSON.
     Result(Vec<u8>),
+    /// The same, to be written when it may leave.
+    Long(Box<LongResult>),
     /// The `error`.
     Error(Box<WireError>),
 }

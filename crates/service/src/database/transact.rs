@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Tag, WireError};
-use corvid_engine::{Allowance, Context, LockOwner, Outcome, TooLong};
+use corvid_engine::{Allowance, Context, LockOwner, LongResult, Outcome, TooLong};
 use corvid_log::write_transaction;
 use corvid_monitor::SessionId;
 
@@ -41,8 +41,13 @@ impl LockOwner for NoLocks {
 
 impl DatabaseService {
     pub(super) fn transact(&mut self, now: Now, request: Request) {
-        let left = self.transact_within(now, request, &mut Allowance::unlimited());
+        let left = self.transact_within(now, request, &mut self.patience());
         assert!(left.is_none(), "nothing limits it");
+    }
+
+    /// All the time that it takes, but for long selections.
+    fn patience(&self) -> Allowance {
+        Allowance::unlimited().but_for_selects(self.long_results.select_steps_max)
     }
 
     /// The same, if it fits into the allowance; else the request is handed back, and nothing has changed.
@@ -95,11 +100,12 @@ impl DatabaseService {
             result,
             delta,
             durable,
+            ..
         } = self.database.execute(params, &mut context)
         {
             let origin = Origin::Server(params.to_vec());
             let committed = delta.clone();
-            self.park_executed(now, delta, durable, result, origin);
+            self.park_executed(now, delta, durable, Answer::Result(result), origin);
             self.retry_concerned(now, committed.as_deref());
             self.release();
         }
@@ -107,7 +113,7 @@ impl DatabaseService {
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
     fn attempt(&mut self, now: Now, request: Request) -> Option<Arc<Delta>> {
-        match self.execute(now, &request, &mut Allowance::unlimited()) {
+        match self.execute(now, &request, &mut self.patience()) {
             Ok(outcome) => self.settle(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
         }
@@ -142,12 +148,18 @@ impl DatabaseService {
         match outcome {
             Outcome::Done {
                 result,
+                left_out,
                 delta,
                 durable,
             } => {
+                let answer = if left_out.is_empty() {
+                    Answer::Result(result)
+                } else {
+                    Answer::Long(Box::new(LongResult::new(result, left_out)))
+                };
                 let committed = delta.clone();
                 let origin = Origin::Client(Box::new(request));
-                self.park_executed(now, delta, durable, result, origin);
+                self.park_executed(now, delta, durable, answer, origin);
                 committed
             }
             Outcome::Blocked { deadline_ms, reads } => {
@@ -173,7 +185,7 @@ impl DatabaseService {
         now: Now,
         delta: Option<Arc<Delta>>,
         durable: bool,
-        result: Vec<u8>,
+        answer: Answer,
         origin: Origin,
     ) {
         let record = delta
@@ -200,7 +212,7 @@ impl DatabaseService {
             ticket,
             date_ms: now.wall_ms,
             delta,
-            answer: Answer::Result(result),
+            answer,
             origin,
         });
     }
@@ -270,6 +282,7 @@ impl DatabaseService {
         if !expired.is_empty() {
             self.retry(now, expired);
             self.release();
+            self.resume(now);
         }
         self.compact_if_due(now);
         self.forget_contents(now);
@@ -320,7 +333,7 @@ impl DatabaseService {
                 self.monitors.commit(delta, txn, self.database.atom_count());
             }
             if let Origin::Client(request) = parked.origin {
-                self.answer(&request, &parked.answer);
+                self.answer(*request, parked.answer);
             }
         }
     }
@@ -353,9 +366,13 @@ impl DatabaseService {
             let failed = has_failed(&parked);
             match (parked.origin, parked.answer) {
                 // Behind those that are executed again, for answers keep their order.
-                (origin @ Origin::Client(_), Answer::Result(result)) if failed => {
-                    let result = with_trailing_error(result, &error.to_wire());
+                (origin @ Origin::Client(_), Answer::Result(mut result)) if failed => {
+                    add_error(&mut result, &error.to_wire());
                     self.park(Answer::Result(result), origin);
+                }
+                (origin @ Origin::Client(_), Answer::Long(mut result)) if failed => {
+                    add_error(result.around_mut(), &error.to_wire());
+                    self.park(Answer::Long(result), origin);
                 }
                 (Origin::Client(request), _) => self.request(now, *request),
                 // What the server itself wrote is of no use to anybody when it cannot be stored.
@@ -397,18 +414,16 @@ impl DatabaseService {
         self.release();
     }
 
-    fn answer(&mut self, request: &Request, answer: &Answer) {
-        self.send_updates(request.session);
-        let handled = handled_by(request);
+    fn answer(&mut self, request: Request, answer: Answer) {
         match answer {
             Answer::Result(result) => {
+                self.send_updates(request.session);
+                let handled = handled_by(&request);
                 self.outputs
-                    .reply(request.session, &request.id, result, handled);
+                    .reply(request.session, &request.id, &result, handled);
             }
-            Answer::Error(error) => {
-                self.outputs
-                    .error(request.session, &request.id, error, handled);
-            }
+            Answer::Long(result) => self.write_away(request, *result),
+            Answer::Error(error) => self.fail(&request, &error),
         }
     }
 
@@ -419,8 +434,9 @@ impl DatabaseService {
             .error(request.session, &request.id, error, handled_by(request));
     }
 
-    /// Hands over everything the session has yet to be told.
+    /// Hands over everything the session has yet to be told, behind a result of it that is being written.
     pub(super) fn send_updates(&mut self, session: SessionId) {
+        self.complete(session);
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
         if !frames.is_empty() {
@@ -440,7 +456,7 @@ impl DatabaseService {
 }
 
 /// A request that blocked was reported as handled then.
-fn handled_by(request: &Request) -> Handled {
+pub(super) fn handled_by(request: &Request) -> Handled {
     if request.blocked {
         Handled::No
     } else {
@@ -449,15 +465,14 @@ fn handled_by(request: &Request) -> Handled {
 }
 
 /// Appends a commit-time error to a result array (protocol.md 5.1).
-fn with_trailing_error(mut result: Vec<u8>, error: &WireError) -> Vec<u8> {
+fn add_error(result: &mut Vec<u8>, error: &WireError) {
     debug_assert_eq!(result.last(), Some(&b']'));
     result.pop();
     if result.len() > 1 {
         result.push(b',');
     }
-    error.write_json(&mut result);
+    error.write_json(result);
     result.push(b']');
-    result
 }
 
 /// `not allowed`, for conversion of a database that clients may not write.

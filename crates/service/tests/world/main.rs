@@ -6,9 +6,9 @@ mod conversion;
 mod disk;
 mod first_answers;
 mod locks;
+mod long_results;
 mod monitors;
 mod ordering;
-
 mod random;
 mod removal;
 mod storage;

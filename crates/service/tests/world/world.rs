@@ -136,6 +136,8 @@ pub(crate) struct World {
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
     main: VecDeque<Event>,
     era: Era,
+    /// Steps that databases spend on selections.
+    select_steps_max: u64,
     /// Conversions that clients are being told of.
     conversions: BTreeMap<DatabaseId, Era>,
     sessions: u64,
@@ -167,6 +169,8 @@ impl World {
             texts: BTreeMap::new(),
             main: VecDeque::new(),
             era: Era::default(),
+            // Under every other seed, results of selections are written away from the database.
+            select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
             conversions: BTreeMap::new(),
             sessions: 0,
         };
@@ -192,8 +196,9 @@ impl World {
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
         let database = Database::new(schema.clone());
-        let service =
+        let mut service =
             DatabaseService::new(self.now(), options, database, self.locks.clone(), uuids);
+        service.set_select_steps_max(self.select_steps_max);
         let served = Served {
             service,
             disk,

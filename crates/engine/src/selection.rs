@@ -1,0 +1,157 @@
+//! What a `select` returns, as text: written at once, or left out of the result and written later by whoever has the time.
+//!
+//! What is left out holds the rows as they were when the operation was executed, changes of its own transaction included: it shares them
+//! with the database, as a snapshot does. So when it is written, and where, makes no difference to the text.
+
+use std::sync::{Arc as StdArc, OnceLock};
+
+use corvid_data::{Arc, ColumnId, Row, Schema, TableId, TableSchema};
+
+use crate::column_list::ColumnList;
+use crate::condition::Condition;
+use crate::distinct::Distinct;
+use crate::page::Page;
+
+/// Where a long result is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// How rows are shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    /// What is seen of each.
+    pub(crate) columns: ColumnList,
+    /// By what they are sorted.
+    pub(crate) sort: Option<ColumnList>,
+}
+
+impl Form {
+    /// Appends `{"rows":[...]}`. `after_row` is called with the text after each of them.
+    pub(crate) fn write<'r>(
+        &'r self,
+        table: &TableSchema,
+        mut rows: Vec<&'r Row>,
+        out: &mut Vec<u8>,
+        mut after_row: impl FnMut(&mut Vec<u8>),
+    ) {
+        if let Some(sort) = &self.sort {
+            rows.sort_by(|a, b| sort.compare(a, b));
+        }
+        // Rows of one table differ in `_uuid`, so only without it can two look the same.
+        if !self.columns.contains(ColumnId::UUID) {
+            rows = distinct(&self.columns, rows);
+        }
+        out.extend_from_slice(b"{\"rows\":[");
+        for (position, row) in rows.iter().enumerate() {
+            if position > 0 {
+                out.push(b',');
+            }
+            self.columns.write(table, row, out);
+            after_row(out);
+        }
+        out.extend_from_slice(b"]}");
+    }
+}
+
+/// The first of each rows that look the same.
+fn distinct<'r>(columns: &'r ColumnList, mut rows: Vec<&'r Row>) -> Vec<&'r Row> {
+    if columns.is_empty() {
+        rows.truncate(1);
+        return rows;
+    }
+    let mut distinct = Distinct::new(columns);
+    for row in rows {
+        distinct.insert(row);
+    }
+    distinct.into_rows()
+}
+
+/// The result of a `select` that is not written yet.
+#[derive(Debug)]
+pub struct Selection {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) table: TableId,
+    pub(crate) rows: Rows,
+    pub(crate) form: Form,
+}
+
+/// Which rows.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    /// These.
+    Found(Vec<Arc<Row>>),
+    /// Those of a table that match.
+    Matching(Vec<Arc<Page>>, Condition),
+}
+
+impl Selection {
+    fn write(&self, out: &mut Vec<u8>, after_row: impl FnMut(&mut Vec<u8>)) {
+        let rows: Vec<&Row> = match &self.rows {
+            Rows::Found(rows) => rows.iter().map(|row| &**row).collect(),
+            Rows::Matching(pages, condition) => {
+                let rows = pages.iter().flat_map(|page| page.rows());
+                rows.map(|row| &**row)
+                    .filter(|row| condition.holds_for(row))
+                    .collect()
+            }
+        };
+        let table = self.schema.table(self.table);
+        self.form.write(table, rows, out, after_row);
+    }
+}
+
+/// Something that was left out of a result.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// Where it belongs in the text, bytes from the start.
+    pub(crate) at: usize,
+    pub(crate) selection: Selection,
+}
+
+/// A result of which something was left out. Written once, by whoever asks for its text first.
+#[derive(Debug)]
+pub struct LongResult {
+    around: Vec<u8>,
+    left_out: Vec<LeftOut>,
+    text: OnceLock<Vec<StdArc<[u8]>>>,
+}
+
+impl LongResult {
+    /// Of the parts that an execution yields.
+    #[must_use]
+    pub fn new(around: Vec<u8>, left_out: Vec<LeftOut>) -> LongResult {
+        LongResult {
+            around,
+            left_out,
+            text: OnceLock::new(),
+        }
+    }
+
+    /// What stands around that, for something to be added at the end before the text is asked for.
+    pub fn around_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.around
+    }
+
+    /// The whole text in pieces. The first call takes as long as the selected tables are large; others wait for it meanwhile.
+    pub fn text(&self) -> &[StdArc<[u8]>] {
+        self.text.get_or_init(|| self.write())
+    }
+
+    fn write(&self) -> Vec<StdArc<[u8]>> {
+        let (mut pieces, mut out) = (Vec::new(), Vec::new());
+        let mut cut = |out: &mut Vec<u8>| {
+            if out.len() >= PIECE_BYTES {
+                pieces.push(StdArc::from(&**out));
+                out.clear();
+            }
+        };
+        let mut written = 0;
+        for LeftOut { at, selection } in &self.left_out {
+            out.extend_from_slice(&self.around[written..*at]);
+            written = *at;
+            selection.write(&mut out, &mut cut);
+        }
+        out.extend_from_slice(&self.around[written..]);
+        pieces.push(out.into());
+        pieces
+    }
+}

@@ -1,0 +1,187 @@
+//! Results of transactions that select much, written away from the database. (In every other order of events of all plays, every
+//! selection counts as much.)
+
+use expect_test::expect;
+
+use crate::world::{World, play, wider_schema};
+
+const ALL: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"],"sort":["k"]}"#;
+
+fn insert(key: &str) -> String {
+    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
+}
+
+/// One row, and every selection is left to the worker, which waits.
+fn prepare(world: &mut World) {
+    world.service("A").set_select_steps_max(0);
+    world.served("A").is_worker_held = true;
+    let writer = world.connect();
+    world.transact(writer, "1", "A", &insert("a"));
+    world.run();
+}
+
+fn monitor(world: &mut World, client: corvid_monitor::SessionId) {
+    let params = r#"["A","m",{"T":{"columns":["k"],"select":{"initial":false}}}]"#;
+    world.ask(client, "0", "monitor", params);
+    world.run();
+    world.take(client);
+}
+
+#[test]
+fn others_go_on_and_the_reply_shows_its_moment_with_what_follows_behind_it() {
+    let told = play(|world| {
+        prepare(world);
+        let (reader, writer) = (world.connect(), world.connect());
+        monitor(world, reader);
+        world.transact(reader, "1", "A", ALL);
+        world.transact(reader, "2", "A", &insert("c"));
+        world.ask(reader, "3", "echo", "[]");
+        world.run();
+        world.transact(writer, "1", "A", &insert("b"));
+        world.run();
+        let others = world.take(writer);
+        assert_eq!(world.take(reader), "", "nothing before the reply");
+        world.served("A").is_worker_held = false;
+        world.run();
+        others + "\n" + &world.take(reader)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]}]}
+
+        {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]}]}
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"b"}},"<1>":{"new":{"k":"c"}}}}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<1>"]}]}
+        {"error":null,"id":3,"result":[]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_transaction_that_also_writes_shows_itself_as_it_was_at_each_selection() {
+    let told = play(|world| {
+        prepare(world);
+        let (client, watcher) = (world.connect(), world.connect());
+        monitor(world, client);
+        monitor(world, watcher);
+        let delete = r#"{"op":"delete","table":"T","where":[["k","==","a"]]}"#;
+        let operations = [ALL, delete, &insert("b"), ALL, delete].join(",");
+        world.transact(client, "1", "A", &operations);
+        world.run();
+        let others = world.take(watcher);
+        let before = world.take(client);
+        world.served("A").is_worker_held = false;
+        world.run();
+        [others, before, world.take(client)].join("\n")
+    });
+    expect![[r#"
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"old":{"k":"a"}},"<1>":{"new":{"k":"b"}}}}]}
+
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"old":{"k":"a"}},"<1>":{"new":{"k":"b"}}}}]}
+
+        {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]},{"count":1},{"uuid":["uuid","<0>"]},{"rows":[{"k":"b"}]},{"count":0}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn what_must_be_said_meanwhile_is_said_behind_the_reply() {
+    let told = play(|world| {
+        prepare(world);
+        let (client, writer) = (world.connect_aware(), world.connect());
+        world.take(client);
+        monitor(world, client);
+        let wait = r#"{"op":"wait","table":"T","where":[["k","==","b"]],"columns":["k"],"until":"==","rows":[{"k":"b"}]}"#;
+        world.transact(client, "1", "A", wait);
+        world.transact(client, "2", "A", ALL);
+        world.run();
+        // The conversion overtakes the result.
+        let job = world.served("A").jobs.pop_front().expect("ordered");
+        world.served("A").is_worker_held = false;
+        let params = format!(r#"["A",{}]"#, wider_schema("A"));
+        world.ask(writer, "1", "convert", &params);
+        world.run();
+        world.served("A").jobs.push_back(job);
+        world.run();
+        world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
+        {"id":null,"method":"monitor_canceled","params":["m"]}
+        {"error":"canceled","id":1}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_transaction_that_stops_waiting_is_answered_behind_it() {
+    let told = play(|world| {
+        prepare(world);
+        let (client, writer) = (world.connect(), world.connect());
+        monitor(world, client);
+        let wait = r#"{"op":"wait","table":"T","where":[["k","==","b"]],"columns":["k"],"until":"==","rows":[{"k":"b"}]}"#;
+        world.transact(client, "1", "A", &format!("{wait},{ALL}"));
+        world.transact(client, "2", "A", ALL);
+        world.run();
+        world.transact(writer, "1", "A", &insert("b"));
+        world.run();
+        let at_once = world.take(client);
+        world.served("A").is_worker_held = false;
+        world.run();
+        at_once + "\n" + &world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"b"}}}}]}
+
+        {"error":null,"id":1,"result":[{},{"rows":[{"k":"a"},{"k":"b"}]}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_removal_has_it_written_and_whoever_closes_leaves_nothing_behind() {
+    let told = play(|world| {
+        prepare(world);
+        let (stays, gone) = (world.connect_aware(), world.connect());
+        world.take(stays);
+        for client in [stays, gone] {
+            world.transact(client, "1", "A", ALL);
+            world.transact(client, "2", "A", &insert("last"));
+        }
+        world.run();
+        world.disconnect(gone);
+        world.run();
+        world.remove("A");
+        world.run();
+        world.take(stays)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]}]}
+        {"error":{"details":"transact request specifies unknown database A","error":"unknown database","syntax":"[\"A\",{\"op\":\"insert\",\"row\":{\"k\":\"last\"},\"table\":\"T\"}]"},"id":2}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_result_of_what_could_not_be_stored_says_so() {
+    let told = play(|world| {
+        prepare(world);
+        let (writer, reader) = (world.connect(), world.connect());
+        world.disk("A").is_held = true;
+        let durable = r#"{"op":"commit","durable":true}"#;
+        let operations = [&insert("b"), ALL, durable].join(",");
+        world.transact(writer, "1", "A", &operations);
+        world.run();
+        world.transact(reader, "1", "A", ALL);
+        world.run();
+        world.disk("A").failures = 1;
+        world.disk("A").is_held = false;
+        world.served("A").is_worker_held = false;
+        world.run();
+        world.take(writer) + "\n" + &world.take(reader)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]},{"rows":[{"k":"a"},{"k":"b"}]},{},{"details":"x.db: write failed","error":"I/O error","io-error":"No space left on device"}]}
+
+        {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]}]}
+    "#]].assert_eq(&told);
+}
