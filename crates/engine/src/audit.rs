@@ -44,6 +44,9 @@ pub(crate) fn audit(database: &Database) -> Result<(), String> {
             return Err(format!("{name} has wrong back references"));
         }
         audit_indexes(database, id)?;
+        table
+            .audit_column_indexes()
+            .map_err(|error| format!("{name}: {error}"))?;
         let atoms: u64 = table.rows().map(|row| row_atoms(row)).sum();
         if atoms != table.atoms() {
             return Err(format!("{name} counts {} atoms", table.atoms()));

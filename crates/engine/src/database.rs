@@ -7,6 +7,7 @@ use corvid_data::wire::Repeats;
 use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, UuidSource, WireError};
 
 use crate::layout::Layout;
+use crate::page::PAGE_SLOTS;
 use crate::table::Table;
 use crate::{Allowance, Context, Converted, Outcome, Snapshot, TooLong};
 use crate::{audit, execution, lookup, replay, undo};
@@ -21,6 +22,8 @@ pub struct Database {
     pub(crate) tables: Box<[Table]>,
     /// Strings that transactions brought, to be shared by those to come.
     pub(crate) strings: Repeats,
+    /// Indexes over columns were begun and do not cover their tables yet.
+    is_indexing: bool,
 }
 
 impl Database {
@@ -31,6 +34,7 @@ impl Database {
             layouts: Layout::of_schema(&schema),
             tables: schema.tables().iter().map(Table::new).collect(),
             strings: Repeats::default(),
+            is_indexing: false,
             schema,
         }
     }
@@ -128,6 +132,34 @@ impl Database {
     ) {
         let table = self.table(table);
         lookup::for_each_matching_any(table, condition, &mut |slot| visit(table.at(slot)));
+    }
+
+    /// How many rows [`Database::for_each_matching_any`] looks at; not counted further than `max` where it is not a whole table.
+    #[must_use]
+    pub fn rows_visited(&self, table: TableId, condition: &crate::Condition, max: usize) -> usize {
+        lookup::rows_visited(self.table(table), condition, max)
+    }
+
+    /// Rows that match any clause of `condition` are about to be visited, and may be again: columns whose values would find them get
+    /// an index of their own, if they have none. It is made by [`Database::index`], not here.
+    pub fn want_index(&mut self, table: TableId, condition: &crate::Condition) {
+        let table = &mut self.tables[usize::from(table.0)];
+        for column in lookup::columns_wanted(table, condition) {
+            self.is_indexing |= table.want_column_index(column);
+        }
+    }
+
+    /// Whether [`Database::index`] has something to do.
+    #[must_use]
+    pub fn is_indexing(&self) -> bool {
+        self.is_indexing
+    }
+
+    /// Takes up to `rows_max` more rows into indexes that were wanted.
+    pub fn index(&mut self, rows_max: usize) {
+        let pages_max = rows_max.div_ceil(PAGE_SLOTS);
+        let mut tables = self.tables.iter_mut();
+        self.is_indexing = tables.any(|table| table.advance_column_indexes(pages_max));
     }
 
     /// Atoms held, `_uuid` and `_version` counted (protocol.md 4.9, history).

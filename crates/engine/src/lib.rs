@@ -10,6 +10,7 @@
 mod allowance;
 mod audit;
 mod backrefs;
+mod column_index;
 mod column_list;
 mod commit;
 pub mod condition;
@@ -35,6 +36,7 @@ mod replay;
 mod row_id;
 mod row_input;
 mod selection;
+mod slot_chains;
 mod slot_table;
 pub mod snapshot;
 mod table;

@@ -1,11 +1,13 @@
-//! Finding the rows that match a condition: by `_uuid`, by a schema index, or by a walk over the table.
+//! Finding the rows that match a condition: by `_uuid`, by a schema index, by an index made for the purpose
+//! ([`crate::column_index`]; conditions of monitors only), or by a walk over the table.
 //!
 //! The choice changes cost only: every candidate is judged by the whole condition.
 
-use corvid_data::{Datum, Uuid};
+use corvid_data::{ColumnId, Datum, Uuid};
 use smallvec::SmallVec;
 
 use crate::allowance::{Allowance, TooLong};
+use crate::column_index::ColumnIndex;
 use crate::condition::{Condition, Disjunction};
 use crate::hash::Set;
 use crate::index::Index;
@@ -74,14 +76,8 @@ pub(crate) fn for_each_matching_any(
     visit: &mut dyn FnMut(Slot),
 ) {
     let disjunction = condition.as_disjunction();
-    match disjunction.lookups() {
-        // A walk over a table smaller than the list of wanted values is cheaper than the lookups.
-        Some(lookups) if lookups < table.len() => {
-            if let Some(indexes) = single_indexes(table, disjunction) {
-                return look_up(table, disjunction, &indexes, visit);
-            }
-        }
-        _ => {}
+    if let Some(finders) = finders(table, disjunction) {
+        return look_up(table, disjunction, &finders, visit);
     }
     table.for_each(|slot, row| {
         if disjunction.is_true || disjunction.matches(row) {
@@ -90,23 +86,75 @@ pub(crate) fn for_each_matching_any(
     });
 }
 
-/// For each column with `==` clauses the index over it alone; `None` unless all have one.
-fn single_indexes<'t>(table: &'t Table, disjunction: &Disjunction) -> Option<Vec<&'t Index>> {
-    let index_of = |wanted| {
-        let mut indexes = table.indexes().iter();
-        indexes.find(|index| index.columns() == [wanted])
+/// How many rows [`for_each_matching_any`] looks at; not counted further than `max`.
+pub(crate) fn rows_visited(table: &Table, condition: &Condition, max: usize) -> usize {
+    let disjunction = condition.as_disjunction();
+    let Some(finders) = finders(table, disjunction) else {
+        return table.len();
     };
-    disjunction
-        .equal
-        .iter()
-        .map(|(column, _)| index_of(*column))
+    let values = disjunction.equal.iter().zip(&finders);
+    let found = values
+        .flat_map(|((_, values), finder)| values.iter().map(move |value| (finder, value)))
+        .flat_map(|(finder, value)| finder.candidates(value));
+    disjunction.uuids.len() + found.take(max).count()
+}
+
+/// Columns without an index whose values would find the rows, if each column that the condition asks for had one.
+pub(crate) fn columns_wanted(table: &Table, condition: &Condition) -> Vec<ColumnId> {
+    let disjunction = condition.as_disjunction();
+    let are_few = |lookups: usize| lookups < table.len();
+    if !disjunction.lookups().is_some_and(are_few) {
+        return Vec::new();
+    }
+    let columns = disjunction.equal.iter().map(|(column, _)| *column);
+    columns
+        .filter(|column| declared_index(table, *column).is_none())
         .collect()
+}
+
+/// What knows the places of rows by the value of one column.
+enum Finder<'t> {
+    Declared(&'t Index),
+    Column(&'t ColumnIndex),
+}
+
+impl<'t> Finder<'t> {
+    fn of(table: &'t Table, column: ColumnId) -> Option<Finder<'t>> {
+        let declared = declared_index(table, column).map(Finder::Declared);
+        declared.or_else(|| table.column_index(column).map(Finder::Column))
+    }
+
+    /// Places of rows that probably hold `value`.
+    fn candidates(&self, value: &'t Datum) -> impl Iterator<Item = Slot> + 't {
+        let (declared, column) = match self {
+            Finder::Declared(index) => (Some(index.candidates(std::iter::once(value))), None),
+            Finder::Column(index) => (None, Some(index.candidates(value))),
+        };
+        let declared = declared.into_iter().flatten();
+        declared.chain(column.into_iter().flatten())
+    }
+}
+
+/// The index of the schema over this column alone.
+fn declared_index(table: &Table, column: ColumnId) -> Option<&Index> {
+    let mut indexes = table.indexes().iter();
+    indexes.find(|index| index.columns() == [column])
+}
+
+/// For each column with `==` clauses what finds its values. `None` unless all have something, and where a walk is cheaper: over a table
+/// smaller than the list of wanted values.
+fn finders<'t>(table: &'t Table, disjunction: &Disjunction) -> Option<Vec<Finder<'t>>> {
+    disjunction
+        .lookups()
+        .filter(|lookups| *lookups < table.len())?;
+    let columns = disjunction.equal.iter().map(|(column, _)| *column);
+    columns.map(|column| Finder::of(table, column)).collect()
 }
 
 fn look_up(
     table: &Table,
     disjunction: &Disjunction,
-    indexes: &[&Index],
+    finders: &[Finder<'_>],
     visit: &mut dyn FnMut(Slot),
 ) {
     let by_uuid = disjunction
@@ -116,15 +164,19 @@ fn look_up(
     let by_value = disjunction
         .equal
         .iter()
-        .zip(indexes)
-        .flat_map(|((_, values), index)| values.iter().map(move |value| (*index, value)))
-        .flat_map(|(index, value)| {
-            let candidates = index.candidates(std::iter::once(value));
-            candidates.filter(move |slot| index.key(table.at(*slot)).eq([value]))
+        .zip(finders)
+        .flat_map(|((column, values), finder)| {
+            values.iter().map(move |value| (*column, finder, value))
+        })
+        .flat_map(|(column, finder, value)| {
+            let holds = move |slot: &Slot| table.at(*slot).columns[usize::from(column.0)] == *value;
+            finder.candidates(value).filter(holds)
         });
+    // A row has one identity and one value in a column: two ways to it take two of these.
+    let ways = usize::from(!disjunction.uuids.is_empty()) + finders.len();
     let mut seen = Set::default();
     for slot in by_uuid.chain(by_value) {
-        if seen.insert(slot) {
+        if ways == 1 || seen.insert(slot) {
             visit(slot);
         }
     }

@@ -9,6 +9,7 @@
 use corvid_data::{Arc, ColumnId, Datum, Row, TableSchema, Uuid};
 
 use crate::backrefs::BackRefs;
+use crate::column_index::{ColumnIndex, ColumnIndexes};
 use crate::hash::hash_uuid;
 use crate::index::Index;
 use crate::page::{PAGE_SLOTS, Page, Slot};
@@ -25,6 +26,8 @@ pub(crate) struct Table {
     strong: Vec<u32>,
     free: Vec<Slot>,
     indexes: Box<[Index]>,
+    /// Indexes that the schema does not ask for.
+    column_indexes: ColumnIndexes,
     atoms: u64,
     /// Weak references to rows of this table.
     pub(crate) backrefs: BackRefs,
@@ -50,6 +53,7 @@ impl Table {
             strong: Vec::new(),
             free: Vec::new(),
             indexes,
+            column_indexes: ColumnIndexes::default(),
             atoms: 0,
             backrefs: BackRefs::default(),
         }
@@ -73,6 +77,30 @@ impl Table {
     /// The schema's indexes.
     pub(crate) fn indexes(&self) -> &[Index] {
         &self.indexes
+    }
+
+    /// The index over one column that conditions ask for, if it is there yet.
+    pub(crate) fn column_index(&self, column: ColumnId) -> Option<&ColumnIndex> {
+        self.column_indexes.find(column)
+    }
+
+    /// Rows are about to be looked for by a column without an index. Whether one was begun.
+    pub(crate) fn want_column_index(&mut self, column: ColumnId) -> bool {
+        let rows = self.len();
+        self.column_indexes.want(column, rows)
+    }
+
+    /// Goes on with the indexes that were begun, for so many pages. Whether something is left to do.
+    pub(crate) fn advance_column_indexes(&mut self, pages_max: usize) -> bool {
+        self.column_indexes.advance(&self.pages, pages_max)
+    }
+
+    /// Compares the indexes that conditions ask for with the rows. For tests.
+    ///
+    /// # Errors
+    /// The first difference, in words.
+    pub(crate) fn audit_column_indexes(&self) -> Result<(), String> {
+        self.column_indexes.audit(|| self.slots())
     }
 
     /// All rows, in slot order.
@@ -171,6 +199,7 @@ impl Table {
         for index in &mut self.indexes {
             index.insert(slot, &row);
         }
+        self.column_indexes.inserted(slot, &row);
         self.places.insert(hash, slot);
         self.set_strong(slot, strong);
         *self.entry(slot) = Some(row);
@@ -190,6 +219,7 @@ impl Table {
         for index in &mut self.indexes {
             index.remove(slot, &row);
         }
+        self.column_indexes.removed(slot, &row);
         self.atoms -= row_atoms(&row);
         self.free.push(slot);
         Some((row, strong))
@@ -203,10 +233,11 @@ impl Table {
             .replace(row)
             .expect("only filled slots are replaced");
         self.atoms -= row_atoms(&old);
+        let new = self.pages[slot.page()]
+            .get(slot.offset())
+            .expect("filled just now");
+        self.column_indexes.replaced(slot, &old, new);
         for index in &mut self.indexes {
-            let new = self.pages[slot.page()]
-                .get(slot.offset())
-                .expect("filled just now");
             if !index.same_key(&old, new) {
                 index.remove(slot, &old);
                 index.insert(slot, new);
@@ -221,6 +252,7 @@ impl Table {
         let Table {
             pages,
             indexes,
+            column_indexes,
             atoms,
             ..
         } = self;
@@ -234,6 +266,7 @@ impl Table {
         }
         *atoms -= old.atom_count();
         *atoms += datum.atom_count();
+        column_indexes.rewritten(slot, column, old, &datum);
         // A key must leave its index before it changes and enter it after.
         let keyed = |index: &Index| index.columns().contains(&column);
         for index in indexes.iter_mut().filter(|index| keyed(index)) {

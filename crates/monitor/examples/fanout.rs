@@ -103,7 +103,9 @@ fn grown_condition(clauses: usize) {
     let params = format!(r#"[null,null,{{"T":[{{{}}}]}}]"#, table(&condition));
     let start = Instant::now();
     bed.monitors
-        .change_condition(&bed.database, SessionId(0), params.as_bytes(), &|_| false)
+        .change_condition(&mut bed.database, SessionId(0), params.as_bytes(), &|_| {
+            false
+        })
         .expect("changed");
     let spent = start.elapsed().as_secs_f64() * 1e6;
     println!("one more clause:  {clauses:5} clauses  {spent:8.2} us a change");

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use corvid_data::{ColumnId, Row, TableSchema};
+use corvid_data::{Row, TableSchema};
 use corvid_engine::Condition;
 use corvid_engine::condition::{Clause, Function};
 
@@ -61,29 +61,6 @@ impl TableCondition {
         }
     }
 
-    /// How many look-ups find all rows in view, where `_uuid` and the schema's indexes allow it.
-    pub(crate) fn lookups(&self, table: &TableSchema) -> Option<usize> {
-        let is_indexed = |column: ColumnId| {
-            column == ColumnId::UUID || table.indexes.iter().any(|index| **index == [column])
-        };
-        let is_lookup = |clause: &Clause| match clause {
-            Clause::Compare {
-                column,
-                function: Function::Equal,
-                ..
-            } => is_indexed(*column),
-            _ => false,
-        };
-        match self {
-            TableCondition::Always => None,
-            TableCondition::Never => Some(0),
-            TableCondition::Any(condition) => {
-                let clauses = &condition.clauses;
-                clauses.iter().all(is_lookup).then_some(clauses.len())
-            }
-        }
-    }
-
     /// What to ask the engine in order to visit all rows in view; `None`: there are none.
     pub(crate) fn query(&self) -> Option<Cow<'_, Condition>> {
         match self {
@@ -129,7 +106,7 @@ fn is_true(clause: &Clause) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corvid_data::{Atom, Datum};
+    use corvid_data::{Atom, ColumnId, Datum};
 
     fn equal(value: i64) -> Clause {
         Clause::Compare {

@@ -108,19 +108,20 @@ fn write(
     }
 }
 
-/// At least how many rows must be looked at to write the contents now.
+/// How many rows must be looked at to write the contents now; where only some of a table, not counted further than `max`. Columns by
+/// which they can be looked up will have an index next time.
 pub(crate) fn rows_visited(
-    schema: &Schema,
     subscription: &Subscription,
-    database: &Database,
+    database: &mut Database,
+    max: usize,
 ) -> usize {
     let asked = subscription.tables().iter();
     asked
         .filter(|asked| asked.select.has(Event::Initial))
-        .map(|asked| {
-            let rows = database.row_count(asked.table);
-            let lookups = asked.condition.lookups(schema.table(asked.table));
-            lookups.map_or(rows, |lookups| lookups.min(rows))
+        .filter_map(|asked| Some((asked.table, asked.condition.query()?)))
+        .map(|(table, query)| {
+            database.want_index(table, &query);
+            database.rows_visited(table, &query, max)
         })
         .sum()
 }

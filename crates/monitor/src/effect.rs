@@ -1,7 +1,7 @@
 //! What a change of conditions shows: rows that come into view and rows that leave it (protocol.md 4.8).
 //!
 //! Cost: the rows that match the clauses which only one of the two conditions has, found by the engine through its indexes
-//! where they allow it; clauses that stay are not looked at. Called with everything pending already told.
+//! where they allow it, and where they do not the engine makes some; clauses that stay are not looked at. Called with everything pending already told.
 
 use corvid_data::Schema;
 use corvid_engine::Database;
@@ -14,7 +14,7 @@ use crate::subscription::{Event, Subscription, TableSubscription};
 /// shows. Never a modification, never a row that is in both views.
 pub(crate) fn encode(
     schema: &Schema,
-    database: &Database,
+    database: &mut Database,
     old: &Subscription,
     new: &Subscription,
 ) -> Vec<u8> {
@@ -31,7 +31,7 @@ pub(crate) fn encode(
 fn encode_table(
     body: &mut Body,
     schema: &Schema,
-    database: &Database,
+    database: &mut Database,
     old: &TableSubscription,
     new: &TableSubscription,
 ) {
@@ -39,6 +39,7 @@ fn encode_table(
     if new.select.has(Event::Delete)
         && let Some(query) = old.condition.query_beyond(&new.condition)
     {
+        database.want_index(new.table, &query);
         database.for_each_matching_any(new.table, &query, &mut |row| {
             if !new.condition.matches(table, row) {
                 encode_v2::delete(body, table, row.uuid);
@@ -48,6 +49,7 @@ fn encode_table(
     if new.select.has(Event::Insert)
         && let Some(query) = new.condition.query_beyond(&old.condition)
     {
+        database.want_index(new.table, &query);
         database.for_each_matching_any(new.table, &query, &mut |row| {
             if !old.condition.matches(table, row) {
                 encode_v2::insert(body, table, new, row);

@@ -141,7 +141,7 @@ impl Monitors {
     /// Those of [`Monitors::monitor`].
     pub fn begin(
         &mut self,
-        database: &Database,
+        database: &mut Database,
         session: SessionId,
         version: Version,
         params: &[u8],
@@ -150,7 +150,7 @@ impl Monitors {
     ) -> Result<Begun, WireError> {
         let request = self.parse(session, version, params, id_in_use)?;
         let is_known = version == Version::V3 && self.history.knows(request.last_txn);
-        let rows = contents::rows_visited(&self.schema, &request.subscription, database);
+        let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
         if is_known || rows <= rows_max {
             let started = self.start(database, session, version, request);
             return Ok(Begun::Started(started));
@@ -315,7 +315,7 @@ impl Monitors {
     /// protocol.md 4.8.
     pub fn change_condition(
         &mut self,
-        database: &Database,
+        database: &mut Database,
         session: SessionId,
         params: &[u8],
         id_in_use: &dyn Fn(&[u8]) -> bool,

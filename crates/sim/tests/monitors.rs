@@ -224,7 +224,7 @@ impl Stage {
             change.clone(),
         ]);
         let changed = self.monitors.change_condition(
-            &self.bench.database,
+            &mut self.bench.database,
             session,
             &params.to_bytes(),
             &|_| false,

@@ -319,6 +319,45 @@ fn any_clause_suffices() {
 }
 
 #[test]
+fn conditions_find_rows_by_an_index_of_their_own() {
+    let mut zoo = zoo();
+    for first in (0..300).step_by(50) {
+        let inserts: Vec<String> = (first..first + 50)
+            .map(|n| {
+                let age = n % 7;
+                format!(r#"{{"op":"insert","table":"Keeper","row":{{"name":"k{n}","age":{age}}}}}"#)
+            })
+            .collect();
+        zoo.run(&inserts.join(","));
+    }
+    let wanted = r#"[["age","==",3],["age","==",["set",[]]],["name","==","bob"]]"#;
+    let id = table(&zoo, "Keeper");
+    let visited = |zoo: &mut Fixture| {
+        let raw = expand(wanted);
+        let schema = zoo.database.schema().table(id);
+        let condition = Condition::parse(schema, raw.as_bytes(), None).expect("valid");
+        zoo.database.want_index(id, &condition);
+        zoo.database.rows_visited(id, &condition, usize::MAX)
+    };
+    assert_eq!(visited(&mut zoo), 303, "a walk");
+    let walked = any(&zoo, wanted);
+    // One page of two, and the table changes meanwhile, is undone, and changes again.
+    zoo.database.index(1);
+    assert!(zoo.database.is_indexing());
+    zoo.run(r#"{"op":"update","table":"Keeper","where":[["age","==",5]],"row":{"age":3}}"#);
+    zoo.run(r#"{"op":"delete","table":"Keeper","where":[["name","==","k3"]]}"#);
+    zoo.database.index(1);
+    assert!(!zoo.database.is_indexing());
+    let found = any(&zoo, wanted);
+    assert_eq!(found.len(), walked.len() - 1 + 43);
+    assert_eq!(visited(&mut zoo), found.len());
+    zoo.run(r#"{"op":"update","table":"Keeper","where":[["age","==",3]],"row":{"age":4}}"#);
+    zoo.run(r#"{"op":"insert","table":"Keeper","row":{"name":"new","age":3}}"#);
+    any(&zoo, wanted);
+    assert_eq!(any(&zoo, r#"[["age","==",3]]"#), ["new"]);
+}
+
+#[test]
 fn named_uuids_are_no_part_of_monitor_conditions() {
     let zoo = zoo();
     let schema = zoo.database.schema().table(table(&zoo, "Keeper"));

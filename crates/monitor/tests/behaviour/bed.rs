@@ -180,7 +180,7 @@ impl Bed {
     pub(crate) fn change(&mut self, params: &str) -> Result<Vec<String>, String> {
         let changed =
             self.monitors
-                .change_condition(&self.database, SESSION, params.as_bytes(), &|_| false);
+                .change_condition(&mut self.database, SESSION, params.as_bytes(), &|_| false);
         match changed {
             Ok(changed) => Ok(changed.frames.iter().map(text).collect()),
             Err(error) => Err(error.to_string()),

@@ -510,7 +510,9 @@ impl Run {
         let changed = self
             .bed
             .monitors
-            .change_condition(&self.bed.database, session, params.as_bytes(), &|_| false)
+            .change_condition(&mut self.bed.database, session, params.as_bytes(), &|_| {
+                false
+            })
             .expect("changed");
         for frame in &changed.frames {
             self.receive(frame, Some((old_id, position)));

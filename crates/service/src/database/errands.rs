@@ -59,6 +59,7 @@ impl DatabaseService {
         let trigger = self.triggers.next_deadline();
         growth.is_some_and(|growth| growth.is_due(now.mono_ms))
             || trigger.is_some_and(|at_ms| at_ms <= now.mono_ms)
+            || self.database.is_indexing()
     }
 
     /// [`DatabaseService::flush_updates`] if there are at most `sessions_max` sessions to compose for. False when there are more: then

@@ -17,7 +17,7 @@ impl DatabaseService {
                 .any(|foreign| **foreign == *id)
         };
         let begun = self.monitors.begin(
-            &self.database,
+            &mut self.database,
             request.session,
             version,
             request.params(),
@@ -54,7 +54,7 @@ impl DatabaseService {
         };
         let old_id: Option<Arc<[u8]>> = first_param(request).map(Arc::from);
         match self.monitors.change_condition(
-            &self.database,
+            &mut self.database,
             request.session,
             request.params(),
             &in_use,

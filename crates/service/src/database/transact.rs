@@ -15,6 +15,9 @@ use crate::job::Commit;
 use crate::locks::Locks;
 use crate::message::{Handled, Request, Store, StoreError, Ticket};
 
+/// Rows taken into an index between two batches of inputs: about a millisecond.
+const INDEXED_ROWS_PER_BATCH: usize = 8192;
+
 /// Asks the lock table on behalf of a session.
 struct SessionLocks<'a> {
     locks: &'a Mutex<Locks>,
@@ -270,10 +273,13 @@ impl DatabaseService {
         let check = growth.and_then(|growth| growth.next_check_ms(now.mono_ms));
         let trigger = self.triggers.next_deadline();
         let forget = self.first_answers.next_deadline_ms();
-        trigger.into_iter().chain(check).chain(forget).min()
+        let index = self.database.is_indexing().then_some(now.mono_ms);
+        let deadlines = [trigger, check, forget, index];
+        deadlines.into_iter().flatten().min()
     }
 
-    /// Tries waiting transactions whose deadline has come, and compacts a file that has grown. To be called once per batch of inputs.
+    /// Tries waiting transactions whose deadline has come, compacts a file that has grown, goes on with indexes that conditions want. To
+    /// be called once per batch of inputs.
     pub fn tick(&mut self, now: Now) {
         if self.is_conversion_waiting() {
             return;
@@ -286,6 +292,9 @@ impl DatabaseService {
         }
         self.compact_if_due(now);
         self.forget_contents(now);
+        if self.database.is_indexing() {
+            self.database.index(INDEXED_ROWS_PER_BATCH);
+        }
     }
 
     /// Records are stored, or failed to be.

@@ -1,0 +1,302 @@
+//! Indexes over single columns that the schema does not ask for but conditions do: made when rows are first looked for by `==` on a
+//! column without an index, kept true by every change, dropped when changes have cost more than they saved.
+//!
+//! An index is built some pages at a time, because the table may be large: what is below `covered` is in it, what lies above is not
+//! looked at. Until it covers the table, look-ups walk. Any number of rows may hold the same value.
+//!
+//! Invariant: for every slot below `covered`, the chain of its row's value holds it, whatever state a transaction is in. Memory: 8 bytes
+//! for each slot and 10 for each distinct value, for at most [`INDEXES_MAX`] columns of a table. Owned by [`crate::table`], which tells of
+//! every change; knows no conditions.
+
+use corvid_data::{Arc, ColumnId, Datum, Row};
+
+use crate::hash::hash_data;
+use crate::page::{PAGE_SLOTS, Page, Slot};
+use crate::slot_chains::SlotChains;
+
+/// Columns of one table that get an index.
+const INDEXES_MAX: usize = 4;
+/// Tables below this size are walked.
+const ROWS_MIN: usize = 64;
+/// An index is dropped after so many changes for each row of the table without a look-up: then they have cost more than making it anew.
+const CHANGES_PER_ROW: usize = 2;
+
+/// The indexes of one table.
+#[derive(Debug, Default)]
+pub(crate) struct ColumnIndexes(Vec<ColumnIndex>);
+
+/// Where rows with a given value of one column are.
+#[derive(Debug)]
+pub(crate) struct ColumnIndex {
+    column: ColumnId,
+    chains: SlotChains,
+    /// Slots below this number are in the chains.
+    covered: usize,
+    /// Changes that it is kept true for until it is wanted again.
+    changes_left: usize,
+}
+
+impl ColumnIndexes {
+    /// The index over `column`, if there is one and it covers the table.
+    pub(crate) fn find(&self, column: ColumnId) -> Option<&ColumnIndex> {
+        self.0
+            .iter()
+            .find(|index| index.column == column && index.is_complete())
+    }
+
+    /// Rows are about to be looked for by `column`, in a table of so many rows. Whether an index was begun.
+    pub(crate) fn want(&mut self, column: ColumnId, rows: usize) -> bool {
+        let changes_left = CHANGES_PER_ROW * rows.max(ROWS_MIN);
+        if let Some(index) = self.0.iter_mut().find(|index| index.column == column) {
+            index.changes_left = changes_left;
+            return false;
+        }
+        let begin = rows >= ROWS_MIN && self.0.len() < INDEXES_MAX && !column.is_standard();
+        if begin {
+            self.0.push(ColumnIndex {
+                column,
+                chains: SlotChains::default(),
+                covered: 0,
+                changes_left,
+            });
+        }
+        begin
+    }
+
+    /// Takes up to `pages_max` more pages into the first index that does not cover the table. Whether something is left to do.
+    pub(crate) fn advance(&mut self, pages: &[Arc<Page>], pages_max: usize) -> bool {
+        if let Some(index) = self.0.iter_mut().find(|index| !index.is_complete()) {
+            index.cover(pages, pages_max);
+        }
+        self.0.iter().any(|index| !index.is_complete())
+    }
+
+    /// A row has come to `slot`.
+    pub(crate) fn inserted(&mut self, slot: Slot, row: &Row) {
+        self.0.iter_mut().for_each(|index| index.insert(slot, row));
+        self.drop_unused();
+    }
+
+    /// A row has left `slot`.
+    pub(crate) fn removed(&mut self, slot: Slot, row: &Row) {
+        self.0.iter_mut().for_each(|index| index.remove(slot, row));
+        self.drop_unused();
+    }
+
+    /// The row at `slot` has another version.
+    pub(crate) fn replaced(&mut self, slot: Slot, old: &Row, new: &Row) {
+        for index in &mut self.0 {
+            let (old_value, new_value) = (index.value(old), index.value(new));
+            if !old_value.ptr_eq(new_value) && old_value != new_value {
+                index.remove(slot, old);
+                index.insert(slot, new);
+            }
+        }
+        self.drop_unused();
+    }
+
+    /// A column of the row at `slot` goes from one value to another.
+    pub(crate) fn rewritten(&mut self, slot: Slot, column: ColumnId, old: &Datum, new: &Datum) {
+        for index in self.0.iter_mut().filter(|index| index.column == column) {
+            if index.covers(slot) {
+                index.chains.remove(hash(old), slot);
+                index.chains.insert(hash(new), slot);
+                index.count_change();
+            }
+        }
+        self.drop_unused();
+    }
+
+    fn drop_unused(&mut self) {
+        self.0.retain(|index| index.changes_left > 0);
+    }
+
+    /// Checks the invariant against the rows of the table. For tests.
+    ///
+    /// # Errors
+    /// The first difference, in words.
+    pub(crate) fn audit<'a, I: Iterator<Item = (Slot, &'a Arc<Row>)>>(
+        &self,
+        rows: impl Fn() -> I,
+    ) -> Result<(), String> {
+        for index in &self.0 {
+            let mut expected = 0;
+            for (slot, row) in rows().filter(|(slot, _)| index.covers(*slot)) {
+                let found = index.candidates(index.value(row));
+                if found.filter(|candidate| *candidate == slot).count() != 1 {
+                    return Err(format!("row {} is not in its column index", row.uuid));
+                }
+                expected += 1;
+            }
+            let counted = index.chains.len();
+            if counted != expected {
+                return Err(format!("a column index has {counted} of {expected} rows"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ColumnIndex {
+    /// The slots of rows that probably hold `value`: the hash is equal, the caller compares.
+    pub(crate) fn candidates(&self, value: &Datum) -> impl Iterator<Item = Slot> + '_ {
+        self.chains.candidates(hash(value))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.covered == usize::MAX
+    }
+
+    fn covers(&self, slot: Slot) -> bool {
+        slot.number() < self.covered
+    }
+
+    fn value<'r>(&self, row: &'r Row) -> &'r Datum {
+        &row.columns[usize::from(self.column.0)]
+    }
+
+    fn cover(&mut self, pages: &[Arc<Page>], pages_max: usize) {
+        let first = self.covered / PAGE_SLOTS;
+        for page in pages.iter().skip(first).take(pages_max) {
+            for (offset, row) in page.slots().iter().enumerate() {
+                if let Some(row) = row {
+                    let value = hash(self.value(row));
+                    self.chains.insert(value, Slot::new(self.covered + offset));
+                }
+            }
+            self.covered += PAGE_SLOTS;
+        }
+        if self.covered >= pages.len() * PAGE_SLOTS {
+            // Whatever the table grows to from here on.
+            self.covered = usize::MAX;
+        }
+    }
+
+    fn count_change(&mut self) {
+        self.changes_left = self.changes_left.saturating_sub(1);
+    }
+
+    fn insert(&mut self, slot: Slot, row: &Row) {
+        if self.covers(slot) {
+            self.chains.insert(hash(self.value(row)), slot);
+            self.count_change();
+        }
+    }
+
+    fn remove(&mut self, slot: Slot, row: &Row) {
+        if self.covers(slot) {
+            self.chains.remove(hash(self.value(row)), slot);
+            self.count_change();
+        }
+    }
+}
+
+fn hash(value: &Datum) -> u64 {
+    hash_data(std::iter::once(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+    use corvid_data::{Atom, AtomType, ColumnSchema, ColumnType, TableSchema, Uuid};
+
+    const HOST: ColumnId = ColumnId(0);
+
+    fn table() -> Table {
+        let column = ColumnSchema {
+            name: "host".into(),
+            column_type: ColumnType::scalar(AtomType::Integer),
+            mutable: true,
+            persistent: true,
+        };
+        Table::new(&TableSchema::new("T".into(), vec![column]))
+    }
+
+    fn host(number: usize) -> Datum {
+        Datum::one(Atom::Integer(number as i64))
+    }
+
+    fn uuid(number: usize) -> Uuid {
+        Uuid((number as u128).to_be_bytes())
+    }
+
+    fn row(number: usize, of_host: usize) -> Arc<Row> {
+        Arc::new(Row {
+            uuid: uuid(number),
+            version: Uuid::ZERO,
+            columns: [host(of_host)].into(),
+        })
+    }
+
+    /// Rows of `of_host` by the index; `None` while it is being built.
+    fn found(table: &Table, of_host: usize) -> Option<usize> {
+        let index = table.column_index(HOST)?;
+        Some(index.candidates(&host(of_host)).count())
+    }
+
+    #[test]
+    fn an_index_is_true_while_it_is_built_and_afterwards() {
+        let mut table = table();
+        for number in 0..1000 {
+            table.insert(row(number, number % 10), 0);
+        }
+        assert!(table.want_column_index(HOST) && !table.want_column_index(HOST));
+        assert!(table.advance_column_indexes(2));
+        // Below and above what is covered: removed, moved to another host, replaced, new.
+        for first in [100, 900] {
+            table.remove(uuid(first));
+            let slot = table.find(uuid(first + 1)).unwrap();
+            table.write_column(slot, HOST, host(77));
+            let slot = table.find(uuid(first + 2)).unwrap();
+            table.replace(slot, row(first + 2, 77));
+            table.audit_column_indexes().unwrap();
+        }
+        for number in 1000..1100 {
+            table.insert(row(number, 5), 0);
+        }
+        assert_eq!(found(&table, 77), None);
+        assert!(!table.advance_column_indexes(100));
+        table.audit_column_indexes().unwrap();
+        assert_eq!(found(&table, 77), Some(4));
+        assert_eq!(found(&table, 5), Some(200));
+        for number in 1100..2000 {
+            table.insert(row(number, 5), 0);
+        }
+        table.audit_column_indexes().unwrap();
+        assert_eq!(found(&table, 5), Some(1100));
+    }
+
+    #[test]
+    fn an_index_that_costs_more_than_it_saves_is_dropped() {
+        let mut table = table();
+        for number in 0..ROWS_MIN {
+            table.insert(row(number, number), 0);
+        }
+        table.want_column_index(HOST);
+        table.advance_column_indexes(100);
+        let slot = table.find(uuid(3)).unwrap();
+        let change = |table: &mut Table, count: usize| {
+            for number in 0..count {
+                table.write_column(slot, HOST, host(ROWS_MIN + number));
+            }
+        };
+        let limit = CHANGES_PER_ROW * ROWS_MIN;
+        change(&mut table, limit - 1);
+        table.want_column_index(HOST);
+        change(&mut table, limit - 1);
+        assert!(table.column_index(HOST).is_some());
+        change(&mut table, 1);
+        assert!(table.column_index(HOST).is_none());
+    }
+
+    #[test]
+    fn small_tables_and_the_columns_that_every_row_has_get_none() {
+        let mut table = table();
+        assert!(!table.want_column_index(HOST));
+        for number in 0..ROWS_MIN {
+            table.insert(row(number, number), 0);
+        }
+        assert!(!table.want_column_index(ColumnId::VERSION));
+    }
+}
