@@ -1,5 +1,7 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
 
+mod texts;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,19 +15,22 @@ use corvid_rpc::message::PROBE;
 use corvid_rpc::probe::Demand;
 use corvid_service::Frontend;
 use corvid_service::directory::Directory;
-use corvid_service::frontend::{Close, session_id};
+use corvid_service::frontend::{Close, Text, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::outgoing::{Board, Outgoing};
 use crate::remote_options::RemoteOptions;
+use texts::Texts;
 
 /// What shards are sent.
 #[derive(Debug)]
 pub enum ShardMessage {
     /// For the sessions.
     Service(ToShard),
+    /// A long text of this session has been read.
+    TextRead(SessionId, Text),
     /// Connect to this remote, keep connecting, and show there how it stands.
     Connect(String, RemoteOptions, Board),
     /// A remote has other options, which hold for its sessions too.
@@ -58,6 +63,7 @@ pub struct ShardSessions {
     outgoing: Vec<Outgoing>,
     remotes: RemoteTable,
     outbox: Outbox,
+    texts: Texts,
     shards: Vec<ShardHandle<ShardMessage>>,
     /// Sessions that were sent something in this wake-up.
     written: Vec<SessionId>,
@@ -89,6 +95,7 @@ impl ShardSessions {
             outgoing: Vec::new(),
             remotes,
             outbox: Outbox::default(),
+            texts: Texts::new(shards[usize::from(number)].clone()),
             shards,
             written: Vec::new(),
         }
@@ -135,6 +142,9 @@ impl ShardSessions {
             };
             log_close(io.info(*conn).map_or("", |info| &info.name), &why);
             io.close_after_flush(*conn);
+        }
+        for (session, text) in outputs.to_read.drain(..) {
+            self.texts.read(session, text);
         }
         for (database, message) in outputs.to_databases.drain(..) {
             self.outbox.push(database, message);
@@ -284,6 +294,9 @@ impl Handler for ShardSessions {
     fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
         match message {
             ShardMessage::Service(message) => self.frontend.message(now.mono_ms, message),
+            ShardMessage::TextRead(session, text) => {
+                self.frontend.text_read(now.mono_ms, session, text);
+            }
             ShardMessage::Connect(name, options, board) => {
                 let mut outgoing = Outgoing::new(now, name, options, board);
                 outgoing.run(now, io);

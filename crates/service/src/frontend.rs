@@ -8,18 +8,20 @@
 mod local;
 mod outputs;
 mod session;
+mod text;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use corvid_data::{Tag, Uuid, WireError};
 use corvid_json::{Kind, Reader, Value};
-use corvid_monitor::{SessionId, Version};
-use corvid_rpc::message::{self, Message};
+use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
 pub use outputs::{Close, Outputs};
 use session::Session;
+pub use text::Text;
+use text::{Asked, Asking, Said, only_param};
 
 use crate::directory::Directory;
 use crate::locks::Locks;
@@ -27,6 +29,9 @@ use crate::message::{Deliver, Era, Handled, Method, Request, SessionInfo, ToData
 
 /// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
 const SHARD_SHIFT: u32 = 48;
+
+/// Longer texts are read away from the shard, bytes: reading takes about a millisecond for a megabyte.
+const READ_HERE_BYTES_MAX: usize = 256 * 1024;
 
 /// The shard that owns a session.
 #[must_use]
@@ -59,7 +64,9 @@ enum Step {
     /// Done with.
     Done,
     /// It must wait for earlier requests; here it is back.
-    Wait(Vec<u8>),
+    Wait(Text),
+    /// Somebody reads it first.
+    Read,
 }
 
 impl Frontend {
@@ -129,16 +136,32 @@ impl Frontend {
         if session.is_closing {
             return;
         }
-        if session.waiting.is_empty() {
-            if let Step::Wait(frame) = self.step(now_ms, id, frame)
-                && let Some(session) = self.sessions.get_mut(&id)
-            {
-                session.waiting.push_back(frame);
-                self.outputs.pause.push((id, true));
-            }
-        } else {
-            session.waiting.push_back(frame);
+        let text = Text::new(frame);
+        if session.is_being_read || !session.waiting.is_empty() {
+            session.waiting.push_back(text);
+            return;
         }
+        match self.step(now_ms, id, text) {
+            Step::Done => return,
+            Step::Read => {}
+            Step::Wait(text) => {
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.waiting.push_back(text);
+                }
+            }
+        }
+        self.outputs.pause.push((id, true));
+    }
+
+    /// A text of [`Outputs::to_read`] is back, and read.
+    pub fn text_read(&mut self, now_ms: u64, id: SessionId, text: Text) {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        session.is_being_read = false;
+        session.waiting.push_front(text);
+        self.resume(now_ms, id);
+        self.let_go_if_ended(id);
     }
 
     /// The client has closed its sending side. True when nothing of it is under way, so that it can be let go.
@@ -260,7 +283,10 @@ impl Frontend {
     /// Works off messages that had to wait.
     fn resume(&mut self, now_ms: u64, id: SessionId) {
         while let Some(session) = self.sessions.get_mut(&id) {
-            let Some(frame) = session.waiting.pop_front() else {
+            if session.is_being_read {
+                return;
+            }
+            let Some(text) = session.waiting.pop_front() else {
                 return;
             };
             if session.is_closing {
@@ -268,52 +294,53 @@ impl Frontend {
                 return;
             }
             let is_last = session.waiting.is_empty();
-            if let Step::Wait(frame) = self.step(now_ms, id, frame) {
-                if let Some(session) = self.sessions.get_mut(&id) {
-                    session.waiting.push_front(frame);
+            match self.step(now_ms, id, text) {
+                Step::Done if is_last => self.outputs.pause.push((id, false)),
+                Step::Done => {}
+                Step::Read => return,
+                Step::Wait(text) => {
+                    if let Some(session) = self.sessions.get_mut(&id) {
+                        session.waiting.push_front(text);
+                    }
+                    return;
                 }
-                return;
-            }
-            if is_last {
-                self.outputs.pause.push((id, false));
             }
         }
     }
 
-    /// Handles one message, or hands it back when it must wait.
-    fn step(&mut self, now_ms: u64, id: SessionId, frame: Vec<u8>) -> Step {
-        let message = match Message::parse(&frame) {
-            Ok(message) => message,
-            Err(error) => {
-                self.close(id, Close::BadMessage(error.to_string()));
-                return Step::Done;
+    /// Handles one message, or hands it back when it must wait. Long ones are read elsewhere: nobody else's may wait for that.
+    fn step(&mut self, now_ms: u64, id: SessionId, text: Text) -> Step {
+        if text.len() > READ_HERE_BYTES_MAX && !text.is_read() {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.is_being_read = true;
+                self.outputs.to_read.push((id, text));
             }
-        };
-        match message {
-            Message::Request {
-                method,
-                params,
-                id: request_id,
-            } => {
-                let request_id = message::canonical_id(request_id);
-                let params = range_in(&frame, params);
-                match classify(&method, self.cond_disabled) {
-                    Some(kind) => self.for_database(now_ms, id, kind, frame, params, request_id),
-                    None => {
-                        let method = method.to_vec();
-                        self.answer_here(id, &method, frame, params, &request_id)
-                    }
+            return Step::Read;
+        }
+        let (frame, said) = text.into_parts();
+        match said {
+            Said::Request(mut parts) => {
+                if self.cond_disabled {
+                    parts.asked = parts.asked.without_conditions();
+                }
+                let asking = Asking { frame, parts };
+                match asking.parts.asked {
+                    Asked::Database(method) => self.for_database(now_ms, id, method, asking),
+                    _ => self.answer_here(id, asking),
                 }
             }
-            Message::Notification { method, params } => {
-                if &*method == b"cancel" {
-                    self.cancel(id, params);
-                }
+            Said::Echo(answer) => self.echo(id, frame, answer),
+            Said::Cancel(request_id) => {
+                self.cancel(id, &request_id);
                 Step::Done
             }
-            Message::Reply { id: reply_id, .. } if message::is_probe_id(reply_id) => Step::Done,
-            Message::Reply { .. } | Message::ErrorReply { .. } => {
+            Said::Nothing => Step::Done,
+            Said::Reply => {
                 self.close(id, Close::UnexpectedReply);
+                Step::Done
+            }
+            Said::Bad(why) => {
+                self.close(id, Close::BadMessage(why));
                 Step::Done
             }
         }
@@ -327,43 +354,34 @@ impl Frontend {
         self.outputs.close.push((id, why));
     }
 
-    fn cancel(&mut self, id: SessionId, params: &[u8]) {
-        let Some(request_id) = only_param(params) else {
-            return;
-        };
+    fn cancel(&mut self, id: SessionId, request_id: &[u8]) {
         let Some(session) = self.sessions.get(&id) else {
             return;
         };
         for database in &session.known_to {
             self.outputs
                 .to_databases
-                .push((*database, ToDatabase::Cancel(id, request_id.clone().into())));
+                .push((*database, ToDatabase::Cancel(id, request_id.into())));
         }
     }
 
     /// Sends a request to the database that must answer it.
-    fn for_database(
-        &mut self,
-        now_ms: u64,
-        id: SessionId,
-        method: Method,
-        frame: Vec<u8>,
-        params: std::ops::Range<usize>,
-        request_id: Vec<u8>,
-    ) -> Step {
+    fn for_database(&mut self, now_ms: u64, id: SessionId, method: Method, asking: Asking) -> Step {
         let Some(session) = self.sessions.get(&id) else {
             return Step::Done;
         };
         let target = match method {
             Method::MonitorCancel | Method::MonitorCondChange => {
-                match route_by_monitor(session, method, &frame[params.clone()]) {
+                match route_by_monitor(session, method, asking.params()) {
                     Route::To(database) => Ok(database),
-                    Route::Unknown if !session.under_way.is_empty() => return Step::Wait(frame),
-                    Route::Unknown => Err(unknown_monitor(method, &frame[params.clone()])),
+                    Route::Unknown if !session.under_way.is_empty() => {
+                        return Step::Wait(asking.into());
+                    }
+                    Route::Unknown => Err(unknown_monitor(method, asking.params())),
                 }
             }
             _ => self
-                .database_by_name(method, &frame[params.clone()])
+                .database_by_name(method, asking.params())
                 .map_err(|error| object(&error)),
         };
         match target {
@@ -372,9 +390,9 @@ impl Frontend {
                     return Step::Done;
                 };
                 if !session.admits(database) {
-                    return Step::Wait(frame);
+                    return Step::Wait(asking.into());
                 }
-                session.begin(database, frame.len());
+                session.begin(database, asking.frame.len());
                 let foreign_monitors = match method {
                     Method::Monitor(_) | Method::MonitorCondChange => {
                         session.monitors_elsewhere(database)
@@ -385,10 +403,10 @@ impl Frontend {
                     session: id,
                     info: session.info.clone(),
                     arrived_ms: now_ms,
-                    id: request_id.into(),
+                    id: asking.parts.id,
                     method,
-                    frame,
-                    params,
+                    frame: asking.frame,
+                    params: asking.parts.params,
                     place: None,
                     blocked: false,
                     foreign_monitors,
@@ -400,9 +418,9 @@ impl Frontend {
             }
             Err(error) => {
                 if self.fence(id) {
-                    return Step::Wait(frame);
+                    return Step::Wait(asking.into());
                 }
-                self.send_error(id, &request_id, &error);
+                self.send_error(id, &asking.parts.id, &error);
                 Step::Done
             }
         }
@@ -465,14 +483,6 @@ fn object(error: &WireError) -> Vec<u8> {
     json
 }
 
-/// Canonical text of the only element of an array.
-fn only_param(params: &[u8]) -> Option<Vec<u8>> {
-    match Value::parse(params).ok()?.as_array()? {
-        [only] => Some(only.to_bytes()),
-        _ => None,
-    }
-}
-
 /// Canonical text of the first of three elements.
 fn three_params(params: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader::trusted(params);
@@ -496,24 +506,4 @@ fn first_string<'a>(reader: &mut Reader<'a>) -> Option<std::borrow::Cow<'a, [u8]
         return None;
     }
     reader.string().ok()
-}
-
-/// Where a slice of `frame` stands in it.
-fn range_in(frame: &[u8], part: &[u8]) -> std::ops::Range<usize> {
-    let start = part.as_ptr() as usize - frame.as_ptr() as usize;
-    start..start + part.len()
-}
-
-fn classify(method: &[u8], cond_disabled: bool) -> Option<Method> {
-    Some(match method {
-        b"transact" => Method::Transact,
-        b"convert" => Method::Convert,
-        b"get_schema" => Method::GetSchema,
-        b"monitor" => Method::Monitor(Version::V1),
-        b"monitor_cond" if !cond_disabled => Method::Monitor(Version::V2),
-        b"monitor_cond_since" if !cond_disabled => Method::Monitor(Version::V3),
-        b"monitor_cond_change" => Method::MonitorCondChange,
-        b"monitor_cancel" => Method::MonitorCancel,
-        _ => return None,
-    })
 }

@@ -1,6 +1,5 @@
 //! Requests that are answered on the shard: list_dbs, locks, awareness, echo, get_server_id, and unknown methods.
 
-use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use bstr::ByteSlice;
@@ -10,36 +9,38 @@ use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
 use super::session::PendingNotice;
+use super::text::{Asked, Asking, Text};
 use super::{Frontend, Step, object, shard_of};
 use crate::locks::{Locks, Mode, Notice, Refused};
 use crate::message::{DatabaseId, Handled, Piece, ToDatabase, ToShard};
 
 impl Frontend {
-    /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
-    pub(super) fn answer_here(
-        &mut self,
-        id: SessionId,
-        method: &[u8],
-        frame: Vec<u8>,
-        params: Range<usize>,
-        request_id: &[u8],
-    ) -> Step {
+    /// Answers `echo`, once the session's earlier requests are handled.
+    pub(super) fn echo(&mut self, id: SessionId, frame: Vec<u8>, answer: Vec<u8>) -> Step {
         let Some(session) = self.sessions.get(&id) else {
             return Step::Done;
         };
         if !session.under_way.is_empty() {
-            return Step::Wait(frame);
+            return Step::Wait(Text::of_echo(frame, answer));
         }
-        let params = &frame[params];
-        if method == b"echo" {
-            self.send_result(id, request_id, &message::canonical(params));
+        self.outputs.send.push((id, Piece::Message(answer)));
+        Step::Done
+    }
+
+    /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
+    pub(super) fn answer_here(&mut self, id: SessionId, asking: Asking) -> Step {
+        let Some(session) = self.sessions.get(&id) else {
             return Step::Done;
+        };
+        if !session.under_way.is_empty() {
+            return Step::Wait(asking.into());
         }
         if self.fence(id) {
-            return Step::Wait(frame);
+            return Step::Wait(asking.into());
         }
         let mut text = Vec::new();
-        match self.local_result(id, method, params) {
+        let request_id = &asking.parts.id;
+        match self.local_result(id, asking.parts.asked, asking.params()) {
             Ok(result) => message::write_reply(&mut text, request_id, &result),
             Err(error) => message::write_error_reply(&mut text, request_id, &error),
         }
@@ -51,19 +52,19 @@ impl Frontend {
     fn local_result(
         &mut self,
         id: SessionId,
-        method: &[u8],
+        asked: Asked,
         params: &[u8],
     ) -> Result<Vec<u8>, Vec<u8>> {
-        match method {
-            b"list_dbs" => {
+        match asked {
+            Asked::ListDbs => {
                 Ok(Value::Array(self.directory.names().map(Value::string).collect()).to_bytes())
             }
-            b"get_server_id" => Ok(format!("\"{}\"", self.server_id).into_bytes()),
-            b"set_db_change_aware" => self.set_aware(id, params).map_err(|error| object(&error)),
-            b"lock" => self.lock(id, "lock", Mode::Lock, params),
-            b"steal" => self.lock(id, "steal", Mode::Steal, params),
-            b"unlock" => self.unlock(id, params),
-            _ => Err(b"\"unknown method\"".to_vec()),
+            Asked::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
+            Asked::SetDbChangeAware => self.set_aware(id, params).map_err(|error| object(&error)),
+            Asked::Lock => self.lock(id, "lock", Mode::Lock, params),
+            Asked::Steal => self.lock(id, "steal", Mode::Steal, params),
+            Asked::Unlock => self.unlock(id, params),
+            Asked::Database(_) | Asked::Unknown => Err(b"\"unknown method\"".to_vec()),
         }
     }
 
@@ -248,12 +249,6 @@ impl Frontend {
             self.outputs.to_databases.push((database, fence));
         }
         session.is_fenced
-    }
-
-    fn send_result(&mut self, id: SessionId, request_id: &[u8], result: &[u8]) {
-        let mut text = Vec::with_capacity(result.len() + request_id.len() + 32);
-        message::write_reply(&mut text, request_id, result);
-        self.outputs.send.push((id, Piece::Message(text)));
     }
 
     pub(super) fn send_error(&mut self, id: SessionId, request_id: &[u8], error: &[u8]) {

@@ -2,6 +2,7 @@
 
 use corvid_monitor::SessionId;
 
+use super::Text;
 use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
 /// Why the server closes a session, for the log.
@@ -26,6 +27,9 @@ pub struct Outputs {
     pub close: Vec<(SessionId, Close)>,
     /// Stop (true) or go on (false) reading from a session: messages of it wait here.
     pub pause: Vec<(SessionId, bool)>,
+    /// Long texts, to be read ([`Text::read`]) where nobody waits for it and brought back to
+    /// [`Frontend::text_read`](super::Frontend::text_read). At most one for each session.
+    pub to_read: Vec<(SessionId, Text)>,
     /// For databases.
     pub to_databases: Vec<(DatabaseId, ToDatabase)>,
     /// For other shards.

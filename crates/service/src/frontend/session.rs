@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
+use super::text::Text;
 use crate::directory::Directory;
 use crate::message::{DatabaseId, Era, SessionInfo};
 
@@ -32,7 +33,9 @@ pub(super) struct Session {
     /// It is to be closed: nothing more that it sends is looked at.
     pub(super) is_closing: bool,
     /// Messages that wait for requests under way, in order.
-    pub(super) waiting: VecDeque<Vec<u8>>,
+    pub(super) waiting: VecDeque<Text>,
+    /// A text of it that comes before those is being read elsewhere.
+    pub(super) is_being_read: bool,
     /// Notices about locks that wait for fences, in order, and replies behind them.
     pub(super) notices: VecDeque<PendingNotice>,
     /// Canonical monitor id to the database that keeps it.
@@ -99,6 +102,7 @@ impl Session {
             has_ended: false,
             is_closing: false,
             waiting: VecDeque::new(),
+            is_being_read: false,
             notices: VecDeque::new(),
             monitors: HashMap::default(),
             known_to: Vec::new(),
@@ -124,7 +128,7 @@ impl Session {
 
     /// Whether everything that the client sent is done with.
     pub(super) fn is_idle(&self) -> bool {
-        self.under_way.is_empty() && self.waiting.is_empty()
+        self.under_way.is_empty() && self.waiting.is_empty() && !self.is_being_read
     }
 
     /// Databases that it monitors, each once.

@@ -7,6 +7,7 @@ mod disk;
 mod first_answers;
 mod locks;
 mod long_results;
+mod long_texts;
 mod monitors;
 mod ordering;
 mod random;

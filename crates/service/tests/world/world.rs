@@ -12,7 +12,7 @@ use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
-use corvid_service::frontend::{session_id, shard_of};
+use corvid_service::frontend::{Text, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
@@ -85,6 +85,8 @@ impl Dice {
 struct Shard {
     frontend: Frontend,
     inbox: VecDeque<ToShard>,
+    /// Long texts that are to be read.
+    texts: VecDeque<(SessionId, Text)>,
     /// Databases whose inboxes it holds.
     databases: BTreeSet<DatabaseId>,
 }
@@ -111,6 +113,8 @@ enum Choice {
     Drained(SessionId),
     /// A shard takes a message.
     Shard(usize),
+    /// A long text has been read, and its shard takes it.
+    LongText(usize),
     /// A database takes a message.
     Database(DatabaseId),
     /// A database ends its batch.
@@ -140,6 +144,8 @@ pub(crate) struct World {
     select_steps_max: u64,
     /// Conversions that clients are being told of.
     conversions: BTreeMap<DatabaseId, Era>,
+    /// No long text is read until this is cleared.
+    pub(crate) is_reading_held: bool,
     sessions: u64,
 }
 
@@ -155,6 +161,7 @@ impl World {
                 Uuid::ZERO,
             ),
             inbox: VecDeque::new(),
+            texts: VecDeque::new(),
             databases: BTreeSet::new(),
         };
         let mut world = World {
@@ -172,6 +179,7 @@ impl World {
             // Under every other seed, results of selections are written away from the database.
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
             conversions: BTreeMap::new(),
+            is_reading_held: false,
             sessions: 0,
         };
         world.serve(server_db::schema().expect("a constant"));
@@ -422,6 +430,9 @@ impl World {
             if !shard.inbox.is_empty() {
                 choices.push(Choice::Shard(number));
             }
+            if !self.is_reading_held && !shard.texts.is_empty() {
+                choices.push(Choice::LongText(number));
+            }
         }
         for (id, served) in &self.databases {
             if !served.inbox.is_empty() {
@@ -473,6 +484,14 @@ impl World {
                             .collect();
                     }
                     shard.frontend.message(self.now_ms, message);
+                }
+                self.collect_shard(number);
+            }
+            Choice::LongText(number) => {
+                let shard = &mut self.shards[number];
+                if let Some((session, mut text)) = shard.texts.pop_front() {
+                    text.read();
+                    shard.frontend.text_read(self.now_ms, session, text);
                 }
                 self.collect_shard(number);
             }
@@ -595,6 +614,7 @@ impl World {
             }
         }
         let closed: Vec<_> = outputs.close.drain(..).collect();
+        shard.texts.extend(outputs.to_read.drain(..));
         for (id, message) in outputs.to_databases.drain(..) {
             if shard.databases.contains(&id)
                 && let Some(served) = self.databases.get_mut(&id)

@@ -11,7 +11,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
-use corvid_service::frontend::{Close, session_id, shard_of};
+use corvid_service::frontend::{Close, Text, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
@@ -60,6 +60,8 @@ pub(super) enum ToClient {
 pub(super) enum Choice {
     /// A shard takes a message.
     Shard(usize),
+    /// A long text has been read, and its shard takes it.
+    LongText(usize),
     /// A database takes what has arrived, or finds that a deadline has come.
     Database(DatabaseId),
     /// The disk thread acts.
@@ -75,6 +77,8 @@ pub(super) enum Choice {
 struct Shard {
     frontend: Frontend,
     inbox: VecDeque<ToShard>,
+    /// Long texts that are to be read.
+    texts: VecDeque<(SessionId, Text)>,
 }
 
 struct Served {
@@ -121,6 +125,7 @@ impl Machine {
         let shard = |number| Shard {
             frontend: Frontend::new(number, directory.clone(), locks.clone(), Uuid::ZERO),
             inbox: VecDeque::new(),
+            texts: VecDeque::new(),
         };
         let mut writer = LogWriter::new(disk.clone(), file);
         writer.set_end(opened.state.size.end);
@@ -232,6 +237,9 @@ impl Machine {
             if !shard.inbox.is_empty() {
                 choices.push(Choice::Shard(number));
             }
+            if !shard.texts.is_empty() {
+                choices.push(Choice::LongText(number));
+            }
         }
         for (id, served) in &self.databases {
             let deadline = served.service.next_deadline_ms(now);
@@ -266,6 +274,14 @@ impl Machine {
                 let shard = &mut self.shards[number];
                 if let Some(message) = shard.inbox.pop_front() {
                     shard.frontend.message(now.mono_ms, message);
+                }
+                self.collect(number);
+            }
+            Choice::LongText(number) => {
+                let shard = &mut self.shards[number];
+                if let Some((session, mut text)) = shard.texts.pop_front() {
+                    text.read();
+                    shard.frontend.text_read(now.mono_ms, session, text);
                 }
                 self.collect(number);
             }
@@ -414,6 +430,7 @@ impl Machine {
         for (session, why) in outputs.close.drain(..) {
             self.to_clients.push((session, ToClient::Closed(why)));
         }
+        shard.texts.extend(outputs.to_read.drain(..));
         let to_shards: Vec<_> = outputs.to_shards.drain(..).collect();
         for (id, message) in outputs.to_databases.drain(..) {
             if let Some(served) = self.databases.get_mut(&id) {

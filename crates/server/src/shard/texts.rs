@@ -1,0 +1,57 @@
+//! Reads the long texts of one shard's clients on a thread of its own, one after the other, while the shard serves others.
+//!
+//! The thread begins with the first text and ends with its shard. Not limited here: no session has more than one text under way.
+
+use corvid_monitor::SessionId;
+use corvid_os::shard::ShardHandle;
+use corvid_service::frontend::Text;
+use crossbeam_channel::{Receiver, Sender};
+
+use super::ShardMessage;
+
+/// The way to the thread.
+#[derive(Debug)]
+pub(super) struct Texts {
+    shard: ShardHandle<ShardMessage>,
+    thread: Option<Sender<(SessionId, Text)>>,
+}
+
+impl Texts {
+    /// No thread yet. Texts that were read go to `shard`.
+    pub(super) fn new(shard: ShardHandle<ShardMessage>) -> Texts {
+        Texts {
+            shard,
+            thread: None,
+        }
+    }
+
+    /// Has a text read and sent back as [`ShardMessage::TextRead`].
+    pub(super) fn read(&mut self, session: SessionId, mut text: Text) {
+        if self.thread.is_none() {
+            self.thread = start(self.shard.clone()).ok();
+        }
+        match &self.thread {
+            // The thread lives as long as its queue, which is ours.
+            Some(thread) => drop(thread.send((session, text))),
+            None => {
+                text.read();
+                self.shard.post(ShardMessage::TextRead(session, text));
+            }
+        }
+    }
+}
+
+fn start(shard: ShardHandle<ShardMessage>) -> std::io::Result<Sender<(SessionId, Text)>> {
+    let (sender, texts) = crossbeam_channel::unbounded();
+    std::thread::Builder::new()
+        .name("texts".to_owned())
+        .spawn(move || run(&texts, &shard))?;
+    Ok(sender)
+}
+
+fn run(texts: &Receiver<(SessionId, Text)>, shard: &ShardHandle<ShardMessage>) {
+    for (session, mut text) in texts {
+        text.read();
+        shard.post(ShardMessage::TextRead(session, text));
+    }
+}
