@@ -39,8 +39,10 @@ bench:
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
 		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
 
-# Duration and memory of both servers under several allocators.
+# Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
+# elsewhere.
 bench-allocators:
+	tests/setup/allocators.sh
 	cargo build --release -p corvid-bench
 	for allocator in jemalloc mimalloc system; do \
 		cargo build --release -p corvid-server --bin ovsdb-server --no-default-features \

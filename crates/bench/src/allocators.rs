@@ -6,14 +6,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Instant;
 
 use crate::error::Error;
-use crate::figure;
 use crate::options::Allocators;
 use crate::progress::Progress;
+use crate::rounds::OfServer;
 use crate::target::{Program, Target};
-use crate::workload::{Run, Workload};
 
 /// Libraries that replace the allocator, by what distributions call them.
 const LIBRARIES: [(&str, &str); 3] = [
@@ -60,6 +58,7 @@ struct Line {
 
 /// What a workload took under one allocator.
 struct Cost {
+    /// Of what is measured, the mean of all runs.
     duration_s: f64,
     memory_mib: f64,
 }
@@ -83,20 +82,15 @@ pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let file = directory.path().join("prepared.db");
         workload.prepare(options.scale, &file)?;
-        let mut runs: Vec<Vec<Cost>> = lines.iter().map(|_| Vec::new()).collect();
+        let mut servers: Vec<_> = lines.iter().map(|_| OfServer::default()).collect();
         for _ in 0..options.rounds {
-            for (line, runs) in lines.iter().zip(&mut runs) {
+            for (line, server) in lines.iter().zip(&mut servers) {
                 progress.say(format!("{} {}", workload.name(), line.title));
-                runs.push(once(workload, &line.target, options, &file, &progress)?);
-                progress.step();
+                server.run(workload, options.scale, &line.target, &file, &progress)?;
             }
         }
-        for (runs, costs) in runs.iter().zip(&mut costs) {
-            let of = |get: fn(&Cost) -> f64| figure::middle(runs.iter().map(get).collect());
-            costs.push(Cost {
-                duration_s: of(|cost| cost.duration_s),
-                memory_mib: of(|cost| cost.memory_mib),
-            });
+        for (server, costs) in servers.iter().zip(&mut costs) {
+            costs.push(cost(server));
         }
     }
     for (line, costs) in lines.iter().zip(costs) {
@@ -145,25 +139,13 @@ fn lines(options: &Allocators) -> Vec<Line> {
     lines
 }
 
-fn once(
-    workload: &dyn Workload,
-    target: &Target,
-    options: &Allocators,
-    file: &Path,
-    progress: &Progress,
-) -> Result<Cost, Error> {
-    let began = Instant::now();
-    let figures = workload.drive(&Run {
-        scale: options.scale,
-        target,
-        file,
-        progress,
-    })?;
-    let memory = figures.iter().find(|figure| figure.unit == "MiB");
-    Ok(Cost {
-        duration_s: began.elapsed().as_secs_f64(),
+fn cost(server: &OfServer) -> Cost {
+    let medians = server.medians();
+    let memory = medians.iter().find(|figure| figure.unit == "MiB");
+    Cost {
+        duration_s: server.busy().wall_us() / 1e6 / server.runs.len() as f64,
         memory_mib: memory.map_or(f64::NAN, |figure| figure.value),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -32,14 +32,31 @@ pub(crate) struct History {
     pub(crate) rows_per_record: u32,
 }
 
-/// Creates an empty database at `path`.
-pub(crate) fn create(path: &Path) -> io::Result<()> {
-    let history = History {
+impl History {
+    /// An empty database.
+    pub(crate) const NONE: History = History {
         rows: 0,
         versions: 0,
         rows_per_record: 1,
     };
-    write(path, history)
+
+    /// Rows that were inserted by not too large transactions, and no more.
+    pub(crate) fn of_rows(rows: u32) -> History {
+        History {
+            rows,
+            versions: 1,
+            rows_per_record: 1_000,
+        }
+    }
+
+    /// Rows that were each written so many times, each time by a transaction of their own.
+    pub(crate) fn of_changes(rows: u32, versions: u32) -> History {
+        History {
+            rows,
+            versions,
+            rows_per_record: 1,
+        }
+    }
 }
 
 /// Creates a database with that history at `path`, as the reference records it: modified columns as differences.
@@ -111,6 +128,13 @@ pub(crate) fn schema_of(path: &Path) -> Result<Schema, Error> {
         .ok_or_else(|| bad("no schema".to_owned()))?;
     let json = Value::parse(text.as_bytes())?;
     Schema::from_json(&json).map_err(|error| bad(error.to_string()))
+}
+
+/// Whether a file has records beside its schema.
+pub(crate) fn has_rows(path: &Path) -> io::Result<bool> {
+    // Each record is two lines.
+    let mut lines = BufReader::new(File::open(path)?).lines().skip(2);
+    Ok(lines.next().transpose()?.is_some())
 }
 
 /// Creates an empty database of another schema at `path`.

@@ -2,7 +2,9 @@
 //! worthless.
 
 use std::io;
+use std::panic;
 use std::path::PathBuf;
+use std::thread::ScopedJoinHandle;
 
 /// Why a measurement was given up.
 #[non_exhaustive]
@@ -26,8 +28,8 @@ pub(crate) enum Error {
     /// Nothing arrived for longer than any request should take.
     #[error("the server was silent for {0} seconds")]
     Silent(u64),
-    /// What only a program that we start can be asked for.
-    #[error("a server that is an address cannot be measured with this workload")]
+    /// What only a program that we start can be asked for: to open a file of ours, to be controlled, to have tools beside it.
+    #[error("this workload starts servers of its own; name the server's program, not an address")]
     NeedsProgram,
     /// A database file or schema that cannot be read.
     #[error("{}: {reason}", path.display())]
@@ -41,4 +43,11 @@ pub(crate) enum Error {
     /// Sockets, files, `/proc`.
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+/// What a thread of ours came to. One that panicked has found a bug of ours.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+    thread
+        .join()
+        .unwrap_or_else(|payload| panic::resume_unwind(payload))
 }

@@ -20,7 +20,6 @@ pub(crate) enum Aim {
     None,
     /// Of the figure itself.
     AtMost(f64),
-    #[allow(dead_code)]
     AtLeast(f64),
     /// Of the figure divided by the second server's.
     RatioAtMost(f64),

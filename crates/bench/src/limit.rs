@@ -15,7 +15,7 @@ use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::crowd::{Act, Crowd, Kind};
-use crate::error::Error;
+use crate::error::{Error, joined};
 use crate::stream::Address;
 use crate::usage;
 
@@ -72,10 +72,7 @@ fn once(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<Limit, Err
         // The clients are gone, so a writer that still writes fails.
         drop(go);
         // It returns the sockets: one that is closed would look to a client that still reads like a failure.
-        let written = writer
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (_, cpu_us) = written?;
+        let (_, cpu_us) = joined(writer)?;
         let megabytes = (clients * message.len() * rounds) as f64 / 1e6;
         Ok(Limit {
             rate: outcome?,

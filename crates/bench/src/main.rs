@@ -23,6 +23,7 @@ mod report;
 mod requests;
 mod rounds;
 mod server;
+mod spell;
 mod stage;
 mod stream;
 mod target;
@@ -34,6 +35,7 @@ mod workloads;
 use std::fs;
 use std::process::ExitCode;
 use std::slice;
+use std::time::Instant;
 
 use clap::Parser;
 use database_file::History;
@@ -95,6 +97,7 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
         scale: options.scale,
     };
     print!("{}", report::head(targets, options.scale, options.rounds));
+    let began = Instant::now();
     let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
     rounds::measure(&plan, |workload, outcome| match outcome {
         Ok(outcome) => {
@@ -106,6 +109,7 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
             failed.push(workload.name());
         }
     });
+    println!("\nall of it took {}", report::seconds(began.elapsed()));
     if let Some(file) = &options.json {
         let text = report::json(&outcomes, targets, options.scale, options.rounds);
         fs::write(file, text)?;

@@ -12,9 +12,14 @@ use crate::figure::{Better, Figure};
 use crate::rounds::Outcome;
 
 /// Size of a plot, in the units of SVG.
-const SIZE: (u32, u32) = (900, 480);
+const SIZE: (u32, u32) = (1100, 480);
+/// Width of the legend beside curves, and height of a line of it.
+const LEGEND: u32 = 300;
+const LEGEND_ROW: i32 = 22;
 /// Height of a bar of the summary.
 const BAR: u32 = 22;
+/// Labels of a logarithmic axis, about.
+const LABELS: usize = 4;
 const FONT: (&str, u32) = ("sans-serif", 14);
 /// Ours, then the reference.
 const COLOURS: [RGBColor; 2] = [RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0xc8, 0x55, 0x3d)];
@@ -28,9 +33,7 @@ pub(crate) fn write(outcomes: &[Outcome], directory: &Path) -> Result<(), Error>
         summary(&bars, &directory.join("summary.svg"))?;
     }
     for outcome in outcomes {
-        let medians: Vec<_> = (0..outcome.runs.len())
-            .map(|server| outcome.medians(server))
-            .collect();
+        let medians = outcome.medians();
         if let Some(plane) = plane(&medians[0]) {
             let name = outcome.workload.name();
             curves(
@@ -70,13 +73,13 @@ fn plane(figures: &[Figure]) -> Option<Plane> {
 
 /// How many times better the first server is, for each figure that has an aim.
 fn advantages(outcome: &Outcome) -> Vec<(String, f64)> {
-    if outcome.runs.len() < 2 {
+    let medians = outcome.medians();
+    let [ours, reference] = medians.as_slice() else {
         return Vec::new();
-    }
-    let (ours, reference) = (outcome.medians(0), outcome.medians(1));
+    };
     let aimed = ours
         .iter()
-        .zip(&reference)
+        .zip(reference)
         .filter(|(ours, _)| ours.aim != crate::figure::Aim::None && ours.better != Better::Neither);
     aimed
         .map(|(ours, reference)| {
@@ -109,15 +112,20 @@ fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
         .margin(10)
         .x_label_area_size(30)
         .y_label_area_size(420)
-        .build_cartesian_2d((least..most).log_scale(), 0..bars.len())
+        .build_cartesian_2d((least..most).log_scale(), (0..bars.len()).into_segmented())
         .map_err(failed)?;
-    let label = |row: &usize| {
-        let from_top = bars.len().checked_sub(1 + row);
-        from_top.map_or(String::new(), |index| bars[index].0.clone())
+    let label = |row: &SegmentValue<usize>| match row {
+        SegmentValue::CenterOf(row) | SegmentValue::Exact(row) => bars
+            .len()
+            .checked_sub(1 + row)
+            .map_or(String::new(), |index| bars[index].0.clone()),
+        SegmentValue::Last => String::new(),
     };
     chart
         .configure_mesh()
         .disable_y_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_labels(LABELS)
         .y_labels(bars.len())
         .y_label_formatter(&label)
         .label_style(FONT)
@@ -126,7 +134,11 @@ fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
     let shapes = bars.iter().rev().enumerate().map(|(row, (_, times))| {
         let (from, to) = (times.min(1.0), times.max(1.0));
         let colour = COLOURS[usize::from(*times < 1.0)];
-        let mut bar = Rectangle::new([(from, row), (to, row + 1)], colour.filled());
+        let corners = [
+            (from, SegmentValue::Exact(row)),
+            (to, SegmentValue::Exact(row + 1)),
+        ];
+        let mut bar = Rectangle::new(corners, colour.filled());
         bar.set_margin(3, 3, 0, 0);
         bar
     });
@@ -138,6 +150,7 @@ fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
 fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error> {
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(failed)?;
+    let (area, legend) = root.split_horizontally(SIZE.0 - LEGEND);
     let (axis, unit) = plane;
     let is_here = |figure: &&Figure| plane_of(figure) == Some(plane);
     let points = || {
@@ -149,9 +162,11 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
         x = (x.0.min(at), x.1.max(at));
         y = (y.0.min(figure.value), y.1.max(figure.value));
     }
-    let mut chart = ChartBuilder::on(&root)
+    let mut chart = ChartBuilder::on(&area)
         .caption(name, FONT)
         .margin(10)
+        // The last label is as wide on both sides of its point.
+        .margin_right(30)
         .x_label_area_size(40)
         .y_label_area_size(70)
         .build_cartesian_2d(
@@ -161,11 +176,16 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
         .map_err(failed)?;
     chart
         .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_labels(LABELS)
+        .y_labels(LABELS)
+        .x_label_formatter(&|value| format!("{value:.0}"))
         .x_desc(axis)
         .y_desc(unit)
         .label_style(FONT)
         .draw()
         .map_err(failed)?;
+    let mut row = LEGEND_ROW;
     let titles: BTreeSet<_> = points().map(|(figure, _)| figure.title).collect();
     for (server, figures) in medians.iter().enumerate().take(COLOURS.len()) {
         for (number, title) in titles.iter().enumerate() {
@@ -184,18 +204,16 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
             chart.draw_series(dots).map_err(failed)?;
             chart
                 .draw_series(LineSeries::new(curve, colour.stroke_width(2)))
-                .map_err(failed)?
-                .label(format!("{title}, {}", NAMES[server]))
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+                .map_err(failed)?;
+            let line = PathElement::new([(0, row), (16, row)], colour.stroke_width(2));
+            legend.draw(&line).map_err(failed)?;
+            // Text hangs from its point.
+            let words = format!("{title}, {}", NAMES[server]);
+            let words = Text::new(words, (22, row - 6), FONT);
+            legend.draw(&words).map_err(failed)?;
+            row += LEGEND_ROW;
         }
     }
-    chart
-        .configure_series_labels()
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .label_font(FONT)
-        .draw()
-        .map_err(failed)?;
     root.present().map_err(failed)
 }
 
@@ -206,6 +224,7 @@ fn failed(error: impl Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rounds::OfServer;
     use crate::workloads;
 
     fn point(title: &'static str, at: u32) -> Figure {
@@ -226,9 +245,15 @@ mod tests {
         let aimed = Figure::lower("time", "s", 2.0).aim(crate::figure::Aim::AtMost(3.0));
         let figures = vec![aimed, point("a", 1), point("a", 100)];
         let workload = workloads::find("growth").expect("a workload");
+        let server = |figures| {
+            let mut server = OfServer::default();
+            server.runs.push(figures);
+            server
+        };
         let outcome = Outcome {
             workload,
-            runs: vec![vec![figures.clone()], vec![figures]],
+            servers: vec![server(figures.clone()), server(figures)],
+            preparation: std::time::Duration::ZERO,
         };
         write(&[outcome], directory.path()).expect("plots");
         for name in ["summary.svg", "growth.svg"] {

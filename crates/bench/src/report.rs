@@ -1,12 +1,14 @@
 //! Results for people, with ratios and aims, and as JSON.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use corvid_json::Value;
 use corvid_json::value::Object;
 
 use crate::figure::Figure;
-use crate::rounds::Outcome;
+use crate::rounds::{OfServer, Outcome};
+use crate::spell::Busy;
 use crate::target::Target;
 use crate::workload::Scale;
 
@@ -18,14 +20,13 @@ const FIGURE_WIDTH: usize = 11;
 /// The head of the table: what the columns are.
 pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut text = String::new();
-    let names = ["ours", "reference"];
-    for (target, name) in targets.iter().zip(names) {
+    for (target, name) in targets.iter().zip(NAMES) {
         let _ = writeln!(text, "{name}: {target}");
     }
     let scale = format!("{scale:?}").to_lowercase();
     let _ = writeln!(text, "scale {scale}, medians of {rounds} rounds\n");
     let _ = write!(text, "{:NAME_WIDTH$} {:TITLE_WIDTH$}", "workload", "figure");
-    for (_, name) in targets.iter().zip(names) {
+    for (_, name) in targets.iter().zip(NAMES) {
         let _ = write!(text, "{name:>FIGURE_WIDTH$}");
     }
     if targets.len() == 2 {
@@ -35,12 +36,11 @@ pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     text
 }
 
-/// A line for each figure: each server's, with two servers the first divided by the second, and what is aimed at.
+/// A line for each figure: each server's, with two servers the first divided by the second, and what is aimed at. Then which threads
+/// were busy, and how long all of it took.
 pub(crate) fn lines(outcome: &Outcome) -> String {
     let mut text = String::new();
-    let medians: Vec<_> = (0..outcome.runs.len())
-        .map(|server| outcome.medians(server))
-        .collect();
+    let medians = outcome.medians();
     for (number, figure) in medians[0].iter().enumerate() {
         let _ = write!(
             text,
@@ -61,7 +61,54 @@ pub(crate) fn lines(outcome: &Outcome) -> String {
         }
         text.push('\n');
     }
+    let name = outcome.workload.name();
+    if outcome
+        .servers
+        .iter()
+        .any(|server| server.busy().is_known())
+    {
+        let threads = of_servers(outcome, |server| threads(&server.busy()));
+        let _ = writeln!(
+            text,
+            "{name:NAME_WIDTH$} threads, % of a core while measured: {threads}"
+        );
+    }
+    let took = of_servers(outcome, |server| seconds(server.took));
+    let preparation = seconds(outcome.preparation);
+    let _ = writeln!(
+        text,
+        "{name:NAME_WIDTH$} took: preparation {preparation}; {took}"
+    );
     text
+}
+
+/// What servers are called, in the order given.
+const NAMES: [&str; 2] = ["ours", "reference"];
+
+/// `ours ...; reference ...`
+fn of_servers(outcome: &Outcome, say: impl Fn(&OfServer) -> String) -> String {
+    let servers = outcome.servers.iter().zip(NAMES);
+    let parts: Vec<_> = servers
+        .map(|(server, name)| format!("{name} {}", say(server)))
+        .collect();
+    parts.join("; ")
+}
+
+fn threads(busy: &Busy) -> String {
+    let shares = busy.shares();
+    if shares.is_empty() {
+        return "idle".to_owned();
+    }
+    let parts: Vec<_> = shares
+        .iter()
+        .map(|(name, share)| format!("{name} {:.0}", share * 100.0))
+        .collect();
+    parts.join(", ")
+}
+
+/// `12.3 s`
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
 }
 
 fn cell(value: f64, digits: usize) -> String {
@@ -76,12 +123,17 @@ fn cell(value: f64, digits: usize) -> String {
 pub(crate) fn json(outcomes: &[Outcome], targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut results = Vec::new();
     for outcome in outcomes {
-        for (number, target) in targets.iter().enumerate() {
-            let runs = outcome.runs[number].iter().map(|run| figures(run));
+        for (server, target) in outcome.servers.iter().zip(targets) {
+            let runs = server.runs.iter().map(|run| figures(run));
+            let busy = server.busy();
+            let shares = busy.shares().into_iter();
+            let shares = shares.map(|(name, share)| (name.into(), number(share)));
             results.push(object([
                 ("workload", Value::string(outcome.workload.name())),
                 ("server", Value::string(target.to_string())),
-                ("median", figures(&outcome.medians(number))),
+                ("median", figures(&server.medians())),
+                ("threads", Value::Object(shares.collect::<Object>())),
+                ("seconds", number(server.took.as_secs_f64())),
                 ("runs", Value::Array(runs.collect())),
             ]));
         }

@@ -114,6 +114,18 @@ fn stride(count: usize) -> usize {
     stride
 }
 
+/// Sets the number of a row.
+pub(crate) fn set_number(id: u64, uuid: &str, number: u64) -> String {
+    format!(
+        r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{number}}}}}],"id":{id}}}"#
+    )
+}
+
+/// Asks for nothing.
+pub(crate) fn echo(id: u64) -> String {
+    format!(r#"{{"method":"echo","params":[],"id":{id}}}"#)
+}
+
 /// Transactions that insert `rows` rows.
 pub(crate) fn fill(rows: u32) -> Requests {
     let mut requests = Requests::default();

@@ -1,24 +1,71 @@
 //! Rounds: each server in turn with each workload, a fresh process and database every time.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::figure::{self, Figure};
 use crate::progress::Progress;
+use crate::spell::{Book, Busy};
 use crate::target::Target;
 use crate::workload::{Run, Scale, Workload};
 
 /// The results of one workload.
 pub(crate) struct Outcome {
     pub(crate) workload: &'static dyn Workload,
-    /// For each server, in the order given, every run. None is empty.
-    pub(crate) runs: Vec<Vec<Vec<Figure>>>,
+    /// For each server, in the order given. None has no run.
+    pub(crate) servers: Vec<OfServer>,
+    /// Until the file was there that each run opens.
+    pub(crate) preparation: Duration,
 }
 
 impl Outcome {
-    /// The medians of a server.
-    pub(crate) fn medians(&self, server: usize) -> Vec<Figure> {
-        figure::medians(&self.runs[server])
+    /// The medians of each server.
+    pub(crate) fn medians(&self) -> Vec<Vec<Figure>> {
+        self.servers.iter().map(OfServer::medians).collect()
+    }
+}
+
+/// The results of one workload with one server.
+#[derive(Default)]
+pub(crate) struct OfServer {
+    /// Every run.
+    pub(crate) runs: Vec<Vec<Figure>>,
+    /// All runs, with everything around what is measured.
+    pub(crate) took: Duration,
+    book: Book,
+}
+
+impl OfServer {
+    pub(crate) fn medians(&self) -> Vec<Figure> {
+        figure::medians(&self.runs)
+    }
+
+    /// What the server's threads did in all runs.
+    pub(crate) fn busy(&self) -> Busy {
+        self.book.busy()
+    }
+
+    /// One more run.
+    pub(crate) fn run(
+        &mut self,
+        workload: &dyn Workload,
+        scale: Scale,
+        target: &Target,
+        file: &Path,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        let began = Instant::now();
+        self.runs.push(workload.drive(&Run {
+            scale,
+            target,
+            file,
+            progress,
+            book: &self.book,
+        })?);
+        self.took += began.elapsed();
+        progress.step();
+        Ok(())
     }
 }
 
@@ -49,32 +96,22 @@ fn of_workload(
     plan: &Plan<'_>,
     progress: &Progress,
 ) -> Result<Outcome, Error> {
+    let began = Instant::now();
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
     let file = directory.path().join("prepared.db");
     progress.say(format!("{} preparation", workload.name()));
     workload.prepare(plan.scale, &file)?;
-    let mut runs = vec![Vec::new(); plan.targets.len()];
+    let preparation = began.elapsed();
+    let mut servers: Vec<OfServer> = plan.targets.iter().map(|_| OfServer::default()).collect();
     for _ in 0..plan.rounds {
-        for (target, runs) in plan.targets.iter().zip(&mut runs) {
+        for (target, server) in plan.targets.iter().zip(&mut servers) {
             progress.say(format!("{} {target}", workload.name()));
-            runs.push(once(workload, plan.scale, target, &file, progress)?);
-            progress.step();
+            server.run(workload, plan.scale, target, &file, progress)?;
         }
     }
-    Ok(Outcome { workload, runs })
-}
-
-fn once(
-    workload: &dyn Workload,
-    scale: Scale,
-    target: &Target,
-    file: &Path,
-    progress: &Progress,
-) -> Result<Vec<Figure>, Error> {
-    workload.drive(&Run {
-        scale,
-        target,
-        file,
-        progress,
+    Ok(Outcome {
+        workload,
+        servers,
+        preparation,
     })
 }

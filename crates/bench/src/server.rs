@@ -11,6 +11,7 @@ use corvid_json::Value;
 use tempfile::TempDir;
 
 use crate::error::Error;
+use crate::spell::{Book, Spell};
 use crate::stream::Address;
 use crate::target::Program;
 use crate::usage::{self, Memory};
@@ -27,6 +28,8 @@ pub(crate) struct Server {
     /// From its start to its first answer.
     opened_in: Duration,
     process: Option<Process>,
+    /// Where its spells are added up.
+    book: Book,
 }
 
 /// What belongs to a server that we started.
@@ -34,20 +37,21 @@ pub(crate) struct Server {
 struct Process {
     program: Program,
     child: Child,
+    started: Instant,
     /// Removed after the process, which `drop` ends first.
     directory: TempDir,
 }
 
 impl Server {
     /// Starts `program` with a copy of `file` and waits until it answers.
-    pub(crate) fn open(program: &Program, file: &Path) -> Result<Server, Error> {
+    pub(crate) fn open(program: &Program, file: &Path, book: &Book) -> Result<Server, Error> {
         let directory = directory()?;
         fs::copy(file, file_in(&directory))?;
-        Server::launch(program.clone(), directory)
+        Server::launch(program.clone(), directory, book.clone())
     }
 
     /// The server at `address`, with no rows in the tables of the database of that schema.
-    pub(crate) fn at(address: &Address, schema: &Schema) -> Result<Server, Error> {
+    pub(crate) fn at(address: &Address, schema: &Schema, book: &Book) -> Result<Server, Error> {
         let mut request = format!(
             r#"{{"id":0,"method":"transact","params":["{}""#,
             schema.name
@@ -67,6 +71,7 @@ impl Server {
             address: address.clone(),
             opened_in: Duration::ZERO,
             process: None,
+            book: book.clone(),
         })
     }
 
@@ -76,10 +81,10 @@ impl Server {
         process.end();
         let directory = directory()?;
         fs::rename(file_in(&process.directory), file_in(&directory))?;
-        Server::launch(process.program.clone(), directory)
+        Server::launch(process.program.clone(), directory, self.book.clone())
     }
 
-    fn launch(program: Program, directory: TempDir) -> Result<Server, Error> {
+    fn launch(program: Program, directory: TempDir, book: Book) -> Result<Server, Error> {
         let at = |name: &str| directory.path().join(name);
         let started = Instant::now();
         let mut command = Command::new(&program.path);
@@ -105,6 +110,7 @@ impl Server {
             program,
             child,
             directory,
+            started,
         };
         while address.call("list_dbs").is_err() {
             if process.child.try_wait()?.is_some() || started.elapsed() > START {
@@ -121,6 +127,7 @@ impl Server {
             address,
             opened_in: started.elapsed(),
             process: Some(process),
+            book,
         })
     }
 
@@ -152,12 +159,15 @@ impl Server {
         }
     }
 
-    /// CPU time so far, microseconds; not a number where there is no process of ours.
-    pub(crate) fn cpu_us(&self) -> Result<f64, Error> {
-        match self.pid() {
-            Some(pid) => Ok(usage::cpu_us(pid)?),
-            None => Ok(f64::NAN),
-        }
+    /// Begins a spell of work.
+    pub(crate) fn spell(&self) -> Result<Spell, Error> {
+        Spell::begin(self.pid(), &self.book)
+    }
+
+    /// The spell that began when it was started.
+    pub(crate) fn spell_since_start(&self) -> Spell {
+        let started = self.process.as_ref().map(|process| process.started);
+        Spell::since_start(self.pid(), &self.book, started.unwrap_or_else(Instant::now))
     }
 
     /// Memory now and at most; not numbers where there is no process of ours.

@@ -154,7 +154,7 @@ impl<'a> Stage<'a> {
             self.driver.change(number, Connection::watch)?;
         }
         let (mut latencies, mut received_bytes) = (driver::latencies(), 0);
-        let (cpu_before, started) = (self.server.cpu_us()?, Instant::now());
+        let (spell, started) = (self.server.spell()?, Instant::now());
         self.driver.run(
             |number| is_writer(number, writers),
             |_, reply, nanoseconds| {
@@ -176,7 +176,7 @@ impl<'a> Stage<'a> {
         Ok(Phase {
             transactions,
             elapsed,
-            cpu_us: self.server.cpu_us()? - cpu_before,
+            cpu_us: spell.end()?,
             latencies,
             sent_bytes,
             received_bytes,

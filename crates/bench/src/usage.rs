@@ -9,29 +9,58 @@ use std::io;
 /// The sum of these is taken, unless ended threads are missing in it.
 pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
     let whole_us = whole_cpu_us(pid)? as f64;
-    let mut sum_ns = 0;
+    let mut sum_us = 0.0;
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = match fs::read_to_string(entry?.path().join("schedstat")) {
             Ok(text) => text,
             // Kernels without scheduler statistics, and a thread that has just ended.
             Err(_) => return Ok(whole_us),
         };
-        let spent = text.split_ascii_whitespace().next();
-        sum_ns += spent.map_or(0, |spent| spent.parse::<u64>().unwrap_or(0));
+        sum_us += spent_us(&text);
     }
-    let sum_us = sum_ns as f64 / 1e3;
-    // User and system time are each cut to a tick.
-    let is_whole = (sum_us - whole_us).abs() < 3.0 * 1e6 / TICKS_PER_SECOND as f64;
+    let is_whole = (sum_us - whole_us).abs() < COARSE_US;
     Ok(if is_whole { sum_us } else { whole_us })
+}
+
+/// A thread that lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// CPU time so far, microseconds.
+    pub(crate) cpu_us: f64,
+}
+
+/// The threads of a process; none on a kernel without scheduler statistics.
+pub(crate) fn threads(pid: u32) -> io::Result<Vec<Thread>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let entry = entry?;
+        let read = |file| fs::read_to_string(entry.path().join(file));
+        // A thread may just have ended.
+        let (Ok(name), Ok(spent)) = (read("comm"), read("schedstat")) else {
+            continue;
+        };
+        threads.push(Thread {
+            id: entry.file_name().to_string_lossy().into_owned(),
+            name: name.trim_end().to_owned(),
+            cpu_us: spent_us(&spent),
+        });
+    }
+    Ok(threads)
+}
+
+/// The first figure of `schedstat`, nanoseconds on a CPU, in microseconds.
+fn spent_us(schedstat: &str) -> f64 {
+    let spent_ns = schedstat.split_ascii_whitespace().next();
+    spent_ns.map_or(f64::NAN, |spent| {
+        spent.parse().map_or(f64::NAN, |spent: f64| spent / 1e3)
+    })
 }
 
 /// CPU time of the calling thread so far, microseconds; not a number on a kernel without scheduler statistics.
 pub(crate) fn thread_cpu_us() -> f64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let spent_ns = text.split_ascii_whitespace().next();
-    spent_ns.map_or(f64::NAN, |spent| {
-        spent.parse().map_or(f64::NAN, |spent: f64| spent / 1e3)
-    })
+    spent_us(&fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default())
 }
 
 fn whole_cpu_us(pid: u32) -> io::Result<u64> {
@@ -47,6 +76,9 @@ fn whole_cpu_us(pid: u32) -> io::Result<u64> {
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
     }
 }
+
+/// How far the time of the whole process may be off, microseconds: user and system time are each cut to a tick.
+pub(crate) const COARSE_US: f64 = 3.0 * 1e6 / TICKS_PER_SECOND as f64;
 
 /// What user space is told of the kernel's clock (`USER_HZ`): 100 on every architecture that we run on.
 const TICKS_PER_SECOND: u64 = 100;

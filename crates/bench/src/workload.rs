@@ -5,11 +5,12 @@
 
 use std::path::Path;
 
-use crate::database_file;
+use crate::database_file::{self, History};
 use crate::error::Error;
 use crate::figure::Figure;
 use crate::progress::Progress;
 use crate::server::Server;
+use crate::spell::Book;
 use crate::target::Target;
 
 /// How large a workload is.
@@ -39,10 +40,14 @@ pub(crate) trait Workload: Sync {
     /// What it does, in one line, for `corvid-bench list`.
     fn about(&self) -> &'static str;
 
-    /// Writes the database file that each run opens a copy of; made once for all runs.
+    /// What is in the database file that each run opens a copy of.
+    fn history(&self, _scale: Scale) -> History {
+        History::NONE
+    }
+
+    /// Writes that file; made once for all runs.
     fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
-        let _ = scale;
-        Ok(database_file::create(file)?)
+        Ok(database_file::write(file, self.history(scale))?)
     }
 
     /// One run.
@@ -56,23 +61,24 @@ pub(crate) struct Run<'a> {
     /// The prepared file.
     pub(crate) file: &'a Path,
     pub(crate) progress: &'a Progress,
+    /// Where what the server's threads do is added up.
+    pub(crate) book: &'a Book,
 }
 
 impl Run<'_> {
     /// A server that has opened a copy of the prepared file. Each call starts another; a value that is dropped ends its server.
-    /// A server that is an address is emptied instead: its tables lose all rows.
+    /// A server that is an address, which can be given no file, is emptied instead if the file holds no rows: its tables lose
+    /// all of theirs.
     pub(crate) fn start(&self) -> Result<Server, Error> {
-        self.start_with(self.file)
-    }
-
-    /// The same with another file, which a server that is an address cannot open.
-    pub(crate) fn start_with(&self, file: &Path) -> Result<Server, Error> {
         match self.target {
-            Target::Program(program) => Server::open(program, file),
-            Target::Address(address) if file == self.file => {
-                Server::at(address, &database_file::schema_of(file)?)
+            Target::Program(program) => Server::open(program, self.file, self.book),
+            Target::Address(address) => {
+                let schema = database_file::schema_of(self.file)?;
+                if database_file::has_rows(self.file)? {
+                    return Err(Error::NeedsProgram);
+                }
+                Server::at(address, &schema, self.book)
             }
-            Target::Address(_) => Err(Error::NeedsProgram),
         }
     }
 

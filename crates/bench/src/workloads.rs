@@ -1,39 +1,34 @@
-//! The registry: every workload, one file each, in the order in which they are measured.
+//! The registry: every workload, in the order in which they are measured.
 
 use crate::workload::Workload;
 
 mod compact;
 mod condition_change;
 mod conditions;
-mod durable;
 mod fairness;
 mod growth;
 mod half_load;
 mod herd;
 mod idle;
-mod insert;
 mod load;
-mod monitored;
 mod partial;
-mod pipelined;
 mod ports;
 mod processes;
 mod queue;
 mod replay;
 mod size;
 mod stall;
+mod steady;
 mod strings;
-mod update1;
-mod update2;
 
 /// All of them. A new one adds its `mod` line above and its line here.
 pub(crate) const ALL: &[&dyn Workload] = &[
-    &insert::Insert,
-    &update1::Update1,
-    &update2::Update2,
-    &pipelined::Pipelined,
-    &monitored::Monitored,
-    &durable::Durable,
+    &steady::INSERT,
+    &steady::UPDATE1,
+    &steady::UPDATE2,
+    &steady::PIPELINED,
+    &steady::MONITORED,
+    &steady::DURABLE,
     &queue::Queue,
     &size::Size,
     &ports::Ports,

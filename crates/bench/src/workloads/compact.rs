@@ -1,10 +1,10 @@
 //! `compact`: compaction of rows that were each written twice, by the running server and by the offline tool, and opening what
 //! it leaves.
 
-use std::path::Path;
 use std::time::Instant;
 
-use crate::database_file::{self, History};
+use super::load::written_twice;
+use crate::database_file::History;
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 use crate::target::Target;
@@ -23,13 +23,8 @@ impl Workload for Compact {
         "compacts 200,000 rows (full: 500,000) written twice, by the server and by the ovsdb-tool beside it"
     }
 
-    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
-        let history = History {
-            rows: scale.pick(200_000, 500_000),
-            versions: 2,
-            rows_per_record: 1,
-        };
-        Ok(database_file::write(file, history)?)
+    fn history(&self, scale: Scale) -> History {
+        written_twice(scale)
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
@@ -38,9 +33,10 @@ impl Workload for Compact {
         };
         let server = run.start()?;
         let before = server.file_mib()?;
-        let began = Instant::now();
+        let (spell, began) = (server.spell()?, Instant::now());
         server.control("ovsdb-server/compact")?;
         let took = began.elapsed();
+        spell.end()?;
         let after = server.file_mib()?;
         let peak = server.memory()?.peak_mib;
         run.say("opening what it leaves");

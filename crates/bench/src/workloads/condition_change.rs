@@ -11,6 +11,7 @@ use super::conditions;
 use crate::crowd::Crowd;
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::requests;
 use crate::server::Server;
 use crate::workload::{Run, Workload};
 
@@ -82,7 +83,7 @@ fn measure(
     client: usize,
     pair: &[Arc<[u8]>; 2],
 ) -> Result<Cost, Error> {
-    let (began, cpu_us) = (Instant::now(), server.cpu_us()?);
+    let (began, spell) = (Instant::now(), server.spell()?);
     let mut changes = 0;
     let mut waited = Duration::ZERO;
     while changes < 2 || (changes < REPEATS && began.elapsed() < REPEAT_FOR) {
@@ -90,12 +91,12 @@ fn measure(
         crowd.call(client, [pair[changes % 2].clone()], |_| {})?;
         waited += sent.elapsed();
         // Where the update comes after the reply it comes before this one.
-        let echo: &[u8] = br#"{"method":"echo","params":[],"id":"e"}"#;
+        let echo = requests::echo(0).into_bytes();
         crowd.call(client, [Arc::from(echo)], |_| {})?;
         changes += 1;
     }
     Ok(Cost {
-        cpu_ms: (server.cpu_us()? - cpu_us) / 1e3 / changes as f64,
+        cpu_ms: spell.end()? / 1e3 / changes as f64,
         reply_ms: waited.as_secs_f64() * 1e3 / changes as f64,
     })
 }

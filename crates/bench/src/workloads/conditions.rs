@@ -54,19 +54,19 @@ impl Workload for Conditions {
             let first = clients.start;
             crowd.call_all(clients.clone(), |client| monitor(client - first), |_, _| {})?;
 
-            let cpu_us = server.cpu_us()?;
+            let spell = server.spell()?;
             update(&mut crowd, writers, &clients, &uuids, transactions)?;
-            let cost_us = (server.cpu_us()? - cpu_us) / transactions as f64;
+            let cost_us = spell.end()? / transactions as f64;
             costs_us.push(cost_us);
 
             let changing = first..clients.end.min(first + changes);
-            let cpu_us = server.cpu_us()?;
+            let spell = server.spell()?;
             crowd.call_all(
                 changing.clone(),
                 |client| change((client - first + count / 2) % HOSTS),
                 |_, _| {},
             )?;
-            let change_us = (server.cpu_us()? - cpu_us) / changing.len() as f64;
+            let change_us = spell.end()? / changing.len() as f64;
             figures.push(
                 Figure::lower("server CPU", "us/txn", cost_us)
                     .aim(aim)
@@ -146,11 +146,9 @@ fn update(
         }
     })?;
     // A reply comes after the updates that were due on its connection before.
-    let echo: Arc<[u8]> = ECHO.into();
+    let echo: Arc<[u8]> = requests::echo(0).into_bytes().into();
     crowd.call_all(clients.clone(), |_| echo.clone(), |_, _| {})
 }
-
-const ECHO: &[u8] = br#"{"method":"echo","params":[],"id":"e"}"#;
 
 fn update_text(uuid: &str, number: usize) -> Arc<[u8]> {
     format!(

@@ -1,14 +1,14 @@
 //! `half-load`: latency while the server has about half as much to do as the reference can bear.
 
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use crate::database_file::{self, History};
 use crate::driver;
-use crate::error::Error;
+use crate::error::{Error, joined};
 use crate::figure::{Aim, Figure};
 use crate::pulse::{self, Phase};
+use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
 /// See the module.
@@ -27,13 +27,8 @@ impl Workload for HalfLoad {
         "latency of update1 at 6,000 transactions a second, about half of what the reference bears"
     }
 
-    fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
-        let history = History {
-            rows: ROWS,
-            versions: 1,
-            rows_per_record: ROWS,
-        };
-        Ok(database_file::write(file, history)?)
+    fn history(&self, _: Scale) -> History {
+        History::of_rows(ROWS)
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
@@ -41,7 +36,7 @@ impl Workload for HalfLoad {
         let (address, phase) = (server.address(), Phase::default());
         // The first transaction may wait until the disk has the file, which is not what is measured.
         address.ask(&update(0, u64::from(ROWS)))?;
-        let mut all = driver::latencies();
+        let (mut all, spell) = (driver::latencies(), server.spell()?);
         thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| {
@@ -53,13 +48,11 @@ impl Workload for HalfLoad {
             thread::sleep(run.pick(Duration::from_secs(4), Duration::from_secs(20)));
             phase.end();
             for client in clients {
-                let latencies = client
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                all += latencies.before;
+                all += joined(client)?.before;
             }
             Ok::<(), Error>(())
         })?;
+        spell.end()?;
         let at = |title, part: f64| {
             Figure::lower(title, "us", all.value_at_quantile(part) as f64 / 1e3)
                 .digits(0)
@@ -79,8 +72,5 @@ fn update(client: u32, number: u64) -> String {
     let share = ROWS / CLIENTS;
     let row = client * share + u32::try_from(number % u64::from(share)).unwrap_or(0);
     let uuid = database_file::uuid(row);
-    format!(
-        r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{}}}}}],"id":{number}}}"#,
-        number + u64::from(ROWS)
-    )
+    requests::set_number(number, &uuid, number + u64::from(ROWS))
 }

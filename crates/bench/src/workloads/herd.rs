@@ -2,7 +2,6 @@
 //! and when they come back and know how far they were; beside a bare program that delivers as much.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,13 +31,8 @@ impl Workload for Herd {
         "20 clients (full: 500) fetch 20,000 rows (full: 100,000) at once; after a conversion; coming back with a transaction id"
     }
 
-    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
-        let history = History {
-            rows: rows(scale),
-            versions: 1,
-            rows_per_record: 1_000,
-        };
-        Ok(database_file::write(file, history)?)
+    fn history(&self, scale: Scale) -> History {
+        History::of_rows(rows(scale))
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
@@ -53,9 +47,9 @@ impl Workload for Herd {
         crowd.call_all(admin..clients.end, |_| aware.clone(), |_, _| {})?;
 
         run.say("first");
-        let cpu_us = server.cpu_us()?;
+        let spell = server.spell()?;
         let first = fetch(&mut crowd, clients.clone(), NONE)?;
-        let cpu_us = server.cpu_us()? - cpu_us;
+        let cpu_us = spell.end()?;
 
         run.say("after a conversion");
         let converted = convert(&mut crowd, admin, &clients)?;

@@ -41,7 +41,7 @@ impl Workload for Idle {
         let before = settled_mib(&server)?;
         run.say("connecting");
         let clients = crowd.connect_many(server.address(), CONNECTIONS)?;
-        let echo: Arc<[u8]> = Arc::from(br#"{"method":"echo","params":[],"id":"e"}"#.as_slice());
+        let echo: Arc<[u8]> = requests::echo(0).into_bytes().into();
         crowd.call_all(clients.clone(), |_| echo.clone(), |_, _| {})?;
         let connected = settled_mib(&server)?;
         crowd.call_all(clients, |_| monitor.clone(), |_, _| {})?;

@@ -1,13 +1,13 @@
 //! `load`: how long a server takes to open a file of rows that were each inserted and then modified, one record each, and what
 //! memory it then needs.
 
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::database_file::{self, History};
+use crate::database_file::History;
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
 /// How long a server has to give back what it needed for loading, before its memory is read.
@@ -15,6 +15,23 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// See the head of this file.
 pub(crate) struct Load;
+
+/// Rows that were each inserted and then modified, one record each.
+pub(super) fn written_twice(scale: Scale) -> History {
+    History::of_changes(scale.pick(200_000, 500_000), 2)
+}
+
+/// Has a server open the prepared file: how long that took, and its CPU time.
+pub(super) fn open(run: &Run<'_>) -> Result<(Server, [Figure; 2]), Error> {
+    let server = run.start()?;
+    let cpu_s = server.spell_since_start().end()? / 1e6;
+    let time_s = server.opened_in().as_secs_f64();
+    let figures = [
+        Figure::lower("time to the first answer", "s", time_s).digits(3),
+        Figure::lower("CPU until then, all threads", "s", cpu_s).digits(2),
+    ];
+    Ok((server, figures))
+}
 
 impl Workload for Load {
     fn name(&self) -> &'static str {
@@ -25,29 +42,17 @@ impl Workload for Load {
         "opens a file of 200,000 rows (full: 500,000), each written twice, one record each"
     }
 
-    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
-        let history = History {
-            rows: scale.pick(200_000, 500_000),
-            versions: 2,
-            rows_per_record: 1,
-        };
-        Ok(database_file::write(file, history)?)
+    fn history(&self, scale: Scale) -> History {
+        written_twice(scale)
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
-        let server = run.start()?;
-        let cpu_s = server.cpu_us()? / 1e6;
+        let (server, [time, cpu]) = open(run)?;
         thread::sleep(SETTLE);
         let memory = server.memory()?;
         Ok(vec![
-            Figure::lower(
-                "time to the first answer",
-                "s",
-                server.opened_in().as_secs_f64(),
-            )
-            .digits(3)
-            .aim(Aim::RatioAtMost(1.0 / 8.0)),
-            Figure::lower("CPU until then, all threads", "s", cpu_s).digits(2),
+            time.aim(Aim::RatioAtMost(1.0 / 8.0)),
+            cpu,
             Figure::lower("memory after loading", "MiB", memory.resident_mib)
                 .aim(Aim::RatioAtMost(0.5)),
             Figure::lower("peak while loading", "MiB", memory.peak_mib),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crate::error::Error;
+use crate::error::{Error, joined};
 use crate::figure::Figure;
 use crate::northbound;
 use crate::stage::Stage;
@@ -27,7 +27,7 @@ impl Workload for Processes {
     }
 
     fn about(&self) -> &'static str {
-        "8 shells (full: 50) make 800 ports (full: 10,000), each with an ovsdb-client of its own; 100 monitors"
+        "8 shells (full: 50) make 800 ports (full: 30,000), each with an ovsdb-client of its own; 100 monitors"
     }
 
     fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
@@ -39,13 +39,13 @@ impl Workload for Processes {
             return Err(Error::NeedsProgram);
         };
         let client = tool::beside(&program.path, "ovsdb-client")?;
-        let (shells, ports) = (run.pick(8, 50), run.pick(800, 10_000));
+        let (shells, ports) = (run.pick(8, 50), run.pick(800, 30_000));
         let mut stage = Stage::new(run)?;
         stage.prepare(northbound::topology(), |_| {})?;
         stage.watch(MONITORS, &northbound::monitor())?;
         let address = stage.server().address().clone();
         let (target, next) = (address.to_string(), AtomicU32::new(0));
-        let (cpu_before, began) = (stage.server().cpu_us()?, Instant::now());
+        let (spell, began) = (stage.server().spell()?, Instant::now());
         let shell = || -> Result<(), Error> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Workload for Processes {
             heard
         })?;
         let elapsed = began.elapsed().as_secs_f64();
-        let cpu_us = stage.server().cpu_us()? - cpu_before;
+        let cpu_us = spell.end()?;
         let ports = f64::from(ports);
         Ok(vec![
             Figure::higher("rate", "processes/s", ports / elapsed),
@@ -76,13 +76,6 @@ impl Workload for Processes {
             Figure::lower("memory", "MiB", stage.server().memory()?.resident_mib),
         ])
     }
-}
-
-/// A thread of ours that panicked has found a bug of ours.
-fn joined(thread: thread::ScopedJoinHandle<'_, Result<(), Error>>) -> Result<(), Error> {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// One process.

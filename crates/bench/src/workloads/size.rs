@@ -60,9 +60,10 @@ impl Workload for Size {
             let mut elapsed = 0.0;
             for time in 0..times {
                 let request = requests::insert_many(time * rows..(time + 1) * rows);
-                let began = Instant::now();
+                let (spell, began) = (stage.server().spell()?, Instant::now());
                 stage.prepare(request, |_| {})?;
                 elapsed += began.elapsed().as_secs_f64();
+                spell.end()?;
             }
             let each_us = elapsed * 1e6 / f64::from(rows * times);
             figures.push(

@@ -1,24 +1,21 @@
 //! `stall`: clients that live on small requests, while the server compacts a large database.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
 use crate::database_file::{self, History};
-use crate::error::Error;
+use crate::error::{Error, joined};
 use crate::figure::{Aim, Figure};
 use crate::pulse::{self, Latencies, Phase};
+use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
 /// How long clients are watched before the compaction.
 const BEFORE: Duration = Duration::from_secs(4);
 /// Rows that the client updates in turn.
 const UPDATED_ROWS: u64 = 1_000;
-
-/// Rows in one record of the file.
-const ROWS_PER_RECORD: u32 = 1_000;
 
 /// See the head of this file.
 pub(crate) struct Stall;
@@ -37,23 +34,18 @@ impl Workload for Stall {
         "a transaction and an echo each millisecond while the server compacts 200,000 rows (full: 1,000,000)"
     }
 
-    fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
-        let history = History {
-            rows: rows(scale),
-            versions: 1,
-            rows_per_record: ROWS_PER_RECORD,
-        };
-        Ok(database_file::write(file, history)?)
+    fn history(&self, scale: Scale) -> History {
+        History::of_rows(rows(scale))
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
         let (address, rows) = (server.address(), rows(run.scale));
-        let phase = Phase::default();
+        let (phase, spell) = (Phase::default(), server.spell()?);
         let (transact, echo, compaction) = thread::scope(|scope| {
             let transact =
                 scope.spawn(|| pulse::run(address, &phase, |number| update(number, rows)));
-            let echo = scope.spawn(|| pulse::run(address, &phase, echo));
+            let echo = scope.spawn(|| pulse::run(address, &phase, requests::echo));
             thread::sleep(BEFORE);
             phase.begin();
             let began = Instant::now();
@@ -63,21 +55,13 @@ impl Workload for Stall {
             (joined(transact), joined(echo), outcome.map(|()| took))
         });
         let (transact, echo, compaction) = (transact?, echo?, compaction?);
+        spell.end()?;
         let mut figures =
             vec![Figure::lower("compaction", "s", compaction.as_secs_f64()).digits(2)];
         figures.extend(of_client(&transact, &TRANSACTION));
         figures.extend(of_client(&echo, &ECHO));
         Ok(figures)
     }
-}
-
-/// A thread of ours that panicked has found a bug of ours.
-fn joined(
-    thread: thread::ScopedJoinHandle<'_, Result<Latencies, Error>>,
-) -> Result<Latencies, Error> {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The names of a client's figures.
@@ -134,12 +118,5 @@ fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
 fn update(number: u64, rows: u32) -> String {
     let row = number % UPDATED_ROWS.min(u64::from(rows));
     let uuid = database_file::uuid(u32::try_from(row).unwrap_or(0));
-    format!(
-        r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{}}}}}],"id":{number}}}"#,
-        number + u64::from(rows)
-    )
-}
-
-fn echo(number: u64) -> String {
-    format!(r#"{{"method":"echo","params":[],"id":{number}}}"#)
+    requests::set_number(number, &uuid, number + u64::from(rows))
 }

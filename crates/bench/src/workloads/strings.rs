@@ -52,7 +52,7 @@ fn measure(run: &Run<'_>, monitors: usize, rows: usize) -> Result<Vec<Figure>, E
     let watchers = crowd.connect_many(server.address(), monitors)?;
     let monitor: Arc<[u8]> = requests::monitor().get(0).into();
     crowd.call_all(watchers.clone(), |_| monitor.clone(), |_, _| {})?;
-    let (bytes, cpu_us) = (crowd.received_bytes(), server.cpu_us()?);
+    let (bytes, spell) = (crowd.received_bytes(), server.spell()?);
     let began = Instant::now();
 
     let mut sent = 0;
@@ -86,7 +86,7 @@ fn measure(run: &Run<'_>, monitors: usize, rows: usize) -> Result<Vec<Figure>, E
     })?;
 
     let seconds = began.elapsed().as_secs_f64();
-    let cpu_us = server.cpu_us()? - cpu_us;
+    let cpu_us = spell.end()?;
     let megabytes = (crowd.received_bytes() - bytes) as f64 / 1e6;
     let peak_mib = server.memory()?.peak_mib;
     drop((crowd, server));
