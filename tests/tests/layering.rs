@@ -33,7 +33,9 @@ const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;
 
 /// Time, randomness and bytes are inputs of these.
-const PURE: [&str; 8] = ["json", "data", "rpc", "engine", "log", "tls", "monitor", "service"];
+const PURE: [&str; 8] = [
+    "json", "data", "rpc", "engine", "log", "tls", "monitor", "service",
+];
 
 /// Names that bring effects into a crate, as identifiers.
 const EFFECTS: [&str; 27] = [

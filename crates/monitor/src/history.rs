@@ -64,6 +64,12 @@ impl History {
         }
     }
 
+    /// Number of commits that a client can be told of, and atoms in them. The first entry is the state before those.
+    pub(crate) fn size(&self) -> (usize, u64) {
+        let first = self.entries.front().map_or(0, |entry| entry.atoms);
+        (self.entries.len().saturating_sub(1), self.atoms - first)
+    }
+
     /// Id of the newest commit; all zeros without a history.
     pub(crate) fn last_txn(&self) -> Uuid {
         self.entries.back().map_or(Uuid::ZERO, |entry| entry.txn)

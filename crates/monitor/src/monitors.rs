@@ -538,6 +538,12 @@ impl Monitors {
         self.history.last_txn()
     }
 
+    /// Commits in the transaction history, and the atoms in them.
+    #[must_use]
+    pub fn history_size(&self) -> (usize, u64) {
+        self.history.size()
+    }
+
     /// Number of monitors, for `memory/show`.
     #[must_use]
     pub fn len(&self) -> usize {

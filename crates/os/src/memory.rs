@@ -1,11 +1,10 @@
-//! How much memory the process uses: the `memory/show` command and the lines that the log gets as it grows.
+//! How much memory the process uses: the text of `memory/show` and the lines that the log gets as it grows.
 //!
 //! The first line comes ten seconds after the start, others when the peak has grown by half. What the program counts
 //! (rows, sessions, ...) is supplied by the program and only passed through.
 
 #![allow(unsafe_code)]
 
-use crate::unixctl::Registry;
 use crate::vlog::{self, Module};
 
 /// Between two looks at the resident set, ms.
@@ -40,12 +39,13 @@ impl MemoryLog {
         self.next_ms
     }
 
-    /// Logs the peak and what `usage` returns, if that is due.
-    pub fn run(&mut self, now_ms: u64, usage: impl FnOnce() -> Usage) {
-        if let Some(line) = self.due(now_ms) {
+    /// Logs the peak, if that is due; then what the program counts is to follow ([`log_usage`]).
+    pub fn run(&mut self, now_ms: u64) -> bool {
+        let line = self.due(now_ms);
+        if let Some(line) = &line {
             vlog::info(Module::Memory, format_args!("{line}"));
-            vlog::info(Module::Memory, format_args!("{}", show(usage()).trim_end()));
         }
+        line.is_some()
     }
 
     fn due(&mut self, now_ms: u64) -> Option<String> {
@@ -71,6 +71,11 @@ impl MemoryLog {
     }
 }
 
+/// Logs what the program counts.
+pub fn log_usage(usage: Usage) {
+    vlog::info(Module::Memory, format_args!("{}", show(usage).trim_end()));
+}
+
 /// The text of `memory/show`.
 #[must_use]
 pub fn show(mut usage: Usage) -> String {
@@ -80,16 +85,6 @@ pub fn show(mut usage: Usage) -> String {
         .map(|(name, count)| format!("{name}:{count}"))
         .collect();
     words.join(" ") + "\n"
-}
-
-/// Registers `memory/show`, which shows what `usage` returns.
-pub fn register_command<C: 'static>(
-    registry: &mut Registry<C>,
-    mut usage: impl FnMut(&mut C) -> Usage + 'static,
-) {
-    registry.register("memory/show", "", 0, 0, move |context, _| {
-        Ok(show(usage(context)))
-    });
 }
 
 /// The largest resident set that this process ever had, kB.

@@ -1,7 +1,9 @@
 //! The commands of the control socket that concern the server (cli.md 2.4).
 
+use corvid_os::memory;
 use corvid_os::unixctl::Registry;
 
+use crate::reports;
 use crate::server::Server;
 
 /// Registers them.
@@ -111,6 +113,88 @@ pub fn register(registry: &mut Registry<Server>) {
             server.backup(&args[0], &args[1], replier);
         },
     );
+}
+
+/// Registers those that every database has a part in, and those about memory.
+pub fn register_watching(registry: &mut Registry<Server>) {
+    registry.register_deferred(
+        "memory/show",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| {
+            server.ask(|server, reports| {
+                let usage = reports::usage(&reports, server.session_count());
+                replier.reply(Ok(memory::show(usage)));
+            });
+        },
+    );
+    registry.register_deferred(
+        "ovsdb-server/tlog-list",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| {
+            server.ask(|_, reports| replier.reply(Ok(reports::row_logs(&reports))));
+        },
+    );
+    registry.register_deferred(
+        "ovsdb-server/tlog-set",
+        "DB:TABLE on|off",
+        2,
+        2,
+        |server: &mut Server, args, replier| {
+            let args = args.to_vec();
+            server.ask(move |server, reports| {
+                let outcome = set_row_log(server, &reports, &args[0], &args[1]);
+                replier.reply(outcome.map(|()| String::new()).map_err(str::to_owned));
+            });
+        },
+    );
+    registry.register(
+        "ovsdb-server/memory-trim-on-compaction",
+        "on|off",
+        1,
+        1,
+        |server: &mut Server, args| {
+            server.set_trims_memory(match args[0].as_str() {
+                "on" => true,
+                "off" => false,
+                _ => return Err("invalid argument".to_owned()),
+            });
+            Ok(String::new())
+        },
+    );
+    registry.register(
+        "ovsdb-server/perf-counters-show",
+        "",
+        0,
+        0,
+        |_: &mut Server, _| Ok("performance counter is not supported on this platform\n".to_owned()),
+    );
+    registry.register(
+        "ovsdb-server/perf-counters-clear",
+        "",
+        0,
+        0,
+        |_: &mut Server, _| Ok(String::new()),
+    );
+}
+
+fn set_row_log(
+    server: &Server,
+    reports: &reports::Reports,
+    table: &str,
+    state: &str,
+) -> Result<(), &'static str> {
+    let (database, table, is_logged) = reports::row_log_of(table, state)?;
+    let report = reports.get(database).ok_or("no such database")?;
+    let mut tables = report.tables.iter();
+    if !tables.any(|(name, _)| name == table) {
+        return Err("no such table");
+    }
+    server.log_rows(database, table, is_logged);
+    Ok(())
 }
 
 /// Registers the command that takes `--disable-file-column-diff` back; there is none without the option.

@@ -14,6 +14,7 @@ pub mod outbox;
 pub mod outgoing;
 pub mod remote_options;
 pub mod remotes;
+pub mod reports;
 pub mod run;
 pub mod saved;
 pub mod server;

@@ -201,6 +201,16 @@ impl Remotes {
         }
     }
 
+    /// Sessions that stand.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        let of = |open: &Open| match &open.by {
+            By::Listener(listener) => listener.status().connections(),
+            By::Ourselves(board) => usize::from(board.read().session.is_some()),
+        };
+        self.open.values().map(of).sum()
+    }
+
     /// How every remote that is open stands, by target (cli.md 1.6).
     #[must_use]
     pub fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use corvid_os::memory::{self, MemoryLog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{clock, coverage, dirs, program, signals};
 
 use crate::admin;
 use crate::options::CommandLine;
+use crate::reports;
 use crate::saved::{Configuration, Saved};
 use crate::server::{Config, Server};
 
@@ -26,6 +28,7 @@ pub fn run(line: CommandLine) {
     let mut control =
         ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
     admin::register(control.registry());
+    admin::register_watching(control.registry());
     if line.disable_column_diff {
         admin::register_column_diff(control.registry());
     }
@@ -67,6 +70,7 @@ pub fn run(line: CommandLine) {
             format_args!("{}", program::version_line()),
         );
     }
+    let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
     while !server.is_exiting() {
         server.run_events();
@@ -83,7 +87,12 @@ pub fn run(line: CommandLine) {
             program::fatal_error("poll failed", &error);
         }
         server.run_events();
-        coverage::run(corvid_os::clock::mono_ms());
+        coverage::run(clock::mono_ms());
+        if memory_log.run(clock::mono_ms()) {
+            server.ask(|server, reports| {
+                memory::log_usage(reports::usage(&reports, server.session_count()));
+            });
+        }
         if let Some((command, process)) = &mut child
             && let Ok(Some(status)) = process.try_wait()
         {

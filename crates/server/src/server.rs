@@ -32,6 +32,7 @@ use crate::inbox::Inbox;
 use crate::main_thread::{MainThread, Report};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
+use crate::reports::{Questions, Reports};
 use crate::saved::{Configuration, Saved};
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
@@ -89,6 +90,7 @@ pub struct Server {
     main: MainThread,
     events: Receiver<Report>,
     waiting: Waiting,
+    questions: Questions,
     era: Era,
     is_exiting: bool,
     is_started: bool,
@@ -134,6 +136,7 @@ impl Server {
             main,
             events,
             waiting: Waiting::default(),
+            questions: Questions::default(),
             era: Era::default(),
             is_exiting: false,
             is_started: false,
@@ -405,6 +408,36 @@ impl Server {
         self.remotes.given()
     }
 
+    /// Asks all databases for reports; `finish` gets them when the last one is in.
+    pub fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
+        for (name, token) in self.questions.ask(self.databases.keys().cloned(), finish) {
+            let report = ToDatabase::Control(Control::Report(token));
+            let _ = self.databases[&name].inbox.send(report);
+        }
+    }
+
+    /// Logs the rows of a table as they change, or no longer.
+    pub fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
+        if let Some(served) = self.databases.get(database) {
+            let order = Control::LogRows(table.to_owned(), is_logged);
+            let _ = served.inbox.send(ToDatabase::Control(order));
+        }
+    }
+
+    /// Sessions of all remotes.
+    pub fn session_count(&self) -> usize {
+        self.remotes.session_count()
+    }
+
+    /// Whether memory is given back after a compaction. The allocator does so by itself within seconds, asked or not.
+    pub fn set_trims_memory(&self, trims_memory: bool) {
+        let state = if trims_memory { "enabled" } else { "disabled" };
+        vlog::info(
+            Module::OvsdbServer,
+            format_args!("memory trimming after compaction {state}."),
+        );
+    }
+
     /// Shows in the rows that configure remotes how these stand.
     pub fn show_status(&self) {
         let sources: BTreeSet<&str> = self
@@ -596,6 +629,12 @@ impl Server {
                 }
             }
             Event::Followed(name, found) => self.followed(&name, found),
+            Event::Report(token, report) => {
+                if let Some((finish, reports)) = self.questions.answered(token, report) {
+                    finish(self, reports);
+                }
+            }
+            Event::RowLogged(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::NoStatusColumn(table) => {
                 static LIMIT: RateLimit = RateLimit::new(1, 1);
                 let message = format_args!("No status column present in the {table} table");

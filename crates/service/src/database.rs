@@ -15,7 +15,9 @@ mod long_results;
 mod monitoring;
 mod outputs;
 mod parked;
+mod report;
 mod rewrites;
+mod row_log;
 mod transact;
 mod triggers;
 
@@ -33,7 +35,8 @@ pub use outputs::Outputs;
 use crate::job::Done;
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Method, Request, SessionInfo, StoreError, Ticket, ToDatabase,
+    Control, DatabaseId, Event, Method, Report, Request, SessionInfo, StoreError, Ticket,
+    ToDatabase,
 };
 use crate::storage::{FileState, Growth};
 use conversion::Conversion;
@@ -44,6 +47,7 @@ use held::Held;
 use long_results::LongResults;
 use parked::Parked;
 use rewrites::Rewrites;
+use row_log::RowLog;
 use triggers::Triggers;
 
 /// The time of an input.
@@ -92,6 +96,7 @@ pub struct DatabaseService {
     storage_error: Option<StoreError>,
     /// Columns that configure remotes, by the remote's text, with what was last reported.
     followed: Vec<Followed>,
+    row_log: RowLog,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
@@ -135,6 +140,7 @@ impl DatabaseService {
             growth: None,
             storage_error: None,
             followed: Vec::new(),
+            row_log: RowLog::default(),
             sessions: HashMap::default(),
             locks,
             uuids,
@@ -211,9 +217,13 @@ impl DatabaseService {
             }
             ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => return true,
             ToDatabase::Fence(..) => true,
-            ToDatabase::Control(control) => {
-                !matches!(control, Control::Transact(_) | Control::ShowStatus(_))
-            }
+            ToDatabase::Control(control) => !matches!(
+                control,
+                Control::Transact(_)
+                    | Control::ShowStatus(_)
+                    | Control::Report(_)
+                    | Control::LogRows(..)
+            ),
             _ => false,
         };
         needs_settled && !self.parked.is_empty()
@@ -281,6 +291,11 @@ impl DatabaseService {
             } => self.follow(name, &table, &column),
             Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
+            Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
+            Control::Report(token) => {
+                let report = self.report();
+                self.outputs.events.push(Event::Report(token, report));
+            }
             Control::StorageStatus(token) => {
                 let event = Event::StorageStatus(token, self.storage_error.clone());
                 self.outputs.events.push(event);
@@ -345,12 +360,17 @@ impl DatabaseService {
                 let event = Event::StorageStatus(token, Some(self.removed_error()));
                 self.outputs.events.push(event);
             }
+            ToDatabase::Control(Control::Report(token)) => {
+                let report = Report::default();
+                self.outputs.events.push(Event::Report(token, report));
+            }
             ToDatabase::Control(
                 Control::Transact(_)
                 | Control::Remove
                 | Control::EnableColumnDiff
                 | Control::Unfollow(_)
-                | Control::ShowStatus(_),
+                | Control::ShowStatus(_)
+                | Control::LogRows(..),
             )
             | ToDatabase::Cancel(..)
             | ToDatabase::Drained(_)

@@ -181,6 +181,10 @@ pub enum Control {
     },
     /// Follow it no more.
     Unfollow(String),
+    /// Answered by [`Event::Report`] with this number.
+    Report(u64),
+    /// Log the rows of this table as they change, or no longer; answers nothing, an unknown table does no harm.
+    LogRows(String, bool),
     /// Show this in the rows that followed columns refer to.
     ShowStatus(Arc<RemoteStatuses>),
 }
@@ -353,8 +357,40 @@ pub enum Event {
     Followed(String, Result<RemoteRows, String>),
     /// The remotes that a followed column names have changed.
     RemotesChanged(String, RemoteRows),
+    /// Answer to [`Control::Report`]; of a database that is being removed it is empty.
+    Report(u64, Report),
+    /// A row of a table that is logged has changed: the line.
+    RowLogged(String),
     /// A table whose rows configure remotes has no `status` column to show anything in.
     NoStatusColumn(String),
     /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
     StorageStatus(u64, Option<StoreError>),
+}
+
+/// What there is to say about a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// How much there is of everything.
+    pub usage: Usage,
+    /// Its tables, and whether the rows of each are logged.
+    pub tables: Vec<(String, bool)>,
+}
+
+/// Figures for `memory/show`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Atoms in rows.
+    pub atoms: u64,
+    /// Rows times columns, `_uuid` and `_version` included.
+    pub cells: u64,
+    /// Monitors.
+    pub monitors: u64,
+    /// Transactions that wait.
+    pub triggers: u64,
+    /// Weak references.
+    pub weak_references: u64,
+    /// Commits in the transaction history.
+    pub history_commits: u64,
+    /// Atoms in it.
+    pub history_atoms: u64,
 }

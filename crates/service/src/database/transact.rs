@@ -334,6 +334,7 @@ impl DatabaseService {
                     });
                 }
                 self.report_remotes(delta);
+                self.log_rows(delta);
                 let txn = if self.options.history {
                     self.uuids.fresh()
                 } else {

@@ -37,6 +37,10 @@ pub(super) struct Triggers {
 }
 
 impl Triggers {
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,0 +1,129 @@
+//! Commands of the control socket that show what a server holds, side by side with the reference where it is installed.
+
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+/// What one implementation answered and logged.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    answers: Vec<String>,
+    /// The cells of each logged row, sorted; identities left out.
+    rows: Vec<Vec<String>>,
+}
+
+fn tell(implementation: Implementation) -> Told {
+    let schema = json!({"name": "D", "tables": {
+        "T": {"isRoot": true, "columns": {
+            "name": {"type": "string"},
+            "note": {"type": {"key": "string", "min": 0, "max": 1}},
+            "numbers": {"type": {"key": "integer", "min": 0, "max": "unlimited"}},
+            "pairs": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}},
+            "friend": {"type": {"key": {"type": "uuid", "refTable": "T", "refType": "weak"}, "min": 0}}}},
+        "U": {"isRoot": true, "columns": {"n": {"type": "integer"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        ..Setup::default()
+    };
+    let server = Server::start(implementation, &setup).expect("a server");
+    let mut client = server.connect().expect("a connection");
+    let mut answers = Vec::new();
+    let mut ask = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next().expect("a command");
+        let arguments: Vec<String> = words.collect();
+        let reply = server.control(&command, &arguments).expect("a reply");
+        answers.push(format!("{line}: {}", normal(&reply)));
+    };
+    let mut transact = |operations: Value| {
+        let mut params = vec![json!("D")];
+        params.extend(operations.as_array().expect("operations").iter().cloned());
+        let reply = client
+            .call("transact", &Value::Array(params))
+            .expect("a reply");
+        assert_eq!(reply["error"], Value::Null, "{reply}");
+    };
+    ask("memory/show");
+    transact(json!([
+        {"op": "insert", "table": "T", "uuid-name": "a", "row": {"name": "a"}},
+        {"op": "insert", "table": "T", "row": {"name": "b c", "numbers": ["set", [3, 1, 2]],
+            "friend": ["named-uuid", "a"]}},
+        {"op": "insert", "table": "U", "row": {"n": 7}}]));
+    for line in [
+        "memory/show",
+        "ovsdb-server/tlog-list",
+        "ovsdb-server/tlog-set D:T maybe",
+        "ovsdb-server/tlog-set T on",
+        "ovsdb-server/tlog-set E:T on",
+        "ovsdb-server/tlog-set D:X on",
+        "ovsdb-server/tlog-set D:T on",
+        "ovsdb-server/tlog-list",
+        "ovsdb-server/memory-trim-on-compaction off",
+        "ovsdb-server/memory-trim-on-compaction on",
+        "ovsdb-server/memory-trim-on-compaction both",
+        "ovsdb-server/perf-counters-show",
+        "ovsdb-server/perf-counters-clear",
+    ] {
+        ask(line);
+    }
+    for operation in [
+        json!({"op": "insert", "table": "T", "row": {"name": "c", "note": "x y"}}),
+        json!({"op": "update", "table": "T", "where": [["name", "==", "c"]], "row": {"pairs": ["map", [["k", "v 1"]]]}}),
+        json!({"op": "update", "table": "U", "where": [], "row": {"n": 8}}),
+        json!({"op": "delete", "table": "T", "where": [["name", "==", "b c"]]}),
+    ] {
+        transact(json!([operation]));
+    }
+    ask("ovsdb-server/tlog-set D:T off");
+    transact(json!([{"op": "delete", "table": "T", "where": []}]));
+    ask("memory/show");
+    let log = server.log();
+    let rows = log
+        .lines()
+        .filter_map(|line| line.split_once("|transaction|INFO|"));
+    Told {
+        answers,
+        rows: rows.map(|(_, row)| cells(row)).collect(),
+    }
+}
+
+/// A reply without what standalone databases of the reference do not have.
+fn normal(reply: &Value) -> String {
+    let text = match &reply["error"] {
+        Value::Null => reply["result"].as_str().unwrap_or_default(),
+        error => error.as_str().unwrap_or_default(),
+    };
+    let words = text
+        .split(' ')
+        .filter(|word| !word.starts_with("txn-history"));
+    words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+}
+
+/// Pieces between commas, sorted, without identities.
+fn cells(row: &str) -> Vec<String> {
+    let is_identity = |cell: &&str| {
+        ["_uuid:", "_version:", "friend:"]
+            .iter()
+            .any(|name| cell.starts_with(name))
+    };
+    let mut cells: Vec<String> = row
+        .split(',')
+        .filter(|cell| !is_identity(cell))
+        .map(str::to_owned)
+        .collect();
+    cells.sort();
+    cells
+}
+
+#[test]
+fn commands_about_all_databases_answer_as_the_reference_does() {
+    let ours = tell(Implementation::Corvid);
+    assert_eq!(ours.rows.len(), 3, "{:?}", ours.rows);
+    let shown = ours
+        .answers
+        .iter()
+        .filter(|answer| answer.contains("atoms:"));
+    assert_eq!(shown.count(), 3, "{:?}", ours.answers);
+    if Implementation::Reference.server_binary().is_ok() {
+        assert_eq!(ours, tell(Implementation::Reference));
+    }
+}
