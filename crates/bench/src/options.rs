@@ -36,7 +36,8 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Compare {
     /// The first server, which the ratios and aims speak of: a program with the command line of ovsdb-server, unix:PATH, or
-    /// tcp:HOST:PORT. What listens at an address loses all rows, and its CPU time and memory are not known
+    /// tcp:HOST:PORT. What listens at an address loses all rows, its CPU time and memory are not known, and
+    /// workloads that begin with a file of rows or control the server refuse it
     pub(crate) ours: Target,
     /// The server that it is compared with
     pub(crate) reference: Target,

@@ -92,3 +92,26 @@ impl Run<'_> {
         self.progress.detail(text);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_at_an_address_is_given_no_rows() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("prepared.db");
+        database_file::write(&file, History::of_rows(3)).expect("a file");
+        let run = Run {
+            scale: Scale::Small,
+            target: &"unix:nowhere".parse().expect("an address"),
+            file: &file,
+            progress: &Progress::new(1),
+            book: &Book::default(),
+        };
+        assert!(matches!(run.start(), Err(Error::NeedsProgram)));
+        // One without rows is asked to empty its tables, if somebody is there.
+        database_file::write(&file, History::NONE).expect("a file");
+        assert!(matches!(run.start(), Err(Error::Io(_))));
+    }
+}
