@@ -350,13 +350,28 @@ impl<'a> Reader<'a> {
     fn quoted(&mut self, expected: &str) -> Result<Quoted<'a>, Error> {
         self.space();
         let start = self.at;
-        let has_escapes = self.skip_quoted(expected)?;
+        let has_escapes = match self.short_string_end() {
+            Some(end) => {
+                self.at = end;
+                false
+            }
+            None => self.skip_quoted(expected)?,
+        };
         let quote = self.at - 1;
         Ok(Quoted {
             raw: &self.bytes[start + 1..quote],
             quote,
             has_escapes,
         })
+    }
+
+    /// One past the string that begins here, if it is a short one.
+    #[inline(always)]
+    fn short_string_end(&self) -> Option<usize> {
+        if self.bytes.get(self.at) != Some(&b'"') {
+            return None;
+        }
+        scan::short_string_end(self.bytes, self.at + 1)
     }
 
     /// Consumes a string that begins here; returns whether it has escapes. What it returns fits registers, which is why it is

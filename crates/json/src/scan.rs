@@ -9,6 +9,9 @@
 /// Bytes per block of masks: one bit each in a `u64`.
 pub(crate) const BLOCK: usize = 64;
 
+/// Bytes of the vectors that strings are searched with.
+const LANE: usize = 16;
+
 /// Where the bytes that decide framing are in one block; bit `i` stands for byte `i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Masks {
@@ -54,6 +57,18 @@ pub(crate) fn special(text: &[u8]) -> usize {
     {
         portable::special(text)
     }
+}
+
+/// One past the closing quote of a string without escapes whose content begins at `start` and is shorter than a vector, as nearly all
+/// names and many values are; `None` when it takes [`special`] to tell, or the text ends too soon for a load.
+#[inline(always)]
+pub(crate) fn short_string_end(text: &[u8], start: usize) -> Option<usize> {
+    let lane = text.get(start..)?.first_chunk::<LANE>()?;
+    #[cfg(target_arch = "x86_64")]
+    let length = x86_64::special_in_lane(lane)?;
+    #[cfg(not(target_arch = "x86_64"))]
+    let length = Some(portable::special(lane)).filter(|length| *length < LANE)?;
+    (lane[length] == b'"').then_some(start + length + 1)
 }
 
 /// The loop over blocks, shared by the forms; inlined so that it is compiled for each form's instructions.
@@ -158,7 +173,7 @@ mod x86_64 {
         _mm256_set1_epi8,
     };
 
-    use super::{BLOCK, Masks, Visitor, portable};
+    use super::{BLOCK, LANE, Masks, Visitor, portable};
 
     pub(super) fn blocks_sse2(input: &[u8], visitor: &mut impl Visitor) -> usize {
         super::run(input, visitor, masks_sse2, portable::prefix_xor)
@@ -252,21 +267,26 @@ mod x86_64 {
 
     #[inline]
     pub(super) fn special(text: &[u8]) -> usize {
-        let (lanes, tail) = text.as_chunks::<16>();
+        let (lanes, tail) = text.as_chunks::<LANE>();
         for (index, lane) in lanes.iter().enumerate() {
-            let bytes = load(lane);
-            // SAFETY: SSE2 is part of every x86-64 processor. A byte is its own minimum with 0x1f when it is below 0x20.
-            let found = unsafe {
-                let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
-                let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
-                let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
-                _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control))
-            };
-            if found != 0 {
-                return 16 * index + found.trailing_zeros() as usize;
+            if let Some(at) = special_in_lane(lane) {
+                return LANE * index + at;
             }
         }
-        16 * lanes.len() + portable::special_bytewise(tail)
+        LANE * lanes.len() + portable::special_bytewise(tail)
+    }
+
+    #[inline]
+    pub(super) fn special_in_lane(lane: &[u8; LANE]) -> Option<usize> {
+        let bytes = load(lane);
+        // SAFETY: SSE2 is part of every x86-64 processor. A byte is its own minimum with 0x1f when it is below 0x20.
+        let found = unsafe {
+            let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
+            let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
+            let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+            _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control))
+        };
+        (found != 0).then(|| found.trailing_zeros() as usize)
     }
 }
 
@@ -274,7 +294,7 @@ mod x86_64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCK, Masks, portable, special};
+    use super::{BLOCK, Masks, portable, short_string_end, special};
 
     fn bytewise(block: &[u8; BLOCK]) -> Masks {
         let mask = |wanted: &[u8]| {
@@ -326,6 +346,14 @@ mod tests {
             if std::arch::is_x86_feature_detected!("pclmulqdq") {
                 // SAFETY: the feature was just found.
                 prop_assert_eq!(unsafe { super::x86_64::prefix_xor_clmul(bits) }, expected);
+            }
+        }
+
+        #[test]
+        fn short_strings_end_at_their_quote(text in prop::collection::vec(byte(), 0..40), start in 0_usize..24) {
+            if let Some(end) = short_string_end(&text, start) {
+                prop_assert_eq!(end - 1, start + portable::special_bytewise(&text[start..]));
+                prop_assert_eq!(text[end - 1], b'"');
             }
         }
 

@@ -95,6 +95,9 @@ fn name_end(text: &[u8], at: usize) -> Option<usize> {
 #[inline]
 fn string_end(text: &[u8], quote: usize) -> Option<usize> {
     let start = quote + 1;
+    if let Some(end) = scan::short_string_end(text, start) {
+        return Some(end);
+    }
     let end = start + scan::special(text.get(start..)?);
     if *text.get(end)? == b'"' {
         return Some(end + 1);

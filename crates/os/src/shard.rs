@@ -32,6 +32,8 @@ pub use group::{ListenerHandle, Shards};
 pub use inbox::ShardHandle;
 pub use io::Io;
 
+use corvid_json::Pieces;
+
 use crate::clock::Now;
 
 /// Names a connection for the life of the process; never reused.
@@ -90,8 +92,8 @@ pub trait Handler: Send + 'static {
     /// A connection stands: accepted, adopted, or opened with [`Io::connect`].
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io);
 
-    /// One JSON text (an object or array, not yet parsed) has arrived.
-    fn frame(&mut self, now: Now, conn: ConnId, frame: Vec<u8>, io: &mut Io);
+    /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces: putting it together takes time.
+    fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io);
 
     /// The peer has closed its sending side; all its texts were delivered. The default sends what is queued and closes.
     fn end_of_input(&mut self, now: Now, conn: ConnId, io: &mut Io) {

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 
 use corvid_service::message::{DatabaseId, ToDatabase};
+use foldhash::fast::FixedState;
 
 use crate::inbox::Inbox;
 
 /// The served databases, each with what is yet to be sent.
 #[derive(Debug, Default)]
-pub struct Outbox(HashMap<DatabaseId, Lane>);
+pub struct Outbox(HashMap<DatabaseId, Lane, FixedState>);
 
 #[derive(Debug)]
 struct Lane {

@@ -5,6 +5,7 @@ mod texts;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use corvid_json::Pieces;
 use corvid_monitor::SessionId;
 use corvid_os::clock::Now;
 use corvid_os::segment::Segment;
@@ -17,6 +18,7 @@ use corvid_service::Frontend;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, Text, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
+use foldhash::fast::FixedState;
 
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
@@ -57,8 +59,8 @@ pub type RemoteTable = Arc<Mutex<HashMap<ListenerId, RemoteOptions>>>;
 pub struct ShardSessions {
     number: u16,
     frontend: Frontend,
-    sessions: HashMap<ConnId, Client>,
-    conns: HashMap<SessionId, ConnId>,
+    sessions: HashMap<ConnId, Client, FixedState>,
+    conns: HashMap<SessionId, ConnId, FixedState>,
     next_session: u64,
     outgoing: Vec<Outgoing>,
     remotes: RemoteTable,
@@ -89,8 +91,8 @@ impl ShardSessions {
         ShardSessions {
             number,
             frontend,
-            sessions: HashMap::new(),
-            conns: HashMap::new(),
+            sessions: HashMap::default(),
+            conns: HashMap::default(),
             next_session: 0,
             outgoing: Vec::new(),
             remotes,
@@ -256,7 +258,7 @@ impl Handler for ShardSessions {
         self.watch(now, conn, io);
     }
 
-    fn frame(&mut self, now: Now, conn: ConnId, frame: Vec<u8>, io: &mut Io) {
+    fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io) {
         if let Some(client) = self.sessions.get(&conn) {
             self.frontend.frame(now.mono_ms, client.session, frame);
             self.carry_out(io);

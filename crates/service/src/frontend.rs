@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use corvid_data::{Tag, Uuid, WireError};
-use corvid_json::{Kind, Reader, Value};
+use corvid_json::{Kind, Pieces, Reader, Value};
 use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
@@ -129,7 +129,7 @@ impl Frontend {
     }
 
     /// A whole JSON text arrived.
-    pub fn frame(&mut self, now_ms: u64, id: SessionId, frame: Vec<u8>) {
+    pub fn frame(&mut self, now_ms: u64, id: SessionId, frame: impl Into<Pieces>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
+use corvid_json::Pieces;
 use corvid_json::frame::{Framed, Framer, unfinishable};
 
 use super::accept::Counted;
@@ -55,13 +56,13 @@ pub(super) struct Conn {
     pub(super) counted: Option<Counted>,
     pub(super) output: Output,
     /// Texts cut but not delivered.
-    pub(super) frames: VecDeque<Vec<u8>>,
+    pub(super) frames: VecDeque<Pieces>,
     pub(super) input_end: Option<InputEnd>,
     /// The end was told to the handler, which may take its time to close.
     pub(super) is_end_told: bool,
     framer: Framer,
     /// The beginning of a text whose end has not arrived.
-    partial: Vec<u8>,
+    partial: Pieces,
     /// Its length when it was last checked.
     checked: usize,
 }
@@ -96,7 +97,7 @@ impl Conn {
             input_end: None,
             is_end_told: false,
             framer: Framer::default(),
-            partial: Vec::new(),
+            partial: Pieces::default(),
             checked: 0,
         }
     }
@@ -142,12 +143,12 @@ impl Conn {
                 Framed::Complete { start, end } => {
                     let mut frame = std::mem::take(&mut self.partial);
                     self.checked = 0;
-                    frame.extend_from_slice(&input[start..end]);
+                    frame.extend(&input[start..end]);
                     self.frames.push_back(frame);
                     input = &input[end..];
                 }
                 Framed::Partial { start } => {
-                    self.partial.extend_from_slice(&input[start..]);
+                    self.partial.extend(&input[start..]);
                     return self.check_partial();
                 }
             }
@@ -163,7 +164,7 @@ impl Conn {
             return Ok(());
         }
         self.checked = length;
-        unfinishable(&self.partial).map_or(Ok(()), Err)
+        unfinishable(self.partial.first()).map_or(Ok(()), Err)
     }
 
     /// Writes what is queued. Sending counts as a sign of life only when it frees a peer that was behind.

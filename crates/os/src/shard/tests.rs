@@ -44,7 +44,8 @@ impl Handler for Probe {
         self.seen.send(Seen::Opened(conn)).unwrap();
     }
 
-    fn frame(&mut self, _: Now, conn: ConnId, frame: Vec<u8>, io: &mut Io) {
+    fn frame(&mut self, _: Now, conn: ConnId, frame: Pieces, io: &mut Io) {
+        let frame = frame.into_bytes();
         self.seen
             .send(Seen::Frame(conn, String::from_utf8(frame.clone()).unwrap()))
             .unwrap();

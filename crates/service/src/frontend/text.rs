@@ -1,11 +1,12 @@
 //! A text of a client, and what it says once somebody has read it.
 //!
 //! Reading validates the whole text, which takes as long as it is; what it yields are places in the text and a few small values, so
-//! that a text can be read by one thread and acted upon by another. Nothing here knows of sessions.
+//! that a text can be read by one thread and acted upon by another. So does putting a long one together from the pieces in which it
+//! arrived. Nothing here knows of sessions.
 
 use std::ops::Range;
 
-use corvid_json::Value;
+use corvid_json::{Pieces, Value};
 use corvid_monitor::Version;
 use corvid_rpc::message::{self, Message};
 
@@ -14,7 +15,7 @@ use crate::message::Method;
 /// One JSON text.
 #[derive(Debug)]
 pub struct Text {
-    bytes: Vec<u8>,
+    bytes: Pieces,
     said: Option<Said>,
 }
 
@@ -63,7 +64,7 @@ impl Asking {
 impl From<Asking> for Text {
     fn from(asking: Asking) -> Text {
         Text {
-            bytes: asking.frame,
+            bytes: asking.frame.into(),
             said: Some(Said::Request(asking.parts)),
         }
     }
@@ -86,14 +87,17 @@ pub(super) enum Asked {
 impl Text {
     /// A text that was not read yet.
     #[must_use]
-    pub fn new(bytes: Vec<u8>) -> Text {
-        Text { bytes, said: None }
+    pub fn new(bytes: impl Into<Pieces>) -> Text {
+        Text {
+            bytes: bytes.into(),
+            said: None,
+        }
     }
 
     /// An `echo` request that is to be answered later.
     pub(super) fn of_echo(bytes: Vec<u8>, answer: Vec<u8>) -> Text {
         Text {
-            bytes,
+            bytes: bytes.into(),
             said: Some(Said::Echo(answer)),
         }
     }
@@ -111,7 +115,9 @@ impl Text {
     /// Reads it, if nobody has.
     pub fn read(&mut self) {
         if self.said.is_none() {
-            self.said = Some(Said::read(&self.bytes));
+            let bytes = std::mem::take(&mut self.bytes).into_bytes();
+            self.said = Some(Said::read(&bytes));
+            self.bytes = bytes.into();
         }
     }
 
@@ -119,7 +125,7 @@ impl Text {
     pub(super) fn into_parts(mut self) -> (Vec<u8>, Said) {
         self.read();
         let said = self.said.take().unwrap_or(Said::Nothing);
-        (self.bytes, said)
+        (self.bytes.into_bytes(), said)
     }
 }
 

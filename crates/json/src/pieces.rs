@@ -1,0 +1,108 @@
+//! A text that is being gathered from a stream, in pieces, so that a long one is not moved about while it grows.
+//!
+//! Growing one buffer to a length of megabytes copies all of it now and then, and whoever gathers for many connections would hold them
+//! all up meanwhile. What is put together in the end is put together by whoever reads it. Short texts are one piece, which is never
+//! copied.
+
+/// From this length on a piece grows no more, bytes.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// The bytes of one text.
+///
+/// ```
+/// use corvid_json::Pieces;
+/// let mut text = Pieces::default();
+/// text.extend(b"[1,");
+/// text.extend(b"2]");
+/// assert_eq!(text.len(), 5);
+/// assert_eq!(text.into_bytes(), b"[1,2]");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pieces {
+    full: Vec<Vec<u8>>,
+    last: Vec<u8>,
+}
+
+impl Pieces {
+    /// Appends bytes.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        if self.last.len() >= PIECE_BYTES {
+            self.full.push(std::mem::take(&mut self.last));
+        }
+        self.last.extend_from_slice(bytes);
+    }
+
+    /// Length of the whole, bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.last.len() + self.full.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.last.is_empty() && self.full.is_empty()
+    }
+
+    /// The beginning: all of a short text.
+    #[must_use]
+    pub fn first(&self) -> &[u8] {
+        self.full.first().unwrap_or(&self.last)
+    }
+
+    /// The whole in one piece. Costs a copy if it was not.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        if self.full.is_empty() {
+            return self.last;
+        }
+        let mut bytes = Vec::with_capacity(self.len());
+        // Each piece is freed when it has been copied.
+        for piece in self.full {
+            bytes.extend_from_slice(&piece);
+        }
+        bytes.extend_from_slice(&self.last);
+        bytes
+    }
+}
+
+impl From<Vec<u8>> for Pieces {
+    fn from(bytes: Vec<u8>) -> Pieces {
+        Pieces {
+            full: Vec::new(),
+            last: bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_however_it_arrives() {
+        let text: Vec<u8> = (0..700_000_u32).map(|i| (i % 251) as u8).collect();
+        for size in [999, 65_536, 131_072, 400_000, 700_000] {
+            let mut pieces = Pieces::default();
+            assert!(pieces.is_empty());
+            text.chunks(size).for_each(|chunk| pieces.extend(chunk));
+            assert_eq!(pieces.len(), text.len());
+            assert!(text.starts_with(pieces.first()));
+            assert!(
+                pieces
+                    .full
+                    .iter()
+                    .all(|piece| piece.len() < PIECE_BYTES + size)
+            );
+            assert!(pieces.into_bytes() == text);
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_not_copied() {
+        let text = b"[]".to_vec();
+        let place = text.as_ptr();
+        let whole = Pieces::from(text).into_bytes();
+        assert_eq!(whole.as_ptr(), place);
+    }
+}
