@@ -56,7 +56,7 @@ impl Driver {
         self.service.tick(now);
         self.store(now);
         self.order_jobs();
-        self.service.flush_updates();
+        self.service.flush_updates(now);
         self.hand_over();
     }
 
@@ -89,7 +89,7 @@ impl Driver {
             *inputs = left;
         }
         self.order_jobs();
-        all_done &= self.service.flush_few(ERRAND_SESSIONS);
+        all_done &= self.service.flush_few(now, ERRAND_SESSIONS);
         self.hand_over();
         all_done
     }

@@ -20,6 +20,7 @@ mod rewrites;
 mod row_log;
 mod transact;
 mod triggers;
+mod updates;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -49,6 +50,7 @@ use parked::Parked;
 use rewrites::Rewrites;
 use row_log::RowLog;
 use triggers::Triggers;
+use updates::Rounds;
 
 /// The time of an input.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +82,7 @@ pub struct DatabaseService {
     database: Database,
     monitors: Monitors,
     triggers: Triggers,
+    rounds: Rounds,
     parked: VecDeque<Parked>,
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
@@ -129,6 +132,7 @@ impl DatabaseService {
             database,
             monitors,
             triggers: Triggers::default(),
+            rounds: Rounds::default(),
             parked: VecDeque::new(),
             deferred: VecDeque::new(),
             conversion: None,

@@ -121,7 +121,7 @@ impl Server {
             self.database
                 .handle(NOW, ToDatabase::Stored(ticket, Ok(())));
         }
-        self.database.flush_updates();
+        self.database.flush_updates(NOW);
         for delivery in mem::take(&mut self.database.outputs().deliveries) {
             let delivery = ToShard::Deliver(delivery);
             self.frontend.message(NOW.mono_ms, delivery);

@@ -61,14 +61,4 @@ impl DatabaseService {
             || trigger.is_some_and(|at_ms| at_ms <= now.mono_ms)
             || self.database.is_indexing()
     }
-
-    /// [`DatabaseService::flush_updates`] if there are at most `sessions_max` sessions to compose for. False when there are more: then
-    /// nothing is done.
-    pub fn flush_few(&mut self, sessions_max: usize) -> bool {
-        let is_few = self.monitors.pending_len() <= sessions_max;
-        if is_few {
-            self.flush_updates();
-        }
-        is_few
-    }
 }

@@ -263,18 +263,19 @@ impl DatabaseService {
         }
     }
 
-    /// When [`DatabaseService::tick`] must be called at the latest.
+    /// When [`DatabaseService::tick`] and [`DatabaseService::flush_updates`] must be called at the latest.
     #[must_use]
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+        let updates = self.updates_due_ms();
         if self.is_conversion_waiting() {
-            return None;
+            return updates;
         }
         let growth = self.growth.filter(|_| self.may_compact());
         let check = growth.and_then(|growth| growth.next_check_ms(now.mono_ms));
         let trigger = self.triggers.next_deadline();
         let forget = self.first_answers.next_deadline_ms();
         let index = self.database.is_indexing().then_some(now.mono_ms);
-        let deadlines = [trigger, check, forget, index];
+        let deadlines = [trigger, check, forget, index, updates];
         deadlines.into_iter().flatten().min()
     }
 
@@ -442,26 +443,6 @@ impl DatabaseService {
         self.send_updates(request.session);
         self.outputs
             .error(request.session, &request.id, error, handled_by(request));
-    }
-
-    /// Hands over everything the session has yet to be told, behind a result of it that is being written.
-    pub(super) fn send_updates(&mut self, session: SessionId) {
-        self.complete(session);
-        let mut frames = Vec::new();
-        self.monitors.flush(session, &mut frames);
-        if !frames.is_empty() {
-            self.monitors.set_ready(session, false);
-            self.outputs.updates(session, frames);
-        }
-    }
-
-    /// Composes updates for every session that is ready for them. Called once per batch of inputs.
-    pub fn flush_updates(&mut self) {
-        let mut sessions = Vec::new();
-        self.monitors.take_pending(&mut sessions);
-        for session in sessions {
-            self.send_updates(session);
-        }
     }
 }
 

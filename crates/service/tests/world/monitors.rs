@@ -307,3 +307,51 @@ fn rows_that_configure_remotes_show_how_these_stand() {
         {"id":null,"method":"update2","params":["m",{"Connection":{"<0>":{"modify":{"is_connected":true,"status":["map",[["n_connections","2"]]]}},"<1>":{"modify":{"status":["map",[["sec_since_connect","0"],["sec_since_disconnect","0"]]]}}}}]}
     "#]].assert_eq(&told);
 }
+
+#[test]
+fn after_a_round_to_many_sessions_changes_merge_for_a_moment() {
+    let told = play(|world| {
+        let writer = world.connect();
+        let watchers: Vec<_> = (0..60).map(|_| world.connect()).collect();
+        for watcher in &watchers {
+            let params = r#"["A","m",{"T":[{"columns":["k"]}]}]"#;
+            world.ask(*watcher, "1", "monitor_cond", params);
+        }
+        world.run();
+        let take_all = |world: &mut crate::world::World| {
+            let mut told: Vec<String> = watchers
+                .iter()
+                .map(|watcher| world.take(*watcher))
+                .collect();
+            let own = told.remove(0);
+            told.dedup();
+            assert_eq!(told.len(), 1, "all are told the same");
+            format!("first: {own}others: {}", told[0])
+        };
+        take_all(world);
+        let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
+        world.transact(writer, "1", "A", &insert("at once"));
+        world.run();
+        let mut all = take_all(world);
+        world.transact(writer, "2", "A", &insert("late"));
+        world.run();
+        // Who asks for something is told before the answer.
+        world.transact(watchers[0], "2", "A", &insert("together"));
+        world.run();
+        all += "--\n";
+        all += &take_all(world);
+        world.wait(1);
+        all += "--\n";
+        all += &take_all(world);
+        all
+    });
+    expect![[r#"
+        first: {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"at once"}}}}]}
+        others: {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"at once"}}}}]}
+        --
+        first: {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"late"}},"<1>":{"insert":{"k":"together"}}}}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<1>"]}]}
+        others: --
+        first: others: {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"late"}},"<1>":{"insert":{"k":"together"}}}}]}
+    "#]].assert_eq(&told);
+}

@@ -552,7 +552,7 @@ impl World {
         }
         let jobs = served.service.outputs().jobs.drain(..);
         served.jobs.extend(jobs);
-        served.service.flush_updates();
+        served.service.flush_updates(now);
         let outputs = served.service.outputs();
         // The server waits until the main thread has done this.
         let is_converting = |event: &mut Event| matches!(event, Event::Converting(_));

@@ -381,7 +381,7 @@ impl Machine {
                 served.service.handle(now, answer);
             }
         }
-        served.service.flush_updates();
+        served.service.flush_updates(now);
         let outputs = served.service.outputs();
         let deliveries = std::mem::take(&mut outputs.deliveries);
         let events = std::mem::take(&mut outputs.events);
