@@ -3,9 +3,12 @@
 //! Each address is tried once, in the order given. What a server is shows its row of `_Server`; a server that has no such
 //! database is taken as it is.
 
+use std::sync::Arc;
+
 use bstr::BString;
 use corvid_json::{Object, Value};
 use corvid_os::blocking::Connection;
+use corvid_os::tls::Credentials;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{clock, errno};
 use corvid_rpc::backoff::MIN_MS;
@@ -14,6 +17,7 @@ use corvid_rpc::remote::RemoteList;
 
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::settings::Settings;
 
 /// A session with the first server that suits; `database: None` takes any that can be reached.
 ///
@@ -22,10 +26,10 @@ use crate::session::Session;
 pub(crate) fn connect(
     list: &RemoteList,
     database: Option<&str>,
-    leader_only: bool,
+    settings: &Settings,
 ) -> Result<Session, Failure> {
     for remote in &list.remotes {
-        let Some(mut session) = attempt(remote) else {
+        let Some(mut session) = attempt(remote, &settings.credentials) else {
             continue;
         };
         let refusal = match database {
@@ -34,7 +38,7 @@ pub(crate) fn connect(
                 &mut session,
                 database,
                 list.cluster_id.as_deref(),
-                leader_only,
+                settings.leader_only,
             ),
         };
         match refusal {
@@ -51,9 +55,9 @@ pub(crate) fn connect(
     Err(Failure::new("no servers were available"))
 }
 
-fn attempt(remote: &str) -> Option<Session> {
+fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
     report(remote, &Notice::Connecting);
-    match Connection::open(remote, Some(clock::mono_ms() + MIN_MS)) {
+    match Connection::open_with(remote, Some(clock::mono_ms() + MIN_MS), Some(credentials)) {
         Ok(connection) => {
             report(remote, &Notice::Connected);
             Some(Session::over(connection))

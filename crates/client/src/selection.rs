@@ -27,7 +27,7 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
     let (list, words) = server(command, words);
     let (mut session, database, words) = match list.remotes.as_slice() {
         [server] if list.cluster_id.is_none() => {
-            let mut session = Session::open(server)?;
+            let mut session = Session::open(server, &settings.credentials)?;
             let (database, words) = match command.need {
                 Need::Database => database(command, &mut session, words)?,
                 _ => (String::new(), words),
@@ -36,7 +36,7 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         }
         _ => {
             let (database, words) = explicit_database(command, words)?;
-            let session = leader::connect(&list, database, settings.leader_only)?;
+            let session = leader::connect(&list, database, settings)?;
             (session, database.unwrap_or_default().to_owned(), words)
         }
     };

@@ -6,11 +6,13 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use corvid_data::Schema;
 use corvid_json::Value;
 use corvid_os::blocking::Connection;
 use corvid_os::target::{Target, TargetError};
+use corvid_os::tls::Credentials;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{errno, signals};
 use corvid_rpc::Message;
@@ -43,7 +45,7 @@ impl Session {
     ///
     /// # Errors
     /// `failed to connect to "SERVER" (REASON)`
-    pub(crate) fn open(server: &str) -> Result<Session, Failure> {
+    pub(crate) fn open(server: &str, credentials: &Arc<Credentials>) -> Result<Session, Failure> {
         let target = Target::parse(server);
         match &target {
             Ok(Target::Passive(_)) => {
@@ -60,7 +62,7 @@ impl Session {
                 }
             }
         }
-        Connection::open(server, None)
+        Connection::open_with(server, None, Some(credentials))
             .map(Session::over)
             .map_err(|error| {
                 // What cannot be connected to at all might have been meant to listen.

@@ -3,9 +3,12 @@
 //! Read once by `main`, before anything is connected. Bad options end the process here.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use corvid_os::args::{Arg, Args, Item, Spec};
 use corvid_os::daemon::{self, DaemonOption, Startup};
+use corvid_os::tls::options::TlsOption;
+use corvid_os::tls::{self, Credentials};
 use corvid_os::vlog::{self, LogOption};
 use corvid_os::{clock, date, program, timeout};
 
@@ -25,6 +28,8 @@ pub(crate) struct Settings {
     pub leader_only: bool,
     /// Tell the server that we can stand changes of its databases: `None` tries and does not mind a refusal.
     pub aware: Option<bool>,
+    /// For `ssl:` and `pssl:`.
+    pub credentials: Arc<Credentials>,
     daemon: RefCell<daemon::Options>,
     is_detached: bool,
 }
@@ -48,6 +53,7 @@ enum Id {
     Version,
     Log(LogOption),
     Daemon(DaemonOption),
+    Tls(TlsOption),
 }
 
 fn specs() -> Vec<Spec<Id>> {
@@ -72,18 +78,8 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::long("pretty", Arg::None, Id::Pretty),
         Spec::long("bare", Arg::None, Id::Bare),
         Spec::long("max-column-width", Arg::Required, Id::ColumnWidthMax),
-        Spec::both("private-key", 'p', Arg::Required, Id::Accepted),
-        Spec::both("certificate", 'c', Arg::Required, Id::Accepted),
-        Spec::both("ca-cert", 'C', Arg::Required, Id::Accepted),
     ]);
-    let with_value = [
-        "bootstrap-ca-cert",
-        "ssl-protocols",
-        "ssl-ciphers",
-        "ssl-ciphersuites",
-        "ssl-server-name",
-    ];
-    specs.extend(with_value.map(|name| Spec::long(name, Arg::Required, Id::Accepted)));
+    specs.extend(tls::options::specs(Id::Tls));
     specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
     specs
 }
@@ -100,10 +96,12 @@ impl Settings {
                 force: false,
                 leader_only: true,
                 aware: None,
+                credentials: Arc::default(),
                 daemon: RefCell::default(),
                 is_detached: false,
             },
             daemon: daemon::Options::default(),
+            tls: tls::Settings::default(),
             timeout_s: None,
         };
         let specs = specs();
@@ -119,8 +117,10 @@ impl Settings {
         let Parser {
             mut settings,
             daemon,
+            tls,
             ..
         } = parser;
+        settings.credentials = Credentials::new(&tls);
         settings.is_detached = daemon.is_detached();
         settings.daemon.replace(daemon);
         (settings, words)
@@ -157,6 +157,7 @@ impl Settings {
 struct Parser {
     settings: Settings,
     daemon: daemon::Options,
+    tls: tls::Settings,
     timeout_s: Option<u32>,
 }
 
@@ -196,6 +197,7 @@ impl Parser {
             Id::Help => program::answer(usage::text()),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value),
+            Id::Tls(option) => self.tls.apply(option, value),
             Id::Daemon(option) => self.daemon.apply(option, value),
         }
     }

@@ -1,6 +1,6 @@
 //! What `--help` and the command `help` print.
 
-use corvid_os::{daemon, program, vlog};
+use corvid_os::{daemon, program, tls, vlog};
 
 use crate::selection;
 
@@ -83,18 +83,13 @@ Connection:
   --leader-only           of several servers use only a cluster leader (default)
   --no-leader-only        use any server that is connected to its cluster
   -t, --timeout=SECS      give up after SECS seconds
-  -p, --private-key=FILE  file with private key
-  -c, --certificate=FILE  file with certificate for private key
-  -C, --ca-cert=FILE      file with peer CA certificate
-  --bootstrap-ca-cert=FILE  file with peer CA certificate to read or create
-  --ssl-protocols=PROTOS  SSL/TLS protocols to enable
-  --ssl-ciphers=CIPHERS   SSL/TLS ciphers to enable
-{}{}
+{}{}{}
 Other options:
   --force                 restore: ignore differences of schemas
   -h, --help              print this and exit
   -V, --version           print the version and exit
 ",
+        tls::options::HELP,
         daemon::HELP,
         vlog::HELP
     )

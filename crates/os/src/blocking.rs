@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use corvid_json::frame::{Framed, Framer};
@@ -13,6 +14,7 @@ use crate::listener::Listener;
 use crate::socket::DSCP_DEFAULT;
 use crate::stream::{Resolve, Stream};
 use crate::target::{Active, Target};
+use crate::tls::Credentials;
 use crate::{clock, errno, signals};
 
 /// Bytes read at a time.
@@ -31,26 +33,40 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to an active target, or waits for one connection on a passive one. `deadline_ms` is monotonic; `None` waits
-    /// for ever.
+    /// As [`Connection::open_with`], without TLS.
     ///
     /// # Errors
-    /// The target is malformed or cannot be reached; `TimedOut` at the deadline.
+    /// As there.
     pub fn open(target: &str, deadline_ms: Option<u64>) -> io::Result<Connection> {
+        Connection::open_with(target, deadline_ms, None)
+    }
+
+    /// Connects to an active target, or waits for one connection on a passive one. `deadline_ms` is monotonic; `None` waits
+    /// for ever. The credentials are for TLS.
+    ///
+    /// # Errors
+    /// The target is malformed or cannot be reached, a handshake fails; `TimedOut` at the deadline.
+    pub fn open_with(
+        target: &str,
+        deadline_ms: Option<u64>,
+        credentials: Option<&Arc<Credentials>>,
+    ) -> io::Result<Connection> {
         match Target::parse(target) {
             Ok(Target::Active(active)) => {
-                let mut connection = Connection::connect(&active, deadline_ms)?;
+                let stream = Stream::connect(&active, DSCP_DEFAULT, Resolve::Now, credentials)?;
+                let mut connection = Connection::over(stream, String::new(), deadline_ms)?;
                 target.clone_into(&mut connection.name);
                 Ok(connection)
             }
             Ok(Target::Passive(passive)) => {
-                let listener = Listener::open(&passive, DSCP_DEFAULT).map_err(|failure| {
-                    failure.log();
-                    failure.error
-                })?;
+                let listener =
+                    Listener::open(&passive, DSCP_DEFAULT, credentials).map_err(|failure| {
+                        failure.log();
+                        failure.error
+                    })?;
                 loop {
                     if let Some((stream, name)) = listener.accept()? {
-                        return Ok(Connection::new(stream, name));
+                        return Connection::over(stream, name, deadline_ms);
                     }
                     wait(listener.as_raw_fd(), libc::POLLIN, deadline_ms)?;
                 }
@@ -59,26 +75,32 @@ impl Connection {
         }
     }
 
-    /// Connects to an active target.
+    /// Connects to an active target, without TLS.
     ///
     /// # Errors
     /// It cannot be reached; `TimedOut` at the deadline.
     pub fn connect(target: &Active, deadline_ms: Option<u64>) -> io::Result<Connection> {
-        let stream = Stream::connect(target, DSCP_DEFAULT, Resolve::Now)?;
-        while stream.connect_result()?.is_none() {
-            wait(stream.as_raw_fd(), libc::POLLOUT, deadline_ms)?;
-        }
-        Ok(Connection::new(stream, String::new()))
+        let stream = Stream::connect(target, DSCP_DEFAULT, Resolve::Now, None)?;
+        Connection::over(stream, String::new(), deadline_ms)
     }
 
-    fn new(stream: Stream, name: String) -> Connection {
-        Connection {
+    /// Waits until a stream stands.
+    fn over(mut stream: Stream, name: String, deadline_ms: Option<u64>) -> io::Result<Connection> {
+        while stream.connect_result()?.is_none() {
+            let events = if stream.wants_writable() {
+                libc::POLLOUT
+            } else {
+                libc::POLLIN
+            };
+            wait(stream.as_raw_fd(), events, deadline_ms)?;
+        }
+        Ok(Connection {
             stream,
             name,
             framer: Framer::default(),
             buffer: Vec::new(),
             scanned: 0,
-        }
+        })
     }
 
     /// The name that log lines use: the target as given, or the peer that connected to us.
@@ -87,15 +109,27 @@ impl Connection {
         &self.name
     }
 
+    /// Who the peer is by its certificate, with TLS.
+    #[must_use]
+    pub fn peer_identity(&self) -> Option<String> {
+        self.stream.peer_identity()
+    }
+
     /// Sends all bytes.
     ///
     /// # Errors
     /// The connection is broken; `TimedOut` at the deadline, when some bytes may have been sent.
     pub fn send(&mut self, mut bytes: &[u8], deadline_ms: Option<u64>) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match self.stream.write(bytes) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => bytes = &bytes[count..],
+        loop {
+            let written = if bytes.is_empty() {
+                self.stream.flush().map(|()| None)
+            } else {
+                self.stream.write(bytes).map(Some)
+            };
+            match written {
+                Ok(None) => return Ok(()),
+                Ok(Some(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(Some(count)) => bytes = &bytes[count..],
                 Err(error) if errno::is_again(&error) => {
                     wait(self.stream.as_raw_fd(), libc::POLLOUT, deadline_ms)?;
                 }
@@ -103,7 +137,6 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
 
     /// The next JSON text, `None` at the end of the stream.

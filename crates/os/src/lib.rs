@@ -39,6 +39,7 @@ pub mod socket;
 pub mod stream;
 pub mod target;
 pub mod timeout;
+pub mod tls;
 pub mod unix_path;
 pub mod unixctl;
 pub mod vlog;

@@ -1,4 +1,4 @@
-//! A listening socket: TCP, Unix or one that was inherited.
+//! A listening socket: TCP, with TLS on top or without, Unix or one that was inherited.
 //!
 //! The value is shared: the shard that accepts holds one reference and the owner of the remote another, so that closing it
 //! takes effect at once (the port is free, the socket file gone) although the accepting thread notices later.
@@ -9,12 +9,14 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::Socket;
 
 use crate::stream::Stream;
 use crate::target::{Local, Passive};
+use crate::tls::Credentials;
 use crate::unix_path::UnixAddress;
 use crate::vlog::{self, Level, Module};
 use crate::{cleanup, errno, socket};
@@ -64,6 +66,8 @@ impl From<io::Error> for ListenError {
 pub struct Listener {
     socket: Socket,
     kind: Kind,
+    /// For TLS: what accepted connections are made with.
+    credentials: Option<Arc<Credentials>>,
     closed: AtomicBool,
 }
 
@@ -83,36 +87,54 @@ impl Listener {
     /// Opens a listener. A port chosen by the kernel is logged.
     ///
     /// # Errors
-    /// The address is in use or unusable. `pssl:` fails with `Protocol not available`.
-    pub fn open(target: &Passive, dscp: u8) -> Result<Listener, ListenError> {
+    /// The address is in use or unusable. `pssl:` without credentials fails with `Protocol not available`; what credentials
+    /// lack shows when somebody connects.
+    pub fn open(
+        target: &Passive,
+        dscp: u8,
+        credentials: Option<&Arc<Credentials>>,
+    ) -> Result<Listener, ListenError> {
+        let credentials = credentials.filter(|_| matches!(target, Passive::Ssl(_)));
         let (socket, kind) = match target {
-            Passive::Tcp(local) => open_tcp(local, dscp)?,
+            Passive::Ssl(_) if credentials.is_none() => {
+                return Err(errno::from_code(libc::ENOPROTOOPT).into());
+            }
+            Passive::Tcp(local) | Passive::Ssl(local) => open_tcp(local, dscp)?,
             Passive::Unix(path) => open_unix(path)?,
             Passive::Fd(descriptor) => (inherit(*descriptor)?, Kind::Inherited),
-            Passive::Ssl(_) => return Err(errno::from_code(libc::ENOPROTOOPT).into()),
         };
         Ok(Listener {
             socket,
             kind,
+            credentials: credentials.cloned(),
             closed: AtomicBool::new(false),
         })
     }
 
-    /// Accepts one connection and names its peer; `None` when nobody waits.
+    /// Accepts one connection and names its peer; `None` when nobody waits. With TLS the handshake is still to come.
     ///
     /// # Errors
-    /// The socket fails, for example because no descriptor is left.
+    /// The socket fails, for example because no descriptor is left. `ENOPROTOOPT`: TLS lacks a key, a certificate or a CA, and
+    /// the connection was closed; others may wait.
     pub fn accept(&self) -> io::Result<Option<(Stream, String)>> {
         loop {
             match self.socket.accept() {
                 Ok((socket, peer)) => {
                     socket.set_nonblocking(true)?;
-                    let name = socket::peer_name("tcp", &peer);
+                    let scheme = if self.credentials.is_some() {
+                        "ssl"
+                    } else {
+                        "tcp"
+                    };
+                    let name = socket::peer_name(scheme, &peer);
                     let stream = if peer.is_unix() {
                         Stream::from_unix(socket)
                     } else {
                         socket.set_tcp_nodelay(true)?;
-                        Stream::from_tcp(socket)
+                        match &self.credentials {
+                            Some(credentials) => Stream::from_tls(socket, &name, credentials)?,
+                            None => Stream::from_tcp(socket),
+                        }
                     };
                     return Ok(Some((stream, name)));
                 }
@@ -285,7 +307,7 @@ mod tests {
 
     fn open(text: &str) -> Result<Listener, ListenError> {
         match Target::parse(text).unwrap() {
-            Target::Passive(passive) => Listener::open(&passive, socket::DSCP_DEFAULT),
+            Target::Passive(passive) => Listener::open(&passive, socket::DSCP_DEFAULT, None),
             Target::Active(_) => panic!("{text} is active"),
         }
     }
@@ -316,8 +338,13 @@ mod tests {
         assert_eq!(mode & !0o770, 0, "{mode:o}");
         assert!(listener.accept().unwrap().is_none());
         let target = crate::target::Active::Unix(path.clone());
-        let stream =
-            Stream::connect(&target, socket::DSCP_DEFAULT, crate::stream::Resolve::Now).unwrap();
+        let mut stream = Stream::connect(
+            &target,
+            socket::DSCP_DEFAULT,
+            crate::stream::Resolve::Now,
+            None,
+        )
+        .unwrap();
         assert!(stream.connect_result().unwrap().is_some());
         let (_, name) = listener.accept().unwrap().unwrap();
         assert!(name.starts_with("unix#"), "{name}");
@@ -326,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_named_but_not_available() {
+    fn tls_needs_credentials() {
         assert_eq!(
             open("pssl:0").unwrap_err().to_string(),
             "Protocol not available"

@@ -4,6 +4,7 @@
 //! certificate is good for anything is not decided here; see `chain`.
 
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use sha1::{Digest, Sha1};
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::public_key::PublicKey;
@@ -157,6 +158,14 @@ impl Certificate {
     #[must_use]
     pub fn subject_line(&self) -> &str {
         &self.subject_line
+    }
+
+    /// The SHA-1 of the certificate as people compare it: `aa:bb:...`.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let octets = Sha1::digest(&self.der);
+        let octets: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        octets.join(":")
     }
 
     /// Whether the certificate says that it was issued by itself.

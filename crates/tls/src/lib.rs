@@ -34,5 +34,5 @@ pub use session::Session;
 /// What time it is: the only thing that a handshake asks of the world.
 pub use rustls::time_provider::TimeProvider as Clock;
 
-/// Seconds since 1970, as a [`Clock`] gives them.
-pub use rustls::pki_types::UnixTime;
+/// A certificate as it crosses the wire; and seconds since 1970, as a [`Clock`] gives them.
+pub use rustls::pki_types::{CertificateDer, UnixTime};

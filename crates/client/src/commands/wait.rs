@@ -1,10 +1,13 @@
 //! `wait`: until a database is there, connected or gone (cli.md 3.3). The server is asked again whenever the connection
 //! comes back, until `--timeout` ends the process.
 
+use std::sync::Arc;
+
 use bstr::BString;
 use corvid_json::{Object, Value};
 use corvid_os::blocking::Connection;
 use corvid_os::target::Target;
+use corvid_os::tls::Credentials;
 use corvid_os::{clock, errno, signals};
 use corvid_rpc::notice::End;
 use corvid_rpc::reconnect::{Action, Reconnect};
@@ -34,6 +37,7 @@ pub(crate) fn wait(settings: &Settings, words: &[String]) -> Result<(), Failure>
         session: None,
         asked: None,
         aware: settings.aware,
+        credentials: &settings.credentials,
     };
     waiter.run(&condition)
 }
@@ -76,6 +80,7 @@ struct Waiter<'a> {
     /// The request whose answer ends the wait.
     asked: Option<RequestId>,
     aware: Option<bool>,
+    credentials: &'a Arc<Credentials>,
 }
 
 impl Waiter<'_> {
@@ -119,7 +124,7 @@ impl Waiter<'_> {
         } else {
             None
         };
-        let opened = Connection::open(self.server, deadline);
+        let opened = Connection::open_with(self.server, deadline, Some(self.credentials));
         let now = clock::mono_ms();
         match opened {
             Ok(connection) => {

@@ -120,7 +120,7 @@ impl Intake {
 
     /// Tries to open it; failing that, arranges for the next attempt.
     pub(super) fn open(&mut self, now_ms: u64) {
-        match Listener::open(&self.target, self.dscp) {
+        match Listener::open(&self.target, self.dscp, None) {
             Ok(listener) => {
                 self.retry_ms = None;
                 self.failure = None;

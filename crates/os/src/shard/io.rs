@@ -145,7 +145,7 @@ impl Io {
     /// # Errors
     /// The attempt fails at once.
     pub fn connect(&mut self, target: &Active, name: &str, dscp: u8) -> io::Result<ConnId> {
-        let stream = Stream::connect(target, dscp, Resolve::Later)?;
+        let stream = Stream::connect(target, dscp, Resolve::Later, None)?;
         let info = ConnInfo {
             name: name.into(),
             listener: None,

@@ -129,7 +129,7 @@ impl<C: 'static> Server<C> {
 
     fn new(path: Option<&Path>) -> Result<Server<C>, ListenError> {
         let listener = match path {
-            Some(path) => Some(Listener::open(&Passive::Unix(path.to_owned()), 0)?),
+            Some(path) => Some(Listener::open(&Passive::Unix(path.to_owned()), 0, None)?),
             None => None,
         };
         let poll = Poll::new()?;
