@@ -132,8 +132,10 @@ impl Datum {
     #[must_use]
     pub fn first(&self) -> Option<AtomRef<'_>> {
         match &self.0 {
+            Repr::Empty => None,
             Repr::One(atom) => Some(atom.as_ref()),
-            _ => self.keys().next(),
+            Repr::Tree(tree) => Some(tree.first_leaf().chunk().keys.get(0)),
+            Repr::Short(_) | Repr::Leaf(_) => Some(self.chunk().keys.get(0)),
         }
     }
 
@@ -364,9 +366,7 @@ impl Datum {
             Repr::Empty | Repr::One(_) => false,
             Repr::Short(short) => short.is_map(),
             Repr::Leaf(leaf) => leaf.values.is_some(),
-            Repr::Tree(tree) => self
-                .first()
-                .is_some_and(|key| tree.leaf_of(key).values.is_some()),
+            Repr::Tree(tree) => tree.first_leaf().values.is_some(),
         };
         self.len() as u64 * if is_map { 2 } else { 1 }
     }

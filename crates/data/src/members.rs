@@ -342,6 +342,15 @@ pub fn string(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     Reader::trusted(raw).string().ok()
 }
 
+/// What the `<id>` is that the JSON text `raw` spells; of anything but an `<id>` whatever string it is, or nothing.
+#[must_use]
+pub fn id(raw: &[u8]) -> Cow<'_, [u8]> {
+    match plain(raw).filter(|id| is_id(id)) {
+        Some(id) => Cow::Borrowed(id),
+        None => string(raw).unwrap_or_default(),
+    }
+}
+
 /// The text of a string that is valid UTF-8, as every `<id>` is.
 #[must_use]
 pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {

@@ -98,7 +98,13 @@ impl Schema {
     /// A table by name.
     #[must_use]
     pub fn table_id(&self, name: &str) -> Option<TableId> {
-        self.by_name.get(name.as_bytes()).copied()
+        self.table_named(name.as_bytes())
+    }
+
+    /// [`Schema::table_id`] of a name as a message has it.
+    #[must_use]
+    pub fn table_named(&self, name: &[u8]) -> Option<TableId> {
+        self.by_name.get(name).copied()
     }
 
     /// For the parser, which finds the tables of references once all tables are known.

@@ -5,6 +5,7 @@
 //! counted to the end even after a bad one.
 
 mod atom;
+mod compact;
 mod read;
 mod repeats;
 mod write;

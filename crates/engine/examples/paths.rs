@@ -111,6 +111,10 @@ impl Bed {
             panic!("nothing here waits");
         };
         assert!(delta.is_some(), "{}", String::from_utf8_lossy(&result));
+        // As the server does between batches.
+        if self.database.is_indexing() {
+            self.database.index(4096);
+        }
         result
     }
 }

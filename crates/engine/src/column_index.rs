@@ -21,9 +21,16 @@ const ROWS_MIN: usize = 64;
 /// An index is dropped after so many changes for each row of the table without a look-up: then they have cost more than making it anew.
 const CHANGES_PER_ROW: usize = 2;
 
+/// So many operations walk over a table for the same column before it gets an index: one that does so once needs none.
+const WALKS: u32 = 8;
+
 /// The indexes of one table.
 #[derive(Debug, Default)]
-pub(crate) struct ColumnIndexes(Vec<ColumnIndex>);
+pub(crate) struct ColumnIndexes {
+    indexes: Vec<ColumnIndex>,
+    /// Columns without an index, with the walks that were made for them.
+    walks: Vec<(ColumnId, u32)>,
+}
 
 /// Where rows with a given value of one column are.
 #[derive(Debug)]
@@ -39,7 +46,7 @@ pub(crate) struct ColumnIndex {
 impl ColumnIndexes {
     /// The index over `column`, if there is one and it covers the table.
     pub(crate) fn find(&self, column: ColumnId) -> Option<&ColumnIndex> {
-        self.0
+        self.indexes
             .iter()
             .find(|index| index.column == column && index.is_complete())
     }
@@ -47,13 +54,13 @@ impl ColumnIndexes {
     /// Rows are about to be looked for by `column`, in a table of so many rows. Whether an index was begun.
     pub(crate) fn want(&mut self, column: ColumnId, rows: usize) -> bool {
         let changes_left = CHANGES_PER_ROW * rows.max(ROWS_MIN);
-        if let Some(index) = self.0.iter_mut().find(|index| index.column == column) {
+        if let Some(index) = self.indexes.iter_mut().find(|index| index.column == column) {
             index.changes_left = changes_left;
             return false;
         }
-        let begin = rows >= ROWS_MIN && self.0.len() < INDEXES_MAX && !column.is_standard();
+        let begin = rows >= ROWS_MIN && self.indexes.len() < INDEXES_MAX && !column.is_standard();
         if begin {
-            self.0.push(ColumnIndex {
+            self.indexes.push(ColumnIndex {
                 column,
                 chains: SlotChains::default(),
                 covered: 0,
@@ -63,29 +70,53 @@ impl ColumnIndexes {
         begin
     }
 
+    /// An operation is about to look for rows by `column`, in a table of so many rows. Whether an index was begun.
+    pub(crate) fn note_walk(&mut self, column: ColumnId, rows: usize) -> bool {
+        let is_there = self.indexes.iter().any(|index| index.column == column);
+        if is_there || rows < ROWS_MIN {
+            // Wanted again, or in vain.
+            return self.want(column, rows);
+        }
+        let place = self.walks.iter().position(|(walked, _)| *walked == column);
+        let place = place.unwrap_or_else(|| {
+            self.walks.push((column, 0));
+            self.walks.len() - 1
+        });
+        self.walks[place].1 += 1;
+        if self.walks[place].1 < WALKS {
+            return false;
+        }
+        self.walks.swap_remove(place);
+        self.want(column, rows)
+    }
+
     /// Takes up to `pages_max` more pages into the first index that does not cover the table. Whether something is left to do.
     pub(crate) fn advance(&mut self, pages: &[Arc<Page>], pages_max: usize) -> bool {
-        if let Some(index) = self.0.iter_mut().find(|index| !index.is_complete()) {
+        if let Some(index) = self.indexes.iter_mut().find(|index| !index.is_complete()) {
             index.cover(pages, pages_max);
         }
-        self.0.iter().any(|index| !index.is_complete())
+        self.indexes.iter().any(|index| !index.is_complete())
     }
 
     /// A row has come to `slot`.
     pub(crate) fn inserted(&mut self, slot: Slot, row: &Row) {
-        self.0.iter_mut().for_each(|index| index.insert(slot, row));
+        self.indexes
+            .iter_mut()
+            .for_each(|index| index.insert(slot, row));
         self.drop_unused();
     }
 
     /// A row has left `slot`.
     pub(crate) fn removed(&mut self, slot: Slot, row: &Row) {
-        self.0.iter_mut().for_each(|index| index.remove(slot, row));
+        self.indexes
+            .iter_mut()
+            .for_each(|index| index.remove(slot, row));
         self.drop_unused();
     }
 
     /// The row at `slot` has another version.
     pub(crate) fn replaced(&mut self, slot: Slot, old: &Row, new: &Row) {
-        for index in &mut self.0 {
+        for index in &mut self.indexes {
             let (old_value, new_value) = (index.value(old), index.value(new));
             if !old_value.ptr_eq(new_value) && old_value != new_value {
                 index.remove(slot, old);
@@ -97,7 +128,11 @@ impl ColumnIndexes {
 
     /// A column of the row at `slot` goes from one value to another.
     pub(crate) fn rewritten(&mut self, slot: Slot, column: ColumnId, old: &Datum, new: &Datum) {
-        for index in self.0.iter_mut().filter(|index| index.column == column) {
+        for index in self
+            .indexes
+            .iter_mut()
+            .filter(|index| index.column == column)
+        {
             if index.covers(slot) {
                 index.chains.remove(hash(old), slot);
                 index.chains.insert(hash(new), slot);
@@ -108,7 +143,7 @@ impl ColumnIndexes {
     }
 
     fn drop_unused(&mut self) {
-        self.0.retain(|index| index.changes_left > 0);
+        self.indexes.retain(|index| index.changes_left > 0);
     }
 
     /// Checks the invariant against the rows of the table. For tests.
@@ -119,7 +154,7 @@ impl ColumnIndexes {
         &self,
         rows: impl Fn() -> I,
     ) -> Result<(), String> {
-        for index in &self.0 {
+        for index in &self.indexes {
             let mut expected = 0;
             for (slot, row) in rows().filter(|(slot, _)| index.covers(*slot)) {
                 let found = index.candidates(index.value(row));

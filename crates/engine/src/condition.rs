@@ -164,6 +164,18 @@ impl Condition {
         self.equal_to(ColumnId::UUID).and_then(Datum::as_uuid)
     }
 
+    /// Columns of rows, standard ones aside, that some clause demands to be equal to something.
+    pub(crate) fn equalities(&self) -> impl Iterator<Item = (ColumnId, &Datum)> {
+        self.clauses.iter().filter_map(|clause| match clause {
+            Clause::Compare {
+                column,
+                function: Function::Equal,
+                argument,
+            } if !column.is_standard() => Some((*column, argument)),
+            _ => None,
+        })
+    }
+
     /// What some clause demands `column` to be equal to.
     pub(crate) fn equal_to(&self, wanted: ColumnId) -> Option<&Datum> {
         self.clauses.iter().find_map(|clause| match clause {

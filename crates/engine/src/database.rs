@@ -149,6 +149,15 @@ impl Database {
         }
     }
 
+    /// Rows that match all clauses of `condition` are about to be looked for: a column by which operations do that again and again gets an
+    /// index too.
+    pub(crate) fn note_walk(&mut self, table: TableId, condition: &crate::Condition) {
+        let table = &mut self.tables[usize::from(table.0)];
+        if let Some(column) = lookup::column_walked(table, condition) {
+            self.is_indexing |= table.note_column_walk(column);
+        }
+    }
+
     /// Whether [`Database::index`] has something to do.
     #[must_use]
     pub fn is_indexing(&self) -> bool {

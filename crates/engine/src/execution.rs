@@ -269,6 +269,9 @@ impl Execution<'_, '_> {
             allowance,
             ..
         } = &mut self.txn;
+        if !condition.clauses.is_empty() {
+            database.note_walk(table, condition);
+        }
         lookup::matching_all(&database.tables[usize::from(table.0)], condition, allowance)
     }
 

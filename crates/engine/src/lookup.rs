@@ -1,5 +1,5 @@
 //! Finding the rows that match a condition: by `_uuid`, by a schema index, by an index made for the purpose
-//! ([`crate::column_index`]; conditions of monitors only), or by a walk over the table.
+//! ([`crate::column_index`]), or by a walk over the table.
 //!
 //! The choice changes cost only: every candidate is judged by the whole condition.
 
@@ -17,7 +17,10 @@ use crate::table::Table;
 /// Places of rows; one is the usual number.
 pub(crate) type Slots = SmallVec<[Slot; 4]>;
 
-/// The rows for which every clause holds, in slot order unless an index found them.
+/// One row in so many may have the value that is looked for; where more have it, a walk, which goes through memory in order, is quicker.
+const WALK_SHARE: usize = 8;
+
+/// The rows for which every clause holds, in slot order unless an index of the schema found them.
 ///
 /// # Errors
 /// There are more rows to be looked at than `allowance` has steps.
@@ -41,6 +44,10 @@ pub(crate) fn matching_all(
                 .collect());
         }
     }
+    if let Some(found) = matching_by_column(table, condition) {
+        allowance.spend(found.len() as u64)?;
+        return Ok(found);
+    }
     allowance.spend(table.len() as u64)?;
     let mut found = Slots::new();
     table.for_each(|slot, row| {
@@ -51,13 +58,44 @@ pub(crate) fn matching_all(
     Ok(found)
 }
 
-/// Whether [`matching_all`] walks the whole table.
+/// The matching rows, in slot order, by an index over some column that is to be equal to something; `None` without one, or when many rows
+/// have that value.
+fn matching_by_column(table: &Table, condition: &Condition) -> Option<Slots> {
+    let (index, value) = condition
+        .equalities()
+        .find_map(|(column, value)| Some((table.column_index(column)?, value)))?;
+    let max = table.len() / WALK_SHARE;
+    let candidates: Slots = index.candidates(value).take(max + 1).collect();
+    if candidates.len() > max {
+        return None;
+    }
+    let mut found = candidates;
+    found.retain(|slot| condition.holds_for(table.at(*slot)));
+    found.sort_unstable();
+    Some(found)
+}
+
+/// Whether [`matching_all`] may walk the whole table.
 pub(crate) fn is_walk(table: &Table, condition: &Condition) -> bool {
-    condition.named_row().is_none()
-        && !table
-            .indexes()
-            .iter()
-            .any(|index| equality_key(index, condition).is_some())
+    !has_key(table, condition)
+        && !condition
+            .equalities()
+            .any(|(column, _)| table.column_index(column).is_some())
+}
+
+/// Whether the condition names a row, or the key of an index of the schema.
+fn has_key(table: &Table, condition: &Condition) -> bool {
+    let is_key = |index| equality_key(index, condition).is_some();
+    condition.named_row().is_some() || table.indexes().iter().any(is_key)
+}
+
+/// The column by which rows that match all clauses would be found, if it had an index; `None` when there is another way to them.
+pub(crate) fn column_walked(table: &Table, condition: &Condition) -> Option<ColumnId> {
+    if has_key(table, condition) {
+        return None;
+    }
+    let (column, _) = condition.equalities().next()?;
+    Some(column)
 }
 
 /// The key that the condition demands, when it has an `==` clause for every column of the index.

@@ -62,17 +62,20 @@ impl<'a> Operation<'a> {
             members: Members::parse(what, raw)?,
         };
         let op = source.members.take_required("op", Kinds::ID)?;
-        let op = members::text(op).unwrap_or_default();
+        let op = members::id(op);
         let operation = match &*op {
-            "insert" => Operation::Insert(Insert::parse(&mut source)?),
-            "select" => Operation::Select(Select::parse(&mut source)?),
-            "update" => Operation::Update(Update::parse(&mut source)?),
-            "mutate" => Operation::Mutate(Mutate::parse(&mut source)?),
-            "delete" => Operation::Delete(Delete::parse(&mut source)?),
-            "wait" => Operation::Wait(Wait::parse(&mut source)?),
+            b"insert" => Operation::Insert(Insert::parse(&mut source)?),
+            b"select" => Operation::Select(Select::parse(&mut source)?),
+            b"update" => Operation::Update(Update::parse(&mut source)?),
+            b"mutate" => Operation::Mutate(Mutate::parse(&mut source)?),
+            b"delete" => Operation::Delete(Delete::parse(&mut source)?),
+            b"wait" => Operation::Wait(Wait::parse(&mut source)?),
             other => match Note::parse(other, &mut source)? {
                 Some(note) => Operation::Note(note),
-                None => return Err(source.error(&format!("No operation \"{op}\""))),
+                None => {
+                    let op = String::from_utf8_lossy(&op);
+                    return Err(source.error(&format!("No operation \"{op}\"")));
+                }
             },
         };
         source.members.finish()?;
@@ -152,10 +155,11 @@ impl<'a> Source<'a, '_> {
 
     fn table(&mut self) -> Result<TableId, WireError> {
         let name = self.required("table", Kinds::ID)?;
-        let name = members::text(name).unwrap_or_default();
-        self.schema
-            .table_id(&name)
-            .ok_or_else(|| self.error(&format!("No table named {name}.")))
+        let name = members::id(name);
+        self.schema.table_named(&name).ok_or_else(|| {
+            let name = String::from_utf8_lossy(&name);
+            self.error(&format!("No table named {name}."))
+        })
     }
 
     /// A `syntax error` about the whole operation.

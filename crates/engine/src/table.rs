@@ -90,6 +90,12 @@ impl Table {
         self.column_indexes.want(column, rows)
     }
 
+    /// Rows are about to be looked for by a column that may have no index. Whether one was begun.
+    pub(crate) fn note_column_walk(&mut self, column: ColumnId) -> bool {
+        let rows = self.len();
+        self.column_indexes.note_walk(column, rows)
+    }
+
     /// Goes on with the indexes that were begun, for so many pages. Whether something is left to do.
     pub(crate) fn advance_column_indexes(&mut self, pages_max: usize) -> bool {
         self.column_indexes.advance(&self.pages, pages_max)

@@ -258,6 +258,16 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
+    /// Hands what is left to `read` and passes over what that makes something of: a short way for usual spellings. `read` tells how many
+    /// bytes it took, which must be one whole valid value.
+    #[inline]
+    pub fn try_read<T>(&mut self, read: impl FnOnce(&'a [u8]) -> Option<(T, usize)>) -> Option<T> {
+        self.space();
+        let (value, length) = read(&self.bytes[self.at..])?;
+        self.at += length;
+        Some(value)
+    }
+
     /// Reads the next value as a tree.
     ///
     /// # Errors

@@ -62,6 +62,14 @@ impl Ord for Datum {
 impl Hash for Datum {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.len());
+        if self.root().is_none() {
+            let chunk = self.chunk();
+            chunk.keys.hash_each(state);
+            if let Some(values) = chunk.values {
+                values.hash_each(state);
+            }
+            return;
+        }
         // Keys and values of one chunk would be hashed in an order that depends on where chunks end, so two passes.
         for chunk in self.chunks() {
             chunk.keys.hash_each(state);

@@ -189,6 +189,17 @@ impl Inner {
         }
     }
 
+    /// The leaf of the smallest keys.
+    pub(crate) fn first_leaf(&self) -> &Leaf {
+        let mut node = self;
+        loop {
+            match &node.children {
+                Children::Leaves(leaves) => return &leaves[0],
+                Children::Inners(inners) => node = &inners[0],
+            }
+        }
+    }
+
     /// Inserts an element whose key is absent.
     pub(crate) fn insert(root: &mut Arc<Inner>, key: Atom, value: Option<Atom>) {
         if let Some(right) = Inner::insert_below(root, key, value) {
@@ -335,14 +346,7 @@ impl Inner {
 
     /// All elements in one leaf.
     pub(crate) fn flatten(&self) -> Leaf {
-        let mut first = self;
-        while let Children::Inners(inners) = &first.children {
-            first = &inners[0];
-        }
-        let Children::Leaves(leaves) = &first.children else {
-            unreachable!("the lowest node has leaves");
-        };
-        let model = &leaves[0];
+        let model = self.first_leaf();
         let run = |atoms: &Atoms| Atoms::with_capacity(atoms.atom_type(), self.len);
         let mut flat = Leaf {
             keys: run(&model.keys),

@@ -15,7 +15,7 @@ pub(super) type Names<'s> = Option<&'s mut dyn Symbols>;
 pub(super) type Fault = Box<WireError>;
 
 /// Length of `["uuid","..."]` without blanks.
-const COMPACT_LEN: usize = Uuid::TEXT_LEN + 11;
+pub(super) const COMPACT_LEN: usize = Uuid::TEXT_LEN + 11;
 
 /// Reads one atom, which is consumed whether it is good or not.
 #[inline]
@@ -69,7 +69,7 @@ pub(super) fn atom(
 }
 
 /// Reads the spelling of a UUID that programs send.
-fn compact_uuid(text: &[u8]) -> Option<Uuid> {
+pub(super) fn compact_uuid(text: &[u8]) -> Option<Uuid> {
     Uuid::parse(text.strip_prefix(b"[\"uuid\",\"")?.strip_suffix(b"\"]")?)
 }
 

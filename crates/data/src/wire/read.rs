@@ -7,6 +7,7 @@ use corvid_json::{Kind, Reader};
 
 use super::Symbols;
 use super::atom::{Fault, Names, atom, broken};
+use super::compact;
 use crate::{Atom, BaseType, ColumnType, Datum, DatumBuilder, WireError};
 
 /// Reads one atom and checks its constraints. `symbols: None` where named UUIDs are not allowed.
@@ -105,6 +106,13 @@ impl<'t> Rules<'t> {
     }
 
     fn datum(self, reader: &mut Reader<'_>, names: &mut Names<'_>) -> Result<Datum, Fault> {
+        if self.is_checked {
+            let compact = reader
+                .try_read(|text| compact::datum(text, self.column_type, self.is_unlimited, names));
+            if let Some(datum) = compact {
+                return Ok(datum);
+            }
+        }
         if !self.column_type.is_map() && reader.peek().map_err(broken)? != Kind::Array {
             return self.key(reader, names).map(Datum::one);
         }

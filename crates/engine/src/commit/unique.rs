@@ -83,7 +83,8 @@ impl Commit<'_, '_> {
             .txn
             .journal
             .find(RowId::new(table, row.uuid))
-            .filter(|touched| touched.effect != Effect::None);
+            // A modified row without differences has lost the dangling references that this transaction had added to it.
+            .filter(|touched| touched.effect == Effect::Inserted || !touched.diffs.is_empty());
         match touched.map(|touched| (touched, &touched.old)) {
             None => "existed in the database before this transaction and was not modified by the transaction".into(),
             Some((_, None)) => "was inserted by this transaction".into(),

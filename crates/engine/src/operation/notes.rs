@@ -21,21 +21,21 @@ pub(crate) enum Note<'a> {
 impl<'a> Note<'a> {
     /// Reads the members of the operation `op`; `None` when it is another one.
     pub(super) fn parse(
-        op: &str,
+        op: &[u8],
         source: &mut Source<'a, '_>,
     ) -> Result<Option<Note<'a>>, WireError> {
         Ok(Some(match op {
-            "commit" => {
+            b"commit" => {
                 let raw = source.required("durable", Kinds::BOOLEAN)?;
                 Note::Commit {
                     is_durable: members::boolean(raw).unwrap_or_default(),
                 }
             }
-            "abort" => Note::Abort,
-            "comment" => Note::Comment {
+            b"abort" => Note::Abort,
+            b"comment" => Note::Comment {
                 text: source.required("comment", Kinds::STRING)?,
             },
-            "assert" => Note::Assert {
+            b"assert" => Note::Assert {
                 lock: source.required("lock", Kinds::ID)?,
             },
             _ => return Ok(None),

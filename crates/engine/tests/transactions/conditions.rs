@@ -409,3 +409,42 @@ fn lookups_see_earlier_operations() {
     expect![[r#"[{"rows":[{"name":"ann"}]}]"#]]
         .assert_eq(&select(&mut zoo, r#"[["name","==","ann"]]"#));
 }
+
+#[test]
+fn operations_that_walk_for_a_column_again_and_again_find_rows_by_an_index() {
+    let mut zoo = zoo();
+    let inserts: Vec<String> = (0..600)
+        .map(|n| {
+            let note = if n % 2 == 0 { "even".to_owned() } else { format!("n{n}") };
+            format!(r#"{{"op":"insert","table":"Limits","row":{{"some":"{note}","big":{n},"small":3}}}}"#)
+        })
+        .collect();
+    zoo.run(&inserts.join(","));
+    let of_note = |note: &str| {
+        format!(
+            r#"{{"op":"select","table":"Limits","where":[["small","<",5],["some","==","{note}"]],"columns":["big"]}}"#
+        )
+    };
+    let [rare, common] = ["n77", "even"].map(of_note);
+    let walked = [zoo.run(&rare), zoo.run(&common)];
+    assert!(walked[0].contains(r#"[{"big":77}]"#), "{}", walked[0]);
+    // Less than a walk takes.
+    let is_quick = |zoo: &mut Fixture| zoo.fits_into(&rare, 400);
+    assert!(!is_quick(&mut zoo));
+    for _ in 0..10 {
+        zoo.run(&rare);
+    }
+    while zoo.database.is_indexing() {
+        zoo.database.index(256);
+    }
+    assert!(is_quick(&mut zoo));
+    // Whoever finds the rows, they are the same in the same order; the value that many have is walked for.
+    assert_eq!([zoo.run(&rare), zoo.run(&common)], walked);
+    zoo.run(r#"{"op":"update","table":"Limits","where":[["big","==",400]],"row":{"some":"n77"}}"#);
+    zoo.run(r#"{"op":"update","table":"Limits","where":[["big","==",2]],"row":{"some":"n77"}}"#);
+    let found = zoo.run(&rare);
+    assert!(
+        found.contains(r#"[{"big":2},{"big":77},{"big":400}]"#),
+        "{found}"
+    );
+}

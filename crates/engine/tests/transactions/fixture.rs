@@ -135,6 +135,25 @@ impl Fixture {
         first
     }
 
+    /// Whether operations that change nothing can be executed in so many steps.
+    pub(crate) fn fits_into(&mut self, operations: &str, steps: u64) -> bool {
+        let params = format!("[\"db\",{}]", expand(operations));
+        let mut context = Context {
+            elapsed_ms: 0,
+            read_only: true,
+            role: None,
+            client_id: None,
+            can_wait: false,
+            uuids: &mut self.uuids,
+            locks: &Locks(&self.locks),
+        };
+        let mut allowance = Allowance::new(steps);
+        let outcome = self
+            .database
+            .execute_within(params.as_bytes(), &mut context, &mut allowance);
+        outcome.is_ok()
+    }
+
     fn attempt(&mut self, operations: &str, mut allowance: Allowance) -> String {
         let comma = if operations.trim().is_empty() {
             ""

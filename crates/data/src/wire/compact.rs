@@ -1,0 +1,281 @@
+//! Data in the spelling that programs send: no blanks, no escapes, nothing but ASCII. Read in one pass over the bytes, many times faster
+//! than a reader that must expect everything.
+//!
+//! Invariant: what is read here reads the same there. Whatever is spelled otherwise, or breaks a rule, is nothing that this file knows:
+//! [`super::read`] starts again at its beginning, and words the error. So there are no errors here, only `None`.
+
+use super::atom::{COMPACT_LEN, Names, compact_uuid};
+use crate::{Atom, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Str};
+
+/// Longest run of digits that fits an integer whatever the digits are.
+const DIGITS_MAX: usize = 18;
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// Reads the datum that `text` begins with, and tells how many bytes it takes. With `is_unlimited` any number of elements passes.
+pub(super) fn datum(
+    text: &[u8],
+    column_type: &ColumnType,
+    is_unlimited: bool,
+    names: &mut Names<'_>,
+) -> Option<(Datum, usize)> {
+    let mut cursor = Cursor { text, at: 0 };
+    let datum = match &column_type.value {
+        Some(value) => {
+            cursor.take(b"[\"map\",[")?;
+            cursor.elements(column_type, is_unlimited, |cursor| {
+                cursor.take(b"[")?;
+                let key = cursor.atom(&column_type.key, names)?;
+                cursor.take(b",")?;
+                let value = cursor.atom(value, names)?;
+                cursor.take(b"]")?;
+                Some((key, Some(value)))
+            })?
+        }
+        None if cursor.take(b"[\"set\",[").is_some() => {
+            cursor.elements(column_type, is_unlimited, |cursor| {
+                Some((cursor.atom(&column_type.key, names)?, None))
+            })?
+        }
+        None => Datum::one(cursor.atom(&column_type.key, names)?),
+    };
+    Some((datum, cursor.at))
+}
+
+struct Cursor<'a> {
+    text: &'a [u8],
+    /// What is before this offset has been read.
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Passes these bytes.
+    #[inline]
+    fn take(&mut self, expected: &[u8]) -> Option<()> {
+        let is_there = self.text[self.at..].starts_with(expected);
+        is_there.then(|| self.at += expected.len())
+    }
+
+    /// Reads elements up to the end of the container around them.
+    #[inline]
+    fn elements(
+        &mut self,
+        column_type: &ColumnType,
+        is_unlimited: bool,
+        mut element: impl FnMut(&mut Self) -> Option<(Atom, Option<Atom>)>,
+    ) -> Option<Datum> {
+        let mut builder = DatumBuilder::new();
+        if self.take(b"]]").is_none() {
+            loop {
+                let (key, value) = element(self)?;
+                builder.push(key, value);
+                if self.take(b",").is_none() {
+                    break;
+                }
+            }
+            self.take(b"]]")?;
+        }
+        if !is_unlimited && !column_type.admits(builder.len()) {
+            return None;
+        }
+        builder.finish().ok()
+    }
+
+    #[inline]
+    fn atom(&mut self, base: &BaseType, names: &mut Names<'_>) -> Option<Atom> {
+        let atom = match base.atom {
+            AtomType::String => {
+                let text = self.string()?;
+                let text = match names {
+                    Some(names) => names.string(text),
+                    None => Str::from_utf8(text),
+                };
+                Atom::String(text.ok()?)
+            }
+            AtomType::Uuid => {
+                let text = self.text.get(self.at..self.at + COMPACT_LEN)?;
+                self.at += COMPACT_LEN;
+                Atom::Uuid(compact_uuid(text)?)
+            }
+            AtomType::Integer => Atom::Integer(self.integer()?),
+            AtomType::Boolean => Atom::Boolean(match self.take(b"true") {
+                Some(()) => true,
+                None => self.take(b"false").map(|()| false)?,
+            }),
+            AtomType::Real => return None,
+        };
+        base.check(atom.as_ref()).ok()?;
+        Some(atom)
+    }
+
+    /// Passes a string; what is between its quotes.
+    #[inline]
+    fn string(&mut self) -> Option<&'a [u8]> {
+        self.take(b"\"")?;
+        let rest = &self.text[self.at..];
+        let length = plain(rest);
+        if rest.get(length) != Some(&b'"') {
+            return None;
+        }
+        self.at += length + 1;
+        Some(&rest[..length])
+    }
+
+    /// Passes an integer; what follows, if anything, must end it.
+    fn integer(&mut self) -> Option<i64> {
+        let is_negative = self.take(b"-").is_some();
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|byte| !byte.is_ascii_digit());
+        let (digits, end) = rest.split_at(length.unwrap_or(rest.len()));
+        let is_plain = matches!(digits, [b'1'..=b'9', ..] | [b'0']) && digits.len() <= DIGITS_MAX;
+        if !is_plain || !matches!(end, [] | [b',' | b']' | b'}', ..]) {
+            return None;
+        }
+        self.at += digits.len();
+        let value = digits
+            .iter()
+            .fold(0, |value, digit| 10 * value + i64::from(digit - b'0'));
+        Some(if is_negative { -value } else { value })
+    }
+}
+
+/// How many bytes of ASCII come before the first that is no plain part of a string: a quote, a backslash, a control, or no ASCII.
+#[inline]
+fn plain(text: &[u8]) -> usize {
+    let (words, tail) = text.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let found = special(u64::from_le_bytes(*word));
+        if found != 0 {
+            return 8 * number + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20 | 0x80..);
+    let in_tail = tail.iter().position(is_special).unwrap_or(tail.len());
+    8 * words.len() + in_tail
+}
+
+/// The high bit of each special byte of a word, exact up to the first one: above it a borrow may show one that is none.
+#[inline]
+fn special(word: u64) -> u64 {
+    let below = |word: u64, limit: u64| word.wrapping_sub(LOW_BITS * limit) & !word;
+    let equal = |byte: u8| below(word ^ (LOW_BITS * u64::from(byte)), 1);
+    (word | below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::read_datum;
+    use corvid_json::Reader;
+
+    fn types() -> Vec<ColumnType> {
+        let string = ColumnType::scalar(AtomType::String);
+        let many = |column_type: &ColumnType| ColumnType {
+            min: 0,
+            max: 3,
+            ..column_type.clone()
+        };
+        let map = ColumnType {
+            value: Some(ColumnType::scalar(AtomType::Integer).key),
+            ..many(&string)
+        };
+        let others = [
+            AtomType::Integer,
+            AtomType::Boolean,
+            AtomType::Uuid,
+            AtomType::Real,
+        ];
+        let others = others.map(ColumnType::scalar);
+        let sets = others.clone();
+        [many(&string), string, map]
+            .into_iter()
+            .chain(others)
+            .chain(sets.iter().map(many))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_read_here_reads_the_same_there() {
+        let uuid = r#"["uuid","01234567-89ab-cdef-0123-456789abcdef"]"#;
+        let texts = [
+            "0",
+            "-0",
+            "-1",
+            "00",
+            "01",
+            "17",
+            "1.0",
+            "1e3",
+            "-",
+            "999999999999999999",
+            "9223372036854775807",
+            "9223372036854775808",
+            "true",
+            "false",
+            "tru",
+            "null",
+            r#""""#,
+            r#""a""#,
+            r#""12345678""#,
+            r#""123456789 and more than that""#,
+            r#""a\nb""#,
+            "\"\u{e9}\"",
+            "\"12345678\u{e9}\"",
+            "\"a\tb\"",
+            r#""open"#,
+            r#"["set",[]]"#,
+            r#"["set",["b","a"]]"#,
+            r#"["set",["a","a"]]"#,
+            r#"["set",["a","b","c","d"]]"#,
+            r#"["set", ["a"]]"#,
+            r#"["set",["a",]]"#,
+            r#"["set",["a"],1]"#,
+            r#"["set",[3,1,2]]"#,
+            r#"["set",[true,false]]"#,
+            r#"["map",[["b",2],["a",1]]]"#,
+            r#"["map",[["a",1],["a",2]]]"#,
+            r#"["map",[]]"#,
+            r#"["map",[["a",1,2]]]"#,
+            r#"["map",[["a"]]]"#,
+            r#"["named-uuid","x"]"#,
+            uuid,
+        ];
+        let several =
+            format!(r#"["set",[{uuid},["uuid","11234567-89ab-cdef-0123-456789abcdef"]]]"#);
+        let mut read = 0;
+        for column_type in types() {
+            for text in texts.iter().copied().chain([several.as_str()]) {
+                for end in ["", ",1", "]", "}"] {
+                    let text = format!("{text}{end}");
+                    let Some((found, length)) =
+                        datum(text.as_bytes(), &column_type, false, &mut None)
+                    else {
+                        continue;
+                    };
+                    let mut reader = Reader::new(&text.as_bytes()[..length]);
+                    // Blanks before it turn the other way off.
+                    let spaced = text[..length].replacen('[', "[ ", 1);
+                    let other = read_datum(&mut Reader::new(spaced.as_bytes()), &column_type, None);
+                    assert_eq!(other.expect("good"), found, "{text}");
+                    reader.skip().expect("a value");
+                    reader.end().expect("nothing but the value");
+                    read += 1;
+                }
+            }
+        }
+        assert!(read > 100, "{read}");
+    }
+
+    #[test]
+    fn special_bytes_are_found_wherever_they_are() {
+        for byte in 0..=u8::MAX {
+            for at in 0..20 {
+                let mut text = [b'x'; 20];
+                text[at] = byte;
+                let is_special = matches!(byte, b'"' | b'\\' | ..0x20 | 0x80..);
+                assert_eq!(plain(&text), if is_special { at } else { 20 }, "{byte:#x}");
+            }
+        }
+    }
+}
