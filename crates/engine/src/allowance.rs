@@ -39,6 +39,15 @@ impl Allowance {
         }
     }
 
+    /// The same, but no more than so many steps.
+    #[must_use]
+    pub const fn at_most(self, steps: u64) -> Allowance {
+        Allowance {
+            left: if self.left < steps { self.left } else { steps },
+            for_selects: self.for_selects,
+        }
+    }
+
     /// The same, of that so many steps for the `select` operations together; the rows of those that need more are left to be written
     /// later ([`crate::Selection`]).
     #[must_use]

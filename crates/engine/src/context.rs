@@ -1,9 +1,10 @@
 //! What an execution needs from outside, and what it yields.
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta, TableId};
+use corvid_data::{Arc, Delta, RowChange, TableId};
 use smallvec::SmallVec;
 
+use crate::condition::Condition;
 use crate::selection::LeftOut;
 
 /// Whether the requesting session owns a lock now (`assert`).
@@ -56,19 +57,109 @@ pub enum Outcome {
 /// What the outcome of a blocked attempt depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// The rows of these tables, each named once.
-    Tables(SmallVec<[TableId; 8]>),
+    /// Rows of tables; a table may be named several times.
+    Rows(SmallVec<[RowsRead; 4]>),
     /// More than that: locks, or what a role may do.
     Anything,
 }
 
+/// Rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowsRead {
+    /// The table.
+    pub table: TableId,
+    /// Those that match; `None`: all.
+    condition: Option<Box<Condition>>,
+}
+
+/// Changes of one commit that a condition is compared with; one that changes more rows of the table concerns it in any case.
+const COMPARED_MAX: usize = 64;
+
 impl Reads {
-    /// Adds a table.
-    pub(crate) fn add(&mut self, table: TableId) {
-        if let Reads::Tables(tables) = self
-            && !tables.contains(&table)
-        {
-            tables.push(table);
+    /// Adds rows of a table.
+    pub(crate) fn add(&mut self, table: TableId, condition: Option<Condition>) {
+        let Reads::Rows(read) = self else { return };
+        let mut present = read.iter().filter(|present| present.table == table);
+        if !present.any(|present| present.condition.is_none()) {
+            let condition = condition.map(Box::new);
+            read.push(RowsRead { table, condition });
         }
+    }
+
+    /// Whether another attempt may come to another outcome after these changes of one commit, all of `table`.
+    #[must_use]
+    pub fn are_concerned(&self, table: TableId, changes: &[RowChange]) -> bool {
+        match self {
+            Reads::Anything => true,
+            Reads::Rows(read) => {
+                let mut read = read.iter().filter(|read| read.table == table);
+                read.any(|read| read.is_concerned(changes))
+            }
+        }
+    }
+}
+
+impl RowsRead {
+    fn is_concerned(&self, changes: &[RowChange]) -> bool {
+        let Some(condition) = &self.condition else {
+            return true;
+        };
+        let mut versions = changes
+            .iter()
+            .flat_map(|change| change.old.iter().chain(&change.new));
+        changes.len() > COMPARED_MAX || versions.any(|row| condition.holds_for(row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::{Clause, Function};
+    use corvid_data::{Atom, ColumnId, Datum, Row, Uuid};
+
+    fn number(n: i64) -> Datum {
+        Datum::one(Atom::Integer(n))
+    }
+
+    /// The row changes its only column.
+    fn change(old: Option<i64>, new: Option<i64>) -> RowChange {
+        let row = |n| {
+            Arc::new(Row {
+                uuid: Uuid([1; 16]),
+                version: Uuid::ZERO,
+                columns: [number(n)].into(),
+            })
+        };
+        RowChange {
+            table: TableId(1),
+            uuid: Uuid([1; 16]),
+            old: old.map(row),
+            new: new.map(row),
+            diffs: Box::default(),
+        }
+    }
+
+    #[test]
+    fn changes_of_rows_that_a_wait_does_not_look_at_do_not_concern_it() {
+        let condition = Condition::new(vec![Clause::Compare {
+            column: ColumnId(0),
+            function: Function::Equal,
+            argument: number(5),
+        }]);
+        let mut reads = Reads::Rows(SmallVec::new());
+        reads.add(TableId(1), Some(condition));
+        let concerned = |reads: &Reads, changes: &[RowChange]| {
+            assert!(!reads.are_concerned(TableId(2), changes));
+            reads.are_concerned(TableId(1), changes)
+        };
+        let other = change(Some(3), Some(4));
+        assert!(!concerned(&reads, std::slice::from_ref(&other)));
+        assert!(concerned(&reads, &[other.clone(), change(Some(5), None)]));
+        assert!(concerned(&reads, &[change(Some(4), Some(5))]));
+        let many = vec![other.clone(); COMPARED_MAX + 1];
+        assert!(concerned(&reads, &many), "not worth looking");
+        reads.add(TableId(1), None);
+        assert!(concerned(&reads, &[other]));
+        assert!(Reads::Anything.are_concerned(TableId(2), &[]));
     }
 }

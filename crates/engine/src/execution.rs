@@ -106,7 +106,7 @@ pub(crate) fn execute(
         comment: String::new(),
         is_durable: false,
         deadline_ms: None,
-        reads: Reads::Tables(SmallVec::new()),
+        reads: Reads::Rows(SmallVec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
         left_out: Vec::new(),
     };
@@ -179,8 +179,8 @@ impl Execution<'_, '_> {
         let asks_for_right = is_writing && self.requester.role.is_some();
         if asks_for_right || operation.asks_for_lock() {
             self.reads = Reads::Anything;
-        } else if let Some(table) = operation.table() {
-            self.reads.add(table);
+        } else if let Some(table) = operation.depends_on() {
+            self.reads.add(table, None);
         }
         operation.execute(self)?;
         if is_writing && self.requester.is_read_only {

@@ -46,7 +46,7 @@ mod undo;
 
 pub use allowance::{Allowance, TooLong};
 pub use condition::Condition;
-pub use context::{Context, LockOwner, Outcome, Reads};
+pub use context::{Context, LockOwner, Outcome, Reads, RowsRead};
 pub use convert::{Converted, Misfit};
 pub use database::Database;
 pub use fill::{Fill, Irregular, RowMaker};

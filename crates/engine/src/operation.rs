@@ -107,16 +107,14 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The table whose rows it depends on.
-    pub(crate) fn table(&self) -> Option<TableId> {
+    /// The table on whose rows it depends whether it succeeds. A `select` always does, and a `wait` knows more exactly.
+    pub(crate) fn depends_on(&self) -> Option<TableId> {
         match self {
             Operation::Insert(insert) => Some(insert.table),
-            Operation::Select(select) => Some(select.table),
             Operation::Update(update) => Some(update.table),
             Operation::Mutate(mutate) => Some(mutate.table),
             Operation::Delete(delete) => Some(delete.table),
-            Operation::Wait(wait) => Some(wait.table),
-            Operation::Note(_) => None,
+            Operation::Select(_) | Operation::Wait(_) | Operation::Note(_) => None,
         }
     }
 

@@ -11,12 +11,17 @@ use corvid_data::{Arc, Datum, Delta, Row, Uuid};
 /// Most entries kept; a client is found if at most one fewer commits came after the one that it knows.
 const ENTRIES_MAX: usize = 100;
 
+/// A commit of more is large: freeing it takes some 100 us and more.
+const LARGE_ATOMS: u64 = 4096;
+
 /// The newest commits of one database.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     entries: VecDeque<Entry>,
     /// Sum over `entries`.
     atoms: u64,
+    /// What was dropped and is large.
+    dropped: Vec<Arc<Delta>>,
 }
 
 #[derive(Debug)]
@@ -60,6 +65,8 @@ impl History {
         {
             if let Some(dropped) = self.entries.pop_front() {
                 self.atoms -= dropped.atoms;
+                self.dropped
+                    .extend(dropped.delta.filter(|_| dropped.atoms > LARGE_ATOMS));
             }
         }
     }
@@ -68,6 +75,11 @@ impl History {
     pub(crate) fn size(&self) -> (usize, u64) {
         let first = self.entries.front().map_or(0, |entry| entry.atoms);
         (self.entries.len().saturating_sub(1), self.atoms - first)
+    }
+
+    /// Large deltas that were dropped since the last call, for their memory to be freed elsewhere.
+    pub(crate) fn take_dropped(&mut self) -> Vec<Arc<Delta>> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Id of the newest commit; all zeros without a history.
@@ -170,6 +182,16 @@ mod tests {
         history.record(txn(4), &delta(30), 25);
         assert_eq!(later(&history, 3), None);
         assert_eq!(later(&history, 4), Some(0));
+    }
+
+    #[test]
+    fn what_is_large_is_not_freed_here() {
+        let mut history = History::new(Uuid::ZERO);
+        history.record(txn(1), &delta(LARGE_ATOMS + 1), 100);
+        history.record(txn(2), &delta(10), 100);
+        assert_eq!(history.take_dropped().len(), 1);
+        history.record(txn(3), &delta(100), 100);
+        assert!(history.take_dropped().is_empty());
     }
 
     #[test]

@@ -467,6 +467,11 @@ impl Monitors {
         self.woken = woken;
     }
 
+    /// Large commits that the history has dropped since the last call. Freeing them takes long.
+    pub fn take_dropped(&mut self) -> Vec<Arc<Delta>> {
+        self.history.take_dropped()
+    }
+
     /// Appends the sessions that have something pending and are ready for it, each once. A session that was handed out is the
     /// caller's to flush; if it is not flushed it comes again after [`Monitors::set_ready`], not with the next commit.
     pub fn take_pending(&mut self, sessions: &mut Vec<SessionId>) {

@@ -30,8 +30,11 @@ impl DatabaseThread {
             let mut inputs = arrived.drain(..);
             loop {
                 let now = read_clock();
-                for input in inputs.by_ref().take(BATCH_MAX) {
-                    driver.take(now, input);
+                for (place, input) in inputs.by_ref().take(BATCH_MAX).enumerate() {
+                    match place {
+                        0 => driver.take(now, input),
+                        _ => driver.take_next(now, input),
+                    }
                 }
                 driver.finish_batch();
                 if inputs.len() == 0 {

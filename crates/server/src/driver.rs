@@ -1,7 +1,8 @@
 //! What drives one [`DatabaseService`]: hands it inputs in batches, writes its log, hands its outputs to shards.
 //!
 //! One batch: all inputs that have arrived are executed, their records written together, then replies released and updates
-//! composed once. So a loaded database wakes, writes and notifies less often than it commits.
+//! composed once. So a loaded database wakes, writes and notifies less often than it commits. Nobody waits for the work of others that
+//! is long: a batch ends before a long transaction, and answers leave before many updates are composed.
 //!
 //! Invariant: a driver is used by whoever holds the database's mailbox, one at a time: the database's own thread
 //! ([`crate::database_thread`]), which has all the time it wants, or a shard ([`crate::inbox`]), which does errands only. What is posted
@@ -45,6 +46,18 @@ impl Driver {
         self.service.handle(now, input);
     }
 
+    /// Executes one input that is not the first of its batch. When it is a long transaction, the batch ends before it: whoever is to be
+    /// answered or told of something does not wait for it, too.
+    pub fn take_next(&mut self, now: Now, input: ToDatabase) {
+        if let Some(storage) = &mut self.storage {
+            storage.answered(&input);
+        }
+        if let Some(long) = self.service.take_unless_long(now, input) {
+            self.finish_batch();
+            self.service.handle(read_clock(), long);
+        }
+    }
+
     /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
     pub fn deadline_ms(&self) -> Option<u64> {
         self.service.next_deadline_ms(read_clock())
@@ -56,6 +69,9 @@ impl Driver {
         self.service.tick(now);
         self.store(now);
         self.order_jobs();
+        if self.service.has_much_to_tell() {
+            self.hand_over();
+        }
         self.service.flush_updates(now);
         self.hand_over();
     }

@@ -167,6 +167,29 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn long_transactions_come_back_untouched_and_nothing_else_does() {
+        let (_mailbox, inbox) = database();
+        let mut driver = lock(&inbox.driver);
+        let mut take = |input| driver.service.take_unless_long(read_clock(), input);
+        for name in 0..2000 {
+            assert!(take(request(&insert(name))).is_none());
+        }
+        let delete = r#"{"op":"delete","table":"Database","where":[]}"#;
+        assert!(take(request(delete)).is_some(), "many rows");
+        let comment = format!(
+            r#"{{"op":"comment","comment":"{}"}}"#,
+            "x".repeat(1_000_000)
+        );
+        assert!(take(request(&comment)).is_some(), "many bytes");
+        let select = r#"{"op":"select","table":"Database","where":[]}"#;
+        assert!(take(request(select)).is_none(), "its result is");
+        let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
+        assert!(take(closed).is_none());
+        drop(driver);
+        assert_eq!(rows(&inbox.driver), 2000);
+    }
+
+    #[test]
     fn everything_is_done_whoever_does_it() {
         let (mailbox, inbox) = database();
         let driver = inbox.driver.clone();

@@ -36,7 +36,7 @@ pub use outputs::Outputs;
 use crate::job::Done;
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Method, Report, Request, SessionInfo, StoreError, Ticket,
+    Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, StoreError, Ticket,
     ToDatabase,
 };
 use crate::storage::{FileState, Growth};
@@ -250,7 +250,10 @@ impl DatabaseService {
         }
         match input {
             ToDatabase::Request(request) => self.request(now, request),
-            ToDatabase::Cancel(session, id) => self.cancel(now, session, &id),
+            ToDatabase::Cancel(session, id) => {
+                self.cancel(now, session, &id);
+                self.outputs.handled(session, Handled::Yes);
+            }
             ToDatabase::Fence(session, answer) => {
                 self.send_updates(session);
                 self.outputs.handled(session, answer);
@@ -348,6 +351,7 @@ impl DatabaseService {
                 }
             }
             ToDatabase::Fence(session, answer) => self.outputs.handled(session, answer),
+            ToDatabase::Cancel(session, _) => self.outputs.handled(session, Handled::Yes),
             ToDatabase::Control(Control::Compact(token)) => {
                 let event = Event::Compacted(token, Err(self.removed_error()));
                 self.outputs.events.push(event);
@@ -376,7 +380,6 @@ impl DatabaseService {
                 | Control::ShowStatus(_)
                 | Control::LogRows(..),
             )
-            | ToDatabase::Cancel(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
             | ToDatabase::Stored(..)

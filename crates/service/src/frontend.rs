@@ -355,10 +355,19 @@ impl Frontend {
     }
 
     fn cancel(&mut self, id: SessionId, request_id: &[u8]) {
-        let Some(session) = self.sessions.get(&id) else {
+        let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        // What is answered elsewhere comes after the answer to what is canceled.
+        let is_known_to_all = session
+            .known_to
+            .iter()
+            .all(|known| session.target == Some(*known));
+        if !is_known_to_all {
+            session.target = None;
+        }
         for database in &session.known_to {
+            session.under_way.begin(0);
             self.outputs
                 .to_databases
                 .push((*database, ToDatabase::Cancel(id, request_id.into())));

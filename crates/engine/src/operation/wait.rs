@@ -8,6 +8,7 @@ use super::Source;
 use crate::column_list::ColumnList;
 use crate::distinct::Distinct;
 use crate::execution::{Execution, Failure};
+use crate::lookup;
 use crate::row_input::{Given, read_row};
 
 /// The members of a `wait`.
@@ -42,9 +43,19 @@ impl<'a> Wait<'a> {
         let timeout_ms = self.timeout_ms()?;
         let wants_equal = self.wants_equal()?;
         let expected = self.expected(execution)?;
-        let slots = execution.matching(self.table, &condition)?;
-        execution.spend_on(self.table, &slots, 0)?;
-        let is_equal = look_the_same(&columns, &expected, execution.rows(self.table, &slots));
+        let table = execution.txn.table(self.table);
+        let is_equal = if lookup::is_walk(table, &condition) {
+            let steps = table.len() as u64;
+            execution.txn.allowance.spend(steps)?;
+            let rows = execution.txn.table(self.table).rows();
+            let matching = rows.filter(|row| condition.holds_for(row));
+            look_the_same(&columns, &expected, matching.map(|row| &**row))
+        } else {
+            let slots = execution.matching(self.table, &condition)?;
+            execution.spend_on(self.table, &slots, 0)?;
+            look_the_same(&columns, &expected, execution.rows(self.table, &slots))
+        };
+        execution.reads.add(self.table, Some(condition));
         if let Some(timeout_ms) = timeout_ms {
             let earliest_ms = execution.deadline_ms.unwrap_or(timeout_ms);
             execution.deadline_ms = Some(earliest_ms.min(timeout_ms));
@@ -113,7 +124,7 @@ fn complete(defaults: &[Datum], given: Given) -> Row {
     row
 }
 
-/// Whether both, seen through `columns`, are the same set.
+/// Whether both, seen through `columns`, are the same set. Looks no further than the first row that is not expected.
 fn look_the_same<'r>(
     columns: &'r ColumnList,
     expected: &'r [Row],

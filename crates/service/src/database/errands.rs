@@ -13,6 +13,10 @@ use crate::message::{Method, ToDatabase};
 /// Longer requests are no errands, bytes.
 const REQUEST_MAX: usize = 8 * 1024;
 
+/// A transaction is long when it takes more steps or bytes than this: about a millisecond.
+const LONG_STEPS: u64 = 50_000;
+const LONG_BYTES: usize = 256 * 1024;
+
 impl DatabaseService {
     /// Takes an input if it is an errand that fits into what is left of `allowance`. Otherwise it comes back.
     pub fn take_along(
@@ -38,6 +42,30 @@ impl DatabaseService {
                 None
             }
             other => Some(other),
+        }
+    }
+
+    /// Takes an input, unless it is a transaction that turns out to be long: that comes back as it was, so that what was done before it
+    /// can be answered first. A conversion, or whatever else inputs wait for, makes no difference between long and short.
+    pub fn take_unless_long(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
+        let is_free = self.deferred.is_empty()
+            && self.conversion.is_none()
+            && !self.is_removed
+            && !self.held.must_follow(&input);
+        match input {
+            ToDatabase::Request(request) if request.method == Method::Transact && is_free => {
+                if request.frame.len() > LONG_BYTES {
+                    return Some(ToDatabase::Request(request));
+                }
+                let mut allowance = self.patience().at_most(LONG_STEPS);
+                let left = self.transact_within(now, request, &mut allowance);
+                self.resume(now);
+                left.map(ToDatabase::Request)
+            }
+            other => {
+                self.handle(now, other);
+                None
+            }
         }
     }
 

@@ -12,6 +12,9 @@ use super::transact::handled_by;
 use crate::job::Job;
 use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Request, Store};
 
+/// Longer results leave in pieces of this length, which are freed as they are sent, bytes.
+const WHOLE_BYTES: usize = 256 << 10;
+
 /// Collected outputs, each list in order.
 #[derive(Debug)]
 pub struct Outputs {
@@ -57,6 +60,11 @@ impl Outputs {
 
     /// A reply with a result, already JSON.
     pub(super) fn reply(&mut self, session: SessionId, id: &[u8], result: &[u8], handled: Handled) {
+        if result.len() > WHOLE_BYTES {
+            let pieces: Vec<Arc<[u8]>> = result.chunks(WHOLE_BYTES).map(Arc::from).collect();
+            self.reply_shared(session, reply_around(id, &pieces), handled);
+            return;
+        }
         let mut text = Vec::with_capacity(result.len() + id.len() + 32);
         message::write_reply(&mut text, id, result);
         self.push(session, vec![Piece::Message(text)], false, handled);
@@ -69,11 +77,7 @@ impl Outputs {
 
     /// A reply to a transaction whose result is in pieces.
     pub(super) fn reply_long(&mut self, request: &Request, result: &[Arc<[u8]>]) {
-        let reply = Frame {
-            head: [b"{\"id\":", &*request.id, b",\"result\":"].concat(),
-            body: SharedText::Pieces(result.into()),
-            tail: b",\"error\":null}",
-        };
+        let reply = reply_around(&request.id, result);
         self.reply_shared(request.session, reply, handled_by(request));
     }
 
@@ -118,5 +122,14 @@ impl Outputs {
             updates,
             handled,
         });
+    }
+}
+
+/// The reply to the request `id` with a result in pieces.
+fn reply_around(id: &[u8], pieces: &[Arc<[u8]>]) -> Frame {
+    Frame {
+        head: [b"{\"id\":", id, b",\"result\":"].concat(),
+        body: SharedText::Pieces(pieces.into()),
+        tail: b",\"error\":null}",
     }
 }

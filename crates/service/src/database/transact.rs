@@ -18,6 +18,9 @@ use crate::message::{Handled, Request, Store, StoreError, Ticket};
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
 
+/// A request is freed elsewhere when it is longer, bytes.
+const FREED_BYTES: usize = 1 << 20;
+
 /// Asks the lock table on behalf of a session.
 struct SessionLocks<'a> {
     locks: &'a Mutex<Locks>,
@@ -49,7 +52,7 @@ impl DatabaseService {
     }
 
     /// All the time that it takes, but for long selections.
-    fn patience(&self) -> Allowance {
+    pub(super) fn patience(&self) -> Allowance {
         Allowance::unlimited().but_for_selects(self.long_results.select_steps_max)
     }
 
@@ -342,6 +345,10 @@ impl DatabaseService {
                     corvid_data::Uuid::ZERO
                 };
                 self.monitors.commit(delta, txn, self.database.atom_count());
+                self.rounds.add(delta.changes.len());
+                for dropped in self.monitors.take_dropped() {
+                    self.outputs.free(dropped);
+                }
             }
             if let Origin::Client(request) = parked.origin {
                 self.answer(*request, parked.answer);
@@ -432,6 +439,9 @@ impl DatabaseService {
                 let handled = handled_by(&request);
                 self.outputs
                     .reply(request.session, &request.id, &result, handled);
+                if request.frame.len() + result.len() > FREED_BYTES {
+                    self.outputs.free((request, result));
+                }
             }
             Answer::Long(result) => self.write_away(request, *result),
             Answer::Error(error) => self.fail(&request, &error),

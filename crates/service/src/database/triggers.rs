@@ -1,4 +1,4 @@
-//! Transactions that wait: tried again, oldest first, when a table changes that they looked at, and at their deadlines
+//! Transactions that wait: tried again, oldest first, when rows change that they looked at, and at their deadlines
 //! (protocol.md 4.3).
 //!
 //! Invariant: every waiting transaction stands under its place in `waiting`, under its session in `by_session`, and under what it
@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use corvid_data::{Delta, TableId};
-use corvid_engine::Reads;
+use corvid_engine::{Reads, RowsRead};
 use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
@@ -64,8 +64,8 @@ impl Triggers {
             Reads::Anything => {
                 self.always.insert(place);
             }
-            Reads::Tables(tables) => {
-                for table in tables {
+            Reads::Rows(read) => {
+                for RowsRead { table, .. } in read {
                     self.by_table.entry(*table).or_default().insert(place);
                 }
             }
@@ -90,8 +90,8 @@ impl Triggers {
             Reads::Anything => {
                 self.always.remove(&place);
             }
-            Reads::Tables(tables) => {
-                for table in tables {
+            Reads::Rows(read) => {
+                for RowsRead { table, .. } in read {
                     if let Some(places) = self.by_table.get_mut(table) {
                         places.remove(&place);
                         if places.is_empty() {
@@ -116,13 +116,13 @@ impl Triggers {
             return BTreeSet::new();
         }
         let mut places = self.always.clone();
-        let mut last = None;
-        for change in &delta.changes {
-            if last.replace(change.table) != Some(change.table)
-                && let Some(found) = self.by_table.get(&change.table)
-            {
-                places.extend(found);
-            }
+        for changes in delta.changes.chunk_by(|a, b| a.table == b.table) {
+            let table = changes[0].table;
+            let waiting = self.by_table.get(&table).into_iter().flatten();
+            places.extend(waiting.filter(|place| {
+                let trigger = self.waiting.get(place);
+                trigger.is_some_and(|trigger| trigger.reads.are_concerned(table, changes))
+            }));
         }
         places
     }

@@ -16,11 +16,16 @@ const SESSIONS_PER_MS: u64 = 50;
 /// The longest pause, ms.
 const PAUSE_MAX_MS: u64 = 20;
 
+/// Changed rows that take some 300 us to tell of.
+const MANY_CHANGES: usize = 1000;
+
 /// The rounds of one database.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     /// The next one is not before this, monotonic ms.
     next_ms: u64,
+    /// Rows that were changed since the last one.
+    changes: usize,
 }
 
 impl Rounds {
@@ -28,8 +33,14 @@ impl Rounds {
         self.next_ms <= now.mono_ms
     }
 
+    /// A commit is to be told of.
+    pub(super) fn add(&mut self, changes: usize) {
+        self.changes = self.changes.saturating_add(changes);
+    }
+
     /// A round to so many sessions is being made.
     fn begin(&mut self, now: Now, sessions: usize) {
+        self.changes = 0;
         let pause_ms = (sessions as u64 / SESSIONS_PER_MS).min(PAUSE_MAX_MS);
         self.next_ms = now.mono_ms + pause_ms;
     }
@@ -47,6 +58,12 @@ impl DatabaseService {
         }
     }
 
+    /// Whether composing updates may take long, so that what is ready to leave had better leave before.
+    #[must_use]
+    pub fn has_much_to_tell(&self) -> bool {
+        self.monitors.pending_len() > 0 && self.rounds.changes > MANY_CHANGES
+    }
+
     /// Composes updates for every session that is ready for them, if it is time for that. Called once per batch of inputs.
     pub fn flush_updates(&mut self, now: Now) {
         if self.monitors.pending_len() == 0 || !self.rounds.is_time(now) {
@@ -60,12 +77,12 @@ impl DatabaseService {
         }
     }
 
-    /// The same if there are at most `sessions_max` sessions to compose for. False when there are more: then nothing is done.
+    /// The same if there are at most `sessions_max` sessions to compose for, and not much to tell. False otherwise: then nothing is done.
     pub fn flush_few(&mut self, now: Now, sessions_max: usize) -> bool {
         if !self.rounds.is_time(now) {
             return true;
         }
-        let is_few = self.monitors.pending_len() <= sessions_max;
+        let is_few = self.monitors.pending_len() <= sessions_max && !self.has_much_to_tell();
         if is_few {
             self.flush_updates(now);
         }

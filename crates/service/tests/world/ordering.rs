@@ -207,3 +207,31 @@ fn a_half_closed_client_stays_until_its_requests_are_answered() {
         String::new()
     });
 }
+
+#[test]
+fn nothing_overtakes_the_answer_to_what_is_canceled() {
+    let told = play(|world| {
+        let client = world.connect();
+        let wait = r#"{"op":"wait","table":"T","where":[],"columns":["k"],"until":"==","rows":[{"k":"x"}]}"#;
+        world.transact(client, "1", "A", wait);
+        world.transact(client, "2", "B", r#"{"op":"comment","comment":"x"}"#);
+        world.run();
+        for canceled in [3, 1] {
+            let text = format!(r#"{{"id":null,"method":"cancel","params":[{canceled}]}}"#);
+            world.send(client, &text);
+        }
+        world.ask(client, "4", "list_dbs", "[]");
+        world.ask(client, "5", "echo", "[]");
+        world.transact(client, "6", "B", r#"{"op":"comment","comment":"x"}"#);
+        world.run();
+        world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":2,"result":[{}]}
+        {"error":"canceled","id":1}
+        {"error":null,"id":4,"result":["A","B","_Server"]}
+        {"error":null,"id":5,"result":[]}
+        {"error":null,"id":6,"result":[{}]}
+    "#]]
+    .assert_eq(&told);
+}
