@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use corvid_json::Value;
+use corvid_json::Reader;
 use corvid_monitor::{Begun, SessionId, Version};
+use corvid_rpc::message;
 
 use super::DatabaseService;
 use crate::message::{Handled, Request};
@@ -112,8 +113,12 @@ impl DatabaseService {
     }
 }
 
-/// The first parameter as canonical JSON.
+/// The first parameter as canonical JSON. What follows it, which may be long, is not read.
 fn first_param(request: &Request) -> Option<Vec<u8>> {
-    let params = Value::parse(request.params()).ok()?;
-    params.as_array()?.first().map(Value::to_bytes)
+    let mut reader = Reader::trusted(request.params());
+    reader.begin_array().ok()?;
+    if !reader.next_element().ok()? {
+        return None;
+    }
+    reader.skip().ok().map(message::canonical_id)
 }
