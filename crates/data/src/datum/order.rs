@@ -62,11 +62,7 @@ impl Ord for Datum {
 impl Hash for Datum {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.len());
-<<<<<<< HEAD
         if self.root().is_none() {
-=======
-        if !matches!(self.0, Repr::Tree(_)) {
->>>>>>> bf66dbb (service, data: of a change of conditions only the id is read to name its monitor; a datum in one run is hashed without an iterator)
             let chunk = self.chunk();
             chunk.keys.hash_each(state);
             if let Some(values) = chunk.values {
