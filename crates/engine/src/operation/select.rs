@@ -45,6 +45,7 @@ impl<'a> Select<'a> {
         let table = execution.txn.table(self.table);
         let steps = table.len() as u64;
         if lookup::is_walk(table, &condition) && !execution.txn.allowance.allows_select(steps) {
+            execution.txn.database.note_walk(self.table, &condition);
             let pages = execution.txn.table(self.table).pages().to_vec();
             self.leave_out(execution, Rows::Matching(pages, condition), form);
             return Ok(());
