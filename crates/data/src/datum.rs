@@ -366,7 +366,7 @@ impl Datum {
             Repr::Empty | Repr::One(_) => false,
             Repr::Short(short) => short.is_map(),
             Repr::Leaf(leaf) => leaf.values.is_some(),
-            Repr::Tree(tree) => tree.first_leaf().values.is_some(),
+            Repr::Tree(tree) => tree.is_map(),
         };
         self.len() as u64 * if is_map { 2 } else { 1 }
     }

@@ -39,6 +39,8 @@ const FANOUT_FILL: usize = 12;
 pub(crate) struct Inner {
     len: usize,
     height: u32,
+    /// Whether the leaves have values: told here, because the way to a leaf leads through memory that may be far away.
+    is_map: bool,
     firsts: Atoms,
     children: Children,
 }
@@ -125,6 +127,10 @@ impl Inner {
 
     /// A node over `children`, of which there is at least one.
     fn over(children: Children, height: u32) -> Inner {
+        let is_map = match &children {
+            Children::Leaves(leaves) => leaves.iter().any(|leaf| leaf.values.is_some()),
+            Children::Inners(inners) => inners.iter().any(|inner| inner.is_map),
+        };
         let mut keys = match &children {
             Children::Leaves(leaves) => Keys::Leaves(leaves.iter()),
             Children::Inners(inners) => Keys::Inners(inners.iter()),
@@ -139,6 +145,7 @@ impl Inner {
         Inner {
             len: children.elements(),
             height,
+            is_map,
             firsts,
             children,
         }
@@ -147,6 +154,11 @@ impl Inner {
     /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether the elements are pairs.
+    pub(crate) fn is_map(&self) -> bool {
+        self.is_map
     }
 
     /// Levels of nodes down to the leaves: 1 right above them.
@@ -337,6 +349,7 @@ impl Inner {
         let right = Inner {
             len: children.elements(),
             height: self.height,
+            is_map: self.is_map,
             firsts: self.firsts.split_off(half),
             children,
         };
@@ -373,6 +386,7 @@ impl Inner {
         for at in 0..self.children.len() {
             match self.child(at) {
                 Node::Leaf(leaf) => {
+                    assert_eq!(self.is_map, leaf.values.is_some());
                     assert_eq!(self.height, 1);
                     assert!(self.firsts.slice().get(at) == leaf.first_key().as_ref());
                     assert!(leaf.len() <= LEAF_MAX && leaf.len() >= LEAF_MIN);

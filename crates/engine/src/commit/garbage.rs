@@ -5,6 +5,7 @@
 use super::Commit;
 use crate::allowance::{self, TooLong};
 use crate::journal::Effect;
+use crate::page::Slot;
 use crate::row_id::RowId;
 use crate::table;
 
@@ -15,11 +16,12 @@ impl Commit<'_, '_> {
     /// There is more of it than the transaction may touch.
     pub(super) fn collect_garbage(&mut self) -> Result<(), TooLong> {
         while let Some(id) = self.suspects.pop() {
-            if !self.is_garbage(id) {
+            if self.txn.table_schema(id.table).is_root {
                 continue;
             }
             let table = self.txn.table(id.table);
-            let Some(slot) = table.find(id.uuid) else {
+            let found = table.find(id.uuid);
+            let Some(slot) = found.filter(|slot| self.is_unreferenced(id, *slot)) else {
                 continue;
             };
             let row = table.at(slot).clone();
@@ -32,13 +34,9 @@ impl Commit<'_, '_> {
         Ok(())
     }
 
-    fn is_garbage(&self, id: RowId) -> bool {
-        let table = self.txn.table(id.table);
-        if self.txn.table_schema(id.table).is_root || !table.contains(id.uuid) {
-            return false;
-        }
+    fn is_unreferenced(&self, id: RowId, slot: Slot) -> bool {
         let change = self.strong.get(&id).copied().unwrap_or(0);
-        let left = i64::from(table.strong(id.uuid)) + change;
+        let left = i64::from(self.txn.table(id.table).strong_at(slot)) + change;
         assert!(left >= 0, "strong references are counted exactly");
         left == 0
     }
