@@ -87,6 +87,7 @@ peers! {
     python3_openvswitch "python3-openvswitch" &[];
     ovsdbapp "ovsdbapp" &[];
     go_libovsdb "go-libovsdb" &[];
+    tls "tls" &[];
 }
 
 #[test]

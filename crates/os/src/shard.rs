@@ -62,6 +62,8 @@ pub struct ConnInfo {
     pub listener: Option<ListenerId>,
     /// Whether it crosses a network, where a silent peer may be gone.
     pub is_network: bool,
+    /// Who the peer is by its certificate, with TLS.
+    pub identity: Option<Arc<str>>,
 }
 
 /// Why a connection is no more.
@@ -76,7 +78,8 @@ pub enum CloseReason {
     Failed(i32),
     /// The stream is not a sequence of JSON objects and arrays; logged.
     BadFraming,
-    /// The connection that we tried to open was refused, with this error number. `opened` was never called.
+    /// The connection that we tried to open was refused, or the handshake of an accepted one failed, with this error number.
+    /// `opened` was never called.
     ConnectFailed(i32),
     /// Its listener was removed.
     ListenerRemoved,
@@ -89,7 +92,7 @@ pub trait Handler: Send + 'static {
     /// What other threads send to this shard.
     type Message: Send + 'static;
 
-    /// A connection stands: accepted, adopted, or opened with [`Io::connect`].
+    /// A connection stands: accepted, adopted, or opened with [`Io::connect`]; with TLS, once the handshake is complete.
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io);
 
     /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces: putting it together takes time.

@@ -20,4 +20,5 @@ pub mod saved;
 pub mod server;
 pub mod shard;
 pub mod storage;
+pub mod tls;
 pub mod worker;

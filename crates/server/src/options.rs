@@ -3,6 +3,8 @@
 use corvid_os::args::{Arg, Args, Item, Spec};
 use corvid_os::daemon::{self, DaemonOption};
 use corvid_os::program;
+use corvid_os::tls;
+use corvid_os::tls::options::TlsOption;
 use corvid_os::vlog::options::{self as log_options, LogOption};
 
 /// What the command line asks for. Logging options have taken effect already.
@@ -24,6 +26,8 @@ pub struct CommandLine {
     pub run: Option<String>,
     /// `--disable-file-column-diff`
     pub disable_column_diff: bool,
+    /// Key, certificate and the like, as files or as `db:` columns.
+    pub tls: tls::Settings,
     /// How to become a daemon.
     pub daemon: daemon::Options,
 }
@@ -44,6 +48,7 @@ enum Id {
     Version,
     Log(LogOption),
     Daemon(DaemonOption),
+    Tls(TlsOption),
 }
 
 fn specs() -> Vec<Spec<Id>> {
@@ -55,24 +60,14 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::long("disable-file-column-diff", Arg::None, Id::DisableColumnDiff),
         Spec::both("help", 'h', Arg::None, Id::Help),
         Spec::both("version", 'V', Arg::None, Id::Version),
-        Spec::both("private-key", 'p', Arg::Required, Id::Accepted),
-        Spec::both("certificate", 'c', Arg::Required, Id::Accepted),
-        Spec::both("ca-cert", 'C', Arg::Required, Id::Accepted),
         Spec::long("disable-file-no-data-conversion", Arg::None, Id::Accepted),
         Spec::long("active", Arg::None, Id::Backup),
         Spec::long("sync-from", Arg::Required, Id::Backup),
         Spec::long("sync-exclude-tables", Arg::Required, Id::Backup),
         Spec::long("config-file", Arg::Required, Id::ConfigFile),
     ];
-    let with_value = [
-        "bootstrap-ca-cert",
-        "peer-ca-cert",
-        "ssl-protocols",
-        "ssl-ciphers",
-        "ssl-ciphersuites",
-        "ssl-server-name",
-    ];
-    specs.extend(with_value.map(|name| Spec::long(name, Arg::Required, Id::Accepted)));
+    specs.extend(tls::options::specs(Id::Tls));
+    specs.push(tls::options::peer_spec(Id::Tls));
     specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
     specs.extend(log_options::specs(Id::Log));
     specs.extend(daemon::specs(Id::Daemon));
@@ -132,6 +127,7 @@ impl CommandLine {
             Id::Help => program::answer(help()),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
+            Id::Tls(option) => self.tls.apply(option, value.as_deref()),
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }
     }
@@ -154,6 +150,8 @@ fn help() -> String {
          \x20 ptcp:[PORT][:IP]        listen to TCP PORT on IP\n\
          \x20 pssl:[PORT][:IP]        listen for SSL/TLS on PORT on IP\n\
          \x20 punix:FILE              listen on Unix domain socket FILE\n\
+         {tls}\
+         \x20 --peer-ca-cert=FILE     extra certificates to send to peers\n\
          {daemon}{logging}\
          \n\
          Other options:\n\
@@ -167,6 +165,7 @@ fn help() -> String {
          \x20 -V, --version           display version information\n",
         prog = program::name(),
         dbdir = corvid_os::dirs::db().display(),
+        tls = tls::options::HELP,
         daemon = daemon::HELP,
         logging = log_options::HELP,
     )

@@ -13,6 +13,7 @@ use crate::options::CommandLine;
 use crate::reports;
 use crate::saved::{Configuration, Saved};
 use crate::server::{Config, Server};
+use crate::tls::TlsSettings;
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
@@ -21,6 +22,12 @@ pub fn run(line: CommandLine) {
         remotes: line.remotes.clone(),
     })
     .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
+    // A daemon leaves the directory that relative names are meant from.
+    let tls = if line.daemon.is_detached() {
+        TlsSettings::absolute(&line.tls)
+    } else {
+        line.tls
+    };
     let startup = line.daemon.start();
     let configuration = saved.read().unwrap_or_else(|error| {
         program::fatal_error("failed to read the saved configuration", &error)
@@ -35,6 +42,7 @@ pub fn run(line: CommandLine) {
     let config = Config {
         shards: shard_count(),
         column_diff: !line.disable_column_diff,
+        tls,
     };
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
@@ -50,6 +58,13 @@ pub fn run(line: CommandLine) {
             );
             program::fatal("server configuration failed");
         }
+    }
+    if let Err(error) = server.settle_tls() {
+        vlog::warn(
+            Module::OvsdbServer,
+            format_args!("failed to configure SSL/TLS: {error}"),
+        );
+        program::fatal("server configuration failed");
     }
     for remote in &configuration.remotes {
         server.add_remote(remote, None);
@@ -76,6 +91,7 @@ pub fn run(line: CommandLine) {
         server.run_events();
         if clock::mono_ms() >= status_due_ms {
             server.show_status();
+            server.refresh_tls();
             status_due_ms = clock::mono_ms() + STATUS_INTERVAL_MS;
         }
         let timeout = Some(Duration::from_millis(if child.is_some() {

@@ -1,6 +1,8 @@
 //! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
+mod tls_columns;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -13,6 +15,7 @@ use corvid_os::clock::Now;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::shard::Shards;
+use corvid_os::tls::Settings;
 use corvid_os::unixctl::Replier;
 use corvid_os::vlog::{self, Module, RateLimit};
 use corvid_rpc::remote::ColumnRemote;
@@ -36,6 +39,7 @@ use crate::reports::{Questions, Reports};
 use crate::saved::{Configuration, Saved};
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
+use crate::tls::TlsSettings;
 use crate::worker::Worker;
 
 /// A served database.
@@ -60,6 +64,7 @@ struct Waiting {
     removals: HashMap<DatabaseId, (String, Option<Replier>)>,
     follows: HashMap<String, Vec<Replier>>,
     refused_remotes: Vec<String>,
+    tls: tls_columns::Waiting,
 }
 
 /// A compaction of one or several databases that somebody waits for.
@@ -68,12 +73,14 @@ struct Compaction {
 }
 
 /// How the server keeps files and sizes itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Connection shards.
     pub shards: usize,
     /// Record modified columns as differences.
     pub column_diff: bool,
+    /// Key, certificate and the like.
+    pub tls: Settings,
 }
 
 /// How long a database may take to tell its clients that it goes, when the server exits.
@@ -86,6 +93,7 @@ pub struct Server {
     next_database: u32,
     shards: Arc<Shards<ShardMessage>>,
     remotes: Remotes,
+    tls: TlsSettings,
     locks: Arc<Mutex<Locks>>,
     main: MainThread,
     events: Receiver<Report>,
@@ -112,6 +120,8 @@ impl Server {
         let locks = Arc::new(Mutex::new(Locks::new()));
         let remote_options = RemoteTable::default();
         let mut shards = Shards::prepare(config.shards)?;
+        let tls = TlsSettings::new(config.tls.clone());
+        shards.set_credentials(tls.credentials().clone());
         let handles = shards.handles().to_vec();
         let server_id: Uuid = RandomUuids::new()?.fresh();
         shards.start(|number| {
@@ -132,6 +142,7 @@ impl Server {
             next_database: 0,
             shards,
             remotes,
+            tls,
             locks,
             main,
             events,
@@ -292,7 +303,7 @@ impl Server {
             answer(replier, Ok(String::new()));
             return;
         }
-        match self.follow(remote) {
+        match self.follow(remote, false) {
             Ok(()) => {
                 let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
                 waiting.extend(replier);
@@ -301,8 +312,8 @@ impl Server {
         }
     }
 
-    /// Asks a database for the remotes that it names.
-    fn follow(&self, remote: &str) -> Result<(), String> {
+    /// Asks a database for what a column names: remotes, or a setting of TLS.
+    fn follow(&self, remote: &str, texts_only: bool) -> Result<(), String> {
         let source =
             ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
         let served = self
@@ -313,6 +324,7 @@ impl Server {
             name: remote.to_owned(),
             table: source.table.to_owned(),
             column: source.column.to_owned(),
+            texts_only,
         }));
         Ok(())
     }
@@ -322,9 +334,14 @@ impl Server {
         let names_it = |remote: &str| {
             ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
         };
+        for column in self.tls.columns().filter(|column| names_it(column)) {
+            if let Err(error) = self.follow(column, true) {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            }
+        }
         let given = self.remotes.given().filter(|remote| names_it(remote));
         for remote in given.map(str::to_owned).collect::<Vec<_>>() {
-            match self.follow(&remote) {
+            match self.follow(&remote, false) {
                 Ok(()) => {
                     self.waiting.follows.entry(remote).or_default();
                 }
@@ -337,6 +354,10 @@ impl Server {
     }
 
     fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
+        if self.tls.concerns(remote) {
+            self.tls_column_read(remote, found);
+            return;
+        }
         let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
         match found {
             Ok(rows) => {
@@ -639,6 +660,9 @@ impl Server {
                 static LIMIT: RateLimit = RateLimit::new(1, 1);
                 let message = format_args!("No status column present in the {table} table");
                 vlog::warn_limited(&LIMIT, Module::OvsdbServer, message);
+            }
+            Event::RemotesChanged(name, texts) if self.tls.concerns(&name) => {
+                self.tls.set(&name, &texts);
             }
             Event::RemotesChanged(name, rows) => {
                 let source = ColumnRemote::parse(&name);

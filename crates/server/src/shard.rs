@@ -253,7 +253,11 @@ impl Handler for ShardSessions {
         self.conns.insert(session, conn);
         self.frontend.opened(
             session,
-            SessionInfo::new(options.read_only, options.role, None),
+            SessionInfo::new(
+                options.read_only,
+                options.role,
+                info.identity.as_deref().map(str::to_owned),
+            ),
         );
         self.watch(now, conn, io);
     }

@@ -178,6 +178,8 @@ pub enum Control {
         table: String,
         /// Name of the column.
         column: String,
+        /// Whether only texts will do (for settings of TLS), no references to rows.
+        texts_only: bool,
     },
     /// Follow it no more.
     Unfollow(String),

@@ -60,6 +60,17 @@ impl RemoteColumn {
         })
     }
 
+    /// Whether it is a column of strings, one or a set.
+    #[must_use]
+    pub fn holds_texts(&self, database: &Database) -> bool {
+        let table = database.schema().table(self.table);
+        if self.column.is_standard() {
+            return false;
+        }
+        let column_type = &table.column(self.column).column_type;
+        column_type.key.atom == AtomType::String && !column_type.is_map()
+    }
+
     /// The table whose rows describe remotes, unless the column holds targets alone.
     #[must_use]
     pub fn described_in(&self) -> Option<TableId> {

@@ -15,6 +15,7 @@ use crate::errno;
 use crate::listener::{ListenError, Listener};
 use crate::stream::Stream;
 use crate::target::Passive;
+use crate::tls::Credentials;
 use crate::vlog::{self, Module, RateLimit};
 
 /// Between attempts to open a listener, ms.
@@ -98,6 +99,8 @@ pub(super) struct Intake {
     name: Arc<str>,
     target: Passive,
     dscp: u8,
+    /// For TLS.
+    credentials: Option<Arc<Credentials>>,
     /// The text of the last failure, so that it is logged once.
     failure: Option<String>,
     /// When to try again to open or accept, monotonic ms.
@@ -105,7 +108,13 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(id: ListenerId, name: &str, target: Passive, dscp: u8) -> Intake {
+    pub(super) fn new(
+        id: ListenerId,
+        name: &str,
+        target: Passive,
+        dscp: u8,
+        credentials: Option<Arc<Credentials>>,
+    ) -> Intake {
         let status = Arc::default();
         Intake {
             id,
@@ -113,6 +122,7 @@ impl Intake {
             name: name.into(),
             target,
             dscp,
+            credentials,
             failure: None,
             retry_ms: None,
         }
@@ -120,7 +130,7 @@ impl Intake {
 
     /// Tries to open it; failing that, arranges for the next attempt.
     pub(super) fn open(&mut self, now_ms: u64) {
-        match Listener::open(&self.target, self.dscp, None) {
+        match Listener::open(&self.target, self.dscp, self.credentials.as_ref()) {
             Ok(listener) => {
                 self.retry_ms = None;
                 self.failure = None;
@@ -185,6 +195,7 @@ impl Intake {
                         name: name.into(),
                         listener: Some(self.id),
                         is_network: stream.is_network(),
+                        identity: None,
                     };
                     accepted.push(Accepted {
                         stream,
@@ -193,6 +204,15 @@ impl Intake {
                     });
                 }
                 Ok(None) => break,
+                // A key or the like is missing: who came was sent away, the next one may fare better.
+                Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                    let (name, text) = (&self.name, errno::text(&error));
+                    vlog::warn_limited(
+                        &LIMIT,
+                        Module::OvsdbJsonrpcServer,
+                        format_args!("{name}: accept failed: {text}"),
+                    );
+                }
                 Err(error) => {
                     let (name, text) = (&self.name, errno::text(&error));
                     vlog::err_limited(

@@ -171,7 +171,8 @@ impl Conn {
     pub(super) fn write(&mut self, now_ms: u64) -> io::Result<Progress> {
         let before = self.output.bytes();
         let progress = self.output.write_to(&mut self.stream)?;
-        if self.is_blocked && self.output.bytes() < before {
+        let is_less = self.output.bytes() < before || progress == Progress::Drained;
+        if self.is_blocked && is_less {
             self.received_ms = now_ms;
         }
         Ok(progress)

@@ -10,6 +10,7 @@ use super::run::Shard;
 use super::{Handler, ListenerId, ListenerStatus, ShardHandle};
 use crate::clock;
 use crate::target::Passive;
+use crate::tls::Credentials;
 
 /// The token under which a shard's own waker reports.
 pub(super) const WAKER: mio::Token = mio::Token(usize::MAX);
@@ -22,6 +23,8 @@ pub struct Shards<M> {
     /// Polls of shards that were not started yet.
     polls: Vec<mio::Poll>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// For remotes over TLS.
+    credentials: Option<Arc<Credentials>>,
 }
 
 /// A listener from its owner's side. Dropping it does not close it; see [`Shards::unlisten`].
@@ -61,7 +64,13 @@ impl<M: Send + 'static> Shards<M> {
             handles,
             polls,
             threads: Mutex::new(Vec::new()),
+            credentials: None,
         })
+    }
+
+    /// Makes remotes over TLS possible. Call before [`Shards::start`].
+    pub fn set_credentials(&mut self, credentials: Arc<Credentials>) {
+        self.credentials = Some(credentials);
     }
 
     /// A sender to each shard.
@@ -80,7 +89,13 @@ impl<M: Send + 'static> Shards<M> {
     ) -> io::Result<()> {
         let mut threads = Vec::new();
         for (index, poll) in std::mem::take(&mut self.polls).into_iter().enumerate() {
-            let shard = Shard::new(index, poll, self.handles.clone(), make(index))?;
+            let shard = Shard::new(
+                index,
+                poll,
+                self.handles.clone(),
+                self.credentials.clone(),
+                make(index),
+            )?;
             threads.push(
                 thread::Builder::new()
                     .name(format!("shard{index}"))
@@ -97,7 +112,7 @@ impl<M: Send + 'static> Shards<M> {
     /// Listens on a remote, logged as `name`. The first attempt is made before this returns; when it fails (logged) there
     /// are others until [`Shards::unlisten`].
     pub fn listen(&self, id: ListenerId, name: &str, target: Passive, dscp: u8) -> ListenerHandle {
-        let mut intake = Intake::new(id, name, target, dscp);
+        let mut intake = Intake::new(id, name, target, dscp, self.credentials.clone());
         intake.open(clock::mono_ms());
         let status = Arc::clone(&intake.status);
         self.handles[0].extend([Envelope::Listen(Box::new(intake))]);

@@ -17,6 +17,7 @@ use super::{CloseReason, ConnId, ConnInfo, ListenerId};
 use crate::segment::Segment;
 use crate::stream::{Resolve, Stream};
 use crate::target::Active;
+use crate::tls::Credentials;
 
 /// Connections per shard; the next one is refused. Far above any limit of descriptors.
 pub(super) const CONNECTIONS_MAX: usize = 1 << ConnId::SLOT_BITS;
@@ -24,6 +25,8 @@ pub(super) const CONNECTIONS_MAX: usize = 1 << ConnId::SLOT_BITS;
 /// The connections of a shard, and what is to be done with them.
 pub struct Io {
     pub(super) registry: Registry,
+    /// For connections over TLS.
+    pub(super) credentials: Option<Arc<Credentials>>,
     pub(super) conns: Slab<Conn>,
     pub(super) timers: Timers,
     /// Connections to look at: input, or texts that wait.
@@ -37,9 +40,10 @@ pub struct Io {
 }
 
 impl Io {
-    pub(super) fn new(registry: Registry) -> Io {
+    pub(super) fn new(registry: Registry, credentials: Option<Arc<Credentials>>) -> Io {
         Io {
             registry,
+            credentials,
             conns: Slab::new(),
             timers: Timers::default(),
             scheduled: VecDeque::new(),
@@ -145,11 +149,12 @@ impl Io {
     /// # Errors
     /// The attempt fails at once.
     pub fn connect(&mut self, target: &Active, name: &str, dscp: u8) -> io::Result<ConnId> {
-        let stream = Stream::connect(target, dscp, Resolve::Later, None)?;
+        let stream = Stream::connect(target, dscp, Resolve::Later, self.credentials.as_ref())?;
         let info = ConnInfo {
             name: name.into(),
             listener: None,
             is_network: stream.is_network(),
+            identity: None,
         };
         self.insert(stream, info, false)
     }

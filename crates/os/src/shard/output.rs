@@ -45,7 +45,7 @@ impl Output {
         self.bytes == 0
     }
 
-    /// Writes until nothing is left or the stream takes no more.
+    /// Writes until nothing is left, with the stream neither, or the peer takes no more.
     pub(super) fn write_to(&mut self, stream: &mut impl Write) -> io::Result<Progress> {
         while !self.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -70,7 +70,11 @@ impl Output {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Progress::Drained)
+        match stream.flush() {
+            Ok(()) => Ok(Progress::Drained),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
+            Err(error) => Err(error),
+        }
     }
 
     fn consume(&mut self, written: usize) {

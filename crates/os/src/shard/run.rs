@@ -5,6 +5,7 @@
 //! done in the next wake-up, which then does not wait.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
@@ -19,6 +20,7 @@ use super::output::Progress;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
 use crate::clock::Now;
 use crate::errno;
+use crate::tls::Credentials;
 use crate::vlog::{self, Module, RateLimit};
 
 /// Bytes read at a time.
@@ -30,6 +32,8 @@ const FRAMES_PER_TURN: usize = 128;
 /// How often in one wake-up answers to what the handler sent in its batches are looked for. Those that come at once are so written
 /// together with the rest.
 const ANSWER_ROUNDS: usize = 4;
+/// How long the handshake of an accepted connection may take, ms: as long as a silent peer is put up with by default.
+const HANDSHAKE_MS_MAX: u64 = 10_000;
 /// Events taken from the kernel at a time.
 const EVENTS: usize = 1024;
 /// Tokens of listeners lie above those of connections.
@@ -55,9 +59,10 @@ impl<H: Handler> Shard<H> {
         index: usize,
         poll: Poll,
         group: Vec<ShardHandle<H::Message>>,
+        credentials: Option<Arc<Credentials>>,
         handler: H,
     ) -> io::Result<Shard<H>> {
-        let io = Io::new(poll.registry().try_clone()?);
+        let io = Io::new(poll.registry().try_clone()?, credentials);
         Ok(Shard {
             index,
             poll,
@@ -161,21 +166,19 @@ impl<H: Handler> Shard<H> {
             };
             let id = conn.id;
             let has_failed = event.is_error();
+            if !conn.is_open {
+                conn.is_read_closed |= event.is_read_closed();
+                self.finish_connecting(id, now);
+                continue;
+            }
             if event.is_readable() || event.is_read_closed() || has_failed {
                 conn.may_read = true;
                 conn.is_read_closed |= event.is_read_closed();
                 self.io.schedule(id);
             }
-            if event.is_writable() || event.is_write_closed() || has_failed {
-                let (is_open, is_blocked) = self
-                    .io
-                    .get(id)
-                    .map_or((true, false), |conn| (conn.is_open, conn.is_blocked));
-                if !is_open {
-                    self.finish_connecting(id, now);
-                } else if is_blocked {
-                    self.io.mark_dirty(id);
-                }
+            let may_write = event.is_writable() || event.is_write_closed() || has_failed;
+            if may_write && self.io.get(id).is_some_and(|conn| conn.is_blocked) {
+                self.io.mark_dirty(id);
             }
         }
     }
@@ -205,12 +208,17 @@ impl<H: Handler> Shard<H> {
             info,
             counted,
         } = accepted;
-        match self.io.insert(stream, info.clone(), true) {
+        let is_open = !stream.needs_handshake();
+        match self.io.insert(stream, info.clone(), is_open) {
             Ok(conn) => {
                 if let Some(conn) = self.io.conn(conn) {
                     conn.counted = Some(counted);
                 }
-                self.handler.opened(now, conn, &info, &mut self.io);
+                if is_open {
+                    self.handler.opened(now, conn, &info, &mut self.io);
+                } else {
+                    self.io.set_timer(conn, now.mono_ms + HANDSHAKE_MS_MAX);
+                }
             }
             Err(error) => {
                 vlog::err(
@@ -227,21 +235,46 @@ impl<H: Handler> Shard<H> {
             Ok(None) => {}
             Ok(Some(())) => {
                 conn.is_open = true;
+                // What came right behind a handshake was read with it, and no edge will tell.
+                conn.may_read = true;
                 conn.received_ms = now.mono_ms;
+                conn.info.identity = conn.stream.peer_identity().map(Arc::from);
                 let info = conn.info.clone();
                 if let Err(error) = self.io.want_writable(id, false) {
                     self.io.doom(id, failed(&error));
                 }
+                self.io.clear_timer(id);
+                // Something of the handshake may be left to send.
+                self.io.mark_dirty(id);
                 self.handler.opened(now, id, &info, &mut self.io);
                 self.io.schedule(id);
             }
             Err(error) => {
-                self.io.doom(
-                    id,
-                    CloseReason::ConnectFailed(error.raw_os_error().unwrap_or(libc::EIO)),
-                );
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                self.connecting_failed(id, code);
             }
         }
+    }
+
+    /// A connection that never stood ends.
+    fn connecting_failed(&mut self, id: ConnId, code: i32) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        static DROPPED_LIMIT: RateLimit = RateLimit::new(5, 5);
+        let is_accepted = self.io.info(id).is_some_and(|info| info.listener.is_some());
+        if is_accepted {
+            let (name, text) = (self.io.name(id), errno::text_of(code));
+            vlog::warn_limited(
+                &LIMIT,
+                Module::Jsonrpc,
+                format_args!("{name}: receive error: {text}"),
+            );
+            vlog::warn_limited(
+                &DROPPED_LIMIT,
+                Module::Reconnect,
+                format_args!("{name}: connection dropped ({text})"),
+            );
+        }
+        self.io.doom(id, CloseReason::ConnectFailed(code));
     }
 
     /// Reads from a connection and delivers its texts, as far as the rules allow.
@@ -318,7 +351,11 @@ impl<H: Handler> Shard<H> {
                 continue;
             };
             if timers.fires(id, &mut conn.timer, at_ms, now.mono_ms) {
-                self.handler.timer(now, id, &mut self.io);
+                if conn.is_open {
+                    self.handler.timer(now, id, &mut self.io);
+                } else {
+                    self.connecting_failed(id, libc::ETIMEDOUT);
+                }
             }
         }
     }

@@ -21,9 +21,24 @@ pub(super) struct Followed {
 }
 
 impl DatabaseService {
-    pub(super) fn follow(&mut self, name: String, table: &str, column_name: &str) {
+    pub(super) fn follow(
+        &mut self,
+        name: String,
+        table: &str,
+        column_name: &str,
+        texts_only: bool,
+    ) {
         self.followed.retain(|followed| followed.name != name);
-        let found = RemoteColumn::find(&self.database, &name, table, column_name).map(|column| {
+        let column = RemoteColumn::find(&self.database, &name, table, column_name);
+        let column = column.and_then(|column| {
+            if !texts_only || column.holds_texts(&self.database) {
+                return Ok(column);
+            }
+            Err(format!(
+                "\"{name}\": table \"{table}\" column \"{column_name}\" is not string or set of strings"
+            ))
+        });
+        let found = column.map(|column| {
             let reported = column.read(&self.database);
             self.followed.push(Followed {
                 name: name.clone(),

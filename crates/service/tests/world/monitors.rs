@@ -202,6 +202,7 @@ fn remotes_in_a_column_are_followed() {
                 name: format!("db:A,{table},{column}"),
                 table: table.to_owned(),
                 column: column.to_owned(),
+                texts_only: false,
             })
         };
         let id = world.id("A");
@@ -270,6 +271,7 @@ fn rows_that_configure_remotes_show_how_these_stand() {
                 name: "db:A,Global,connections".to_owned(),
                 table: "Global".to_owned(),
                 column: "connections".to_owned(),
+                texts_only: false,
             }),
         );
         world.transact(

@@ -1,0 +1,51 @@
+//! Settings of TLS in columns, from the main thread's side: asked for at the start, which waits for them, and again whenever their
+//! database comes back.
+
+use corvid_os::vlog::{self, Module};
+use corvid_service::remote_rows::RemoteRows;
+
+use super::Server;
+
+/// What the start still waits for.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    columns: Vec<String>,
+    /// Why the first column that cannot be used cannot be.
+    refusal: Option<String>,
+}
+
+impl Server {
+    /// Reads the settings of TLS that columns hold, and waits for them.
+    ///
+    /// # Errors
+    /// Why a column cannot be used.
+    pub fn settle_tls(&mut self) -> Result<(), String> {
+        for column in self.tls.columns() {
+            self.follow(column, true)?;
+            self.waiting.tls.columns.push(column.to_owned());
+        }
+        while !self.waiting.tls.columns.is_empty() && self.waiting.tls.refusal.is_none() {
+            let report = self.events.recv().map_err(|error| error.to_string())?;
+            self.run_report(report);
+        }
+        self.waiting.tls.refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// Looks whether files of TLS have changed.
+    pub fn refresh_tls(&self) {
+        self.tls.credentials().refresh();
+    }
+
+    /// A column was read, or cannot be: fatal at the start, told later.
+    pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
+        let count = self.waiting.tls.columns.len();
+        self.waiting.tls.columns.retain(|waiting| waiting != column);
+        match found {
+            Ok(texts) => self.tls.set(column, &texts),
+            Err(error) if self.waiting.tls.columns.len() < count => {
+                self.waiting.tls.refusal.get_or_insert(error);
+            }
+            Err(error) => vlog::warn(Module::OvsdbServer, format_args!("{error}")),
+        }
+    }
+}
