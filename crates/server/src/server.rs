@@ -2,6 +2,7 @@
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
 mod tls_columns;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
-use corvid_engine::{Database, Snapshot};
+use corvid_engine::Database;
 use corvid_os::clock::Now;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
@@ -41,6 +42,7 @@ use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
 use crate::tls::TlsSettings;
 use crate::worker::Worker;
+use waiting::Waiting;
 
 /// A served database.
 struct Served {
@@ -51,25 +53,6 @@ struct Served {
     shortcut: Inbox,
     inbox: Arc<MailSender<ToDatabase>>,
     thread: JoinHandle<()>,
-}
-
-/// Replies that wait for events.
-#[derive(Default)]
-struct Waiting {
-    next_token: u64,
-    compactions: HashMap<u64, Arc<Compaction>>,
-    backups: HashMap<u64, (Option<Backup>, Replier)>,
-    statuses: HashMap<u64, Replier>,
-    conversions: HashMap<DatabaseId, Era>,
-    removals: HashMap<DatabaseId, (String, Option<Replier>)>,
-    follows: HashMap<String, Vec<Replier>>,
-    refused_remotes: Vec<String>,
-    tls: tls_columns::Waiting,
-}
-
-/// A compaction of one or several databases that somebody waits for.
-struct Compaction {
-    left: Mutex<(usize, Vec<String>, Option<Replier>)>,
 }
 
 /// How the server keeps files and sizes itself.
@@ -503,17 +486,12 @@ impl Server {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
-        let compaction = Arc::new(Compaction {
-            left: Mutex::new((chosen.len(), Vec::new(), Some(replier))),
-        });
-        for name in chosen {
+        let tokens = self.waiting.compaction(chosen.len(), replier);
+        for (name, token) in chosen.into_iter().zip(tokens) {
             vlog::info(
                 Module::OvsdbServer,
                 format_args!("compacting {name} database by user request"),
             );
-            self.waiting.next_token += 1;
-            let token = self.waiting.next_token;
-            self.waiting.compactions.insert(token, compaction.clone());
             let _ = self.databases[name]
                 .inbox
                 .send(ToDatabase::Control(Control::Compact(Some(token))));
@@ -529,9 +507,7 @@ impl Server {
         match Backup::new(file) {
             Err(error) => replier.reply(Err(error)),
             Ok(backup) => {
-                self.waiting.next_token += 1;
-                let token = self.waiting.next_token;
-                self.waiting.backups.insert(token, (Some(backup), replier));
+                let token = self.waiting.backup(backup, replier);
                 let _ = served
                     .inbox
                     .send(ToDatabase::Control(Control::Snapshot(token)));
@@ -554,28 +530,10 @@ impl Server {
             replier.reply(Err("Failed to find the database.".to_owned()));
             return;
         };
-        self.waiting.next_token += 1;
-        let token = self.waiting.next_token;
-        self.waiting.statuses.insert(token, replier);
+        let token = self.waiting.status(replier);
         let _ = served
             .inbox
             .send(ToDatabase::Control(Control::StorageStatus(token)));
-    }
-
-    fn snapshot_taken(&mut self, token: u64, snapshot: Option<Snapshot>) {
-        let Some((backup, _)) = self.waiting.backups.get_mut(&token) else {
-            return;
-        };
-        match (backup.take(), snapshot) {
-            (Some(backup), Some(snapshot)) => backup.start(token, snapshot, self.main.clone()),
-            _ => self.backed_up(token, Err("database removed".to_owned())),
-        }
-    }
-
-    fn backed_up(&mut self, token: u64, outcome: Result<(), String>) {
-        if let Some((_, replier)) = self.waiting.backups.remove(&token) {
-            replier.reply(outcome.map(|()| String::new()));
-        }
     }
 
     /// Ends the main loop.
@@ -599,7 +557,7 @@ impl Server {
     fn run_report(&mut self, report: Report) {
         match report {
             Report::Event(event) => self.run_event(event),
-            Report::BackedUp(token, outcome) => self.backed_up(token, outcome),
+            Report::BackedUp(token, outcome) => self.waiting.backed_up(token, outcome),
             Report::Barrier(answer) => {
                 // Who asked may have stopped waiting.
                 let _ = answer.send(());
@@ -629,11 +587,7 @@ impl Server {
                     answer(replier, Ok(String::new()));
                 }
             }
-            Event::Compacted(Some(token), result) => {
-                if let Some(compaction) = self.waiting.compactions.remove(&token) {
-                    compaction.finish_one(result.err().map(|error| error.to_wire().to_string()));
-                }
-            }
+            Event::Compacted(Some(token), result) => self.waiting.compacted(token, result),
             Event::Compacted(None, result) => {
                 if let Err(error) = result {
                     vlog::warn(
@@ -642,13 +596,10 @@ impl Server {
                     );
                 }
             }
-            Event::Snapshot(token, snapshot) => self.snapshot_taken(token, snapshot),
-            Event::StorageStatus(token, error) => {
-                if let Some(replier) = self.waiting.statuses.remove(&token) {
-                    let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
-                    replier.reply(Ok(format!("status: {status}\n")));
-                }
+            Event::Snapshot(token, snapshot) => {
+                self.waiting.snapshot_taken(token, snapshot, &self.main);
             }
+            Event::StorageStatus(token, error) => self.waiting.status_told(token, error),
             Event::Followed(name, found) => self.followed(&name, found),
             Event::Report(token, report) => {
                 if let Some((finish, reports)) = self.questions.answered(token, report) {
@@ -743,23 +694,6 @@ impl Server {
     fn to_shards(&self, message: impl Fn() -> ToShard) {
         for shard in self.shards.handles() {
             shard.post(ShardMessage::Service(message()));
-        }
-    }
-}
-
-impl Compaction {
-    fn finish_one(&self, error: Option<String>) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.0 -= 1;
-        left.1.extend(error);
-        if left.0 == 0
-            && let Some(replier) = left.2.take()
-        {
-            replier.reply(if left.1.is_empty() {
-                Ok(String::new())
-            } else {
-                Err(left.1.join("\n"))
-            });
         }
     }
 }

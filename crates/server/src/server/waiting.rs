@@ -1,0 +1,132 @@
+//! Replies that wait for what databases report.
+//!
+//! A control command that concerns databases is sent on with a token, or under a name or number that the report brings back; the report
+//! finds here whom to answer. Nothing here knows how a command is carried out. Used by the main thread only.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use corvid_engine::Snapshot;
+use corvid_os::unixctl::Replier;
+use corvid_service::message::{DatabaseId, Era, StoreError};
+
+use super::tls_columns;
+use crate::backup::Backup;
+use crate::main_thread::MainThread;
+
+/// What is waited for.
+#[derive(Default)]
+pub(super) struct Waiting {
+    last_token: u64,
+    compactions: HashMap<u64, Rc<RefCell<Compaction>>>,
+    /// The copy to be written stands here until there is a snapshot.
+    backups: HashMap<u64, (Option<Backup>, Replier)>,
+    statuses: HashMap<u64, Replier>,
+    /// Conversions that clients are being told of.
+    pub(super) conversions: HashMap<DatabaseId, Era>,
+    /// Databases that are being removed, with their names.
+    pub(super) removals: HashMap<DatabaseId, (String, Option<Replier>)>,
+    /// By the text of a remote that a database was asked for.
+    pub(super) follows: HashMap<String, Vec<Replier>>,
+    /// Why remotes were not good that nobody waits for.
+    pub(super) refused_remotes: Vec<String>,
+    /// Columns that name settings of TLS.
+    pub(super) tls: tls_columns::Waiting,
+}
+
+/// A compaction of one or several databases.
+struct Compaction {
+    databases_left: usize,
+    errors: Vec<String>,
+    replier: Option<Replier>,
+}
+
+impl Waiting {
+    fn token(&mut self) -> u64 {
+        self.last_token += 1;
+        self.last_token
+    }
+
+    /// `replier` waits until so many databases are compacted; a token for each.
+    pub(super) fn compaction(&mut self, databases: usize, replier: Replier) -> Vec<u64> {
+        let compaction = Rc::new(RefCell::new(Compaction {
+            databases_left: databases,
+            errors: Vec::new(),
+            replier: Some(replier),
+        }));
+        let tokens: Vec<u64> = (0..databases).map(|_| self.token()).collect();
+        let entries = tokens.iter().map(|token| (*token, compaction.clone()));
+        self.compactions.extend(entries);
+        tokens
+    }
+
+    /// A database is compacted, or not.
+    pub(super) fn compacted(&mut self, token: u64, outcome: Result<(), StoreError>) {
+        if let Some(compaction) = self.compactions.remove(&token) {
+            compaction.borrow_mut().finish_one(outcome);
+        }
+    }
+
+    /// `replier` waits until a snapshot has been taken and written.
+    pub(super) fn backup(&mut self, backup: Backup, replier: Replier) -> u64 {
+        let token = self.token();
+        self.backups.insert(token, (Some(backup), replier));
+        token
+    }
+
+    /// The snapshot is there, and its writing begins; `None`: the database is being removed.
+    pub(super) fn snapshot_taken(
+        &mut self,
+        token: u64,
+        snapshot: Option<Snapshot>,
+        main: &MainThread,
+    ) {
+        let Some((backup, _)) = self.backups.get_mut(&token) else {
+            return;
+        };
+        match (backup.take(), snapshot) {
+            (Some(backup), Some(snapshot)) => backup.start(token, snapshot, main.clone()),
+            _ => self.backed_up(token, Err("database removed".to_owned())),
+        }
+    }
+
+    /// The copy is written, or not.
+    pub(super) fn backed_up(&mut self, token: u64, outcome: Result<(), String>) {
+        if let Some((_, replier)) = self.backups.remove(&token) {
+            replier.reply(outcome.map(|()| String::new()));
+        }
+    }
+
+    /// `replier` waits to hear whether what a database commits can be stored.
+    pub(super) fn status(&mut self, replier: Replier) -> u64 {
+        let token = self.token();
+        self.statuses.insert(token, replier);
+        token
+    }
+
+    /// Why the last commit could not be stored, if so.
+    pub(super) fn status_told(&mut self, token: u64, error: Option<StoreError>) {
+        if let Some(replier) = self.statuses.remove(&token) {
+            let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
+            replier.reply(Ok(format!("status: {status}\n")));
+        }
+    }
+}
+
+impl Compaction {
+    fn finish_one(&mut self, outcome: Result<(), StoreError>) {
+        self.databases_left -= 1;
+        let error = outcome.err().map(|error| error.to_wire().to_string());
+        self.errors.extend(error);
+        if self.databases_left == 0
+            && let Some(replier) = self.replier.take()
+        {
+            replier.reply(if self.errors.is_empty() {
+                Ok(String::new())
+            } else {
+                Err(self.errors.join("\n"))
+            });
+        }
+    }
+}
