@@ -168,9 +168,9 @@ impl Conn {
     }
 
     /// Writes what is queued. Sending counts as a sign of life only when it frees a peer that was behind.
-    pub(super) fn write(&mut self, now_ms: u64) -> io::Result<Progress> {
+    pub(super) fn write(&mut self, now_ms: u64, limit: &mut usize) -> io::Result<Progress> {
         let before = self.output.bytes();
-        let progress = self.output.write_to(&mut self.stream)?;
+        let progress = self.output.write_to(&mut self.stream, limit)?;
         let is_less = self.output.bytes() < before || progress == Progress::Drained;
         if self.is_blocked && is_less {
             self.received_ms = now_ms;

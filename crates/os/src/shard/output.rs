@@ -15,6 +15,8 @@ pub(super) enum Progress {
     Drained,
     /// The peer does not take more now.
     Blocked,
+    /// The limit is reached.
+    Paused,
 }
 
 /// An outbound queue. Not limited here: replies are bounded by the requests that are read (none while this is blocked) and
@@ -45,9 +47,17 @@ impl Output {
         self.bytes == 0
     }
 
-    /// Writes until nothing is left, with the stream neither, or the peer takes no more.
-    pub(super) fn write_to(&mut self, stream: &mut impl Write) -> io::Result<Progress> {
+    /// Writes until nothing is left, with the stream neither, the peer takes no more, or at least `limit` bytes are written, which are
+    /// taken off it.
+    pub(super) fn write_to(
+        &mut self,
+        stream: &mut impl Write,
+        limit: &mut usize,
+    ) -> io::Result<Progress> {
         while !self.is_empty() {
+            if *limit == 0 {
+                return Ok(Progress::Paused);
+            }
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let mut count = 0;
             for (segment, slice) in self.segments.iter().zip(&mut slices) {
@@ -62,7 +72,10 @@ impl Output {
             };
             match outcome {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => self.consume(written),
+                Ok(written) => {
+                    self.consume(written);
+                    *limit = limit.saturating_sub(written);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Ok(Progress::Blocked);
                 }
@@ -147,9 +160,12 @@ mod tests {
             taken: Vec::new(),
             room: 333,
         };
-        assert_eq!(output.write_to(&mut stream).unwrap(), Progress::Blocked);
+        let mut write = |stream: &mut Narrow, limit| output.write_to(stream, &mut { limit });
+        assert_eq!(write(&mut stream, usize::MAX).unwrap(), Progress::Blocked);
         stream.room = usize::MAX;
-        assert_eq!(output.write_to(&mut stream).unwrap(), Progress::Drained);
+        assert_eq!(write(&mut stream, 7).unwrap(), Progress::Paused);
+        assert_eq!(stream.taken.len(), 333 + 10);
+        assert_eq!(write(&mut stream, usize::MAX).unwrap(), Progress::Drained);
         assert_eq!(stream.taken, expected);
         assert!(output.is_empty() && output.segments.is_empty());
     }

@@ -29,6 +29,11 @@ const READ_BYTES: usize = 128 * 1024;
 const READ_BYTES_PER_TURN: usize = 4 * READ_BYTES;
 /// Texts delivered for one connection in one wake-up.
 const FRAMES_PER_TURN: usize = 128;
+/// Output up to this length is written at once.
+const LITTLE_BYTES: usize = 64 * 1024;
+/// Bytes of longer output written in one wake-up, to all connections together: some 500 us. A peer that reads as fast as we write would
+/// otherwise keep the shard for as long as there is something to send.
+const MUCH_BYTES_PER_TURN: usize = 2 << 20;
 /// How often in one wake-up answers to what the handler sent in its batches are looked for. Those that come at once are so written
 /// together with the rest.
 const ANSWER_ROUNDS: usize = 4;
@@ -144,9 +149,7 @@ impl<H: Handler> Shard<H> {
                 break;
             }
         }
-        for conn in std::mem::take(&mut self.io.dirty) {
-            self.flush(conn, now);
-        }
+        self.flush_all(now);
         self.handler.flushed(now, &mut self.io);
         self.bury(now);
     }
@@ -360,14 +363,42 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    fn flush(&mut self, id: ConnId, now: Now) {
+    /// Writes what is queued: the little first, then the much, as far as the limit allows; what is left waits for the next wake-up.
+    fn flush_all(&mut self, now: Now) {
+        let is_much = |io: &Io, conn| io.backlog_bytes(conn) > LITTLE_BYTES;
+        let mut much = Vec::new();
+        for conn in std::mem::take(&mut self.io.dirty) {
+            if is_much(&self.io, conn) {
+                much.push(conn);
+            } else {
+                self.flush(conn, now, &mut { usize::MAX });
+            }
+        }
+        let mut limit = MUCH_BYTES_PER_TURN;
+        let mut much = much.into_iter();
+        let paused = much
+            .by_ref()
+            .find(|conn| self.flush(*conn, now, &mut limit) == Some(Progress::Paused));
+        // Who had no turn comes before who had one.
+        for id in much.chain(paused) {
+            if let Some(conn) = self.io.conn(id) {
+                conn.is_blocked = true;
+                conn.is_dirty = true;
+                self.io.dirty.push(id);
+            }
+        }
+    }
+
+    /// How far writing got, if it did not fail.
+    fn flush(&mut self, id: ConnId, now: Now, limit: &mut usize) -> Option<Progress> {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
-        let Some(conn) = self.io.conn(id) else { return };
+        let conn = self.io.conn(id)?;
         conn.is_dirty = false;
         if !conn.is_open || conn.doom.is_some() {
-            return;
+            return None;
         }
-        match conn.write(now.mono_ms) {
+        let progress = conn.write(now.mono_ms, limit);
+        match &progress {
             Ok(Progress::Drained) => {
                 let was_blocked = std::mem::take(&mut conn.is_blocked);
                 if conn.is_finishing {
@@ -390,16 +421,18 @@ impl<H: Handler> Shard<H> {
                     self.io.doom(id, failed(&error));
                 }
             }
+            Ok(Progress::Paused) => {}
             Err(error) => {
-                let (name, text) = (self.io.name(id), errno::text(&error));
+                let (name, text) = (self.io.name(id), errno::text(error));
                 vlog::warn_limited(
                     &LIMIT,
                     Module::Jsonrpc,
                     format_args!("{name}: send error: {text}"),
                 );
-                self.io.doom(id, failed(&error));
+                self.io.doom(id, failed(error));
             }
         }
+        progress.ok()
     }
 
     /// Closes what is doomed. Closing one connection may doom others.
