@@ -5,6 +5,7 @@
 mod made;
 mod meeting;
 
+mod mutated;
 mod rules;
 mod sessions;
 mod with_openssl;
