@@ -32,6 +32,14 @@ impl Process {
     /// in `folder`. `arguments` are further options and database files, in the order in which they are to stand.
     #[must_use]
     pub fn new(program: &Path, folder: &Path, arguments: &[OsString]) -> Process {
+        let mut remote = OsString::from("--remote=punix:");
+        remote.push(folder.join("db.sock"));
+        Process::without_remote(program, folder, &[&[remote], arguments].concat())
+    }
+
+    /// The same, but that `arguments` must see to it that it listens on `db.sock`.
+    #[must_use]
+    pub fn without_remote(program: &Path, folder: &Path, arguments: &[OsString]) -> Process {
         let option = |name: &str, file: &str| {
             let mut text = OsString::from(name);
             text.push(folder.join(file));
@@ -43,7 +51,6 @@ impl Process {
             "-vfile:info".into(),
             option("--log-file=", "server.log"),
             option("--unixctl=", "server.ctl"),
-            option("--remote=punix:", "db.sock"),
         ];
         all.extend_from_slice(arguments);
         Process {

@@ -3,6 +3,7 @@
 use corvid_os::memory;
 use corvid_os::unixctl::Registry;
 
+use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::server::Server;
 
@@ -17,7 +18,10 @@ pub fn register(registry: &mut Registry<Server>) {
         "DB",
         1,
         1,
-        |server: &mut Server, args| server.add_database(&args[0]).map(|()| String::new()),
+        |server: &mut Server, args| {
+            by_hand(server)?;
+            server.add_database(&args[0]).map(|_| String::new())
+        },
     );
     registry.register_deferred(
         "ovsdb-server/remove-db",
@@ -25,7 +29,12 @@ pub fn register(registry: &mut Registry<Server>) {
         1,
         1,
         |server: &mut Server, args, replier| {
-            server.remove_database(&args[0], Some(replier));
+            if let Err(error) = by_hand(server) {
+                return replier.reply(Err(error));
+            }
+            let name = &args[0];
+            let reason = format!("removing {name} database by user request");
+            server.remove_database(name, &reason, Some(replier));
         },
     );
     registry.register(
@@ -41,12 +50,14 @@ pub fn register(registry: &mut Registry<Server>) {
         1,
         1,
         |server: &mut Server, args, replier| {
-            if args[0].starts_with("pfd:") {
+            if let Err(error) = by_hand(server) {
+                replier.reply(Err(error));
+            } else if args[0].starts_with("pfd:") {
                 replier.reply(Err(
                     "pfd: remotes can only be specified on the command line".to_owned(),
                 ));
             } else {
-                server.add_remote(&args[0], Some(replier));
+                server.add_remote(&args[0], RemoteOptions::default(), Some(replier));
             }
         },
     );
@@ -55,7 +66,10 @@ pub fn register(registry: &mut Registry<Server>) {
         "REMOTE",
         1,
         1,
-        |server: &mut Server, args| server.remove_remote(&args[0]).map(|()| String::new()),
+        |server: &mut Server, args| {
+            by_hand(server)?;
+            server.remove_remote(&args[0]).map(|()| String::new())
+        },
     );
     registry.register(
         "ovsdb-server/list-remotes",
@@ -64,6 +78,10 @@ pub fn register(registry: &mut Registry<Server>) {
         0,
         |server: &mut Server, _| Ok(lines(server.remote_names())),
     );
+    registry.register("ovsdb-server/reload", "", 0, 0, |server: &mut Server, _| {
+        let outcome = server.reload();
+        outcome.map(|()| String::new()).map_err(str::to_owned)
+    });
     registry.register(
         "ovsdb-server/reconnect",
         "",
@@ -113,6 +131,15 @@ pub fn register(registry: &mut Registry<Server>) {
             server.backup(&args[0], &args[1], replier);
         },
     );
+}
+
+/// What is served can be changed by commands unless a file says it.
+fn by_hand(server: &Server) -> Result<(), String> {
+    server.config_file().map_or(Ok(()), |path| {
+        Err(format!(
+            "Update the {path} and use ovsdb-server/reload instead"
+        ))
+    })
 }
 
 /// Registers those that every database has a part in, and those about memory.

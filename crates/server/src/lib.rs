@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod backup;
 pub mod config_file;
+pub mod configured;
 pub mod database_thread;
 pub mod demo;
 pub mod driver;

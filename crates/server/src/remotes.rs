@@ -3,7 +3,7 @@
 //! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role or DSCP changes is closed
 //! and opened again; other options apply to the sessions that come.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use corvid_os::clock::Now;
@@ -25,7 +25,7 @@ pub struct Remotes {
     options: RemoteTable,
     next_listener: u64,
     /// As given, `db:` forms included.
-    given: BTreeSet<String>,
+    given: BTreeMap<String, RemoteOptions>,
     /// What each `db:` remote names now.
     sourced: BTreeMap<String, RemoteRows>,
     open: BTreeMap<String, Open>,
@@ -52,7 +52,7 @@ impl Remotes {
             shards,
             options,
             next_listener: 0,
-            given: BTreeSet::new(),
+            given: BTreeMap::new(),
             sourced: BTreeMap::new(),
             open: BTreeMap::new(),
         }
@@ -60,24 +60,24 @@ impl Remotes {
 
     /// Remotes as they were given, sorted.
     pub fn given(&self) -> impl Iterator<Item = &str> {
-        self.given.iter().map(String::as_str)
+        self.given.keys().map(String::as_str)
     }
 
     /// Whether this remote was given.
     #[must_use]
     pub fn contains(&self, remote: &str) -> bool {
-        self.given.contains(remote)
+        self.given.contains_key(remote)
     }
 
-    /// Adds a remote; adding one twice changes nothing.
-    pub fn add(&mut self, remote: &str) {
-        self.given.insert(remote.to_owned());
+    /// Adds a remote; adding one twice changes its options at most.
+    pub fn add(&mut self, remote: &str, options: RemoteOptions) {
+        self.given.insert(remote.to_owned(), options);
         self.reconcile();
     }
 
     /// Takes a remote out and closes what only it wanted. False when it was not given.
     pub fn remove(&mut self, remote: &str) -> bool {
-        let was_given = self.given.remove(remote);
+        let was_given = self.given.remove(remote).is_some();
         self.sourced.remove(remote);
         self.reconcile();
         was_given
@@ -116,11 +116,6 @@ impl Remotes {
                         By::Listener(listener) => {
                             let mut table =
                                 self.options.lock().unwrap_or_else(PoisonError::into_inner);
-                            // Whether writes are refused is settled when a remote is opened, as in the reference.
-                            let options = RemoteOptions {
-                                read_only: open.options.read_only,
-                                ..options.clone()
-                            };
                             table.insert(listener.id(), options.clone());
                             let source = Source::Listener(listener.id());
                             for shard in shards {
@@ -147,9 +142,9 @@ impl Remotes {
         let given = self
             .given
             .iter()
-            .filter(|remote| !ColumnRemote::matches(remote));
+            .filter(|(remote, _)| !ColumnRemote::matches(remote));
         let mut wanted: BTreeMap<_, _> = given
-            .map(|remote| (remote.clone(), RemoteOptions::default()))
+            .map(|(remote, options)| (remote.clone(), options.clone()))
             .collect();
         for (target, row) in self.sourced.values().flatten() {
             if target.starts_with("pfd:") {

@@ -9,7 +9,9 @@ use corvid_os::vlog::{self, Module};
 use corvid_os::{clock, coverage, dirs, program, signals};
 
 use crate::admin;
+use crate::configured::{Configured, Failed, settle_tls};
 use crate::options::CommandLine;
+use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::saved::{Configuration, Saved};
 use crate::server::{Config, Server};
@@ -17,11 +19,13 @@ use crate::tls::TlsSettings;
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
-    let saved = Saved::create(&Configuration {
-        databases: absolute(databases(&line)),
-        remotes: line.remotes.clone(),
-    })
-    .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
+    // A file says it again after a restart; nothing needs to be kept.
+    let config_file = line.config_file.as_deref().map(Configured::new);
+    let saved = config_file
+        .is_none()
+        .then(|| save(&line))
+        .transpose()
+        .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
     // A daemon leaves the directory that relative names are meant from.
     let tls = if line.daemon.is_detached() {
         TlsSettings::absolute(&line.tls)
@@ -29,9 +33,6 @@ pub fn run(line: CommandLine) {
         line.tls
     };
     let startup = line.daemon.start();
-    let configuration = saved.read().unwrap_or_else(|error| {
-        program::fatal_error("failed to read the saved configuration", &error)
-    });
     let mut control =
         ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
     admin::register(control.registry());
@@ -46,37 +47,15 @@ pub fn run(line: CommandLine) {
     };
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
-    for file in &configuration.databases {
-        if let Err(error) = server.add_database(file) {
-            vlog::warn(
-                Module::OvsdbServer,
-                format_args!("failed to open database '{file}': {error}"),
-            );
-            vlog::warn(
-                Module::OvsdbServer,
-                format_args!("failed to configure databases"),
-            );
-            program::fatal("server configuration failed");
-        }
-    }
-    if let Err(error) = server.settle_tls() {
-        vlog::warn(
-            Module::OvsdbServer,
-            format_args!("failed to configure SSL/TLS: {error}"),
-        );
+    let outcome = match (config_file, &saved) {
+        (Some(file), _) => server.configure(file),
+        (None, Some(saved)) => serve(&mut server, saved),
+        (None, None) => Ok(()),
+    };
+    if let Err(Failed) = outcome {
         program::fatal("server configuration failed");
     }
-    for remote in &configuration.remotes {
-        server.add_remote(remote, None);
-    }
-    if let Err(error) = server.settle_remotes() {
-        vlog::warn(
-            Module::OvsdbServer,
-            format_args!("failed to configure remotes: {error}"),
-        );
-        program::fatal("server configuration failed");
-    }
-    server.started(Some(saved));
+    server.started(saved);
     let mut child = line.run.as_deref().map(start_child);
     startup.complete();
     if child.is_none() {
@@ -124,6 +103,40 @@ pub fn run(line: CommandLine) {
     }
     finish(server, control);
     program::exit(0);
+}
+
+/// Keeps what the command line says for the server that begins now, and for those after it.
+fn save(line: &CommandLine) -> std::io::Result<Saved> {
+    Saved::create(&Configuration {
+        databases: absolute(databases(line)),
+        remotes: line.remotes.clone(),
+    })
+}
+
+/// Serves what was kept.
+fn serve(server: &mut Server, saved: &Saved) -> Result<(), Failed> {
+    let configuration = saved.read().unwrap_or_else(|error| {
+        program::fatal_error("failed to read the saved configuration", &error)
+    });
+    for file in &configuration.databases {
+        if let Err(error) = server.add_database(file) {
+            warn(format_args!("failed to open database '{file}': {error}"));
+            warn(format_args!("failed to configure databases"));
+            return Err(Failed);
+        }
+    }
+    settle_tls(server)?;
+    for remote in &configuration.remotes {
+        server.add_remote(remote, RemoteOptions::default(), None);
+    }
+    server.settle_remotes().map_err(|error| {
+        warn(format_args!("failed to configure remotes: {error}"));
+        Failed
+    })
+}
+
+fn warn(text: std::fmt::Arguments<'_>) {
+    vlog::warn(Module::OvsdbServer, text);
 }
 
 /// Between writing back how remotes stand, ms (cli.md 1.6).

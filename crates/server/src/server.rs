@@ -1,18 +1,18 @@
 //! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
+mod following;
 mod tls_columns;
 mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
-use corvid_os::clock::Now;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::shard::Shards;
@@ -24,12 +24,12 @@ use corvid_service::directory::Directory;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Era, Event, ToDatabase, ToShard};
-use corvid_service::remote_rows::RemoteRows;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
 
 use crate::backup::Backup;
+use crate::configured::{Configured, Failed};
 use crate::database_thread::DatabaseThread;
 use crate::driver::{Driver, read_clock};
 use crate::inbox::Inbox;
@@ -42,7 +42,7 @@ use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
 use crate::tls::TlsSettings;
 use crate::worker::Worker;
-use waiting::Waiting;
+use waiting::{Removal, Waiting};
 
 /// A served database.
 struct Served {
@@ -87,6 +87,7 @@ pub struct Server {
     is_started: bool,
     /// Where a server that takes our place finds what is served.
     saved: Option<Saved>,
+    configured: Option<Configured>,
 }
 
 impl Server {
@@ -135,6 +136,7 @@ impl Server {
             is_exiting: false,
             is_started: false,
             saved: None,
+            configured: None,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -148,6 +150,34 @@ impl Server {
         self.is_started = true;
         self.saved = saved;
         self.save();
+    }
+
+    /// Serves what a file asks for, and again at every reload.
+    ///
+    /// # Errors
+    /// Not everything could be done; it has been logged.
+    pub fn configure(&mut self, mut file: Configured) -> Result<(), Failed> {
+        let outcome = file.load(self);
+        self.configured = Some(file);
+        outcome
+    }
+
+    /// The file that says what is served, if there is one.
+    pub fn config_file(&self) -> Option<&str> {
+        self.configured.as_ref().map(Configured::path)
+    }
+
+    /// Reads that file again.
+    ///
+    /// # Errors
+    /// In the reference's words.
+    pub fn reload(&mut self) -> Result<(), &'static str> {
+        let file = self
+            .configured
+            .take()
+            .ok_or("Configuration file was not specified on command line")?;
+        self.configure(file)
+            .map_err(|Failed| "Configuration failed.  See the log file for details.")
     }
 
     fn save(&self) {
@@ -164,11 +194,11 @@ impl Server {
         });
     }
 
-    /// Opens a file and serves its database.
+    /// Opens a file and serves its database; returns the database's name.
     ///
     /// # Errors
     /// Worded as the reference does.
-    pub fn add_database(&mut self, file: &str) -> Result<(), String> {
+    pub fn add_database(&mut self, file: &str) -> Result<String, String> {
         let absolute = std::path::absolute(file)
             .map_or_else(|_| file.to_owned(), |path| path.display().to_string());
         if self
@@ -195,7 +225,7 @@ impl Server {
         self.follow_again(&name);
         self.disconnect_unaware(&format!("adding {name} database"), None);
         self.save();
-        Ok(())
+        Ok(name)
     }
 
     /// Starts the thread of a database and makes it known.
@@ -253,14 +283,17 @@ impl Server {
     }
 
     /// Stops serving a database; `replier` is answered when its clients have been told.
-    pub fn remove_database(&mut self, name: &str, replier: Option<Replier>) {
+    pub fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
         } else if let Some(served) = self.databases.remove(name) {
             self.publish();
-            self.waiting
-                .removals
-                .insert(served.id, (name.to_owned(), replier));
+            let removal = Removal {
+                name: name.to_owned(),
+                reason: reason.to_owned(),
+                replier,
+            };
+            self.waiting.removals.insert(served.id, removal);
             let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
             // The thread ends once the shards have let go of its inbox too.
             drop(served.thread);
@@ -276,140 +309,6 @@ impl Server {
     /// Names of served databases, sorted.
     pub fn database_names(&self) -> impl Iterator<Item = &str> {
         self.databases.keys().map(String::as_str)
-    }
-
-    /// Adds a remote; `replier` is answered when it is known to be good.
-    pub fn add_remote(&mut self, remote: &str, replier: Option<Replier>) {
-        if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
-            self.remotes.add(remote);
-            self.save();
-            answer(replier, Ok(String::new()));
-            return;
-        }
-        match self.follow(remote, false) {
-            Ok(()) => {
-                let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
-                waiting.extend(replier);
-            }
-            Err(error) => self.refuse_remote(replier, error),
-        }
-    }
-
-    /// Asks a database for what a column names: remotes, or a setting of TLS.
-    fn follow(&self, remote: &str, texts_only: bool) -> Result<(), String> {
-        let source =
-            ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
-        let served = self
-            .databases
-            .get(source.database)
-            .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
-        let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
-            name: remote.to_owned(),
-            table: source.table.to_owned(),
-            column: source.column.to_owned(),
-            texts_only,
-        }));
-        Ok(())
-    }
-
-    /// A database came or went, and with it the remotes that it names.
-    fn follow_again(&mut self, database: &str) {
-        let names_it = |remote: &str| {
-            ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
-        };
-        for column in self.tls.columns().filter(|column| names_it(column)) {
-            if let Err(error) = self.follow(column, true) {
-                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
-            }
-        }
-        let given = self.remotes.given().filter(|remote| names_it(remote));
-        for remote in given.map(str::to_owned).collect::<Vec<_>>() {
-            match self.follow(&remote, false) {
-                Ok(()) => {
-                    self.waiting.follows.entry(remote).or_default();
-                }
-                Err(error) => {
-                    vlog::warn(Module::OvsdbServer, format_args!("{error}"));
-                    self.remotes.set_rows(&remote, RemoteRows::new());
-                }
-            }
-        }
-    }
-
-    fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
-        if self.tls.concerns(remote) {
-            self.tls_column_read(remote, found);
-            return;
-        }
-        let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
-        match found {
-            Ok(rows) => {
-                self.remotes.add(remote);
-                self.remotes.set_rows(remote, rows);
-                self.save();
-                for replier in repliers {
-                    replier.reply(Ok(String::new()));
-                }
-            }
-            // It was good when it was given, and its database was removed since.
-            Err(error) if self.remotes.contains(remote) => {
-                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
-                self.remotes.set_rows(remote, RemoteRows::new());
-            }
-            Err(error) if repliers.is_empty() => self.refuse_remote(None, error),
-            Err(error) => {
-                for replier in repliers {
-                    self.refuse_remote(Some(replier), error.clone());
-                }
-            }
-        }
-    }
-
-    fn refuse_remote(&mut self, replier: Option<Replier>, error: String) {
-        match replier {
-            Some(replier) => replier.reply(Err(error)),
-            None => self.waiting.refused_remotes.push(error),
-        }
-    }
-
-    /// Waits until every remote that was added is known to be good.
-    ///
-    /// # Errors
-    /// Why the first one is not.
-    pub fn settle_remotes(&mut self) -> Result<(), String> {
-        while !self.waiting.follows.is_empty() {
-            let report = self.events.recv().map_err(|error| error.to_string())?;
-            self.run_report(report);
-        }
-        std::mem::take(&mut self.waiting.refused_remotes)
-            .into_iter()
-            .next()
-            .map_or(Ok(()), Err)
-    }
-
-    /// Closes a remote and its sessions.
-    ///
-    /// # Errors
-    /// `no such remote`
-    pub fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
-        if let Some(source) = ColumnRemote::parse(remote)
-            && let Some(served) = self.databases.get(source.database)
-        {
-            let _ = served
-                .inbox
-                .send(ToDatabase::Control(Control::Unfollow(remote.to_owned())));
-        }
-        if self.remotes.remove(remote) {
-            self.save();
-            Ok(())
-        } else {
-            Err("no such remote".to_owned())
-        }
-    }
-
-    /// Configured remotes, sorted.
-    pub fn remote_names(&self) -> impl Iterator<Item = &str> {
-        self.remotes.given()
     }
 
     /// Asks all databases for reports; `finish` gets them when the last one is in.
@@ -440,25 +339,6 @@ impl Server {
             Module::OvsdbServer,
             format_args!("memory trimming after compaction {state}."),
         );
-    }
-
-    /// Shows in the rows that configure remotes how these stand.
-    pub fn show_status(&self) {
-        let sources: BTreeSet<&str> = self
-            .remotes
-            .given()
-            .filter_map(|remote| Some(ColumnRemote::parse(remote)?.database))
-            .collect();
-        if sources.is_empty() {
-            return;
-        }
-        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
-        drop(locks);
-        for served in sources.iter().filter_map(|name| self.databases.get(*name)) {
-            let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
-            let _ = served.inbox.send(show);
-        }
     }
 
     /// Closes every session.
@@ -580,11 +460,10 @@ impl Server {
                 self.disconnect_unaware(&reason, era);
             }
             Event::Removed(id) => {
-                if let Some((name, replier)) = self.waiting.removals.remove(&id) {
-                    self.tell_server_db(server_db::delete(&name));
-                    let reason = format!("removing {name} database by user request");
-                    self.disconnect_unaware(&reason, None);
-                    answer(replier, Ok(String::new()));
+                if let Some(removal) = self.waiting.removals.remove(&id) {
+                    self.tell_server_db(server_db::delete(&removal.name));
+                    self.disconnect_unaware(&removal.reason, None);
+                    answer(removal.replier, Ok(String::new()));
                 }
             }
             Event::Compacted(Some(token), result) => self.waiting.compacted(token, result),
@@ -637,7 +516,12 @@ impl Server {
             if let Some(served) = self.databases.remove(&name) {
                 let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
                 threads.push(served.thread);
-                self.waiting.removals.insert(served.id, (name, None));
+                let removal = Removal {
+                    name,
+                    reason: String::new(),
+                    replier: None,
+                };
+                self.waiting.removals.insert(served.id, removal);
             }
         }
         self.publish();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use corvid_log::{Magic, Record};
+use corvid_server::remote_options::RemoteOptions;
 use corvid_server::server::{Config, Server};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{
@@ -149,7 +150,11 @@ fn clients_of_several_shards_see_one_order() {
     server
         .add_database(&file.display().to_string())
         .expect("served");
-    server.add_remote(&format!("punix:{}", socket.display()), None);
+    server.add_remote(
+        &format!("punix:{}", socket.display()),
+        RemoteOptions::default(),
+        None,
+    );
     server.started(None);
 
     let play = std::thread::spawn(move || {

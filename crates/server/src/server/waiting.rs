@@ -26,13 +26,21 @@ pub(super) struct Waiting {
     /// Conversions that clients are being told of.
     pub(super) conversions: HashMap<DatabaseId, Era>,
     /// Databases that are being removed, with their names.
-    pub(super) removals: HashMap<DatabaseId, (String, Option<Replier>)>,
+    pub(super) removals: HashMap<DatabaseId, Removal>,
     /// By the text of a remote that a database was asked for.
     pub(super) follows: HashMap<String, Vec<Replier>>,
     /// Why remotes were not good that nobody waits for.
     pub(super) refused_remotes: Vec<String>,
     /// Columns that name settings of TLS.
     pub(super) tls: tls_columns::Waiting,
+}
+
+/// A database that is being removed.
+pub(super) struct Removal {
+    pub(super) name: String,
+    /// What sessions that are not aware of changes are told as they are closed.
+    pub(super) reason: String,
+    pub(super) replier: Option<Replier>,
 }
 
 /// A compaction of one or several databases.

@@ -1,0 +1,171 @@
+//! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; cli.md 1.4).
+//!
+//! A file that cannot be used changes nothing. One that can is carried out as far as it goes: what fails is logged, the rest is served.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use corvid_os::vlog::{self, Module};
+use corvid_os::{dirs, errno};
+
+use crate::config_file::{ConfigFile, DatabaseConfig, ServiceModel};
+use crate::server::Server;
+
+/// A configuration file and what it has brought about.
+#[derive(Debug)]
+pub struct Configured {
+    /// As an absolute name.
+    path: String,
+    /// Names of databases by their entries in the file.
+    databases: BTreeMap<String, String>,
+}
+
+/// Something could not be done; it has been logged.
+#[derive(Debug)]
+pub struct Failed;
+
+impl Configured {
+    /// A file by its name, relative ones in the directory of databases. Nothing is read yet.
+    #[must_use]
+    pub fn new(file: &str) -> Configured {
+        Configured {
+            path: in_database_dir(file),
+            databases: BTreeMap::new(),
+        }
+    }
+
+    /// Its absolute name.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Reads the file and makes the server serve what it asks for.
+    ///
+    /// # Errors
+    /// It cannot be used, or not all of it could be carried out.
+    pub fn load(&mut self, server: &mut Server) -> Result<(), Failed> {
+        let path = &self.path;
+        let Some(config) = read(path) else {
+            warn(format_args!("failed to load configuration from {path}"));
+            return Err(Failed);
+        };
+        let databases = self.serve_databases(server, &config);
+        let tls = settle_tls(server);
+        let remotes = serve_remotes(server, &config);
+        databases.and(tls).and(remotes)
+    }
+
+    fn serve_databases(&mut self, server: &mut Server, config: &ConfigFile) -> Result<(), Failed> {
+        let gone = |entry: &String, _: &mut String| !config.databases.contains_key(entry);
+        for (entry, name) in self.databases.extract_if(.., gone) {
+            let reason = format!("database {entry} removed from configuration");
+            server.remove_database(&name, &reason, None);
+        }
+        let mut has_failed = false;
+        for (entry, wanted) in &config.databases {
+            if self.databases.contains_key(entry) {
+                continue;
+            }
+            match open(server, entry, wanted) {
+                Ok(name) => {
+                    self.databases.insert(entry.clone(), name);
+                }
+                Err(error) => {
+                    warn(format_args!("failed to open database '{entry}': {error}"));
+                    has_failed = true;
+                }
+            }
+        }
+        if has_failed {
+            warn(format_args!("failed to configure databases"));
+            return Err(Failed);
+        }
+        Ok(())
+    }
+}
+
+/// The configuration in a file, unless it is unusable: that is logged.
+fn read(path: &str) -> Option<ConfigFile> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let reason = errno::text(&error);
+            vlog::err(
+                Module::OvsdbServer,
+                format_args!("failed to open configuration file '{path}': {reason}"),
+            );
+            return None;
+        }
+    };
+    vlog::info(
+        Module::OvsdbServer,
+        format_args!("loading configuration from '{path}'"),
+    );
+    let (config, warnings) = ConfigFile::parse(&text);
+    for warning in warnings {
+        let module = if warning.is_about_options {
+            Module::OvsdbJsonrpcServer
+        } else {
+            Module::OvsdbServer
+        };
+        vlog::warn(module, format_args!("{}", warning.text));
+    }
+    config
+}
+
+/// Opens what an entry names; returns the database's name.
+fn open(server: &mut Server, entry: &str, wanted: &DatabaseConfig) -> Result<String, String> {
+    match wanted.model {
+        Some(ServiceModel::Relay) => Err(format!("ovsdb error: {entry}: relays are not built yet")),
+        Some(ServiceModel::ActiveBackup) if wanted.is_backup => {
+            Err(format!("ovsdb error: {entry}: backups are not built yet"))
+        }
+        Some(ServiceModel::Clustered) => Err(format!(
+            "ovsdb error: {entry}: database is standalone and not clustered"
+        )),
+        Some(ServiceModel::Standalone | ServiceModel::ActiveBackup) | None => {
+            server.add_database(&in_database_dir(entry))
+        }
+    }
+}
+
+fn serve_remotes(server: &mut Server, config: &ConfigFile) -> Result<(), Failed> {
+    let given: Vec<String> = server.remote_names().map(str::to_owned).collect();
+    for remote in given {
+        if !config.remotes.contains_key(&remote) {
+            // It was given, so it can be taken back.
+            let _ = server.remove_remote(&remote);
+        }
+    }
+    for (remote, options) in &config.remotes {
+        server.add_remote(remote, options.clone(), None);
+    }
+    server.settle_remotes().map_err(|error| {
+        warn(format_args!("failed to configure remotes: {error}"));
+        Failed
+    })
+}
+
+/// Waits for what columns say about TLS.
+///
+/// # Errors
+/// A column cannot be used.
+pub fn settle_tls(server: &mut Server) -> Result<(), Failed> {
+    server.settle_tls().map_err(|error| {
+        warn(format_args!("failed to configure SSL/TLS: {error}"));
+        Failed
+    })
+}
+
+fn in_database_dir(name: &str) -> String {
+    let path = dirs::db().join(Path::new(name));
+    std::path::absolute(&path)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+fn warn(text: std::fmt::Arguments<'_>) {
+    vlog::warn(Module::OvsdbServer, text);
+}

@@ -1,0 +1,171 @@
+//! The remotes of the server: those that were given, and those that rows of databases name, which are followed as the rows change.
+//!
+//! A remote that names a column is good once its database has said so; whoever gave it waits for that. Part of the main thread.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use corvid_os::clock::Now;
+use corvid_os::unixctl::Replier;
+use corvid_os::vlog::{self, Module};
+use corvid_rpc::remote::ColumnRemote;
+use corvid_service::message::{Control, ToDatabase};
+use corvid_service::remote_rows::RemoteRows;
+
+use super::{Server, answer};
+use crate::remote_options::RemoteOptions;
+
+impl Server {
+    /// Adds a remote; `replier` is answered when it is known to be good.
+    pub fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Option<Replier>) {
+        if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
+            self.remotes.add(remote, options);
+            self.save();
+            answer(replier, Ok(String::new()));
+            return;
+        }
+        match self.follow(remote, false) {
+            Ok(()) => {
+                let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
+                waiting.extend(replier);
+            }
+            Err(error) => self.refuse_remote(replier, error),
+        }
+    }
+
+    /// Asks a database for what a column names: remotes, or a setting of TLS.
+    pub(super) fn follow(&self, remote: &str, texts_only: bool) -> Result<(), String> {
+        let source =
+            ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
+        let served = self
+            .databases
+            .get(source.database)
+            .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
+        let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
+            name: remote.to_owned(),
+            table: source.table.to_owned(),
+            column: source.column.to_owned(),
+            texts_only,
+        }));
+        Ok(())
+    }
+
+    /// A database came or went, and with it the remotes that it names.
+    pub(super) fn follow_again(&mut self, database: &str) {
+        let names_it = |remote: &str| {
+            ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
+        };
+        for column in self.tls.columns().filter(|column| names_it(column)) {
+            if let Err(error) = self.follow(column, true) {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            }
+        }
+        let given = self.remotes.given().filter(|remote| names_it(remote));
+        for remote in given.map(str::to_owned).collect::<Vec<_>>() {
+            match self.follow(&remote, false) {
+                Ok(()) => {
+                    self.waiting.follows.entry(remote).or_default();
+                }
+                Err(error) => {
+                    vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+                    self.remotes.set_rows(&remote, RemoteRows::new());
+                }
+            }
+        }
+    }
+
+    pub(super) fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
+        if self.tls.concerns(remote) {
+            self.tls_column_read(remote, found);
+            return;
+        }
+        let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
+        match found {
+            Ok(rows) => {
+                self.remotes.add(remote, RemoteOptions::default());
+                self.remotes.set_rows(remote, rows);
+                self.save();
+                for replier in repliers {
+                    replier.reply(Ok(String::new()));
+                }
+            }
+            // It was good when it was given, and its database was removed since.
+            Err(error) if self.remotes.contains(remote) => {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+                self.remotes.set_rows(remote, RemoteRows::new());
+            }
+            Err(error) if repliers.is_empty() => self.refuse_remote(None, error),
+            Err(error) => {
+                for replier in repliers {
+                    self.refuse_remote(Some(replier), error.clone());
+                }
+            }
+        }
+    }
+
+    fn refuse_remote(&mut self, replier: Option<Replier>, error: String) {
+        match replier {
+            Some(replier) => replier.reply(Err(error)),
+            None => self.waiting.refused_remotes.push(error),
+        }
+    }
+
+    /// Waits until every remote that was added is known to be good.
+    ///
+    /// # Errors
+    /// Why the first one is not.
+    pub fn settle_remotes(&mut self) -> Result<(), String> {
+        while !self.waiting.follows.is_empty() {
+            let report = self.events.recv().map_err(|error| error.to_string())?;
+            self.run_report(report);
+        }
+        std::mem::take(&mut self.waiting.refused_remotes)
+            .into_iter()
+            .next()
+            .map_or(Ok(()), Err)
+    }
+
+    /// Closes a remote and its sessions.
+    ///
+    /// # Errors
+    /// `no such remote`
+    pub fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
+        if let Some(source) = ColumnRemote::parse(remote)
+            && let Some(served) = self.databases.get(source.database)
+        {
+            let _ = served
+                .inbox
+                .send(ToDatabase::Control(Control::Unfollow(remote.to_owned())));
+        }
+        if self.remotes.remove(remote) {
+            self.save();
+            Ok(())
+        } else {
+            Err("no such remote".to_owned())
+        }
+    }
+
+    /// Configured remotes, sorted.
+    pub fn remote_names(&self) -> impl Iterator<Item = &str> {
+        self.remotes.given()
+    }
+
+    /// Shows in the rows that configure remotes how these stand.
+    pub fn show_status(&self) {
+        let sources: BTreeSet<&str> = self
+            .remotes
+            .given()
+            .filter_map(|remote| Some(ColumnRemote::parse(remote)?.database))
+            .collect();
+        if sources.is_empty() {
+            return;
+        }
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
+        drop(locks);
+        for served in sources.iter().filter_map(|name| self.databases.get(*name)) {
+            let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
+            let _ = served.inbox.send(show);
+        }
+    }
+}
