@@ -10,4 +10,5 @@ python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3
 # shellcheck disable=SC2086
 install_packages "the reference implementation" $missing
 command -v valgrind >/dev/null 2>&1 || install_packages "the guard of instruction counts" valgrind
+command -v openssl >/dev/null 2>&1 || install_packages "odd certificates" openssl
 exit 0
