@@ -238,13 +238,14 @@ impl DatabaseService {
             self.refuse(input);
             return;
         }
+        let is_held = self.held.must_follow(&input);
         if let Some(conversion) = &mut self.conversion
-            && conversion.must_follow(&input)
+            && conversion.must_follow(&input, is_held)
         {
             conversion.follow(input);
             return;
         }
-        if self.held.must_follow(&input) {
+        if is_held {
             self.held.follow(input);
             return;
         }

@@ -112,10 +112,11 @@ impl Conversion {
     }
 
     /// Whether an input must wait for the end of the conversion although others need not. It and all that follow from its session do.
-    pub(super) fn must_follow(&mut self, input: &ToDatabase) -> bool {
+    /// A session that is held does not come to wait here before it is let go, for what it sent before may be held too and comes first.
+    pub(super) fn must_follow(&mut self, input: &ToDatabase, is_held: bool) -> bool {
         match input {
             // One conversion at a time.
-            ToDatabase::Request(request) if request.method == Method::Convert => {
+            ToDatabase::Request(request) if request.method == Method::Convert && !is_held => {
                 self.sessions.insert(request.session);
                 true
             }

@@ -179,6 +179,68 @@ fn whoever_asks_waits_for_the_new_schema() {
 }
 
 #[test]
+fn what_was_sent_before_it_is_answered_before_it_while_another_is_under_way() {
+    let told = play(|world| {
+        let (client, asker) = (world.connect_aware(), world.connect_aware());
+        let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
+        let select = r#"{"op":"select","table":"T","where":[],"columns":["k"],"sort":["k"]}"#;
+        world.transact(client, "0", "A", &insert("a"));
+        world.run();
+        world.take(client);
+        world.service("A").set_select_steps_max(0);
+        world.served("A").is_worker_held = true;
+        world.transact(client, "1", "A", select);
+        world.run();
+        let convert = format!(r#"["A",{}]"#, wider_schema("A"));
+        world.ask(asker, "1", "convert", &convert);
+        world.run();
+        // The session is held for the first answer, with the second request; the third one waits for the other's conversion besides.
+        world.transact(client, "2", "A", &insert("b"));
+        world.ask(client, "3", "convert", &convert);
+        world.transact(client, "4", "A", select);
+        world.run();
+        assert_eq!(world.take(client), "");
+        world.served("A").is_worker_held = false;
+        world.run();
+        world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<0>"]}]}
+        {"error":null,"id":3,"result":{}}
+        {"error":null,"id":4,"result":[{"rows":[{"k":"a"},{"k":"b"}]}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_second_one_ends_before_the_main_thread_looks_at_the_first() {
+    let told = play(|world| {
+        let askers = [world.connect_aware(), world.connect_aware()];
+        let before = world.connect();
+        world.is_main_held = true;
+        for (asker, column) in askers.iter().zip(["extra", "more"]) {
+            let schema = wider_schema("A").replace("extra", column);
+            world.ask(*asker, "1", "convert", &format!(r#"["A",{schema}]"#));
+        }
+        let replies = |world: &World| {
+            let replied = |asker| world.clients[asker].received.len() == 2;
+            askers.iter().filter(|asker| replied(asker)).count()
+        };
+        world.run_until(|world| replies(world) == 1);
+        let between = world.connect();
+        world.run();
+        assert_eq!(replies(world), 2);
+        let after = world.connect();
+        world.is_main_held = false;
+        world.run();
+        let is_closed = |session| world.clients[session].closed.is_some();
+        format!("{:?}", [&before, &between, &after].map(is_closed))
+    });
+    expect!["[true, true, false]"].assert_eq(&told);
+}
+
+#[test]
 fn what_breaks_the_new_schema_meanwhile_fails_the_conversion() {
     let told = play(|world| {
         let other = world.connect_aware();

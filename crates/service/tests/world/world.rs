@@ -146,6 +146,8 @@ pub(crate) struct World {
     conversions: BTreeMap<DatabaseId, Era>,
     /// No long text is read until this is cleared.
     pub(crate) is_reading_held: bool,
+    /// The main thread takes no event until this is cleared, unless somebody waits for it.
+    pub(crate) is_main_held: bool,
     sessions: u64,
 }
 
@@ -180,6 +182,7 @@ impl World {
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
             conversions: BTreeMap::new(),
             is_reading_held: false,
+            is_main_held: false,
             sessions: 0,
         };
         world.serve(server_db::schema().expect("a constant"));
@@ -448,7 +451,7 @@ impl World {
                 choices.push(Choice::Worker(*id));
             }
         }
-        if !self.main.is_empty() {
+        if !self.is_main_held && !self.main.is_empty() {
             choices.push(Choice::Main);
         }
         choices
@@ -554,22 +557,31 @@ impl World {
         served.jobs.extend(jobs);
         served.service.flush_updates(now);
         let outputs = served.service.outputs();
-        // The server waits until the main thread has done this.
+        let deliveries = std::mem::take(&mut outputs.deliveries);
+        let mut events = std::mem::take(&mut outputs.events);
         let is_converting = |event: &mut Event| matches!(event, Event::Converting(_));
-        if outputs.events.extract_if(.., is_converting).count() > 0 {
-            self.era = Era(self.era.0 + 1);
-            self.conversions.insert(id, self.era);
-            for shard in &mut self.shards {
-                shard.inbox.push_back(ToShard::Begin(self.era));
-            }
+        if events.extract_if(.., is_converting).count() > 0 {
+            self.begin_era(id);
         }
-        for deliver in outputs.deliveries.drain(..) {
+        for deliver in deliveries {
             let shard = usize::from(shard_of(deliver.session));
             self.shards[shard]
                 .inbox
                 .push_back(ToShard::Deliver(deliver));
         }
-        self.main.extend(outputs.events.drain(..));
+        self.main.extend(events);
+    }
+
+    /// A database is being converted. The server's database thread waits until the main thread has told all shards, which takes what was
+    /// posted before (the end of an earlier conversion, perhaps) first.
+    fn begin_era(&mut self, id: DatabaseId) {
+        while let Some(event) = self.main.pop_front() {
+            self.take_event(event);
+        }
+        self.era = Era(self.era.0 + 1);
+        let era = self.era;
+        self.conversions.insert(id, era);
+        self.tell_shards(|| ToShard::Begin(era));
     }
 
     /// What the main thread makes of an event.
