@@ -1,7 +1,9 @@
 //! Which orders are carried out at once and which are left to the disk thread.
 //!
 //! Invariant: records are written in the order of their tickets, by one thread at a time. While the disk thread has something to do that
-//! takes long (a sync, putting a file in place), everything goes its way, so the database never waits for the disk.
+//! takes long (a sync, putting a file in place), everything goes its way, so the database never waits for the disk. The records of one
+//! batch go one way: were the first written at once and failed, what went behind it to the disk thread would be written although the
+//! database undoes it.
 
 use super::committer::OPENING;
 use crate::message::{RewriteStage, Store, Ticket, ToDatabase};
@@ -39,8 +41,10 @@ impl Routing {
     pub fn route(&mut self, stores: Vec<Store>) -> Vec<Route> {
         let mut routes = Vec::new();
         let mut records = Vec::new();
-        // Records in front of a durable one are left to the disk thread as well: it writes and syncs all of them together.
-        let is_quick = |store: &Store| !matches!(store, Store::Append { durable: true, .. });
+        // Records in front of a durable one are left to the disk thread as well: it writes and syncs all of them together. So are those
+        // in front of a swap, for those behind it are.
+        let is_quick =
+            |store: &Store| !matches!(store, Store::Append { durable: true, .. } | Store::Swap(_));
         let all_quick = stores.iter().all(is_quick);
         for store in stores {
             match store {
@@ -54,18 +58,19 @@ impl Routing {
                 }
                 // Its failure may have been the disk thread's. It comes before the records that go with it: they are of later commits.
                 Store::Recover => routes.push(Route::Disk(store)),
+                // No record comes before the beginning of a new file; the other two do not concern the present one.
                 Store::Rewrite(..) | Store::Extend(..) | Store::Abandon(_) => {
-                    flush(&mut records, &mut routes);
                     routes.push(Route::Rewrite(store));
                 }
                 Store::Swap(_) => {
-                    flush(&mut records, &mut routes);
                     self.is_swapping = true;
                     routes.push(Route::Rewrite(store));
                 }
             }
         }
-        flush(&mut records, &mut routes);
+        if !records.is_empty() {
+            routes.push(Route::Now(records));
+        }
         routes
     }
 
@@ -85,8 +90,54 @@ impl Routing {
     }
 }
 
-fn flush(records: &mut Vec<Store>, routes: &mut Vec<Route>) {
-    if !records.is_empty() {
-        routes.push(Route::Now(std::mem::take(records)));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::RewriteNumber;
+
+    fn append(ticket: u64) -> Store {
+        Store::Append {
+            ticket: Ticket(ticket),
+            record: Vec::new(),
+            durable: false,
+        }
+    }
+
+    fn shown(routes: &[Route]) -> Vec<String> {
+        let name = |store: &Store| match store {
+            Store::Append { ticket, .. } => ticket.0.to_string(),
+            Store::Extend(..) => "extend".to_owned(),
+            Store::Swap(_) => "swap".to_owned(),
+            other => format!("{other:?}"),
+        };
+        let show = |route: &Route| match route {
+            Route::Now(stores) => {
+                let names: Vec<String> = stores.iter().map(name).collect();
+                format!("now {}", names.join(" "))
+            }
+            Route::Disk(store) => format!("disk {}", name(store)),
+            Route::Rewrite(store) => format!("rewrite {}", name(store)),
+        };
+        routes.iter().map(show).collect()
+    }
+
+    fn idle() -> Routing {
+        let mut routing = Routing::default();
+        routing.answered(&ToDatabase::Stored(OPENING, Ok(())));
+        routing
+    }
+
+    #[test]
+    fn records_on_both_sides_of_a_swap_go_the_same_way() {
+        let swap = Store::Swap(RewriteNumber(1));
+        let routes = idle().route(vec![append(1), swap, append(2)]);
+        assert_eq!(shown(&routes), ["disk 1", "rewrite swap", "disk 2"]);
+    }
+
+    #[test]
+    fn records_on_both_sides_of_an_extension_are_written_together() {
+        let extend = Store::Extend(RewriteNumber(1), Vec::new());
+        let routes = idle().route(vec![append(1), extend, append(2)]);
+        assert_eq!(shown(&routes), ["rewrite extend", "now 1 2"]);
     }
 }
