@@ -125,12 +125,17 @@ fn a_file_says_what_is_served_and_is_read_again() {
     );
     assert!(!folder.join("second.sock").exists());
 
-    configure(folder, &everything);
-    assert_eq!(control(&server, "ovsdb-server/reload", &[]), "");
-    assert_eq!(
-        control(&server, "ovsdb-server/list-dbs", &[]),
-        "A\nB\n_Server"
-    );
+    // A file that was closed can be opened at once, under the same name and under another.
+    let other = folder.join("B.db").display().to_string();
+    let elsewhere = json!({"remotes": {"punix:db.sock": null}, "databases": {other: {}}});
+    for _ in 0..10 {
+        for config in [&everything, &elsewhere] {
+            configure(folder, config);
+            let answer = control(&server, "ovsdb-server/reload", &[]);
+            assert_eq!(answer, "", "{}", server.log());
+        }
+    }
+    assert_eq!(control(&server, "ovsdb-server/list-dbs", &[]), "B\n_Server");
 }
 
 #[test]

@@ -62,6 +62,8 @@ impl Configured {
             let reason = format!("database {entry} removed from configuration");
             server.remove_database(&name, &reason, None);
         }
+        // What one entry named another may name now.
+        server.settle_removals();
         let mut has_failed = false;
         for (entry, wanted) in &config.databases {
             if self.databases.contains_key(entry) {

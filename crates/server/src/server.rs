@@ -306,6 +306,16 @@ impl Server {
         answer(replier, Err(refusal.to_owned()));
     }
 
+    /// Waits until the files of databases that are being removed are closed, so that they can be opened again.
+    pub fn settle_removals(&mut self) {
+        while !self.waiting.removals.is_empty() {
+            match self.events.recv() {
+                Ok(report) => self.run_report(report),
+                Err(_) => return,
+            }
+        }
+    }
+
     /// Names of served databases, sorted.
     pub fn database_names(&self) -> impl Iterator<Item = &str> {
         self.databases.keys().map(String::as_str)
