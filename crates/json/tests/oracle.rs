@@ -125,6 +125,11 @@ fn frames(stream: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<usize>) {
     (frames, None)
 }
 
+/// The first two bytes of an encoded trailing surrogate.
+fn is_trailing_surrogate(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xed, 0xb0..=0xbf])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
@@ -161,6 +166,8 @@ proptest! {
                 prop_assert_eq!(convert(&ours), theirs);
             }
             (Err(_), Err(_)) => {}
+            // A trailing surrogate without a leading one is encoded as it stands, as in the reference; the other parser refuses it.
+            (Ok(ours), Err(_)) if ours.to_bytes().windows(2).any(is_trailing_surrogate) => {}
             (ours, theirs) => prop_assert!(false, "{:?} against {:?}", ours, theirs),
         }
     }
