@@ -30,6 +30,7 @@ impl DatabaseThread {
             let mut inputs = arrived.drain(..);
             loop {
                 let now = read_clock();
+                driver.heartbeat.work(now.mono_ms);
                 for (place, input) in inputs.by_ref().take(BATCH_MAX).enumerate() {
                     match place {
                         0 => driver.take(now, input),
@@ -41,6 +42,7 @@ impl DatabaseThread {
                     break;
                 }
             }
+            driver.heartbeat.rest();
             deadline_ms = driver.deadline_ms();
         }
         let storage = lock(&self.driver).storage.take();

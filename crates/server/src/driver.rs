@@ -15,6 +15,7 @@ use corvid_service::frontend::shard_of;
 use corvid_service::message::{Event, ToDatabase, ToShard};
 use corvid_service::{DatabaseService, Now};
 
+use crate::heartbeat::Heartbeat;
 use crate::main_thread::MainThread;
 use crate::shard::ShardMessage;
 use crate::storage::Storage;
@@ -35,6 +36,8 @@ pub struct Driver {
     pub shards: Vec<ShardHandle<ShardMessage>>,
     /// Where events go.
     pub main: MainThread,
+    /// Tells that work goes on here.
+    pub heartbeat: Heartbeat,
 }
 
 impl Driver {
@@ -54,7 +57,9 @@ impl Driver {
         }
         if let Some(long) = self.service.take_unless_long(now, input) {
             self.finish_batch();
-            self.service.handle(read_clock(), long);
+            let now = read_clock();
+            self.heartbeat.work(now.mono_ms);
+            self.service.handle(now, long);
         }
     }
 
@@ -66,6 +71,7 @@ impl Driver {
     /// Ends a batch.
     pub fn finish_batch(&mut self) {
         let now = read_clock();
+        self.heartbeat.work(now.mono_ms);
         self.service.tick(now);
         self.store(now);
         self.order_jobs();
@@ -80,6 +86,7 @@ impl Driver {
     /// there is something else that must be left to the database's thread.
     pub fn do_errands(&mut self, inputs: &mut Vec<ToDatabase>, allowance: &mut Allowance) -> bool {
         let now = read_clock();
+        self.heartbeat.work(now.mono_ms);
         let mut left = Vec::new();
         let mut arrived = inputs.drain(..);
         for input in arrived.by_ref() {

@@ -41,10 +41,12 @@ impl Inbox {
         let mut allowance = Allowance::new(ERRAND_STEPS);
         loop {
             if !driver.do_errands(messages, &mut allowance) {
+                driver.heartbeat.rest();
                 drop(driver);
                 self.sender.leave(messages);
                 return;
             }
+            driver.heartbeat.rest();
             if !self.sender.let_go(messages, driver.deadline_ms()) {
                 return;
             }
@@ -76,6 +78,7 @@ pub(crate) mod tests {
 
     use crate::database_thread::DatabaseThread;
     use crate::driver::read_clock;
+    use crate::heartbeat::Heartbeat;
     use crate::main_thread::MainThread;
     use crate::open::RandomUuids;
     use crate::shard::ShardMessage;
@@ -108,6 +111,7 @@ pub(crate) mod tests {
             worker: Worker::new(InboxHandle(Weak::new())).unwrap(),
             shards: shards.handles().to_vec(),
             main,
+            heartbeat: Heartbeat::default(),
         };
         let mailbox = Mailbox::new();
         let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());

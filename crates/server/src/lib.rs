@@ -7,6 +7,7 @@ pub mod configured;
 pub mod database_thread;
 pub mod demo;
 pub mod driver;
+pub mod heartbeat;
 pub mod inbox;
 pub mod main_thread;
 pub mod open;

@@ -66,7 +66,9 @@ pub fn run(line: CommandLine) {
     }
     let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
+    let heartbeat = server.heartbeats().add("main");
     while !server.is_exiting() {
+        heartbeat.work(clock::mono_ms());
         server.run_events();
         if clock::mono_ms() >= status_due_ms {
             server.show_status();

@@ -32,6 +32,7 @@ use crate::backup::Backup;
 use crate::configured::{Configured, Failed};
 use crate::database_thread::DatabaseThread;
 use crate::driver::{Driver, read_clock};
+use crate::heartbeat::Heartbeats;
 use crate::inbox::Inbox;
 use crate::main_thread::{MainThread, Report};
 use crate::open::{self, RandomUuids};
@@ -79,6 +80,7 @@ pub struct Server {
     tls: TlsSettings,
     locks: Arc<Mutex<Locks>>,
     main: MainThread,
+    heartbeats: Arc<Heartbeats>,
     events: Receiver<Report>,
     waiting: Waiting,
     questions: Questions,
@@ -129,6 +131,7 @@ impl Server {
             tls,
             locks,
             main,
+            heartbeats: Arc::default(),
             events,
             waiting: Waiting::default(),
             questions: Questions::default(),
@@ -263,6 +266,7 @@ impl Server {
             worker: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
+            heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
         }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
         let worker = DatabaseThread { driver, mailbox };
@@ -335,6 +339,12 @@ impl Server {
             let order = Control::LogRows(table.to_owned(), is_logged);
             let _ = served.inbox.send(ToDatabase::Control(order));
         }
+    }
+
+    /// Who works on what for how long, for other threads to look at.
+    #[must_use]
+    pub fn heartbeats(&self) -> &Arc<Heartbeats> {
+        &self.heartbeats
     }
 
     /// Sessions of all remotes.
