@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::condition::Condition;
 use crate::selection::LeftOut;
+use crate::tally::Tally;
 
 /// Whether the requesting session owns a lock now (`assert`).
 pub trait LockOwner {
@@ -44,6 +45,8 @@ pub enum Outcome {
         delta: Option<Arc<Delta>>,
         /// A `commit` with `durable: true` was among the operations of a successful transaction.
         durable: bool,
+        /// What it consisted of.
+        tally: Tally,
     },
     /// An unsatisfied `wait`: nothing changed; try again after the next commit or at the deadline.
     Blocked {

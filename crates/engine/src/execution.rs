@@ -18,6 +18,7 @@ use crate::names::Names;
 use crate::operation::{self, Operation};
 use crate::selection::LeftOut;
 use crate::table;
+use crate::tally::Tally;
 use crate::transaction::Transaction;
 
 /// What an execution knows of who asks.
@@ -56,6 +57,7 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) out: Vec<u8>,
     /// What is missing in it.
     pub(crate) left_out: Vec<LeftOut>,
+    tally: Tally,
 }
 
 /// Why an operation did not succeed.
@@ -109,6 +111,7 @@ pub(crate) fn execute(
         reads: Reads::Rows(SmallVec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
         left_out: Vec::new(),
+        tally: Tally::default(),
     };
     let outcome = execution.run(&operations, allowance);
     database.strings = strings;
@@ -175,6 +178,7 @@ impl Execution<'_, '_> {
         let schema = Arc::clone(self.txn.schema());
         let operation = Operation::parse(&schema, what, raw)?;
         let name = operation.name();
+        self.tally.operations[operation.kind()] += 1;
         let is_writing = operation.is_writing();
         let asks_for_right = is_writing && self.requester.role.is_some();
         if asks_for_right || operation.asks_for_lock() {
@@ -194,6 +198,7 @@ impl Execution<'_, '_> {
     /// Ends with an operation's error, followed by a null for each operation that was not tried.
     fn fail(mut self, error: &WireError, untried: usize) -> Outcome {
         self.txn.rollback();
+        self.tally.error = Some(error.tag);
         error.write_json(&mut self.out);
         for _ in 0..untried {
             self.out.extend_from_slice(b",null");
@@ -204,6 +209,7 @@ impl Execution<'_, '_> {
             left_out: self.left_out,
             delta: None,
             durable: false,
+            tally: self.tally,
         }
     }
 
@@ -215,6 +221,7 @@ impl Execution<'_, '_> {
             is_durable,
             mut out,
             left_out,
+            mut tally,
             ..
         } = self;
         let (delta, durable) = match crate::commit::commit_within(txn, names.source()) {
@@ -233,6 +240,7 @@ impl Execution<'_, '_> {
                     out.push(b',');
                 }
                 error.write_json(&mut out);
+                tally.error = Some(error.tag);
                 (None, false)
             }
         };
@@ -242,6 +250,7 @@ impl Execution<'_, '_> {
             left_out,
             delta,
             durable,
+            tally,
         })
     }
 

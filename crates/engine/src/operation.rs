@@ -16,6 +16,7 @@ use corvid_data::{Schema, TableId, WireError};
 use corvid_json::write;
 
 use crate::execution::{Execution, Failure};
+use crate::tally::OPERATIONS;
 
 use delete::Delete;
 use insert::Insert;
@@ -82,17 +83,22 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
+    /// Its place in [`OPERATIONS`].
+    pub(crate) fn kind(&self) -> usize {
+        match self {
+            Operation::Insert(_) => 0,
+            Operation::Select(_) => 1,
+            Operation::Update(_) => 2,
+            Operation::Mutate(_) => 3,
+            Operation::Delete(_) => 4,
+            Operation::Wait(_) => 5,
+            Operation::Note(note) => note.kind(),
+        }
+    }
+
     /// Its name on the wire.
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Operation::Insert(_) => "insert",
-            Operation::Select(_) => "select",
-            Operation::Update(_) => "update",
-            Operation::Mutate(_) => "mutate",
-            Operation::Delete(_) => "delete",
-            Operation::Wait(_) => "wait",
-            Operation::Note(note) => note.name(),
-        }
+        OPERATIONS[self.kind()]
     }
 
     /// Whether read-only sessions and databases refuse it, even when it would change nothing.

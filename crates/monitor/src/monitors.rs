@@ -42,6 +42,13 @@ pub enum Version {
     V3,
 }
 
+impl Version {
+    /// 0, 1 or 2, for counting.
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
 /// The monitors of one database, with its transaction history.
 #[derive(Debug)]
 pub struct Monitors {
@@ -56,6 +63,8 @@ pub struct Monitors {
     next_contents: ContentsId,
     /// Kept for its memory.
     woken: Vec<(MonitorKey, SegmentId)>,
+    /// Notifications composed so far, by version.
+    told: [u64; 3],
 }
 
 /// Outcome of a successful `monitor`, `monitor_cond` or `monitor_cond_since`.
@@ -114,6 +123,7 @@ impl Monitors {
             history: History::new(last_txn),
             next_contents: ContentsId(0),
             woken: Vec::new(),
+            told: [0; 3],
         }
     }
 
@@ -343,6 +353,7 @@ impl Monitors {
             self.move_to(key, new);
             if body != b"{}" {
                 let last_txn = self.history.last_txn();
+                self.told[version.index()] += 1;
                 frames.push(Frame::update(version, &new_id, last_txn, body.into()));
             }
         }
@@ -532,6 +543,7 @@ impl Monitors {
             monitor.place = place;
             if let Some(body) = body {
                 let last_txn = self.history.last_txn();
+                self.told[monitor.version.index()] += 1;
                 frames.push(Frame::update(monitor.version, &monitor.id, last_txn, body));
             }
         }
@@ -547,6 +559,12 @@ impl Monitors {
     #[must_use]
     pub fn history_size(&self) -> (usize, u64) {
         self.history.size()
+    }
+
+    /// `update`, `update2` and `update3` notifications composed so far.
+    #[must_use]
+    pub fn told(&self) -> [u64; 3] {
+        self.told
     }
 
     /// Number of monitors, for `memory/show`.

@@ -17,7 +17,9 @@ pub mod coverage;
 pub mod daemon;
 pub mod date;
 pub mod dirs;
+pub mod durations;
 pub mod errno;
+pub mod http;
 pub mod json_file;
 pub mod listener;
 pub mod lockfile;
@@ -26,6 +28,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod pidfile;
 pub mod priority;
+pub mod process_figures;
 pub mod program;
 #[cfg(feature = "progress")]
 pub mod progress;

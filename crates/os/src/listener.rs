@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -156,6 +156,11 @@ impl Listener {
             Kind::Tcp { port } => Some(port),
             _ => None,
         }
+    }
+
+    /// A descriptor of the same socket, for a loop that accepts by itself.
+    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+        Ok(self.socket.try_clone()?.into())
     }
 
     /// Stops listening: connections are refused and the socket file is gone when this returns. Repeating it does nothing.

@@ -8,13 +8,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use corvid_log::LogWriter;
 use corvid_log::disk::{Disk, DiskError, DiskFile, Fault};
 
-use crate::errno;
+use crate::durations::Durations;
 use crate::lockfile::{Lockfile, follow_links};
 use crate::vlog::{self, Module, RateLimit};
+use crate::{clock, errno};
 
 /// Mode of database files, less the umask.
 const MODE: u32 = 0o660;
@@ -69,9 +71,11 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     let place = Place {
         shown: name.to_owned(),
         path,
+        syncs: Arc::default(),
         _lock: lock,
     };
-    Ok(LogWriter::new(place, Handle::new(file)))
+    let file = Handle::new(file, &place.syncs);
+    Ok(LogWriter::new(place, file))
 }
 
 fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
@@ -95,13 +99,18 @@ pub struct Handle {
     file: File,
     /// Where the next write goes by itself; `None` when that is not known. Only one handle of a file writes.
     position: Option<u64>,
+    syncs: Watched,
 }
 
+/// Where syncs are timed, once somebody wants them to be; shared by all handles of a place.
+type Watched = Arc<OnceLock<Arc<Durations>>>;
+
 impl Handle {
-    fn new(file: File) -> Handle {
+    fn new(file: File, syncs: &Watched) -> Handle {
         Handle {
             file,
             position: None,
+            syncs: Arc::clone(syncs),
         }
     }
 
@@ -165,13 +174,21 @@ impl DiskFile for Handle {
     }
 
     fn sync(&mut self) -> Result<(), Fault> {
-        self.file.sync_data().map_err(|error| fault(&error))
+        let began_ns = self
+            .syncs
+            .get()
+            .map(|durations| (durations, clock::mono_ns()));
+        let outcome = self.file.sync_data().map_err(|error| fault(&error));
+        if let Some((durations, began_ns)) = began_ns {
+            durations.add(clock::mono_ns() - began_ns);
+        }
+        outcome
     }
 
     fn share(&self) -> Result<Handle, Fault> {
         self.file
             .try_clone()
-            .map(Handle::new)
+            .map(|file| Handle::new(file, &self.syncs))
             .map_err(|error| fault(&error))
     }
 }
@@ -190,6 +207,7 @@ pub struct Place {
     shown: String,
     /// The absolute name: a daemon changes its directory.
     path: PathBuf,
+    syncs: Watched,
     _lock: Option<Lockfile>,
 }
 
@@ -198,6 +216,12 @@ impl Place {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Counts from here on how long it takes to force a file of this place to disk, new files that are to replace it included. Once only.
+    pub fn time_syncs(&self, durations: Arc<Durations>) {
+        // A second one would find the first in place, and nobody asks twice.
+        let _ = self.syncs.set(durations);
     }
 }
 
@@ -210,7 +234,7 @@ impl Disk for Place {
 
     fn create_temporary(&self) -> Result<Handle, Fault> {
         create_temporary(&temporary_of(&follow_links(&self.path)))
-            .map(Handle::new)
+            .map(|file| Handle::new(file, &self.syncs))
             .map_err(|error| fault(&error))
     }
 
@@ -372,13 +396,17 @@ mod tests {
         let place = Place {
             shown: "full.db".to_owned(),
             path: PathBuf::from("/dev/full"),
+            syncs: Watched::default(),
             _lock: None,
         };
-        let mut log = LogWriter::new(place, Handle::new(file));
+        let mut log = LogWriter::new(place, Handle::new(file, &Watched::default()));
         let error = log.append(&[b"x"]).unwrap_err();
         // A device cannot be cut, which is what an append to a file of unknown length begins with.
         assert_eq!(error.to_string(), "full.db: write failed");
-        let mut handle = Handle::new(OpenOptions::new().write(true).open("/dev/full").unwrap());
+        let mut handle = Handle::new(
+            OpenOptions::new().write(true).open("/dev/full").unwrap(),
+            &Watched::default(),
+        );
         let fault = handle.write_at(&[b"x"], 0).unwrap_err();
         assert_eq!(fault.text, "No space left on device");
         assert_eq!(log.end(), 0);

@@ -192,6 +192,24 @@ impl<M> MailSender<M> {
         true
     }
 
+    /// Has the receiver come and look, though nothing may have arrived: what [`Mailbox::receive`] then yields may be empty. As soon as it
+    /// can, that is when whoever holds the mailbox lets go.
+    pub fn call(&self) {
+        let mut queue = self.0.lock();
+        queue.is_left = true;
+        if queue.is_held {
+            queue.is_wanted = true;
+        } else {
+            self.0.wake(queue);
+        }
+    }
+
+    /// Messages that nobody has taken yet.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.0.lock().messages.len()
+    }
+
     /// Sends `messages`, and holds the mailbox if nobody does: then `messages` are all that is to be worked on, and
     /// [`MailSender::let_go`] or [`MailSender::leave`] must follow. Otherwise they are empty afterwards.
     pub fn claim(&self, messages: &mut Vec<M>) -> bool {
@@ -322,6 +340,31 @@ mod tests {
         assert!(!sender.claim(&mut others), "it is left to the receiver");
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(batch, [5, 6, 7]);
+    }
+
+    #[test]
+    fn a_receiver_that_is_called_comes() {
+        let mailbox = Mailbox::<u8>::new();
+        let sender = mailbox.sender();
+        let mut batch = Vec::new();
+        // At work, it comes back at once.
+        sender.call();
+        assert!(mailbox.receive(&mut batch, None) && batch.is_empty());
+        // Kept out by a holder, it comes when that one lets go, and before everybody else.
+        mailbox.0.lock().is_held = false;
+        let mut mine = vec![1];
+        assert!(sender.claim(&mut mine));
+        sender.call();
+        mine.clear();
+        assert!(!sender.let_go(&mut mine, None));
+        let mut others = vec![2];
+        assert!(!sender.claim(&mut others));
+        assert!(mailbox.receive(&mut batch, None));
+        assert_eq!(std::mem::take(&mut batch), [2]);
+        // Asleep, it is woken.
+        let thread = std::thread::spawn(move || mailbox.receive(&mut batch, None));
+        sender.call();
+        assert!(thread.join().unwrap());
     }
 
     #[test]

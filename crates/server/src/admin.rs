@@ -217,7 +217,7 @@ fn set_row_log(
     let (database, table, is_logged) = reports::row_log_of(table, state)?;
     let report = reports.get(database).ok_or("no such database")?;
     let mut tables = report.tables.iter();
-    if !tables.any(|(name, _)| name == table) {
+    if !tables.any(|known| known.name == table) {
         return Err("no such table");
     }
     server.log_rows(database, table, is_logged);

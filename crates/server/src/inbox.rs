@@ -124,6 +124,7 @@ pub(crate) mod tests {
             session: corvid_service::frontend::session_id(0, 1),
             info: Arc::new(SessionInfo::new(false, String::new(), None)),
             arrived_ms: 0,
+            stamp: 0,
             id: (*b"0").into(),
             method: Method::Transact,
             params: 0..frame.len(),

@@ -101,9 +101,9 @@ pub fn row_logs(reports: &Reports) -> String {
         .to_owned();
     for (database, report) in reports {
         let _ = writeln!(out, "{database:<16} ");
-        for (table, is_logged) in &report.tables {
-            let state = if *is_logged { "ON" } else { "OFF" };
-            let _ = writeln!(out, "{:16}{table:<27} {state}", "");
+        for table in &report.tables {
+            let (name, state) = (&table.name, if table.is_logged { "ON" } else { "OFF" });
+            let _ = writeln!(out, "{:16}{name:<27} {state}", "");
         }
     }
     out
@@ -129,13 +129,18 @@ pub fn row_log_of<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corvid_service::message::TableReport;
 
     #[test]
     fn tables_are_listed_under_their_database() {
         let report = |tables: &[(&str, bool)]| Report {
             tables: tables
                 .iter()
-                .map(|(name, is_logged)| ((*name).to_owned(), *is_logged))
+                .map(|(name, is_logged)| TableReport {
+                    name: (*name).to_owned(),
+                    is_logged: *is_logged,
+                    rows: 0,
+                })
                 .collect(),
             ..Report::default()
         };

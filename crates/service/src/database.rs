@@ -33,6 +33,7 @@ use foldhash::fast::FixedState;
 
 pub use outputs::Outputs;
 
+use crate::counts::Counts;
 use crate::job::Done;
 use crate::locks::Locks;
 use crate::message::{
@@ -100,6 +101,7 @@ pub struct DatabaseService {
     /// Columns that configure remotes, by the remote's text, with what was last reported.
     followed: Vec<Followed>,
     row_log: RowLog,
+    counts: Counts,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
@@ -145,6 +147,7 @@ impl DatabaseService {
             storage_error: None,
             followed: Vec::new(),
             row_log: RowLog::default(),
+            counts: Counts::default(),
             sessions: HashMap::default(),
             locks,
             uuids,

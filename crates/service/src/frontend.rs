@@ -54,6 +54,8 @@ pub struct Frontend {
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
     cond_disabled: bool,
+    /// Of texts that arrive now.
+    stamp: u64,
     /// Of sessions that begin now.
     era: Era,
     outputs: Outputs,
@@ -85,6 +87,7 @@ impl Frontend {
             locks,
             server_id,
             cond_disabled: false,
+            stamp: 0,
             era: Era::default(),
             outputs: Outputs::default(),
         }
@@ -128,6 +131,12 @@ impl Frontend {
         told.into_iter().for_each(|session| self.wake(session));
     }
 
+    /// Texts that arrive from here on are marked with this, which their requests carry to the database and back. What it means is known
+    /// to whoever sets it: a time, for instance. Zero marks nothing.
+    pub fn set_stamp(&mut self, stamp: u64) {
+        self.stamp = stamp;
+    }
+
     /// A whole JSON text arrived.
     pub fn frame(&mut self, now_ms: u64, id: SessionId, frame: impl Into<Pieces>) {
         let Some(session) = self.sessions.get_mut(&id) else {
@@ -136,7 +145,7 @@ impl Frontend {
         if session.is_closing {
             return;
         }
-        let text = Text::new(frame);
+        let text = Text::new(frame).stamped(self.stamp);
         if session.is_being_read || !session.waiting.is_empty() {
             session.waiting.push_back(text);
             return;
@@ -317,13 +326,18 @@ impl Frontend {
             }
             return Step::Read;
         }
+        let stamp = text.stamp();
         let (frame, said) = text.into_parts();
         match said {
             Said::Request(mut parts) => {
                 if self.cond_disabled {
                     parts.asked = parts.asked.without_conditions();
                 }
-                let asking = Asking { frame, parts };
+                let asking = Asking {
+                    frame,
+                    parts,
+                    stamp,
+                };
                 match asking.parts.asked {
                     Asked::Database(method) => self.for_database(now_ms, id, method, asking),
                     _ => self.answer_here(id, asking),
@@ -412,6 +426,7 @@ impl Frontend {
                     session: id,
                     info: session.info.clone(),
                     arrived_ms: now_ms,
+                    stamp: asking.stamp,
                     id: asking.parts.id,
                     method,
                     frame: asking.frame,

@@ -9,6 +9,7 @@ use corvid_data::{Schema, WireError};
 use corvid_engine::Snapshot;
 use corvid_monitor::{Frame, SessionId, Version};
 
+use crate::counts::Counts;
 use crate::job::{Done, JobNumber};
 use crate::remote_rows::RemoteRows;
 use crate::remote_status::RemoteStatuses;
@@ -108,6 +109,8 @@ pub struct Request {
     pub info: Arc<SessionInfo>,
     /// When it arrived, ms.
     pub arrived_ms: u64,
+    /// What the shard marked its text with ([`Frontend::set_stamp`](crate::Frontend::set_stamp)); zero: nothing.
+    pub stamp: u64,
     /// The request id, canonical JSON.
     pub id: Box<[u8]>,
     /// What is asked.
@@ -374,8 +377,44 @@ pub enum Event {
 pub struct Report {
     /// How much there is of everything.
     pub usage: Usage,
-    /// Its tables, and whether the rows of each are logged.
-    pub tables: Vec<(String, bool)>,
+    /// Its tables.
+    pub tables: Vec<TableReport>,
+    /// What it has done so far.
+    pub counts: Counts,
+    /// Answers that wait for their record, or for an earlier one, to be stored.
+    pub parked: u64,
+    /// Inputs that wait for a settled moment.
+    pub deferred: u64,
+    /// Its file, if it has one.
+    pub file: Option<FileReport>,
+    /// A conversion is under way.
+    pub is_converting: bool,
+}
+
+/// What there is to say about a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableReport {
+    /// Its name.
+    pub name: String,
+    /// Its rows are logged as they change.
+    pub is_logged: bool,
+    /// How many it has.
+    pub rows: u64,
+}
+
+/// What there is to say about a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileReport {
+    /// All of it, bytes, with what is on its way there.
+    pub size: u64,
+    /// Its schema and first transaction, as it was when it was last written as a whole, bytes.
+    pub base: u64,
+    /// Records since then.
+    pub records: u64,
+    /// The last commit could not be stored.
+    pub has_failed: bool,
+    /// A new file is being written.
+    pub is_rewriting: bool,
 }
 
 /// Figures for `memory/show`.

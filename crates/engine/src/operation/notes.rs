@@ -42,12 +42,13 @@ impl<'a> Note<'a> {
         }))
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    /// Its place in [`crate::OPERATIONS`].
+    pub(super) fn kind(&self) -> usize {
         match self {
-            Note::Commit { .. } => "commit",
-            Note::Abort => "abort",
-            Note::Comment { .. } => "comment",
-            Note::Assert { .. } => "assert",
+            Note::Commit { .. } => 6,
+            Note::Abort => 7,
+            Note::Comment { .. } => 8,
+            Note::Assert { .. } => 9,
         }
     }
 

@@ -182,6 +182,7 @@ impl Fixture {
                 left_out,
                 delta,
                 durable,
+                ..
             } => {
                 self.last = delta;
                 self.durable = durable;

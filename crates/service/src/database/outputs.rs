@@ -27,6 +27,8 @@ pub struct Outputs {
     pub jobs: Vec<Job>,
     /// For the main thread.
     pub events: Vec<Event>,
+    /// Stamps of transactions whose answers are among the deliveries; of those that bore one, and did not wait on purpose.
+    pub answered: Vec<u64>,
 }
 
 impl Outputs {
@@ -37,6 +39,7 @@ impl Outputs {
             stores: Vec::new(),
             jobs: Vec::new(),
             events: Vec::new(),
+            answered: Vec::new(),
         }
     }
 

@@ -1,19 +1,44 @@
-//! What the server's commands ask of a database: how much there is of everything, and which tables are logged.
+//! What the server's commands and whoever watches it ask of a database: how much there is of everything, which tables are logged, how its
+//! file fares.
 
 use super::DatabaseService;
-use crate::message::{Report, Usage};
+use crate::counts::Counts;
+use crate::message::{FileReport, Report, TableReport, Usage};
 
 impl DatabaseService {
-    pub(super) fn report(&self) -> Report {
+    /// Everything that there is to say now, at whatever moment. Costs as much as there are tables.
+    #[must_use]
+    pub fn report(&self) -> Report {
         let schema = self.database.schema();
-        let tables = schema.iter().map(|(_, table)| {
+        let tables = schema.iter().map(|(id, table)| {
             let name = table.name.to_string();
-            let is_logged = self.row_log.contains(&name);
-            (name, is_logged)
+            TableReport {
+                is_logged: self.row_log.contains(&name),
+                rows: self.database.row_count(id) as u64,
+                name,
+            }
+        });
+        let file = self.growth.map(|growth| {
+            let (size, base, records) = growth.figures();
+            FileReport {
+                size,
+                base,
+                records,
+                has_failed: self.storage_error.is_some(),
+                is_rewriting: !self.rewrites.is_idle(),
+            }
         });
         Report {
             usage: self.usage(),
             tables: tables.collect(),
+            counts: Counts {
+                told: self.monitors.told(),
+                ..self.counts.clone()
+            },
+            parked: self.parked.len() as u64,
+            deferred: self.deferred.len() as u64,
+            file,
+            is_converting: self.conversion.is_some(),
         }
     }
 

@@ -13,7 +13,7 @@ use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::job::Commit;
 use crate::locks::Locks;
-use crate::message::{Handled, Request, Store, StoreError, Ticket};
+use crate::message::{Handled, Method, Request, Store, StoreError, Ticket};
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
@@ -157,7 +157,9 @@ impl DatabaseService {
                 left_out,
                 delta,
                 durable,
+                tally,
             } => {
+                self.counts.executed(&tally, delta.is_some());
                 let answer = if left_out.is_empty() {
                     Answer::Result(result)
                 } else {
@@ -170,6 +172,7 @@ impl DatabaseService {
             }
             Outcome::Blocked { deadline_ms, reads } => {
                 if !std::mem::replace(&mut request.blocked, true) {
+                    self.counts.waited += 1;
                     self.outputs.handled(request.session, Handled::Yes);
                 }
                 let place = request.place.filter(|_| !request.info.is_closed())?;
@@ -206,6 +209,7 @@ impl DatabaseService {
             let ticket = self.take_ticket();
             if let Some(growth) = &mut self.growth {
                 growth.appended(record.len());
+                self.counts.recorded(record.len());
             }
             self.outputs.stores.push(Store::Append {
                 ticket,
@@ -331,6 +335,7 @@ impl DatabaseService {
         let released: Vec<Parked> = self.parked.drain(..count).collect();
         for parked in released {
             if let Some(delta) = &parked.delta {
+                self.counts.committed += 1;
                 if let Some(conversion) = &mut self.conversion {
                     conversion.released(Commit {
                         delta: delta.clone(),
@@ -382,6 +387,7 @@ impl DatabaseService {
         self.report_remotes_again();
         for parked in undone {
             let failed = has_failed(&parked);
+            self.counts.unstored += u64::from(failed);
             match (parked.origin, parked.answer) {
                 // Behind those that are executed again, for answers keep their order.
                 (origin @ Origin::Client(_), Answer::Result(mut result)) if failed => {
@@ -433,6 +439,9 @@ impl DatabaseService {
     }
 
     fn answer(&mut self, request: Request, answer: Answer) {
+        if request.stamp != 0 && !request.blocked && request.method == Method::Transact {
+            self.outputs.answered.push(request.stamp);
+        }
         match answer {
             Answer::Result(result) => {
                 self.send_updates(request.session);

@@ -17,6 +17,7 @@ use crate::message::Method;
 pub struct Text {
     bytes: Pieces,
     said: Option<Said>,
+    stamp: u64,
 }
 
 /// What a text says.
@@ -51,6 +52,8 @@ pub(super) struct Parts {
 pub(super) struct Asking {
     pub(super) frame: Vec<u8>,
     pub(super) parts: Parts,
+    /// That of its text.
+    pub(super) stamp: u64,
 }
 
 impl Asking {
@@ -66,6 +69,7 @@ impl From<Asking> for Text {
         Text {
             bytes: asking.frame.into(),
             said: Some(Said::Request(asking.parts)),
+            stamp: asking.stamp,
         }
     }
 }
@@ -91,7 +95,18 @@ impl Text {
         Text {
             bytes: bytes.into(),
             said: None,
+            stamp: 0,
         }
+    }
+
+    /// The same, marked.
+    pub(super) fn stamped(self, stamp: u64) -> Text {
+        Text { stamp, ..self }
+    }
+
+    /// What it is marked with.
+    pub(super) fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// An `echo` request that is to be answered later.
@@ -99,6 +114,7 @@ impl Text {
         Text {
             bytes: bytes.into(),
             said: Some(Said::Echo(answer)),
+            stamp: 0,
         }
     }
 

@@ -61,6 +61,12 @@ impl Growth {
         self.size += bytes as u64;
     }
 
+    /// Its size, the part of that which was there when it was last written as a whole (both bytes), and records since then.
+    #[must_use]
+    pub fn figures(&self) -> (u64, u64, u64) {
+        (self.size, self.base, self.entries)
+    }
+
     /// Whether to rewrite it now.
     #[must_use]
     pub fn is_due(&self, now_ms: u64) -> bool {

@@ -1,0 +1,109 @@
+//! How long something took, counted by length: a histogram that one thread fills while others read it.
+//!
+//! Each length falls into one of a few buckets whose bounds are fixed, a third of a decade apart from 1 us to 100 s, so that histograms of
+//! several threads can be added. Filling is two relaxed additions and no lock; a reader may see one of the two before the other, which
+//! the next reading mends. What is measured is its owner's matter.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Upper bounds of all buckets but the last one, which has none, ns.
+pub const BOUNDS_NS: [u64; BUCKETS - 1] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    200_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_000_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    30_000_000_000,
+    100_000_000_000,
+];
+
+const BUCKETS: usize = 25;
+
+/// A histogram that is being filled.
+#[derive(Debug, Default)]
+pub struct Durations {
+    buckets: [AtomicU64; BUCKETS],
+    sum_ns: AtomicU64,
+}
+
+/// What a histogram held at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many fell into each bucket, the unbounded one last.
+    pub buckets: [u64; BUCKETS],
+    /// All of them together, ns.
+    pub sum_ns: u64,
+}
+
+impl Durations {
+    /// Counts one that took so long.
+    #[inline]
+    pub fn add(&self, duration_ns: u64) {
+        let bucket = BOUNDS_NS.partition_point(|bound| *bound < duration_ns);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(duration_ns, Ordering::Relaxed);
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn read(&self) -> Counted {
+        Counted {
+            buckets: std::array::from_fn(|bucket| self.buckets[bucket].load(Ordering::Relaxed)),
+            sum_ns: self.sum_ns.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Counted {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+impl std::ops::AddAssign for Counted {
+    fn add_assign(&mut self, other: Counted) {
+        for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets) {
+            *mine += theirs;
+        }
+        self.sum_ns += other.sum_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_belongs_to_the_bucket_below_it() {
+        let durations = Durations::default();
+        for duration_ns in [0, 1_000, 1_001, 2_000, 100_000_000_000, 100_000_000_001] {
+            durations.add(duration_ns);
+        }
+        let mut counted = durations.read();
+        assert_eq!(counted.buckets[..3], [2, 2, 0]);
+        assert_eq!(counted.buckets[BUCKETS - 2..], [1, 1]);
+        assert_eq!((counted.count(), counted.sum_ns), (6, 200_000_004_002));
+        counted += counted;
+        assert_eq!((counted.count(), counted.buckets[0]), (12, 4));
+        assert!(BOUNDS_NS.is_sorted());
+    }
+}

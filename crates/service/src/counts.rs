@@ -1,0 +1,75 @@
+//! What a database has done since it was opened, in numbers that only grow. Pure counting: durations are measured by whoever has a clock.
+
+use corvid_data::Tag;
+use corvid_engine::{OPERATIONS, Tally};
+
+/// The numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Transactions that changed something and were stored, those of the server itself included.
+    pub committed: u64,
+    /// Those that succeeded and changed nothing.
+    pub unchanged: u64,
+    /// Those that failed, by the first error; each tag once.
+    pub failed: Vec<(Tag, u64)>,
+    /// Those that had to wait, whatever became of them.
+    pub waited: u64,
+    /// Operations of finished transactions, by place in [`OPERATIONS`].
+    pub operations: [u64; OPERATIONS.len()],
+    /// Records handed to the file.
+    pub records: u64,
+    /// Their bytes.
+    pub record_bytes: u64,
+    /// Transactions undone because they could not be stored.
+    pub unstored: u64,
+    /// `update`, `update2` and `update3` notifications composed.
+    pub told: [u64; 3],
+}
+
+impl Counts {
+    /// A client's transaction was executed. Commits count when they are stored.
+    pub(crate) fn executed(&mut self, tally: &Tally, has_changed: bool) {
+        for (sum, count) in self.operations.iter_mut().zip(tally.operations) {
+            *sum += u64::from(count);
+        }
+        match tally.error {
+            Some(tag) => self.failed(tag),
+            None if !has_changed => self.unchanged += 1,
+            None => {}
+        }
+    }
+
+    /// One failed.
+    pub(crate) fn failed(&mut self, tag: Tag) {
+        match self.failed.iter_mut().find(|(known, _)| *known == tag) {
+            Some((_, count)) => *count += 1,
+            None => self.failed.push((tag, 1)),
+        }
+    }
+
+    /// A record goes to the file.
+    pub(crate) fn recorded(&mut self, bytes: usize) {
+        self.records += 1;
+        self.record_bytes += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_transaction_counts_once_by_its_outcome() {
+        let mut counts = Counts::default();
+        let mut tally = Tally::default();
+        tally.operations[0] = 2;
+        counts.executed(&tally, true);
+        counts.executed(&tally, false);
+        tally.error = Some(Tag::TimedOut);
+        counts.executed(&tally, false);
+        counts.executed(&tally, false);
+        assert_eq!((counts.committed, counts.unchanged), (0, 1));
+        assert_eq!(counts.failed, [(Tag::TimedOut, 2)]);
+        assert_eq!(counts.operations[..2], [8, 0]);
+    }
+}
