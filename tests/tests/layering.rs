@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
-const LEVELS: [(&str, u32); 14] = [
+const LEVELS: [(&str, u32); 15] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -17,6 +17,7 @@ const LEVELS: [(&str, u32); 14] = [
     ("log", 2),
     ("monitor", 3),
     ("tls", 2),
+    ("cs", 3),
     ("os", 3),
     ("service", 5),
     ("server", BINARY),
@@ -33,8 +34,8 @@ const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;
 
 /// Time, randomness and bytes are inputs of these.
-const PURE: [&str; 8] = [
-    "json", "data", "rpc", "engine", "log", "tls", "monitor", "service",
+const PURE: [&str; 9] = [
+    "json", "data", "rpc", "engine", "log", "tls", "monitor", "cs", "service",
 ];
 
 /// Names that bring effects into a crate, as identifiers.

@@ -1,0 +1,597 @@
+//! A client's session with whichever server of a list will do: from the connection to the stream of changes (idl.md 1.5 to 1.14).
+//!
+//! A pure machine. A driver reports what happens ([`Client::handle`]), does what it is told ([`Client::poll_output`]) and comes back
+//! at [`Client::poll_timeout`]; the user, a replica or a relay, reads [`Client::poll_event`] after each of these. The machine keeps
+//! no contents: it knows the schema, the conditions, the lock, and how far the contents of its user have come (`last_id`).
+//!
+//! Invariant: a user that applies each [`Update`](crate::Update) as it comes always holds what some server held at one moment,
+//! restricted to what is monitored; while disconnected it holds what it held.
+//!
+//! ```text
+//!  Down -> ServerSchema -> ServerMonitor -> DataMonitor -> Monitoring
+//!                |   refused     |   refused    ^   |            |
+//!                +-> DataSchema <+              |   | refused    | monitor_canceled: from the top,
+//!                        |                      |   |            | connection and conditions stay
+//!                        +----------------------+   v
+//!   anything that makes the server unfit ------> Retry -> Down, next remote
+//! ```
+
+mod contents;
+mod handshake;
+mod inbound;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use corvid_data::{Arc, Schema, Uuid};
+use corvid_json::{ArrayWriter, write};
+use corvid_rpc::message;
+use corvid_rpc::notice::End;
+use corvid_rpc::remote::RemoteList;
+
+use crate::condition::Condition;
+use crate::conditions::Conditions;
+use crate::event::{Event, Input, Outcome, Output, RequestId};
+use crate::link::{Demand, Link};
+use crate::lock::Lock;
+use crate::note::{Failure, Note};
+use crate::plan::{Interest, Plan};
+use crate::server_db::{ServerDb, Wish};
+use crate::update::Decoder;
+
+/// Messages handled at one call; the rest waits for the next, which is due at once.
+pub const MESSAGES_MAX: usize = 50;
+
+/// What a session is made for. Fixed for its life; what may change has setters.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Name of the database.
+    pub database: String,
+    /// What is wanted of it.
+    pub interest: Interest,
+    /// The schema that the client was made for: it stands in where the server's cannot be read.
+    pub schema: Option<Arc<Schema>>,
+    /// Whether servers may tell of changes of schema without closing the connection. Short-lived tools need not ask for it.
+    pub is_change_aware: bool,
+    /// The highest version of monitoring to ask for: 1 (`monitor`), 2 (`monitor_cond`) or 3 (`monitor_cond_since`).
+    pub version_max: u8,
+    /// Where chance begins: another one for each client, so that they spread over servers and time.
+    pub seed: u64,
+}
+
+impl Options {
+    /// A session for all of `database`, in the usual way.
+    #[must_use]
+    pub fn new(database: &str, seed: u64) -> Options {
+        Options {
+            database: database.to_owned(),
+            interest: Interest::All,
+            schema: None,
+            is_change_aware: true,
+            version_max: 3,
+            seed,
+        }
+    }
+}
+
+/// Where a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    Down,
+    /// The schema of `_Server` was asked for.
+    ServerSchema,
+    /// The contents of `_Server` were asked for.
+    ServerMonitor,
+    /// The database's schema was asked for.
+    DataSchema,
+    /// The database's contents were asked for.
+    DataMonitor,
+    /// The contents are there and are kept up.
+    Monitoring,
+    /// The server will not do; the connection is being closed.
+    Retry,
+}
+
+/// What an outstanding request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    ServerSchema,
+    ServerMonitor,
+    DataSchema,
+    /// By version.
+    DataMonitor(u8),
+    Conditions,
+    Lock,
+    /// Nothing depends on the answer.
+    Courtesy,
+    User,
+}
+
+/// The session.
+#[derive(Debug)]
+pub struct Client {
+    options: Options,
+    wish: Wish,
+    /// As [`Client::set_cluster_id`] set it.
+    own_cluster_id: Option<String>,
+    link: Link,
+    state: State,
+    next_id: u64,
+    pending: BTreeMap<u64, Purpose>,
+    outputs: VecDeque<Output>,
+    events: VecDeque<Event>,
+    server_db: Option<ServerDb>,
+    /// `_Server` is monitored on this connection.
+    has_server_monitor: bool,
+    /// The schema in `_Server` may be older than the database: it was converted on this connection.
+    is_schema_doubted: bool,
+    decoder: Option<Decoder>,
+    /// The version of the monitor in force, 0 when there is none.
+    version: u8,
+    /// The last transaction that the contents include; zero when nobody knows.
+    last_id: Uuid,
+    conditions: Conditions,
+    lock: Lock,
+    last_failure: Option<Failure>,
+    /// The text that the plan's schema was read from, so that it is not read again.
+    schema_text: Option<corvid_data::Str>,
+    has_contents: bool,
+    /// What [`Client::set_remote`] was last given.
+    remote_setting: Option<(String, bool)>,
+}
+
+/// Settings.
+impl Client {
+    /// A session without remotes; it accepts the leader of a cluster only, until told otherwise.
+    #[must_use]
+    pub fn new(options: Options) -> Client {
+        let wish = Wish {
+            database: options.database.clone(),
+            cluster_id: None,
+            leader_only: true,
+            index_min: None,
+        };
+        Client {
+            wish,
+            own_cluster_id: None,
+            link: Link::new(options.seed),
+            options,
+            state: State::Down,
+            next_id: 1,
+            pending: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            events: VecDeque::new(),
+            server_db: None,
+            has_server_monitor: false,
+            is_schema_doubted: false,
+            decoder: None,
+            version: 0,
+            last_id: Uuid::ZERO,
+            conditions: Conditions::default(),
+            lock: Lock::default(),
+            last_failure: None,
+            schema_text: None,
+            has_contents: false,
+            remote_setting: None,
+        }
+    }
+
+    /// Sets the remotes, as in `tcp:10.0.0.1:6642,tcp:10.0.0.2:6642,cid:6731fef6`. A connection to one that is still listed is kept, if
+    /// the cluster is the same. Without `retry`, each remote gets one attempt. An empty text ends the session; the same one again changes
+    /// nothing.
+    pub fn set_remote(&mut self, now_ms: u64, remote: &str, retry: bool) {
+        let setting = Some((remote.to_owned(), retry));
+        if self.remote_setting == setting {
+            return;
+        }
+        self.remote_setting = setting;
+        let list = RemoteList::parse(remote);
+        let cluster_id = list.cluster_id.clone().or(self.own_cluster_id.clone());
+        let is_same_cluster = cluster_id == self.wish.cluster_id;
+        self.wish.cluster_id = cluster_id;
+        let was_connected = self.link.is_connected();
+        let was_alive = self.link.is_alive();
+        let is_kept = self.link.set_remotes(now_ms, list, retry);
+        if !self.link.is_alive() {
+            if was_alive {
+                self.outputs.push_back(Output::Disconnect);
+                self.down(now_ms, None);
+            }
+        } else if !is_kept || (was_connected && !is_same_cluster) {
+            self.link.force(true);
+        }
+        self.advance(now_ms);
+    }
+
+    /// Whether the next [`Client::set_remote`] shuffles, which it does unless told otherwise.
+    pub fn set_shuffle_remotes(&mut self, shuffles: bool) {
+        self.link.set_shuffle(shuffles);
+    }
+
+    /// Wants a server of this cluster: its id, or at least four characters of the beginning. Begins anew. A `cid:` among the remotes
+    /// of a later [`Client::set_remote`] takes its place.
+    pub fn set_cluster_id(&mut self, now_ms: u64, cluster_id: Option<String>) {
+        self.own_cluster_id.clone_from(&cluster_id);
+        if self.wish.cluster_id != cluster_id {
+            self.wish.cluster_id = cluster_id;
+            self.link.force(true);
+            self.advance(now_ms);
+        }
+    }
+
+    /// Whether only the leader of a cluster will do.
+    pub fn set_leader_only(&mut self, now_ms: u64, leader_only: bool) {
+        self.wish.leader_only = leader_only;
+        if leader_only && self.has_server_monitor {
+            self.judge_again();
+        }
+        self.advance(now_ms);
+    }
+
+    /// Forgets how far the cluster had come, for one that was built from scratch.
+    pub fn reset_index_min(&mut self) {
+        self.wish.index_min = None;
+    }
+
+    /// The interval of probes in milliseconds, 0 for none, `None` for the usual one of the remote.
+    pub fn set_probe_interval(&mut self, interval_ms: Option<u64>) {
+        self.link.set_probe_interval(interval_ms);
+    }
+
+    /// The shortest and longest wait between attempts in milliseconds.
+    pub fn set_backoff(&mut self, min_ms: u64, max_ms: u64) {
+        self.link.set_backoff(min_ms, max_ms);
+    }
+
+    /// Tries again and again, whatever [`Client::set_remote`] said.
+    pub fn enable_reconnect(&mut self, now_ms: u64) {
+        self.link.enable_retries(now_ms);
+        self.advance(now_ms);
+    }
+
+    /// Makes a new connection, at once if the present one was good.
+    pub fn force_reconnect(&mut self, now_ms: u64) {
+        self.link.force(self.state == State::Monitoring);
+        self.advance(now_ms);
+    }
+
+    /// The contents of the user do not fit what came: fetches all of them anew, over a new connection.
+    pub fn flag_inconsistency(&mut self, now_ms: u64, details: &str) {
+        self.retry(Failure::Inconsistent(details.to_owned()));
+        self.last_id = Uuid::ZERO;
+        self.advance(now_ms);
+    }
+}
+
+/// What it knows.
+impl Client {
+    /// Where the connection stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether the contents are complete and kept up.
+    #[must_use]
+    pub fn is_monitoring(&self) -> bool {
+        self.state == State::Monitoring && self.link.is_connected()
+    }
+
+    /// Whether a connection is established.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.link.is_connected()
+    }
+
+    /// Whether it is connected, or going to try.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.link.is_alive()
+    }
+
+    /// Whether contents ever arrived.
+    #[must_use]
+    pub fn has_ever_had_contents(&self) -> bool {
+        self.has_contents
+    }
+
+    /// Grows whenever a connection is established or ends.
+    #[must_use]
+    pub fn session_seqno(&self) -> u64 {
+        self.link.seqno()
+    }
+
+    /// The state of the connection as status reports name it.
+    #[must_use]
+    pub fn link_state_name(&self) -> &'static str {
+        self.link.state_name()
+    }
+
+    /// The remotes in the order in which they are tried.
+    #[must_use]
+    pub fn remotes(&self) -> &[String] {
+        self.link.remotes()
+    }
+
+    /// The remote that is connected, or was tried last.
+    #[must_use]
+    pub fn remote(&self) -> &str {
+        self.link.remote()
+    }
+
+    /// Name of the database.
+    #[must_use]
+    pub fn database(&self) -> &str {
+        &self.options.database
+    }
+
+    /// What is monitored, as of the last schema that was seen.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Arc<Plan>> {
+        self.decoder.as_ref().map(Decoder::plan)
+    }
+
+    /// The last transaction that the contents include; zero when nobody knows.
+    #[must_use]
+    pub fn last_id(&self) -> Uuid {
+        self.last_id
+    }
+
+    /// Why a server was last left.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.last_failure.as_ref()
+    }
+
+    /// Whether the driver is to read: not while many messages wait to be handled.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        self.link.wants_input()
+    }
+}
+
+/// Conditions and the lock.
+impl Client {
+    /// Wants other rows of a table. Returns the number that [`Client::condition_seqno`] must reach before it is so.
+    pub fn set_condition(&mut self, now_ms: u64, table: &str, condition: Condition) -> u64 {
+        let plan = self.decoder.as_ref().map(|decoder| &**decoder.plan());
+        let is_sendable = self.version != 1;
+        let promise = self.conditions.set(table, condition, plan, is_sendable);
+        self.advance(now_ms);
+        promise
+    }
+
+    /// How many of the wishes for other rows are in force: compare with `>=`.
+    #[must_use]
+    pub fn condition_seqno(&self) -> u64 {
+        self.conditions.seqno()
+    }
+
+    /// Whether the server can choose rows; one that cannot shows all of them, and every condition counts as in force. True while
+    /// nothing is monitored.
+    #[must_use]
+    pub fn conditions_supported(&self) -> bool {
+        self.version != 1
+    }
+
+    /// Wants a lock, in place of another one, or none.
+    pub fn set_lock(&mut self, now_ms: u64, name: Option<&str>) {
+        if self.lock.name() == name {
+            return;
+        }
+        let before = self.lock.replace(name.map(str::to_owned));
+        self.forget(|purpose| purpose == Purpose::Lock);
+        if self.state != State::Down && self.link.is_connected() {
+            if let Some(before) = before {
+                self.request("unlock", &names(&[&before]), Purpose::Courtesy);
+            }
+            self.request_lock();
+        }
+        self.advance(now_ms);
+    }
+
+    /// The lock that is wanted.
+    #[must_use]
+    pub fn lock_name(&self) -> Option<&str> {
+        self.lock.name()
+    }
+
+    /// Whether the server said that the lock is held; by now it may have been stolen.
+    #[must_use]
+    pub fn has_lock(&self) -> bool {
+        self.lock.is_held()
+    }
+
+    /// Whether the server said that somebody else holds it.
+    #[must_use]
+    pub fn is_lock_contended(&self) -> bool {
+        self.lock.is_contended()
+    }
+}
+
+/// Requests of the user.
+impl Client {
+    /// Sends a request of any method, `params` being a JSON array; `None`, and nothing is sent, unless the contents are kept up. Its
+    /// answer is an [`Event::Reply`], and what it changed is an update before that.
+    pub fn send_request(&mut self, method: &str, params: &[u8]) -> Option<RequestId> {
+        self.is_monitoring()
+            .then(|| RequestId(self.request(method, params, Purpose::User)))
+    }
+
+    /// Sends a transaction: `operations` is a list of JSON values, separated by commas.
+    pub fn transact(&mut self, operations: &[u8]) -> Option<RequestId> {
+        let mut params = Vec::with_capacity(operations.len() + self.options.database.len() + 8);
+        params.push(b'[');
+        write::string(&mut params, self.options.database.as_bytes());
+        if !operations.is_empty() {
+            params.push(b',');
+            params.extend_from_slice(operations);
+        }
+        params.push(b']');
+        self.send_request("transact", &params)
+    }
+
+    /// No longer wants the answer to a request; it is carried out all the same.
+    pub fn forget_request(&mut self, id: RequestId) {
+        if self.pending.get(&id.0) == Some(&Purpose::User) {
+            self.pending.remove(&id.0);
+        }
+    }
+}
+
+/// The machine.
+impl Client {
+    /// Takes what happened. Read events and outputs after it.
+    pub fn handle(&mut self, now_ms: u64, input: Input<'_>) {
+        match input {
+            Input::Tick => {}
+            Input::Listening => self.link.listening(now_ms),
+            Input::Connected => {
+                if !self.link.is_connected() {
+                    self.link.connected(now_ms);
+                    self.events.push_back(Event::Connected);
+                    self.start();
+                }
+            }
+            Input::Received(bytes) => {
+                if let Err(reason) = self.link.received(now_ms, bytes) {
+                    self.retry(Failure::Malformed(reason));
+                }
+            }
+            Input::Sent => self.link.sent(now_ms),
+            Input::Disconnected(end) => self.down(now_ms, Some(end)),
+        }
+        self.advance(now_ms);
+    }
+
+    /// The next thing that the driver is to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The next thing that the user is to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`Client::handle`] is to be called next, with [`Input::Tick`] if nothing else; `None` when nothing is due before the next
+    /// input.
+    #[must_use]
+    pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
+        self.link.deadline_ms(now_ms)
+    }
+
+    /// Does what can be done now.
+    fn advance(&mut self, now_ms: u64) {
+        for _ in 0..MESSAGES_MAX {
+            if !self.link.is_connected() {
+                break;
+            }
+            let Some(frame) = self.link.pop_frame() else {
+                break;
+            };
+            self.message(&frame);
+        }
+        if self.is_monitoring() {
+            self.link.is_good(now_ms);
+            self.send_conditions();
+        }
+        while let Some(demand) = self.link.handle(now_ms) {
+            match demand {
+                Demand::Connect(remote) => self.outputs.push_back(Output::Connect { remote }),
+                Demand::Disconnect => {
+                    self.outputs.push_back(Output::Disconnect);
+                    self.down(now_ms, Some(End::Local));
+                }
+                Demand::Probe => self.send(message::PROBE.to_vec()),
+            }
+        }
+        for notice in self.link.take_notices() {
+            let remote = self.link.remote().to_owned();
+            self.note(Note::Link { remote, notice });
+        }
+    }
+
+    /// The connection, or the attempt, is over.
+    fn down(&mut self, now_ms: u64, end: Option<End>) {
+        let was_up = self.state != State::Down;
+        if let Some(end) = end {
+            self.link.disconnected(now_ms, end);
+        }
+        self.state = State::Down;
+        self.version = 0;
+        self.server_db = None;
+        self.has_server_monitor = false;
+        self.is_schema_doubted = false;
+        self.lock.unknown();
+        self.conditions.disconnected();
+        if was_up {
+            self.events.push_back(Event::Disconnected);
+        }
+        for (id, purpose) in std::mem::take(&mut self.pending) {
+            if purpose == Purpose::User {
+                self.events.push_back(Event::Reply {
+                    id: RequestId(id),
+                    outcome: Outcome::Lost,
+                });
+            }
+        }
+    }
+
+    /// Leaves the server.
+    fn retry(&mut self, failure: Failure) {
+        if matches!(self.state, State::Down | State::Retry) {
+            return;
+        }
+        let is_urgent = self.state == State::Monitoring
+            && matches!(
+                failure,
+                Failure::NotLeader
+                    | Failure::Disconnected
+                    | Failure::Stale
+                    | Failure::NoSuchDatabase
+            );
+        self.state = State::Retry;
+        self.note(Note::Leaving {
+            remote: self.link.remote().to_owned(),
+            failure: failure.clone(),
+        });
+        self.last_failure = Some(failure);
+        self.link.force(is_urgent);
+    }
+
+    fn note(&mut self, note: Note) {
+        self.events.push_back(Event::Note(note));
+    }
+
+    fn send(&mut self, bytes: Vec<u8>) {
+        self.outputs.push_back(Output::Send(bytes));
+    }
+
+    /// Sends a request; returns its id.
+    fn request(&mut self, method: &str, params: &[u8], purpose: Purpose) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut text = Vec::with_capacity(params.len() + method.len() + 48);
+        message::write_request(&mut text, method, params, id.to_string().as_bytes());
+        self.pending.insert(id, purpose);
+        self.send(text);
+        id
+    }
+
+    /// Answers to these requests will be passed over.
+    fn forget(&mut self, is_meant: impl Fn(Purpose) -> bool) {
+        self.pending.retain(|_, purpose| !is_meant(*purpose));
+    }
+}
+
+/// A JSON array of strings.
+fn names(texts: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut array = ArrayWriter::new(&mut out);
+    for text in texts {
+        write::string(array.element(), text.as_bytes());
+    }
+    array.end();
+    out
+}

@@ -1,0 +1,123 @@
+//! The database's contents: the reply to a monitor request, the updates after it, changes of conditions.
+//!
+//! Invariant: `last_id` is that of the last update handed to the user, so a later monitor request goes on exactly there.
+
+use corvid_data::Uuid;
+use corvid_json::{Kind, Reader};
+
+use super::handshake::monitor_id;
+use super::inbound::{begin_array, element, expect_element};
+use super::{Client, Purpose, State};
+use crate::event::{Event, Update};
+use crate::note::Failure;
+use crate::update::Form;
+
+impl Client {
+    /// The reply to a monitor request.
+    pub(super) fn contents(&mut self, version: u8, result: &[u8]) {
+        let mut reader = Reader::trusted(result);
+        let read = match version {
+            3 => read_since_head(&mut reader),
+            _ => Ok((false, Uuid::ZERO)),
+        };
+        let outcome = read.and_then(|(is_found, last_id)| {
+            self.hand_over(&mut reader, version, !is_found, true)?;
+            self.last_id = last_id;
+            Ok(())
+        });
+        if let Err(reason) = outcome {
+            self.last_id = Uuid::ZERO;
+            return self.retry(Failure::Malformed(reason));
+        }
+        self.version = version;
+        self.state = State::Monitoring;
+        self.has_contents = true;
+        self.last_failure = None;
+        self.conditions.monitor_replied(version >= 2);
+    }
+
+    /// An update of the database, its monitor id read already.
+    pub(super) fn data_update(
+        &mut self,
+        reader: &mut Reader<'_>,
+        version: u8,
+    ) -> Result<(), String> {
+        let last_id = match version {
+            3 => Some(uuid(element(reader)?)?),
+            _ => None,
+        };
+        expect_element(reader)?;
+        let outcome = self.hand_over(reader, version, false, false);
+        match (&outcome, last_id) {
+            (Ok(()), Some(last_id)) => self.last_id = last_id,
+            (Ok(()), None) => {}
+            (Err(_), _) => self.last_id = Uuid::ZERO,
+        }
+        outcome
+    }
+
+    /// Reads updates and hands them to the user.
+    fn hand_over(
+        &mut self,
+        reader: &mut Reader<'_>,
+        version: u8,
+        clear: bool,
+        is_reply: bool,
+    ) -> Result<(), String> {
+        let Some(decoder) = &mut self.decoder else {
+            return Err("nothing was asked for".to_owned());
+        };
+        let form = if version == 1 {
+            Form::Whole
+        } else {
+            Form::Diff
+        };
+        let mut notes = Vec::new();
+        let read = decoder.read(reader, form, &mut notes);
+        let plan = decoder.plan().clone();
+        notes.into_iter().for_each(|note| self.note(note));
+        let updates = read.map_err(|error| error.to_string())?;
+        self.events.push_back(Event::Update(Update {
+            clear,
+            is_reply,
+            plan,
+            updates,
+        }));
+        Ok(())
+    }
+
+    /// Sends changed conditions, unless a change is in flight.
+    pub(super) fn send_conditions(&mut self) {
+        if self.version < 2 {
+            return;
+        }
+        if let Some(change) = self.conditions.take_change() {
+            let id = monitor_id(&self.options.database);
+            let params = [b"[", &id[..], b",", &id, b",", &change, b"]"].concat();
+            self.request("monitor_cond_change", &params, Purpose::Conditions);
+        }
+    }
+}
+
+/// What stands before the updates in the reply to `monitor_cond_since`.
+fn read_since_head(reader: &mut Reader<'_>) -> Result<(bool, Uuid), String> {
+    begin_array(reader)?;
+    let found = element(reader)?;
+    if !matches!(found, b"true" | b"false") {
+        return Err("monitor_cond_since reply does not begin with a boolean".to_owned());
+    }
+    let last_id = uuid(element(reader)?)?;
+    expect_element(reader)?;
+    Ok((found == b"true", last_id))
+}
+
+/// A transaction id.
+fn uuid(json: &[u8]) -> Result<Uuid, String> {
+    let mut reader = Reader::trusted(json);
+    let text = match reader.peek() {
+        Ok(Kind::String) => reader.string().ok(),
+        _ => None,
+    };
+    text.and_then(|text| Uuid::parse(&text))
+        .ok_or_else(|| "transaction id is not a UUID".to_owned())
+}

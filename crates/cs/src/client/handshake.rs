@@ -1,0 +1,242 @@
+//! From a new connection to the monitor of the database: `_Server` first, then the server's verdict, the schema, the best kind of
+//! monitor that the server has (idl.md 1.6 to 1.8).
+
+use corvid_data::{Arc, Schema, Str, Uuid};
+use corvid_json::{ArrayWriter, Reader, Value, write};
+
+use super::{Client, Purpose, State, names};
+use crate::note::Failure;
+use crate::plan::Plan;
+use crate::server_db::{self, ServerDb};
+use crate::update::{Decoder, Form};
+
+impl Client {
+    /// Begins at the top, on a connection in being.
+    pub(super) fn start(&mut self) {
+        self.forget(|purpose| {
+            !matches!(purpose, Purpose::User | Purpose::Lock | Purpose::Courtesy)
+        });
+        self.version = 0;
+        self.server_db = None;
+        self.has_server_monitor = false;
+        self.conditions.disconnected();
+        let is_new = self.state == State::Down;
+        self.state = State::ServerSchema;
+        self.request(
+            "get_schema",
+            &names(&[server_db::NAME]),
+            Purpose::ServerSchema,
+        );
+        if is_new {
+            self.request_lock();
+        }
+    }
+
+    pub(super) fn request_lock(&mut self) {
+        self.lock.unknown();
+        if let Some(name) = self.lock.name() {
+            let params = names(&[name]);
+            self.request("lock", &params, Purpose::Lock);
+        }
+    }
+
+    /// The schema of `_Server`; `None` when there is none.
+    pub(super) fn server_schema(&mut self, result: Option<&[u8]>) {
+        let schema = result.and_then(|text| {
+            let json = Reader::trusted(text).value().ok()?;
+            Schema::from_json(&json).ok()
+        });
+        let Some(schema) = schema else {
+            return self.do_without_server_db();
+        };
+        let mut notes = Vec::new();
+        let server_db = ServerDb::new(schema, &mut notes);
+        notes.into_iter().for_each(|note| self.note(note));
+        let params = monitor_params(server_db::NAME, &server_db.requests(), None);
+        self.server_db = Some(server_db);
+        self.state = State::ServerMonitor;
+        self.request("monitor_cond", &params, Purpose::ServerMonitor);
+    }
+
+    /// The contents of `_Server`; `None` when it cannot be monitored.
+    pub(super) fn server_contents(&mut self, result: Option<&[u8]>) {
+        let (Some(result), true) = (result, self.server_db.is_some()) else {
+            return self.do_without_server_db();
+        };
+        self.has_server_monitor = true;
+        if self.apply_server_updates(&mut Reader::trusted(result)) {
+            self.judge();
+        }
+    }
+
+    /// A server too old to tell of itself is taken as it is, unless one of a certain cluster is wanted.
+    fn do_without_server_db(&mut self) {
+        self.server_db = None;
+        if self.wish.cluster_id.is_some() {
+            return self.retry(Failure::NoCluster);
+        }
+        self.request_data_schema();
+    }
+
+    fn request_data_schema(&mut self) {
+        self.state = State::DataSchema;
+        let params = names(&[&self.options.database]);
+        self.request("get_schema", &params, Purpose::DataSchema);
+    }
+
+    /// Follows a change of `_Server`; false when the server was left for it.
+    pub(super) fn apply_server_updates(&mut self, reader: &mut Reader<'_>) -> bool {
+        let Some(server_db) = &mut self.server_db else {
+            return true;
+        };
+        let mut notes = Vec::new();
+        let outcome = server_db
+            .decoder
+            .read(reader, Form::Diff, &mut notes)
+            .map_err(|error| Failure::Malformed(error.to_string()))
+            .and_then(|updates| server_db.apply(&updates));
+        notes.into_iter().for_each(|note| self.note(note));
+        outcome.map_err(|failure| self.retry(failure)).is_ok()
+    }
+
+    /// Whether the server will do, for the first time on this connection or after a cancelled monitor.
+    fn judge(&mut self) {
+        let Some(server_db) = &self.server_db else {
+            return;
+        };
+        match server_db.judge(&self.wish) {
+            Err(failure) => self.retry(failure),
+            Ok(accepted) => {
+                self.wish.index_min = accepted.index.or(self.wish.index_min);
+                if self.is_schema_doubted {
+                    self.request_data_schema();
+                } else {
+                    self.use_schema_text(&accepted.schema);
+                }
+            }
+        }
+    }
+
+    /// Whether it still will, after a change of `_Server` or of the wish.
+    pub(super) fn judge_again(&mut self) {
+        let Some(server_db) = self.server_db.as_ref().filter(|_| self.has_server_monitor) else {
+            return;
+        };
+        match server_db.judge(&self.wish) {
+            Err(failure) => self.retry(failure),
+            Ok(accepted) => self.wish.index_min = accepted.index.or(self.wish.index_min),
+        }
+    }
+
+    fn use_schema_text(&mut self, text: &Str) {
+        let is_known = self.schema_text.as_ref() == Some(text);
+        if let (true, Some(decoder)) = (is_known, &self.decoder) {
+            let schema = decoder.plan().schema().clone();
+            return self.use_schema(schema);
+        }
+        let schema = Value::parse(text.as_bytes()).map_err(|error| error.to_string());
+        let read = schema.and_then(|json| read_schema(&json));
+        if self.take_schema(read) {
+            self.schema_text = Some(text.clone());
+        }
+    }
+
+    /// The answer to the request for the database's schema.
+    pub(super) fn data_schema(&mut self, result: &[u8]) {
+        self.schema_text = None;
+        let json = Reader::trusted(result).value();
+        let read = json
+            .map_err(|error| error.to_string())
+            .and_then(|json| read_schema(&json));
+        self.take_schema(read);
+    }
+
+    /// Goes on with the schema that was read, or with the client's own; whether it was the former.
+    fn take_schema(&mut self, read: Result<Arc<Schema>, String>) -> bool {
+        match (read, self.options.schema.clone()) {
+            (Ok(schema), _) => {
+                self.use_schema(schema);
+                return true;
+            }
+            (Err(_), Some(own)) => self.use_schema(own),
+            (Err(reason), None) => self.retry(Failure::SchemaUnreadable(reason)),
+        }
+        false
+    }
+
+    /// Asks for the contents. What is held is carried on if it is known how far it came, and if nothing is wanted that it lacks.
+    fn use_schema(&mut self, schema: Arc<Schema>) {
+        let mut notes = Vec::new();
+        let plan = Plan::new(&self.options.interest, schema, &mut notes);
+        notes.into_iter().for_each(|note| self.note(note));
+        let is_carried_on = (self.decoder.as_ref())
+            .is_some_and(|before| plan.is_within(before.plan()))
+            && !self.conditions.has_lost_change();
+        let are_conditions_kept = self.conditions.restrict(&plan);
+        if !is_carried_on || !are_conditions_kept {
+            self.last_id = Uuid::ZERO;
+        }
+        self.decoder = Some(Decoder::new(Arc::new(plan)));
+        let version = match self.has_server_monitor {
+            true => self.options.version_max,
+            // A server without `_Server` has no `monitor_cond_since`.
+            false => self.options.version_max.min(2),
+        };
+        self.request_contents(version);
+        if self.has_server_monitor && self.options.is_change_aware {
+            self.request("set_db_change_aware", b"[true]", Purpose::Courtesy);
+        }
+    }
+
+    /// Sends the monitor request of a version.
+    pub(super) fn request_contents(&mut self, version: u8) {
+        let Some(decoder) = &self.decoder else {
+            return;
+        };
+        if version < 3 {
+            self.last_id = Uuid::ZERO;
+        }
+        if self.last_id == Uuid::ZERO {
+            self.conditions.carry_all();
+        }
+        let conditions = (version >= 2).then_some(&self.conditions);
+        let requests = decoder.plan().requests(conditions);
+        let last_id = (version >= 3).then_some(self.last_id);
+        let params = monitor_params(&self.options.database, &requests, last_id);
+        self.state = State::DataMonitor;
+        self.request(method(version), &params, Purpose::DataMonitor(version));
+    }
+}
+
+/// The name of the monitor request of a version.
+pub(super) fn method(version: u8) -> &'static str {
+    match version {
+        0 | 1 => "monitor",
+        2 => "monitor_cond",
+        _ => "monitor_cond_since",
+    }
+}
+
+/// The id under which a database is monitored.
+pub(super) fn monitor_id(database: &str) -> Vec<u8> {
+    names(&["monid", database])
+}
+
+fn monitor_params(database: &str, requests: &[u8], last_id: Option<Uuid>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut array = ArrayWriter::new(&mut out);
+    write::string(array.element(), database.as_bytes());
+    array.element().extend_from_slice(&monitor_id(database));
+    array.element().extend_from_slice(requests);
+    if let Some(last_id) = last_id {
+        write::string(array.element(), &last_id.to_text());
+    }
+    array.end();
+    out
+}
+
+fn read_schema(json: &Value) -> Result<Arc<Schema>, String> {
+    Schema::from_json(json)
+        .map(Arc::new)
+        .map_err(|error| error.to_string())
+}

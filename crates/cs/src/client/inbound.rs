@@ -1,0 +1,207 @@
+//! What a server sends: answers matched by id, notifications by name and monitor.
+//!
+//! An answer to nothing that is outstanding is passed over, and so is a notification that nobody asked for: both may belong to what was
+//! before a cancelled monitor.
+
+use corvid_json::{Kind, Reader};
+use corvid_rpc::Session;
+use corvid_rpc::message::{Message, canonical};
+use corvid_rpc::session::Heard;
+
+use super::handshake::{method, monitor_id};
+use super::{Client, Purpose, State};
+use crate::event::{Event, Outcome, RequestId};
+use crate::note::Failure;
+use crate::server_db;
+
+impl Client {
+    /// Takes one message.
+    pub(super) fn message(&mut self, frame: &[u8]) {
+        let message = match Message::parse(frame) {
+            Ok(message) => message,
+            Err(error) => return self.retry(Failure::Malformed(error.log_text())),
+        };
+        // Probes are the link's; only the sorting is wanted here.
+        match Session::new(0, 0).hear(message) {
+            Heard::Answer(answer) => self.send(answer),
+            Heard::Swallowed => {}
+            Heard::Message(Message::Reply { id, result }) => self.reply(id, Ok(result)),
+            Heard::Message(Message::ErrorReply { id, error }) => self.reply(id, Err(error)),
+            Heard::Message(Message::Notification { method, params }) => {
+                self.notification(&method, params);
+            }
+            Heard::Message(Message::Request { id, .. }) => {
+                let mut answer = Vec::new();
+                let error = br#""unknown method""#;
+                corvid_rpc::message::write_error_reply(&mut answer, &canonical(id), error);
+                self.send(answer);
+            }
+        }
+    }
+
+    fn reply(&mut self, id: &[u8], answer: Result<&[u8], &[u8]>) {
+        let id = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
+        let Some((id, purpose)) = id.and_then(|id: u64| Some((id, self.pending.remove(&id)?)))
+        else {
+            return;
+        };
+        match (purpose, answer) {
+            (Purpose::User, answer) => {
+                let outcome = match answer {
+                    Ok(result) => Outcome::Result(result.to_vec()),
+                    Err(error) => Outcome::Error(error.to_vec()),
+                };
+                let id = RequestId(id);
+                self.events.push_back(Event::Reply { id, outcome });
+            }
+            (Purpose::Courtesy, _) => {}
+            (Purpose::ServerSchema, answer) => self.server_schema(answer.ok()),
+            (Purpose::ServerMonitor, answer) => self.server_contents(answer.ok()),
+            (Purpose::DataSchema, Ok(result)) => self.data_schema(result),
+            (Purpose::DataSchema, Err(error)) => self.refused("get_schema", error),
+            (Purpose::DataMonitor(version), Ok(result)) => self.contents(version, result),
+            (Purpose::DataMonitor(version), Err(error)) if version <= 1 => {
+                self.refused(method(version), error);
+            }
+            (Purpose::DataMonitor(version), Err(_)) => self.request_contents(version - 1),
+            (Purpose::Conditions, Ok(_)) => self.conditions.acknowledged(),
+            (Purpose::Conditions, Err(error)) => self.refused("monitor_cond_change", error),
+            (Purpose::Lock, Ok(result)) => self.lock_answered(result),
+            (Purpose::Lock, Err(_)) => self.lock.answered(false),
+        }
+    }
+
+    fn refused(&mut self, method: &'static str, error: &[u8]) {
+        let error = String::from_utf8_lossy(error).into_owned();
+        self.retry(if error.contains("\"unknown database\"") {
+            Failure::NoSuchDatabase
+        } else {
+            Failure::Refused { method, error }
+        });
+    }
+
+    fn lock_answered(&mut self, result: &[u8]) {
+        let json = Reader::trusted(result).value().ok();
+        match json.and_then(|json| json.get("locked")?.as_bool()) {
+            Some(is_locked) => {
+                self.lock.answered(is_locked);
+                if is_locked {
+                    self.events.push_back(Event::Locked);
+                }
+            }
+            None => {
+                let reason = "lock reply does not have a boolean \"locked\"".to_owned();
+                self.retry(Failure::Malformed(reason));
+            }
+        }
+    }
+
+    fn notification(&mut self, method: &[u8], params: &[u8]) {
+        let handled = match method {
+            b"update" => self.update(params, 1),
+            b"update2" => self.update(params, 2),
+            b"update3" => self.update(params, 3),
+            b"monitor_canceled" => self.canceled(params),
+            b"locked" => self.lock_notified(params, true),
+            b"stolen" => self.lock_notified(params, false),
+            _ => Ok(()),
+        };
+        if let Err(reason) = handled {
+            self.retry(Failure::Malformed(reason));
+        }
+    }
+
+    fn update(&mut self, params: &[u8], version: u8) -> Result<(), String> {
+        let broken = |error: corvid_json::Error| error.to_string();
+        let mut reader = Reader::trusted(params);
+        reader.begin_array().map_err(broken)?;
+        let id = element(&mut reader)?;
+        if is_monitor(id, server_db::NAME) {
+            if version == 2 && self.has_server_monitor && self.state != State::Retry {
+                expect_element(&mut reader)?;
+                if self.apply_server_updates(&mut reader) {
+                    self.judge_again();
+                }
+            }
+            return Ok(());
+        }
+        let is_ours = is_monitor(id, &self.options.database);
+        if !is_ours || version != self.version || self.state != State::Monitoring {
+            return Ok(());
+        }
+        self.data_update(&mut reader, version)
+    }
+
+    fn lock_notified(&mut self, params: &[u8], is_locked: bool) -> Result<(), String> {
+        let json = Reader::trusted(params).value();
+        let json = json.map_err(|error| error.to_string())?;
+        let Some([name]) = json.as_array() else {
+            return Err("params of a lock notification must be a name".to_owned());
+        };
+        let is_news = name
+            .as_str()
+            .is_some_and(|name| self.lock.notified(name, is_locked));
+        if is_news {
+            self.events.push_back(Event::Locked);
+        }
+        Ok(())
+    }
+
+    /// A monitor is no more, because the database was converted or removed: begins at the top. The other monitor is given up too, as
+    /// both are asked for again.
+    fn canceled(&mut self, params: &[u8]) -> Result<(), String> {
+        let mut reader = Reader::trusted(params);
+        reader.begin_array().map_err(|error| error.to_string())?;
+        let id = element(&mut reader)?;
+        let database = self.options.database.clone();
+        let is_data = is_monitor(id, &database);
+        let is_server = is_monitor(id, server_db::NAME);
+        let has_data_monitor = matches!(self.state, State::DataMonitor | State::Monitoring);
+        if self.state == State::Retry || !(is_data && has_data_monitor || is_server) {
+            return Ok(());
+        }
+        let other = if is_data {
+            self.has_server_monitor.then_some(server_db::NAME)
+        } else {
+            has_data_monitor.then_some(database.as_str())
+        };
+        if let Some(other) = other {
+            let mut params = vec![b'['];
+            params.extend_from_slice(&monitor_id(other));
+            params.push(b']');
+            self.request("monitor_cancel", &params, Purpose::Courtesy);
+        }
+        self.is_schema_doubted |= is_data;
+        self.start();
+        Ok(())
+    }
+}
+
+/// Whether a monitor id is the one that a database is monitored under.
+fn is_monitor(id: &[u8], database: &str) -> bool {
+    let ours = monitor_id(database);
+    id == ours || canonical(id) == ours
+}
+
+/// Stands before the next element of an array, which there must be.
+pub(super) fn expect_element(reader: &mut Reader<'_>) -> Result<(), String> {
+    match reader.next_element() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("params are too short".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The text of the next element of an array.
+pub(super) fn element<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], String> {
+    expect_element(reader)?;
+    reader.skip().map_err(|error| error.to_string())
+}
+
+/// Enters an array.
+pub(super) fn begin_array(reader: &mut Reader<'_>) -> Result<(), String> {
+    match reader.peek() {
+        Ok(Kind::Array) => reader.begin_array().map_err(|error| error.to_string()),
+        _ => Err("array expected".to_owned()),
+    }
+}

@@ -1,0 +1,281 @@
+//! The connection below the session: which remote, when, and which messages came over it.
+//!
+//! It joins the reconnect machine, the list of remotes and the framing of the stream. Attempts after a wait are put off by up to half
+//! of the wait more, at random, so that the clients of a server that went away do not come back all at once. It knows no method.
+
+use std::collections::VecDeque;
+
+use corvid_json::Framer;
+use corvid_json::frame::Framed;
+use corvid_rpc::notice::End;
+use corvid_rpc::reconnect::Action;
+use corvid_rpc::remote::RemoteList;
+use corvid_rpc::{Notice, Reconnect};
+
+use crate::chance::Chance;
+use crate::remotes::{self, Remotes};
+
+/// Bytes of whole messages that wait to be handled, beyond which the driver is not to read on.
+const WAITING_BYTES_MAX: usize = 16 << 20;
+
+/// The longest message; a longer one ends the connection.
+const MESSAGE_BYTES_MAX: usize = 2 << 30;
+
+/// A connection that lasted this long owes its end to no fault of the moment: the other remotes are tried at once.
+const GOOD_MS: u64 = 8000;
+
+/// What the driver is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Demand {
+    Connect(String),
+    Disconnect,
+    Probe,
+}
+
+/// The connection to one of several remotes.
+#[derive(Debug)]
+pub(crate) struct Link {
+    reconnect: Reconnect,
+    remotes: Remotes,
+    framer: Framer,
+    /// The beginning of a message.
+    partial: Vec<u8>,
+    /// Whole messages.
+    frames: VecDeque<Vec<u8>>,
+    waiting_bytes: usize,
+    chance: Chance,
+    shuffles: bool,
+    /// The attempt that is due is put off until then.
+    held_until_ms: Option<u64>,
+    probe_interval_ms: Option<u64>,
+    good_since_ms: Option<u64>,
+}
+
+impl Link {
+    pub(crate) fn new(seed: u64) -> Link {
+        Link {
+            reconnect: Reconnect::new(),
+            remotes: Remotes::default(),
+            framer: Framer::new(),
+            partial: Vec::new(),
+            frames: VecDeque::new(),
+            waiting_bytes: 0,
+            chance: Chance::new(seed),
+            shuffles: true,
+            held_until_ms: None,
+            probe_interval_ms: None,
+            good_since_ms: None,
+        }
+    }
+
+    pub(crate) fn set_shuffle(&mut self, shuffles: bool) {
+        self.shuffles = shuffles;
+    }
+
+    pub(crate) fn set_probe_interval(&mut self, interval_ms: Option<u64>) {
+        self.probe_interval_ms = interval_ms;
+        self.apply_probe_interval();
+    }
+
+    fn apply_probe_interval(&mut self) {
+        let interval_ms = self.probe_interval_ms.or_else(|| {
+            self.remotes
+                .present()
+                .map(remotes::default_probe_interval_ms)
+        });
+        self.reconnect
+            .set_probe_interval(interval_ms.unwrap_or_default());
+    }
+
+    pub(crate) fn set_backoff(&mut self, min_ms: u64, max_ms: u64) {
+        self.reconnect.backoff().set_limits(min_ms, max_ms);
+    }
+
+    /// Takes another list. Returns whether the connection in being, if any, is to one that is still listed.
+    pub(crate) fn set_remotes(&mut self, now_ms: u64, list: RemoteList, retry: bool) -> bool {
+        let present = self.remotes.present().map(str::to_owned);
+        let shuffle = self.shuffles.then_some(&mut self.chance);
+        self.remotes = Remotes::new(list, shuffle);
+        let is_kept = present.is_some_and(|present| self.remotes.keep(&present));
+        let count = self.remotes.count();
+        self.reconnect.set_tries((!retry).then_some(count));
+        if count == 0 {
+            self.reconnect.disable(now_ms);
+        } else {
+            self.reconnect.enable(now_ms);
+            self.reconnect.backoff().set_free_tries(count);
+        }
+        is_kept
+    }
+
+    /// Tries again and again from now on.
+    pub(crate) fn enable_retries(&mut self, now_ms: u64) {
+        self.reconnect.set_tries(None);
+        if self.remotes.count() > 0 {
+            self.reconnect.enable(now_ms);
+        }
+    }
+
+    pub(crate) fn remotes(&self) -> &[String] {
+        self.remotes.names()
+    }
+
+    /// The remote that is connected, or was tried last.
+    pub(crate) fn remote(&self) -> &str {
+        self.remotes.present().unwrap_or("void")
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.reconnect.is_connected()
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.reconnect.is_enabled()
+    }
+
+    pub(crate) fn seqno(&self) -> u64 {
+        self.reconnect.seqno()
+    }
+
+    pub(crate) fn state_name(&self) -> &'static str {
+        self.reconnect.state_name()
+    }
+
+    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
+        self.reconnect.take_notices()
+    }
+
+    /// The connection serves its purpose from now on.
+    pub(crate) fn is_good(&mut self, now_ms: u64) {
+        self.good_since_ms.get_or_insert(now_ms);
+    }
+
+    /// Demands another connection; at once if `is_urgent`, so that each remote is tried before anybody waits.
+    pub(crate) fn force(&mut self, is_urgent: bool) {
+        if is_urgent {
+            let tries = self.remotes.count() + u32::from(self.is_connected());
+            self.reconnect.backoff().set_free_tries(tries);
+        }
+        self.reconnect.force();
+    }
+}
+
+/// What the driver reports.
+impl Link {
+    pub(crate) fn listening(&mut self, now_ms: u64) {
+        self.reconnect.listening(now_ms);
+    }
+
+    pub(crate) fn connected(&mut self, now_ms: u64) {
+        self.clear_input();
+        self.reconnect.connected(now_ms);
+    }
+
+    /// The connection or the attempt ended.
+    pub(crate) fn disconnected(&mut self, now_ms: u64, end: End) {
+        self.clear_input();
+        let was_good = (self.good_since_ms.take())
+            .is_some_and(|since_ms| now_ms.saturating_sub(since_ms) >= GOOD_MS);
+        if was_good {
+            let backoff = self.reconnect.backoff();
+            backoff.reset();
+            backoff.set_free_tries(self.remotes.count());
+        }
+        self.reconnect.disconnected(now_ms, end);
+    }
+
+    /// Bytes arrived, or none did though reading was tried.
+    pub(crate) fn received(&mut self, now_ms: u64, bytes: &[u8]) -> Result<(), String> {
+        self.reconnect.tried(now_ms);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.reconnect.heard(now_ms);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let framed = self.framer.advance(rest);
+            match framed.map_err(|error| error.to_string())? {
+                Framed::Complete { start, end } => {
+                    let mut frame = std::mem::take(&mut self.partial);
+                    frame.extend_from_slice(&rest[start..end]);
+                    self.waiting_bytes += frame.len();
+                    self.frames.push_back(frame);
+                    rest = &rest[end..];
+                }
+                Framed::Partial { start } => {
+                    self.partial.extend_from_slice(&rest[start..]);
+                    break;
+                }
+            }
+        }
+        if self.partial.len() > MESSAGE_BYTES_MAX {
+            return Err("message is too long".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Output went out.
+    pub(crate) fn sent(&mut self, now_ms: u64) {
+        self.reconnect.heard(now_ms);
+    }
+
+    /// Whether more may be read.
+    pub(crate) fn wants_input(&self) -> bool {
+        self.waiting_bytes < WAITING_BYTES_MAX
+    }
+
+    /// Takes the next whole message.
+    pub(crate) fn pop_frame(&mut self) -> Option<Vec<u8>> {
+        let frame = self.frames.pop_front()?;
+        self.waiting_bytes -= frame.len();
+        Some(frame)
+    }
+
+    fn clear_input(&mut self) {
+        self.framer = Framer::new();
+        self.partial = Vec::new();
+        self.frames.clear();
+        self.waiting_bytes = 0;
+    }
+}
+
+/// What is due.
+impl Link {
+    /// What to do now, if anything. A connection that is to be closed is reported as gone by the caller.
+    pub(crate) fn handle(&mut self, now_ms: u64) -> Option<Demand> {
+        match self.reconnect.handle(now_ms)? {
+            Action::Disconnect => Some(Demand::Disconnect),
+            Action::Probe => Some(Demand::Probe),
+            Action::Connect => {
+                let wait_ms = self.reconnect.backoff().current_ms();
+                if wait_ms > 0 {
+                    let chance = &mut self.chance;
+                    let held_until_ms = *self
+                        .held_until_ms
+                        .get_or_insert_with(|| now_ms + chance.below(wait_ms / 2));
+                    if now_ms < held_until_ms {
+                        return None;
+                    }
+                }
+                self.held_until_ms = None;
+                let remote = self.remotes.advance()?.to_owned();
+                self.reconnect.set_passive(remotes::is_passive(&remote));
+                self.apply_probe_interval();
+                self.reconnect.connecting(now_ms);
+                Some(Demand::Connect(remote))
+            }
+        }
+    }
+
+    /// When to be called next; `None` when nothing is due before the next event.
+    pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
+        if !self.frames.is_empty() {
+            return Some(now_ms);
+        }
+        let deadline_ms = self.reconnect.deadline_ms(now_ms)?;
+        Some(
+            self.held_until_ms
+                .map_or(deadline_ms, |held| held.max(deadline_ms)),
+        )
+    }
+}

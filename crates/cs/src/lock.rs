@@ -1,0 +1,52 @@
+//! A client's lock: what it asked for, and what the server said (idl.md 1.14).
+//!
+//! What is known here is behind the truth by the time of a message, so it only spares useless transactions; the `assert` operation
+//! in each transaction is what makes them safe.
+
+/// The lock of one client, at most one.
+#[derive(Debug, Default)]
+pub(crate) struct Lock {
+    name: Option<String>,
+    is_held: bool,
+    is_contended: bool,
+}
+
+impl Lock {
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    pub(crate) fn is_contended(&self) -> bool {
+        self.is_contended
+    }
+
+    /// Wants another one, or none; returns what was wanted before.
+    pub(crate) fn replace(&mut self, name: Option<String>) -> Option<String> {
+        (self.is_held, self.is_contended) = (false, false);
+        std::mem::replace(&mut self.name, name)
+    }
+
+    /// A request is out, or the connection is gone: nothing is held until the server says so.
+    pub(crate) fn unknown(&mut self) {
+        self.is_held = false;
+    }
+
+    /// The answer to the request.
+    pub(crate) fn answered(&mut self, is_locked: bool) {
+        (self.is_held, self.is_contended) = (is_locked, !is_locked);
+    }
+
+    /// A notification about `name`; true when the lock is held since.
+    pub(crate) fn notified(&mut self, name: &str, is_locked: bool) -> bool {
+        if self.name() != Some(name) {
+            return false;
+        }
+        let is_news = is_locked && !self.is_held;
+        self.answered(is_locked);
+        is_news
+    }
+}

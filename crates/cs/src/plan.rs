@@ -1,0 +1,206 @@
+//! What a client monitors: its interest, and the part of it that a server's schema has (idl.md 1.8).
+//!
+//! Invariant: a plan names only tables and columns of its schema, so a server never refuses a request made of it for what it lacks.
+
+use corvid_data::{Arc, ColumnId, Schema, Str, TableId, TableSchema};
+use corvid_json::{ArrayWriter, ObjectWriter, write};
+
+use crate::conditions::Conditions;
+use crate::note::Note;
+
+/// Which tables and columns of a database a client wants.
+#[derive(Debug, Clone)]
+pub enum Interest {
+    /// Everything that the server has, as a relay does.
+    All,
+    /// These tables.
+    Tables(Vec<TableInterest>),
+}
+
+/// One table of an [`Interest`].
+#[derive(Debug, Clone)]
+pub struct TableInterest {
+    /// Its name.
+    pub name: Str,
+    /// Names of the columns. Without any, rows come and go without content.
+    pub columns: Vec<Str>,
+}
+
+/// What is monitored of a server: tables and columns by their places in its schema.
+#[derive(Debug)]
+pub struct Plan {
+    schema: Arc<Schema>,
+    /// For each table of the schema the columns that are monitored, in order; `None` when the table is not.
+    tables: Vec<Option<Box<[ColumnId]>>>,
+}
+
+impl Plan {
+    /// The part of `interest` that `schema` has. What it lacks is noted.
+    pub(crate) fn new(interest: &Interest, schema: Arc<Schema>, notes: &mut Vec<Note>) -> Plan {
+        let mut tables: Vec<Option<Box<[ColumnId]>>> = vec![None; schema.tables().len()];
+        match interest {
+            Interest::All => {
+                for (place, table) in tables.iter_mut().zip(schema.tables()) {
+                    *place = Some(table.iter().map(|(id, _)| id).collect());
+                }
+            }
+            Interest::Tables(wanted) => {
+                for wanted in wanted {
+                    match schema.table_id(&wanted.name) {
+                        Some(id) => {
+                            let table = schema.table(id);
+                            tables[usize::from(id.0)] =
+                                Some(columns(wanted, table, &schema, notes));
+                        }
+                        None => notes.push(Note::TableMissing {
+                            database: schema.name.to_string(),
+                            table: wanted.name.to_string(),
+                        }),
+                    }
+                }
+            }
+        }
+        Plan { schema, tables }
+    }
+
+    /// The server's schema.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The monitored columns of a table of the schema, in order; `None` when it is not monitored.
+    #[must_use]
+    pub fn columns(&self, table: TableId) -> Option<&[ColumnId]> {
+        self.tables.get(usize::from(table.0))?.as_deref()
+    }
+
+    /// The schema of a monitored table.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<&TableSchema> {
+        let id = self.schema.table_id(name)?;
+        self.columns(id).map(|_| self.schema.table(id))
+    }
+
+    /// Whether everything that is monitored here was monitored by `earlier` too, in the same types. If so, contents that followed it
+    /// can be carried on by what changed since.
+    pub(crate) fn is_within(&self, earlier: &Plan) -> bool {
+        (self.schema.iter().zip(&self.tables)).all(|((_, table), columns)| {
+            let Some(columns) = columns else { return true };
+            let Some(old_id) = earlier.schema.table_id(&table.name) else {
+                return false;
+            };
+            let (old_table, old_columns) = (earlier.schema.table(old_id), earlier.columns(old_id));
+            columns.iter().all(|&id| {
+                let column = table.column(id);
+                old_table.column_id(&column.name).is_some_and(|old_id| {
+                    old_columns.is_some_and(|columns| columns.contains(&old_id))
+                        && old_table.column(old_id).column_type.is_composite()
+                            == column.column_type.is_composite()
+                })
+            }) && old_columns.is_some()
+        })
+    }
+
+    /// The third parameter of a monitor request; `conditions` where they are wanted in it.
+    pub(crate) fn requests(&self, conditions: Option<&Conditions>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut object = ObjectWriter::new(&mut out);
+        for (table, columns) in self.schema.tables().iter().zip(&self.tables) {
+            let Some(columns) = columns else { continue };
+            let mut requests = ArrayWriter::new(object.member(&*table.name));
+            let mut request = ObjectWriter::new(requests.element());
+            let mut names = ArrayWriter::new(request.member("columns"));
+            for &column in columns {
+                write::string(names.element(), table.column(column).name.as_bytes());
+            }
+            names.end();
+            if let Some(condition) = conditions.and_then(|conditions| conditions.acked(&table.name))
+            {
+                request.member("where").extend(condition.to_json());
+            }
+            request.end();
+            requests.end();
+        }
+        object.end();
+        out
+    }
+}
+
+/// The columns of a table that the server has.
+fn columns(
+    wanted: &TableInterest,
+    table: &TableSchema,
+    schema: &Schema,
+    notes: &mut Vec<Note>,
+) -> Box<[ColumnId]> {
+    let mut found: Vec<ColumnId> = Vec::with_capacity(wanted.columns.len());
+    for name in &wanted.columns {
+        match table.column_id(name).filter(|id| !id.is_standard()) {
+            Some(id) => found.push(id),
+            None => notes.push(Note::ColumnMissing {
+                database: schema.name.to_string(),
+                table: table.name.to_string(),
+                column: name.to_string(),
+            }),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_json::Value;
+
+    fn schema(tables: &str) -> Arc<Schema> {
+        let text = format!(r#"{{"name":"D","version":"1.0.0","tables":{tables}}}"#);
+        Arc::new(Schema::from_json(&Value::parse(text.as_bytes()).unwrap()).unwrap())
+    }
+
+    fn interest(tables: &[(&str, &[&str])]) -> Interest {
+        let table = |(name, columns): &(&str, &[&str])| TableInterest {
+            name: Str::new(name),
+            columns: columns.iter().map(|name| Str::new(name)).collect(),
+        };
+        Interest::Tables(tables.iter().map(table).collect())
+    }
+
+    const WIDE: &str = r#"{"T":{"columns":{"a":{"type":"integer"},"b":{"type":"string"}}},"U":{"columns":{"c":{"type":"real"}}}}"#;
+    const NARROW: &str = r#"{"T":{"columns":{"a":{"type":"integer"}}}}"#;
+
+    #[test]
+    fn what_the_server_lacks_is_left_out_with_a_word() {
+        let mut notes = Vec::new();
+        let wanted = interest(&[("T", &["b", "a"]), ("U", &[])]);
+        let plan = Plan::new(&wanted, schema(NARROW), &mut notes);
+        assert_eq!(plan.requests(None), br#"{"T":[{"columns":["a"]}]}"#);
+        let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            notes,
+            [
+                "T table in D database lacks b column (database needs upgrade?)",
+                "D database lacks U table (database needs upgrade?)"
+            ]
+        );
+        let plan = Plan::new(&Interest::All, schema(WIDE), &mut Vec::new());
+        assert_eq!(
+            plan.requests(None),
+            br#"{"T":[{"columns":["a","b"]}],"U":[{"columns":["c"]}]}"#
+        );
+    }
+
+    #[test]
+    fn contents_carry_on_only_where_nothing_is_new() {
+        let wanted = interest(&[("T", &["a", "b"]), ("U", &[])]);
+        let plan = |tables| Plan::new(&wanted, schema(tables), &mut Vec::new());
+        let (wide, narrow) = (plan(WIDE), plan(NARROW));
+        assert!(narrow.is_within(&wide) && wide.is_within(&wide));
+        assert!(!wide.is_within(&narrow));
+        let optional =
+            plan(r#"{"T":{"columns":{"a":{"type":{"key":"integer","max":"unlimited"}}}}}"#);
+        assert!(!optional.is_within(&wide));
+    }
+}

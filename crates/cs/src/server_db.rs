@@ -1,0 +1,158 @@
+//! What a server says of its databases, and whether one of them will do (idl.md 1.7, protocol.md 6).
+//!
+//! Every server has a database `_Server` with a row for each of its databases. Its rows are followed from the moment of connection, so
+//! a server that loses its cluster or its lead is left at once. The state machine calls this and acts on the verdict.
+
+use std::collections::BTreeMap;
+
+use corvid_data::{Arc, ColumnId, Datum, Schema, Str, Uuid};
+
+use crate::note::{Failure, Note};
+use crate::plan::{Interest, Plan, TableInterest};
+use crate::update::{Decoder, RowChange, TableUpdates};
+
+/// Name of the database.
+pub(crate) const NAME: &str = "_Server";
+const TABLE: &str = "Database";
+const COLUMNS: [&str; 7] = [
+    "name",
+    "model",
+    "connected",
+    "leader",
+    "schema",
+    "cid",
+    "index",
+];
+
+/// Which server will do.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) database: String,
+    /// A cluster id in text form, or its beginning.
+    pub(crate) cluster_id: Option<String>,
+    pub(crate) leader_only: bool,
+    /// The highest index seen of a member of the cluster.
+    pub(crate) index_min: Option<i64>,
+}
+
+/// A server that will do.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    /// The schema's text.
+    pub(crate) schema: Str,
+    /// Of a member of a cluster.
+    pub(crate) index: Option<i64>,
+}
+
+/// The rows of `_Server`.
+#[derive(Debug)]
+pub(crate) struct ServerDb {
+    pub(crate) decoder: Decoder,
+    /// All columns of each row, in schema order.
+    rows: BTreeMap<Uuid, Vec<Datum>>,
+}
+
+impl ServerDb {
+    /// No rows yet; `schema` is that of the server's `_Server`.
+    pub(crate) fn new(schema: Schema, notes: &mut Vec<Note>) -> ServerDb {
+        let interest = Interest::Tables(vec![TableInterest {
+            name: Str::new(TABLE),
+            columns: COLUMNS.map(Str::new).into(),
+        }]);
+        let plan = Plan::new(&interest, Arc::new(schema), notes);
+        ServerDb {
+            decoder: Decoder::new(Arc::new(plan)),
+            rows: BTreeMap::new(),
+        }
+    }
+
+    /// The third parameter of the monitor request.
+    pub(crate) fn requests(&self) -> Vec<u8> {
+        self.decoder.plan().requests(None)
+    }
+
+    /// Follows a change.
+    pub(crate) fn apply(&mut self, updates: &TableUpdates) -> Result<(), Failure> {
+        let schema = self.decoder.plan().schema().clone();
+        for table in &updates.tables {
+            let types = schema.table(table.table);
+            for row in &table.rows {
+                let held = self.rows.contains_key(&row.uuid);
+                match &row.change {
+                    RowChange::Insert(columns) if !held => {
+                        let mut new: Vec<Datum> = (types.columns().iter())
+                            .map(|column| Datum::default_for(&column.column_type))
+                            .collect();
+                        for (id, datum) in columns {
+                            new[usize::from(id.0)] = datum.clone();
+                        }
+                        self.rows.insert(row.uuid, new);
+                    }
+                    RowChange::Delete if held => {
+                        self.rows.remove(&row.uuid);
+                    }
+                    // All columns hold at most one element, so a difference is the new value.
+                    RowChange::Diff(columns) | RowChange::Replace(columns) if held => {
+                        if let Some(row) = self.rows.get_mut(&row.uuid) {
+                            for (id, datum) in columns {
+                                row[usize::from(id.0)] = datum.clone();
+                            }
+                        }
+                    }
+                    _ => {
+                        let details = format!("{NAME} row {}", row.uuid);
+                        return Err(Failure::Inconsistent(details));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the server will do; the first reason against it otherwise.
+    pub(crate) fn judge(&self, wish: &Wish) -> Result<Accepted, Failure> {
+        let row = self.row(wish).ok_or(Failure::NoSuchDatabase)?;
+        let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
+        let index = row("index").and_then(Datum::as_integer);
+        let schema = (row("schema").and_then(Datum::as_string))
+            .filter(|text| !text.is_empty())
+            .ok_or(Failure::NoSchema)?;
+        let model = row("model").and_then(Datum::as_string);
+        let model = model.map_or("standalone", |model| model.as_str());
+        if matches!(model, "clustered" | "relay") {
+            if !is("connected") {
+                return Err(Failure::Disconnected);
+            }
+            if wish.leader_only && (model == "relay" || !is("leader")) {
+                return Err(Failure::NotLeader);
+            }
+        }
+        let index = index.filter(|_| model == "clustered");
+        if index < wish.index_min && model == "clustered" {
+            return Err(Failure::Stale);
+        }
+        Ok(Accepted {
+            schema: schema.clone(),
+            index,
+        })
+    }
+
+    /// The columns of the database's row by name.
+    fn row<'a>(&'a self, wish: &Wish) -> Option<impl Fn(&str) -> Option<&'a Datum> + use<'a>> {
+        let table = self.decoder.plan().table(TABLE)?;
+        let place = |name: &str| table.column_id(name).map(|ColumnId(at)| usize::from(at));
+        let (name, cid) = (place("name"), place("cid"));
+        let row = self.rows.values().find(|row| match &wish.cluster_id {
+            Some(wanted) => cid
+                .and_then(|at| row[at].as_uuid())
+                .is_some_and(|id| id.to_string().starts_with(&wanted.to_ascii_lowercase())),
+            None => name
+                .and_then(|at| row[at].as_string())
+                .is_some_and(|name| name.as_str() == wish.database),
+        })?;
+        Some(move |name: &str| {
+            let place = table.column_id(name).map(|ColumnId(at)| usize::from(at))?;
+            row.get(place)
+        })
+    }
+}

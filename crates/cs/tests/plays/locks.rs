@@ -1,0 +1,58 @@
+//! The lock of a client.
+
+use corvid_cs::Interest;
+use expect_test::expect;
+
+use crate::play::Play;
+
+#[test]
+fn a_lock_is_asked_for_on_every_connection() {
+    let mut play = Play::new();
+    play.client.set_lock(0, Some("l"));
+    play.client.set_remote(0, "tcp:a:1", true);
+    play.connect();
+    expect![[r#"
+        * connected
+        connect tcp:a:1
+        -> {"id":1,"method":"get_schema","params":["_Server"]}
+        -> {"id":2,"method":"lock","params":["l"]}
+    "#]]
+    .assert_eq(&play.take());
+    play.bytes(r#"{"id":2,"result":{"locked":true},"error":null}"#);
+    assert!(play.client.has_lock() && !play.client.has_ever_had_contents());
+    play.lose();
+    assert!(!play.client.has_lock());
+    play.wait_for_connect();
+    play.connect();
+    assert!(play.take().contains(r#""method":"lock","params":["l"]"#));
+}
+
+#[test]
+fn locks_change_hands() {
+    let mut play = Play::monitoring(Interest::All, "{}");
+    play.reply("{}");
+    play.client.set_lock(0, Some("l"));
+    play.reply(r#"{"locked":false}"#);
+    assert!(play.client.is_lock_contended() && !play.client.has_lock());
+    play.notify("locked", r#"["other"]"#);
+    assert!(!play.client.has_lock());
+    play.notify("locked", r#"["l"]"#);
+    assert!(play.client.has_lock() && !play.client.is_lock_contended());
+    play.notify("stolen", r#"["l"]"#);
+    assert!(!play.client.has_lock() && play.client.is_lock_contended());
+    // An answer to what is no longer asked counts for nothing.
+    play.client.set_lock(0, Some("m"));
+    assert!(!play.client.is_lock_contended());
+    play.client.set_lock(0, None);
+    play.reply("{}");
+    play.reply(r#"{"locked":true}"#);
+    assert!(!play.client.has_lock());
+    expect![[r#"
+        -> {"id":5,"method":"lock","params":["l"]}
+        * locked
+        -> {"id":6,"method":"unlock","params":["l"]}
+        -> {"id":7,"method":"lock","params":["m"]}
+        -> {"id":8,"method":"unlock","params":["m"]}
+    "#]]
+    .assert_eq(&play.take());
+}

@@ -1,0 +1,11 @@
+//! The client session against a server that a play makes up, in virtual time. [`play`] carries the messages and keeps the trace; the
+//! other files are plays by topic.
+
+mod conditions;
+mod handshake;
+mod link;
+mod locks;
+mod play;
+mod requests;
+mod servers;
+mod updates;

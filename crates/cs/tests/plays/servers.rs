@@ -1,0 +1,158 @@
+//! Which server will do.
+
+use corvid_cs::Failure;
+use expect_test::expect;
+
+use crate::play::{Play, SERVER_ROW, id, server_row};
+
+const LEADER: &str = r#""connected":true,"leader":true,"index":10"#;
+const FOLLOWER: &str = r#""connected":true,"leader":false,"index":10"#;
+
+/// What a client that just connected makes of a row, and whether it stays.
+fn verdict(row: &str, leader_only: bool) -> Option<Failure> {
+    let mut play = Play::new();
+    play.client.set_leader_only(0, leader_only);
+    play.client.set_remote(0, "tcp:a:1", true);
+    play.connect();
+    play.go_to_contents(row);
+    let left = play.take().contains("disconnect");
+    assert_eq!(left, play.client.last_failure().is_some());
+    play.client.last_failure().cloned()
+}
+
+#[test]
+fn unfit_servers_are_left() {
+    let no_schema =
+        |model: &str| format!(r#"{{"name":"D","model":"{model}","connected":true,"leader":true}}"#);
+    for (row, leader_only, failure) in [
+        (server_row("clustered", LEADER), true, None),
+        (server_row("clustered", FOLLOWER), false, None),
+        (
+            server_row("clustered", FOLLOWER),
+            true,
+            Some(Failure::NotLeader),
+        ),
+        (
+            server_row("clustered", r#""connected":false,"leader":true"#),
+            false,
+            Some(Failure::Disconnected),
+        ),
+        (no_schema("clustered"), false, Some(Failure::NoSchema)),
+        (server_row("relay", FOLLOWER), false, None),
+        (server_row("relay", LEADER), true, Some(Failure::NotLeader)),
+        (
+            server_row("relay", r#""connected":false"#),
+            false,
+            Some(Failure::Disconnected),
+        ),
+        (no_schema("relay"), false, Some(Failure::NoSchema)),
+        (server_row("standalone", r#""leader":false"#), true, None),
+        (no_schema("standalone"), true, Some(Failure::NoSchema)),
+        (
+            server_row("standalone", LEADER).replace(r#""name":"D""#, r#""name":"E""#),
+            true,
+            Some(Failure::NoSuchDatabase),
+        ),
+    ] {
+        assert_eq!(verdict(&row, leader_only), failure, "{row}");
+    }
+}
+
+/// A client of a cluster that monitors; the trace is empty.
+fn clustered(remotes: &str) -> Play {
+    let mut play = Play::new();
+    play.client.set_shuffle_remotes(false);
+    play.client.set_remote(0, remotes, true);
+    play.connect();
+    play.go_to_contents(&server_row("clustered", LEADER));
+    play.reply(&format!(r#"[false,"{}",{{}}]"#, id(5)));
+    play.reply("{}");
+    play.take();
+    play
+}
+
+fn server_update(play: &mut Play, row: &str) {
+    let params = format!(r#"[["monid","_Server"],{{"Database":{{"{SERVER_ROW}":{row}}}}}]"#);
+    play.notify("update2", &params);
+}
+
+#[test]
+fn a_server_that_becomes_unfit_is_left_at_once() {
+    let mut play = clustered("tcp:a:1,tcp:b:1");
+    server_update(&mut play, r#"{"modify":{"leader":false}}"#);
+    expect![[r#"
+        * disconnected
+        disconnect
+        connect tcp:b:1
+    "#]]
+    .assert_eq(&play.take());
+    // The next one is told how far the contents have come.
+    play.connect();
+    play.go_to_contents(&server_row("clustered", LEADER));
+    assert!(play.take().contains(&id(5)));
+
+    for row in [
+        r#"{"modify":{"connected":false}}"#,
+        r#"{"modify":{"index":9}}"#,
+        r#"{"delete":null}"#,
+    ] {
+        let mut play = clustered("tcp:a:1,tcp:b:1");
+        server_update(&mut play, row);
+        assert!(play.take().ends_with("connect tcp:b:1\n"), "{row}");
+    }
+}
+
+#[test]
+fn leadership_matters_only_where_it_is_asked_for() {
+    let mut play = clustered("tcp:a:1,tcp:b:1");
+    play.client.set_leader_only(0, false);
+    server_update(&mut play, r#"{"modify":{"leader":false}}"#);
+    assert_eq!(play.take(), "");
+    play.client.set_leader_only(0, true);
+    assert!(play.take().ends_with("connect tcp:b:1\n"));
+}
+
+#[test]
+fn nobody_goes_back_in_time() {
+    let mut play = clustered("tcp:a:1,tcp:b:1");
+    server_update(&mut play, r#"{"modify":{"index":20}}"#);
+    play.lose();
+    play.wait_for_connect();
+    play.connect();
+    play.go_to_contents(&server_row("clustered", LEADER));
+    assert_eq!(play.client.last_failure(), Some(&Failure::Stale));
+    play.take();
+    play.client.reset_index_min();
+    play.wait_for_connect();
+    play.connect();
+    play.go_to_contents(&server_row("clustered", LEADER));
+    assert!(play.take().contains("monitor_cond_since"));
+}
+
+#[test]
+fn a_cluster_is_chosen_by_the_beginning_of_its_id() {
+    for (cid, is_found) in [
+        ("6731fef6-afef-4e54-bb8b-892b04777101", true),
+        ("6731FEF6", true),
+        ("6731aaaa", false),
+    ] {
+        let mut play = Play::new();
+        play.client
+            .set_remote(0, &format!("tcp:a:1,cid:{cid}"), true);
+        play.connect();
+        let members = format!(r#"{LEADER},"cid":["uuid","6731fef6-afef-4e54-bb8b-892b04777101"]"#);
+        play.go_to_contents(&server_row("clustered", &members));
+        assert_eq!(
+            play.take().contains("monitor_cond_since"),
+            is_found,
+            "{cid}"
+        );
+    }
+    // A server that does not tell of itself cannot be of that cluster.
+    let mut play = Play::new();
+    play.client.set_cluster_id(0, Some("6731".to_owned()));
+    play.client.set_remote(0, "tcp:a:1", true);
+    play.connect();
+    play.refuse(r#""unknown method""#);
+    assert_eq!(play.client.last_failure(), Some(&Failure::NoCluster));
+}

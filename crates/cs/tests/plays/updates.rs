@@ -1,0 +1,184 @@
+//! Contents and their changes, and what becomes of them across connections.
+
+use corvid_cs::{Failure, Interest};
+use expect_test::expect;
+
+use crate::play::{Play, SERVER_ROW, id, server_row};
+
+fn clustered() -> Play {
+    let mut play = Play::new();
+    play.client.set_remote(0, "tcp:a:1", true);
+    play.connect();
+    play.go_to_contents(&row());
+    play.reply(&format!(r#"[false,"{}",{{}}]"#, id(5)));
+    play.reply("{}");
+    play.take();
+    play
+}
+
+fn row() -> String {
+    server_row("clustered", r#""connected":true,"leader":true"#)
+}
+
+fn update3(play: &mut Play, last_id: u32, row: &str) {
+    let (last_id, uuid) = (id(last_id), id(1));
+    play.notify(
+        "update3",
+        &format!(r#"[["monid","D"],"{last_id}",{{"T":{{"{uuid}":{row}}}}}]"#),
+    );
+}
+
+/// Loses the connection and comes as far as the request for contents.
+fn reconnect(play: &mut Play, row: &str) {
+    play.lose();
+    play.wait_for_connect();
+    play.connect();
+    play.go_to_contents(row);
+}
+
+#[test]
+fn contents_are_carried_on_from_the_last_update() {
+    let mut play = clustered();
+    update3(&mut play, 6, r#"{"insert":{"n":1}}"#);
+    update3(&mut play, 7, r#"{"modify":{"n":2,"s":"a"}}"#);
+    reconnect(&mut play, &row());
+    play.reply(&format!(
+        r#"[true,"{}",{{"T":{{"{}":{{"delete":null}}}}}}]"#,
+        id(9),
+        id(1)
+    ));
+    expect![[r#"
+        * update insert T[1] n=1
+        * update diff T[1] n=2 s="a"
+        * disconnected
+        connect tcp:a:1
+        * connected
+        -> {"id":5,"method":"get_schema","params":["_Server"]}
+        -> {"id":6,"method":"monitor_cond","params":["_Server",["monid","_Server"],{"Database":[{"columns":["cid","connected","index","leader","model","name","schema"]}]}]}
+        -> {"id":7,"method":"monitor_cond_since","params":["D",["monid","D"],{"T":[{"columns":["n","s"]}]},"00000000-0000-0000-0000-000000000007"]}
+        -> {"id":8,"method":"set_db_change_aware","params":[true]}
+        * more contents delete T[1]
+    "#]].assert_eq(&play.take());
+    assert_eq!(play.client.last_id().to_string(), id(9));
+}
+
+#[test]
+fn a_database_with_more_in_it_is_fetched_whole() {
+    let mut play = clustered();
+    let wider = row().replace(r#"\"n\":"#, r#"\"m\":{\"type\":\"integer\"},\"n\":"#);
+    reconnect(&mut play, &wider);
+    assert!(play.take().contains(&id(0)));
+    play.reply(&format!(r#"[false,"{}",{{}}]"#, id(6)));
+    // The same again, and one with less, carry on.
+    reconnect(&mut play, &wider);
+    assert!(play.take().contains(&id(6)));
+    play.reply(&format!(r#"[true,"{}",{{}}]"#, id(7)));
+    reconnect(&mut play, &row());
+    assert!(play.take().contains(&id(7)));
+}
+
+#[test]
+fn what_does_not_fit_is_fetched_whole_over_another_connection() {
+    let mut play = clustered();
+    let now_ms = play.now_ms;
+    play.client.flag_inconsistency(now_ms, "a row twice");
+    assert_eq!(
+        play.client.last_failure(),
+        Some(&Failure::Inconsistent("a row twice".to_owned()))
+    );
+    play.take();
+    assert!(play.wait_for_connect() >= 1000, "not in a hurry");
+    play.connect();
+    play.go_to_contents(&row());
+    assert!(play.take().contains(&id(0)));
+}
+
+#[test]
+fn malformed_messages_end_the_connection() {
+    for (bytes, reason) in [
+        (
+            r#"{"id":null,"method":"update3","params":[["monid","D"],"x",{}]}"#,
+            "transaction id is not a UUID",
+        ),
+        (
+            r#"{"id":null,"method":"update3","params":[["monid","D"]]}"#,
+            "params are too short",
+        ),
+        (
+            r#"{"id":null,"method":"update3","params":[["monid","D"],"00000000-0000-0000-0000-000000000006",{"T":{"x":{}}}]}"#,
+            "row name x is not a UUID",
+        ),
+        (
+            r#"{"id":null,"method":"update2","params":[["monid","_Server"],{"X":{}}]}"#,
+            "update for unknown table X",
+        ),
+        (
+            "{}",
+            "received bad JSON-RPC message: notification must have \"method\"",
+        ),
+        (
+            "true",
+            "line 0, column 4, byte 4: syntax error at beginning of input",
+        ),
+    ] {
+        let mut play = clustered();
+        play.bytes(bytes);
+        assert_eq!(
+            play.client.last_failure(),
+            Some(&Failure::Malformed(reason.to_owned())),
+            "{bytes}"
+        );
+        assert!(play.take().contains("disconnect\n"), "{bytes}");
+    }
+}
+
+#[test]
+fn updates_of_other_monitors_are_passed_over() {
+    let mut play = clustered();
+    for (method, params) in [
+        ("update", r#"[["monid","D"],{"X":{}}]"#),
+        ("update2", r#"[["monid","D"],{"X":{}}]"#),
+        ("update3", r#"[["monid","E"],"x",{}]"#),
+        ("update3", r#"[null,"x",{}]"#),
+        ("monitor_canceled", r#"[["monid","E"]]"#),
+        ("unheard_of", "[]"),
+    ] {
+        play.notify(method, params);
+        assert_eq!(play.take(), "", "{method}");
+    }
+    let unknown_row = format!(
+        r#"[["monid","_Server"],{{"Database":{{"{}":{{"delete":null}}}}}}]"#,
+        id(1)
+    );
+    assert_ne!(SERVER_ROW, id(1));
+    play.notify("update2", &unknown_row);
+    assert!(matches!(
+        play.client.last_failure(),
+        Some(Failure::Inconsistent(_))
+    ));
+}
+
+#[test]
+fn messages_are_handled_fifty_at_a_time() {
+    let mut play = Play::monitoring(Interest::All, "{}");
+    let mut bytes = String::new();
+    for number in 1..=200 {
+        bytes += &format!(
+            r#"{{"id":null,"method":"update3","params":[["monid","D"],"{}",{{"T":{{"{}":{{"insert":{{}}}}}}}}]}}"#,
+            id(0),
+            id(number)
+        );
+    }
+    let (early, late) = bytes.split_at(777);
+    play.bytes(early);
+    play.bytes(late);
+    let mut calls = 0;
+    let mut inserts = play.take().matches("insert").count();
+    while play.client.poll_timeout(0) == Some(0) {
+        play.input(corvid_cs::Input::Tick);
+        inserts += play.take().matches("insert").count();
+        calls += 1;
+    }
+    assert_eq!(inserts, 200);
+    assert!(calls >= 3, "{calls}");
+}
