@@ -1,51 +1,9 @@
-//! `ovs-appctl`: one command for a running daemon, over its control socket (cli.md 2.3).
-//!
-//! Exit status: 0 answered, 1 the daemon was not reached, 2 the daemon answered with an error. It knows no command: what
-//! follows the options goes to the daemon as it is.
-
-mod options;
-mod reply;
-
-use corvid_os::unixctl::{Client, Format, socket_of};
-use corvid_os::{args, program};
-
-use options::Options;
-use reply::Ending;
+//! `ovs-appctl`, the program: [`corvid_appctl::main`] with an allocator.
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
-    program::init_waiting(&std::env::args_os().next().unwrap_or_default());
-    let options = Options::parse(&args::from_env());
-    let path = socket_of(&options.target).unwrap_or_else(|error| program::fatal(error));
-    let mut client = Client::connect(&path).unwrap_or_else(|error| program::fatal(error));
-    let target = &options.target;
-    let mut run = |command: &str, args: &[String]| {
-        let answer = client.transact(command, args);
-        answer.unwrap_or_else(|error| program::fatal(format_args!("{target}: {error}")))
-    };
-    if options.format == Format::Json {
-        let switched = run("set-options", &["--format", "json"].map(str::to_owned));
-        if let Err(error) = switched {
-            reply::print_error(&error, target).end();
-        }
-    }
-    let ending = match run(&options.command, &options.args) {
-        Ok(result) => reply::print(&result, &options),
-        Err(error) => reply::print_error(&error, target),
-    };
-    ending.end()
-}
-
-impl Ending {
-    /// Ends the process.
-    fn end(self) -> ! {
-        program::exit(match self {
-            Ending::Answered => 0,
-            Ending::Unreachable => 1,
-            Ending::Refused => 2,
-        })
-    }
+    corvid_appctl::main()
 }

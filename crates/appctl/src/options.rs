@@ -1,9 +1,12 @@
 //! The command line: options up to the first word that is none, then the command and its arguments, for the daemon.
 
-use corvid_os::args::{self, Arg, Args, Item, Spec};
+use corvid_os::args::{self, Arg, Args, Item, OptionEntry, Spec};
+use corvid_os::manual::{Manual, Places, help};
 use corvid_os::unixctl::Format;
 use corvid_os::vlog::{self, LogOption};
 use corvid_os::{program, timeout};
+
+use crate::manual;
 
 /// The daemon that is meant when none is named.
 const TARGET_DEFAULT: &str = "ovs-vswitchd";
@@ -36,20 +39,45 @@ enum Id {
     Log(LogOption),
 }
 
+const TARGET: &str = "Target";
+const OUTPUT: &str = "Output";
+
 fn specs() -> Vec<Spec<Id>> {
     let mut specs = vec![
-        Spec::both("target", 't', Arg::Required, Id::Target),
-        Spec::both("execute", 'e', Arg::None, Id::Execute),
-        Spec::both("help", 'h', Arg::None, Id::Help),
-        Spec::both("format", 'f', Arg::Required, Id::Format),
-        Spec::long("pretty", Arg::None, Id::Pretty),
-        Spec::both("option", 'o', Arg::None, Id::Option),
-        Spec::both("version", 'V', Arg::None, Id::Version),
-        Spec::both("timeout", 'T', Arg::Required, Id::Timeout),
+        Spec::both("target", 't', Arg::Required, Id::Target)
+            .within(TARGET)
+            .means(
+                "TARGET",
+                "base name of a pidfile, or absolute path of a socket (default: ovs-vswitchd)",
+            ),
+        Spec::both("execute", 'e', Arg::None, Id::Execute)
+            .means("", "accepted for compatibility, without effect"),
+        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        Spec::both("format", 'f', Arg::Required, Id::Format)
+            .within(OUTPUT)
+            .means("FORMAT", "\"text\" (default) or \"json\""),
+        Spec::long("pretty", Arg::None, Id::Pretty)
+            .within(OUTPUT)
+            .means("", "indent JSON"),
+        Spec::both("option", 'o', Arg::None, Id::Option).means("", "list the options and exit"),
+        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+        Spec::both("timeout", 'T', Arg::Required, Id::Timeout)
+            .means("SECS", "give up after SECS seconds")
+            .more(
+                "The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.",
+            ),
     ];
     specs.extend(vlog::specs(Id::Log));
     specs
 }
+
+/// The options, as people read of them.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&specs())
+}
+
+/// Headings of the options, in order.
+pub(crate) const GROUPS: [&str; 3] = [TARGET, OUTPUT, vlog::GROUP];
 
 /// What has been met so far.
 #[derive(Default)]
@@ -118,44 +146,10 @@ impl Seen {
                 Ok(seconds) => self.timeout_s = Some(seconds),
                 Err(error) => program::fatal(error),
             },
-            Id::Help => program::answer(help()),
+            Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Option => program::answer(args::listing(specs)),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value.as_deref()),
         }
     }
-}
-
-fn help() -> String {
-    let program = program::name();
-    format!(
-        "\
-{program}, for querying and controlling Open vSwitch daemon
-usage: {program} [OPTIONS] COMMAND [ARG...]
-
-Target:
-  -t, --target=TARGET  base name of a pidfile, or absolute path of a socket
-                       (default: {TARGET_DEFAULT})
-
-Commands that every daemon has:
-  list-commands        list the commands of the target
-  version              print the version of the target
-  vlog/list            list logging levels
-  vlog/list-pattern    list logging patterns
-  vlog/set [SPEC]      set logging levels: module, destination (syslog, console,
-                       file) and level (off, emer, err, warn, info, dbg)
-  vlog/reopen          reopen the log file
-
-Output:
-  -f, --format=FORMAT  \"text\" (default) or \"json\"
-  --pretty             indent JSON
-{}
-Other options:
-  -T, --timeout=SECS   give up after SECS seconds
-  -o, --option         list the options and exit
-  -h, --help           print this and exit
-  -V, --version        print the version and exit
-",
-        vlog::HELP
-    )
 }

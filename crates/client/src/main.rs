@@ -1,48 +1,9 @@
-//! `ovsdb-client`: one command against a server, from the command line (cli.md section 3).
-//!
-//! Thin: it reads the options, finds server and database, and lets the command talk through a [`session::Session`]. It holds
-//! no database and no replica; what servers answer is printed.
-
-mod commands;
-mod failure;
-mod leader;
-mod schema_file;
-mod selection;
-mod session;
-mod settings;
-mod table;
-mod usage;
-mod watch;
-
-use corvid_os::{args, program};
-
-use failure::Failure;
-use settings::Settings;
+//! `ovsdb-client`, the program: [`corvid_client::main`] with an allocator.
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
-    program::init_waiting(&std::env::args_os().next().unwrap_or_default());
-    let (settings, words) = Settings::parse(&args::from_env());
-    match run(&settings, &words) {
-        Ok(()) => program::exit(0),
-        Err(failure) => program::fatal(failure),
-    }
-}
-
-fn run(settings: &Settings, words: &[String]) -> Result<(), Failure> {
-    let Some((name, words)) = words.split_first() else {
-        return Err(Failure::new("missing command name; use --help for help"));
-    };
-    if name == "help" {
-        program::answer(usage::text());
-    }
-    let Some(command) = commands::find(name) else {
-        return Err(Failure::new(format!(
-            "unknown command '{name}'; use --help for help"
-        )));
-    };
-    selection::run(command, settings, words)
+    corvid_client::main()
 }

@@ -5,15 +5,16 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use corvid_os::args::{Arg, Args, Item, Spec};
+use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_os::daemon::{self, DaemonOption, Startup};
+use corvid_os::manual::Manual;
 use corvid_os::tls::options::TlsOption;
 use corvid_os::tls::{self, Credentials};
 use corvid_os::vlog::{self, LogOption};
 use corvid_os::{clock, date, program, timeout};
 
+use crate::manual;
 use crate::table::{CellStyle, Format, Style};
-use crate::usage;
 
 /// What the options ask for.
 #[derive(Debug)]
@@ -56,33 +57,82 @@ enum Id {
     Tls(TlsOption),
 }
 
+const OUTPUT: &str = "Output options";
+const CONNECTION: &str = "Connection options";
+
+/// In the order in which an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
-    // In the order in which an ambiguous abbreviation lists them.
+    let output = |name, arg, id| Spec::long(name, arg, id).within(OUTPUT);
+    let connection = |name, id| Spec::long(name, Arg::None, id).within(CONNECTION);
     let mut specs = vec![
-        Spec::both("help", 'h', Arg::None, Id::Help),
-        Spec::both("version", 'V', Arg::None, Id::Version),
-        Spec::long("timestamp", Arg::None, Id::Timestamp),
-        Spec::long("force", Arg::None, Id::Force),
-        Spec::both("timeout", 't', Arg::Required, Id::Timeout),
-        Spec::long("db-change-aware", Arg::None, Id::Aware(true)),
-        Spec::long("no-db-change-aware", Arg::None, Id::Aware(false)),
-        Spec::long("leader-only", Arg::None, Id::LeaderOnly(true)),
-        Spec::long("no-leader-only", Arg::None, Id::LeaderOnly(false)),
+        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+        output("timestamp", Arg::None, Id::Timestamp)
+            .means("", "print the time above what monitors print"),
+        Spec::long("force", Arg::None, Id::Force)
+            .means("", "restore: ignore differences of schemas"),
+        Spec::both("timeout", 't', Arg::Required, Id::Timeout)
+            .means("SECS", "give up after SECS seconds")
+            .within(CONNECTION)
+            .more(
+                "The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.",
+            ),
+        connection("db-change-aware", Id::Aware(true)).means(
+            "",
+            "insist that the server tells of databases that come and go",
+        ),
+        connection("no-db-change-aware", Id::Aware(false)).means(
+            "",
+            "do not ask the server to tell of databases that come and go",
+        ),
+        connection("leader-only", Id::LeaderOnly(true))
+            .means("", "of several servers use only a cluster leader (default)"),
+        connection("no-leader-only", Id::LeaderOnly(false))
+            .means("", "use any server that is connected to its cluster"),
     ];
     specs.extend(vlog::specs(Id::Log));
     specs.extend(daemon::specs(Id::Daemon));
     specs.extend([
-        Spec::both("format", 'f', Arg::Required, Id::Format),
-        Spec::both("data", 'd', Arg::Required, Id::Data),
-        Spec::long("no-headings", Arg::None, Id::NoHeadings),
-        Spec::long("pretty", Arg::None, Id::Pretty),
-        Spec::long("bare", Arg::None, Id::Bare),
-        Spec::long("max-column-width", Arg::Required, Id::ColumnWidthMax),
+        Spec::both("format", 'f', Arg::Required, Id::Format)
+            .within(OUTPUT)
+            .means(
+                "FORMAT",
+                "\"table\" (default), \"list\", \"html\", \"csv\" or \"json\"",
+            ),
+        Spec::both("data", 'd', Arg::Required, Id::Data)
+            .within(OUTPUT)
+            .means(
+                "FORMAT",
+                "cells as \"string\" (default), \"bare\" or \"json\"",
+            ),
+        output("no-headings", Arg::None, Id::NoHeadings).means("", "no heading rows"),
+        output("pretty", Arg::None, Id::Pretty).means("", "indent JSON"),
+        output("bare", Arg::None, Id::Bare)
+            .means("", "the same as --format=list --data=bare --no-headings"),
+        output("max-column-width", Arg::Required, Id::ColumnWidthMax)
+            .means("N", "cut the cells of tables to N bytes"),
     ]);
     specs.extend(tls::options::specs(Id::Tls));
-    specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
+    specs.extend(["record", "replay"].map(|name| {
+        Spec::long(name, Arg::Optional, Id::Accepted)
+            .means("DIR", "accepted for compatibility, without effect")
+    }));
     specs
 }
+
+/// The options, as people read of them.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&specs())
+}
+
+/// Headings of the options, in order.
+pub(crate) const GROUPS: [&str; 5] = [
+    OUTPUT,
+    CONNECTION,
+    tls::options::GROUP,
+    daemon::GROUP,
+    vlog::GROUP,
+];
 
 impl Settings {
     /// Reads a command line, `argv[0]` included: the options, and the words that are none. Ends the process after `--help`
@@ -194,7 +244,7 @@ impl Parser {
                 Err(error) => program::fatal(error),
             },
             Id::Accepted => {}
-            Id::Help => program::answer(usage::text()),
+            Id::Help => program::answer(manual::help()),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value),
             Id::Tls(option) => self.tls.apply(option, value),

@@ -2,7 +2,7 @@
 //!
 //! The reader delivers options and positionals from left to right and the program acts on each at once, so that
 //! `--log-file -vconsole:off` still shows the line that the second option would have hidden. A general library would word
-//! errors its own way, and scripts compare them.
+//! errors its own way, and scripts compare them. What the table of options holds, and how to add one: [`spec`].
 //!
 //! ```
 //! use corvid_os::args::{Arg, Args, Item, Spec};
@@ -18,7 +18,11 @@
 //! ]);
 //! ```
 
+pub mod spec;
+
 use std::collections::VecDeque;
+
+pub use spec::{OptionEntry, Spec};
 
 /// Whether an option takes an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,50 +33,6 @@ pub enum Arg {
     Required,
     /// only when attached
     Optional,
-}
-
-/// One option of a program.
-#[derive(Debug, Clone, Copy)]
-pub struct Spec<I> {
-    long: Option<&'static str>,
-    short: Option<char>,
-    arg: Arg,
-    id: I,
-}
-
-impl<I> Spec<I> {
-    /// `--long`
-    #[must_use]
-    pub const fn long(long: &'static str, arg: Arg, id: I) -> Spec<I> {
-        Spec {
-            long: Some(long),
-            short: None,
-            arg,
-            id,
-        }
-    }
-
-    /// `--long` and `-s`
-    #[must_use]
-    pub const fn both(long: &'static str, short: char, arg: Arg, id: I) -> Spec<I> {
-        Spec {
-            long: Some(long),
-            short: Some(short),
-            arg,
-            id,
-        }
-    }
-
-    /// `-s`
-    #[must_use]
-    pub const fn short(short: char, arg: Arg, id: I) -> Spec<I> {
-        Spec {
-            long: None,
-            short: Some(short),
-            arg,
-            id,
-        }
-    }
 }
 
 /// What a command line contains.
@@ -160,7 +120,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
             None => (text, None),
         };
         let (long, spec) = self.find_long(name, text)?;
-        let value = match (spec.arg, value) {
+        let value = match (spec.entry.arg, value) {
             (Arg::None, Some(_)) => return Err(ArgError::NoArgument(long)),
             (Arg::Required, None) => {
                 Some(self.words.pop_front().ok_or(ArgError::LongRequires(long))?)
@@ -175,7 +135,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         let named = || {
             self.specs
                 .iter()
-                .filter_map(|spec| spec.long.map(|long| (long, *spec)))
+                .filter_map(|spec| spec.entry.long.map(|long| (long, *spec)))
         };
         if let Some(exact) = named().find(|(long, _)| *long == name) {
             return Ok(exact);
@@ -188,7 +148,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
             Some(&(long, first))
                 if candidates
                     .iter()
-                    .all(|(_, spec)| spec.id == first.id && spec.arg == first.arg) =>
+                    .all(|(_, spec)| spec.id == first.id && spec.entry.arg == first.entry.arg) =>
             {
                 Ok((long, first))
             }
@@ -209,9 +169,9 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         let spec = *self
             .specs
             .iter()
-            .find(|spec| spec.short == Some(letter))
+            .find(|spec| spec.entry.short == Some(letter))
             .ok_or(ArgError::Invalid(letter))?;
-        let value = match spec.arg {
+        let value = match spec.entry.arg {
             Arg::None => None,
             Arg::Optional | Arg::Required if !rest.is_empty() => {
                 self.cluster = "";
@@ -256,16 +216,19 @@ impl<I: Copy + PartialEq> Iterator for Args<'_, I> {
 #[must_use]
 pub fn listing<I>(specs: &[Spec<I>]) -> String {
     let mut out = String::new();
-    for spec in specs {
-        let (attached, separate) = match spec.arg {
+    for OptionEntry {
+        long, short, arg, ..
+    } in specs.iter().map(|spec| spec.entry)
+    {
+        let (attached, separate) = match arg {
             Arg::None => ("", ""),
             Arg::Required => ("=ARG", "ARG"),
             Arg::Optional => ("=[ARG]", "[ARG]"),
         };
-        if let Some(long) = spec.long {
+        if let Some(long) = long {
             out.push_str(&format!("--{long}{attached}\n"));
         }
-        if let Some(letter) = spec.short {
+        if let Some(letter) = short {
             out.push_str(&format!("-{letter} {separate}\n"));
         }
     }

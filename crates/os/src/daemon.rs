@@ -37,37 +37,42 @@ pub enum DaemonOption {
 
 /// The table of these options, in the order in which ambiguous abbreviations list them; `wrap` makes them options of the
 /// program.
-pub fn specs<I>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
+pub fn specs<I: Copy>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
+    let option = |name, arg, option| Spec::long(name, arg, wrap(option)).within(GROUP);
     [
-        Spec::long("detach", Arg::None, wrap(DaemonOption::Detach)),
-        Spec::long(
-            "no-self-confinement",
-            Arg::None,
-            wrap(DaemonOption::NoSelfConfinement),
+        option("detach", Arg::None, DaemonOption::Detach).means("", "run in the background").more(
+            "The command that was typed ends when the daemon serves, or with its exit status if it cannot. Until then errors go to the \
+            terminal; afterwards standard input, output and error are `/dev/null`.",
         ),
-        Spec::long("no-chdir", Arg::None, wrap(DaemonOption::NoChdir)),
-        Spec::long("pidfile", Arg::Optional, wrap(DaemonOption::Pidfile)),
-        Spec::long(
-            "overwrite-pidfile",
-            Arg::None,
-            wrap(DaemonOption::OverwritePidfile),
-        ),
-        Spec::long("monitor", Arg::None, wrap(DaemonOption::Monitor)),
-        Spec::long("user", Arg::Required, wrap(DaemonOption::User)),
+        option("no-self-confinement", Arg::None, DaemonOption::NoSelfConfinement)
+            .means("", "accepted for compatibility, without effect"),
+        option("no-chdir", Arg::None, DaemonOption::NoChdir)
+            .means("", "with --detach, do not change directory to /"),
+        option("pidfile", Arg::Optional, DaemonOption::Pidfile)
+            .means("FILE", "create a pidfile (default: {rundir}/{program}.pid)")
+            .more(
+                "It holds the process that serves, never its supervisor, and is locked as long as that process lives: programs that look a \
+                daemon up by its name trust no other pidfile. A FILE that is no absolute name is below `{rundir}`.",
+            ),
+        option("overwrite-pidfile", Arg::None, DaemonOption::OverwritePidfile)
+            .means("", "with --pidfile, start even if it names a running process"),
+        option("monitor", Arg::None, DaemonOption::Monitor)
+            .means("", "supervise the daemon and restart it after a crash")
+            .more(
+                "A crash is an end by SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU or SIGXFSZ. The first restart follows \
+                at once, further ones ten seconds after the last. After any other end the supervisor ends too.",
+            ),
+        option("user", Arg::Required, DaemonOption::User)
+            .means("USER[:GROUP]", "run as this user and group")
+            .more(
+                "Only root can. Files and sockets are made as that user. The rights to bind low ports and to lock memory are kept, all \
+                others are given up.",
+            ),
     ]
 }
 
-/// What `--help` says about these options.
-pub const HELP: &str = "
-Daemon options:
-  --detach                run in background as daemon
-  --monitor               start and supervise the daemon, restart it after a crash
-  --no-chdir              do not change directory to '/'
-  --user=USER[:GROUP]     run as this user and group
-  --pidfile[=FILE]        create pidfile (default: RUNDIR/PROG.pid)
-  --overwrite-pidfile     with --pidfile, start even if already running
-  --no-self-confinement   accepted for compatibility, no effect
-";
+/// The heading that these options stand under.
+pub const GROUP: &str = "Daemon options";
 
 /// How to become a daemon.
 #[derive(Debug, Default)]

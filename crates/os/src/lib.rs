@@ -25,6 +25,7 @@ pub mod listener;
 pub mod lockfile;
 pub mod log_file;
 pub mod mailbox;
+pub mod manual;
 pub mod memory;
 pub mod pidfile;
 pub mod priority;

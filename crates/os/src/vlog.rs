@@ -34,7 +34,7 @@ use crate::{clock, dirs, errno, program};
 pub use commands::register as register_commands;
 pub use level::{Destination, Level};
 pub use module::Module;
-pub use options::{HELP, LogOption, apply, specs};
+pub use options::{GROUP, LogOption, apply, specs, verbose_spec};
 pub use rate::RateLimit;
 pub use spec::SpecError;
 

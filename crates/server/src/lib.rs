@@ -10,6 +10,7 @@ pub mod driver;
 pub mod heartbeat;
 pub mod inbox;
 pub mod main_thread;
+pub mod manual;
 pub mod open;
 pub mod options;
 pub mod outbox;

@@ -1,11 +1,15 @@
-//! The command line of `ovsdb-server` (cli.md 1.1).
+//! The command line of `ovsdb-server` (cli.md 1.1): the table of its options and what they ask for. How to add one:
+//! [`corvid_os::args::spec`].
 
-use corvid_os::args::{Arg, Args, Item, Spec};
+use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_os::daemon::{self, DaemonOption};
+use corvid_os::manual::{Manual, Places, help};
 use corvid_os::program;
 use corvid_os::tls;
 use corvid_os::tls::options::TlsOption;
 use corvid_os::vlog::options::{self as log_options, LogOption};
+
+use crate::manual;
 
 /// What the command line asks for. Logging options have taken effect already.
 #[derive(Debug, Default)]
@@ -51,28 +55,79 @@ enum Id {
     Tls(TlsOption),
 }
 
+const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of times)";
+const DATABASES: &str = "Database options";
+const SYNCING: &str = "Syncing options";
+
+/// In the order in which an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
     let mut specs = vec![
-        Spec::long("remote", Arg::Required, Id::Remote),
-        Spec::long("unixctl", Arg::Required, Id::Unixctl),
-        Spec::long("run", Arg::Required, Id::Run),
-        Spec::long("no-dbs", Arg::None, Id::NoDbs),
-        Spec::long("disable-file-column-diff", Arg::None, Id::DisableColumnDiff),
-        Spec::both("help", 'h', Arg::None, Id::Help),
-        Spec::both("version", 'V', Arg::None, Id::Version),
-        Spec::long("disable-file-no-data-conversion", Arg::None, Id::Accepted),
-        Spec::long("active", Arg::None, Id::Backup),
-        Spec::long("sync-from", Arg::Required, Id::Backup),
-        Spec::long("sync-exclude-tables", Arg::Required, Id::Backup),
-        Spec::long("config-file", Arg::Required, Id::ConfigFile),
+        Spec::long("remote", Arg::Required, Id::Remote)
+            .means("REMOTE", "connect or listen to REMOTE")
+            .within(CONNECTIONS)
+            .more(
+                "REMOTE is a connection method or `db:DB,TABLE,COLUMN`: what the strings of that column say, or the rows that it refers to. \
+                 Such rows also set probes, backoff, rights and roles, and the server writes their status.",
+            ),
+        Spec::long("unixctl", Arg::Required, Id::Unixctl)
+            .means("SOCKET", "control socket, or \"none\" (default: {rundir}/{program}.PID.ctl)"),
+        Spec::long("run", Arg::Required, Id::Run)
+            .means("COMMAND", "serve while the shell runs COMMAND, then exit"),
+        Spec::long("no-dbs", Arg::None, Id::NoDbs)
+            .means("", "serve no database unless one is named")
+            .within(DATABASES),
+        Spec::long("disable-file-column-diff", Arg::None, Id::DisableColumnDiff)
+            .means("", "write whole columns, not differences, to database files")
+            .within(DATABASES)
+            .more(
+                "For servers before 2.15 that are to read the files. `ovsdb/file/column-diff-enable` on the control socket takes it back.",
+            ),
+        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+        Spec::long("disable-file-no-data-conversion", Arg::None, Id::Accepted)
+            .means("", "accepted for compatibility, without effect")
+            .within(DATABASES),
+        Spec::long("active", Arg::None, Id::Backup)
+            .means("", "with --sync-from, start as the active server")
+            .within(SYNCING),
+        Spec::long("sync-from", Arg::Required, Id::Backup)
+            .means("SERVER", "be a backup of the active SERVER")
+            .within(SYNCING),
+        Spec::long("sync-exclude-tables", Arg::Required, Id::Backup)
+            .means("DB:TABLE,...", "do not copy these tables")
+            .within(SYNCING),
+        Spec::long("config-file", Arg::Required, Id::ConfigFile)
+            .means("FILE", "take remotes and databases from FILE (JSON)")
+            .within(DATABASES)
+            .more(
+                "Instead of `--remote`, names of databases and the options for syncing. `ovsdb-server/reload` on the control socket reads it again.",
+            ),
     ];
     specs.extend(tls::options::specs(Id::Tls));
     specs.push(tls::options::peer_spec(Id::Tls));
-    specs.extend(["record", "replay"].map(|name| Spec::long(name, Arg::Optional, Id::Accepted)));
+    specs.extend(["record", "replay"].map(|name| {
+        Spec::long(name, Arg::Optional, Id::Accepted)
+            .means("DIR", "accepted for compatibility, without effect")
+    }));
     specs.extend(log_options::specs(Id::Log));
     specs.extend(daemon::specs(Id::Daemon));
     specs
 }
+
+/// Its options, as people read of them.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&specs())
+}
+
+/// Headings of the options, in order.
+pub(crate) const GROUPS: [&str; 6] = [
+    CONNECTIONS,
+    DATABASES,
+    tls::options::GROUP,
+    daemon::GROUP,
+    log_options::GROUP,
+    SYNCING,
+];
 
 impl CommandLine {
     /// Reads the command line from left to right; a bad one, `--help` and `--version` end the process.
@@ -124,49 +179,11 @@ impl CommandLine {
             Id::Backup => self.is_about_backups = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::Accepted => {}
-            Id::Help => program::answer(help()),
+            Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
             Id::Tls(option) => self.tls.apply(option, value.as_deref()),
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }
     }
-}
-
-fn help() -> String {
-    format!(
-        "{prog}: Open vSwitch database server\n\
-         usage: {prog} [OPTIONS] [DATABASE...]\n\
-         where each DATABASE is a database file in ovsdb format\n\
-         (default: {dbdir}/conf.db, if none is given).\n\
-         \n\
-         JSON-RPC options (may be specified any number of times):\n\
-         \x20 --remote=REMOTE         connect or listen to REMOTE\n\
-         Active OVSDB connection methods:\n\
-         \x20 tcp:HOST:PORT           PORT at remote HOST\n\
-         \x20 ssl:HOST:PORT           SSL/TLS PORT at remote HOST\n\
-         \x20 unix:FILE               Unix domain socket named FILE\n\
-         Passive OVSDB connection methods:\n\
-         \x20 ptcp:[PORT][:IP]        listen to TCP PORT on IP\n\
-         \x20 pssl:[PORT][:IP]        listen for SSL/TLS on PORT on IP\n\
-         \x20 punix:FILE              listen on Unix domain socket FILE\n\
-         {tls}\
-         \x20 --peer-ca-cert=FILE     extra certificates to send to peers\n\
-         {daemon}{logging}\
-         \n\
-         Other options:\n\
-         \x20 --config-file=FILE      take remotes and databases from FILE (JSON)\n\
-         \x20 --no-dbs                serve no database unless one is named\n\
-         \x20 --run COMMAND           run COMMAND as subprocess then exit\n\
-         \x20 --unixctl=SOCKET        override default control socket name\n\
-         \x20 --disable-file-column-diff\n\
-         \x20                         write whole columns, not differences, to database files\n\
-         \x20 -h, --help              display this help message\n\
-         \x20 -V, --version           display version information\n",
-        prog = program::name(),
-        dbdir = corvid_os::dirs::db().display(),
-        tls = tls::options::HELP,
-        daemon = daemon::HELP,
-        logging = log_options::HELP,
-    )
 }

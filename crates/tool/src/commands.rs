@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use corvid_os::dirs;
 
 use crate::failure::{Answer, Failure};
-use crate::options::{self, Options};
+use crate::manual;
+use crate::options::Options;
 
 /// What a command gets.
 #[derive(Debug)]
@@ -30,13 +31,45 @@ pub(crate) struct Invocation<'a> {
 
 type Outcome = Result<Answer, Failure>;
 
-struct Command {
+/// A command of the command line.
+pub(crate) struct Command {
     name: &'static str,
     /// Its arguments, as `list-commands` prints them.
     usage: &'static str,
     args_min: usize,
     args_max: usize,
     run: fn(&Invocation<'_>) -> Outcome,
+    /// The heading that it stands under.
+    pub(crate) topic: &'static str,
+    /// How it is written.
+    pub(crate) synopsis: &'static str,
+    /// What it does, in one line.
+    pub(crate) meaning: &'static str,
+}
+
+/// Headings of the commands, in order.
+pub(crate) const TOPICS: [&str; 6] = [FILES, LOOKING, TRANSACTIONS, SCHEMAS, CLUSTERS, HELP];
+
+const FILES: &str = "Making and rewriting database files";
+const LOOKING: &str = "Looking into them";
+const TRANSACTIONS: &str = "Transactions";
+const SCHEMAS: &str = "Schemas";
+const CLUSTERS: &str = "Clusters";
+const HELP: &str = "Help";
+
+impl Command {
+    /// Says what it is for.
+    const fn means(
+        mut self,
+        topic: &'static str,
+        synopsis: &'static str,
+        meaning: &'static str,
+    ) -> Command {
+        self.topic = topic;
+        self.synopsis = synopsis;
+        self.meaning = meaning;
+        self
+    }
 }
 
 const fn command(
@@ -52,17 +85,30 @@ const fn command(
         args_min,
         args_max,
         run,
+        topic: "",
+        synopsis: "",
+        meaning: "",
     }
 }
 
-const COMMANDS: [Command; 25] = [
-    command("create", "[db [schema]]", 0, 2, create::create),
+/// All of them.
+pub(crate) const COMMANDS: [Command; 25] = [
+    command("create", "[db [schema]]", 0, 2, create::create).means(
+        FILES,
+        "create [DB [SCHEMA]]",
+        "make DB, empty, with SCHEMA",
+    ),
     command(
         "create-cluster",
         "db contents local",
         3,
         3,
         new_member::create_cluster,
+    )
+    .means(
+        CLUSTERS,
+        "[--election-timer=MS] create-cluster DB CONTENTS LOCAL",
+        "make the first member of a cluster",
     ),
     command(
         "join-cluster",
@@ -70,40 +116,131 @@ const COMMANDS: [Command; 25] = [
         4,
         usize::MAX,
         new_member::join_cluster,
+    )
+    .means(
+        CLUSTERS,
+        "[--cid=UUID] join-cluster DB NAME LOCAL REMOTE...",
+        "make a member that will join a cluster",
     ),
-    command("compact", "[db [dst]]", 0, 2, compact::compact),
-    command("convert", "[db [schema [dst]]]", 0, 3, convert::convert),
-    command("needs-conversion", "", 0, 2, convert::needs_conversion),
-    command("db-name", "[db]", 0, 1, schema::db_name),
-    command("db-version", "[db]", 0, 1, schema::db_version),
-    command("db-cksum", "[db]", 0, 1, schema::db_cksum),
-    command("db-cid", "db", 1, 1, identity::cluster_id),
-    command("db-sid", "db", 1, 1, identity::server_id),
-    command("db-local-address", "db", 1, 1, identity::local_address),
-    command("db-is-clustered", "db", 1, 1, identity::is_clustered),
-    command("db-is-standalone", "db", 1, 1, identity::is_standalone),
-    command("schema-name", "[schema]", 0, 1, schema::schema_name),
-    command("schema-version", "[schema]", 0, 1, schema::schema_version),
-    command("schema-cksum", "[schema]", 0, 1, schema::schema_cksum),
-    command("query", "[db] trns", 1, 2, execute::query),
-    command("transact", "[db] trns", 1, 2, execute::transact),
-    command("show-log", "[db]", 0, 1, show_log::show_log),
+    command("compact", "[db [dst]]", 0, 2, compact::compact).means(
+        FILES,
+        "compact [DB [DST]]",
+        "drop history from DB (result to DST, which must be new)",
+    ),
+    command("convert", "[db [schema [dst]]]", 0, 3, convert::convert).means(
+        FILES,
+        "convert [DB [SCHEMA [DST]]]",
+        "fit DB's contents to SCHEMA (result to DST, which must be new)",
+    ),
+    command("needs-conversion", "", 0, 2, convert::needs_conversion).means(
+        FILES,
+        "needs-conversion [DB [SCHEMA]]",
+        "print \"yes\" if DB has another schema than SCHEMA, else \"no\"",
+    ),
+    command("db-name", "[db]", 0, 1, schema::db_name).means(
+        LOOKING,
+        "db-name [DB]",
+        "print the name of DB's schema",
+    ),
+    command("db-version", "[db]", 0, 1, schema::db_version).means(
+        LOOKING,
+        "db-version [DB]",
+        "print the version of DB's schema",
+    ),
+    command("db-cksum", "[db]", 0, 1, schema::db_cksum).means(
+        LOOKING,
+        "db-cksum [DB]",
+        "print the checksum of DB's schema",
+    ),
+    command("db-cid", "db", 1, 1, identity::cluster_id).means(
+        LOOKING,
+        "db-cid DB",
+        "print clustered DB's cluster ID",
+    ),
+    command("db-sid", "db", 1, 1, identity::server_id).means(
+        LOOKING,
+        "db-sid DB",
+        "print clustered DB's server ID",
+    ),
+    command("db-local-address", "db", 1, 1, identity::local_address).means(
+        LOOKING,
+        "db-local-address DB",
+        "print clustered DB's local address",
+    ),
+    command("db-is-clustered", "db", 1, 1, identity::is_clustered).means(
+        LOOKING,
+        "db-is-clustered DB",
+        "succeed if DB is a clustered database",
+    ),
+    command("db-is-standalone", "db", 1, 1, identity::is_standalone).means(
+        LOOKING,
+        "db-is-standalone DB",
+        "succeed if DB is a standalone database",
+    ),
+    command("schema-name", "[schema]", 0, 1, schema::schema_name).means(
+        SCHEMAS,
+        "schema-name [SCHEMA]",
+        "print SCHEMA's name",
+    ),
+    command("schema-version", "[schema]", 0, 1, schema::schema_version).means(
+        SCHEMAS,
+        "schema-version [SCHEMA]",
+        "print SCHEMA's version",
+    ),
+    command("schema-cksum", "[schema]", 0, 1, schema::schema_cksum).means(
+        SCHEMAS,
+        "schema-cksum [SCHEMA]",
+        "print SCHEMA's checksum",
+    ),
+    command("query", "[db] trns", 1, 2, execute::query).means(
+        TRANSACTIONS,
+        "query [DB] TRNS",
+        "execute TRNS on DB's contents, keep no change",
+    ),
+    command("transact", "[db] trns", 1, 2, execute::transact).means(
+        TRANSACTIONS,
+        "transact [DB] TRNS",
+        "execute TRNS on DB",
+    ),
+    command("show-log", "[db]", 0, 1, show_log::show_log).means(
+        LOOKING,
+        "[-m]... show-log [DB]",
+        "print DB's records",
+    ),
     command(
         "check-cluster",
         "db...",
         1,
         usize::MAX,
         check_cluster::check_cluster,
+    )
+    .means(
+        CLUSTERS,
+        "check-cluster DB...",
+        "check members' files against each other",
     ),
-    command("compare-versions", "a op b", 3, 3, versions::compare),
-    command("help", "", 0, usize::MAX, help),
-    command("list-commands", "", 0, usize::MAX, list),
+    command("compare-versions", "a op b", 3, 3, versions::compare).means(
+        SCHEMAS,
+        "compare-versions A OP B",
+        "succeed if A OP B holds for schema versions A and B",
+    ),
+    command("help", "", 0, usize::MAX, help).means(HELP, "help", "print what --help prints"),
+    command("list-commands", "", 0, usize::MAX, list).means(
+        HELP,
+        "list-commands",
+        "print the names of the commands",
+    ),
     command(
         "cluster-to-standalone",
         "db clusterdb",
         2,
         2,
         cluster_to_standalone::cluster_to_standalone,
+    )
+    .means(
+        CLUSTERS,
+        "cluster-to-standalone DB CLUSTERDB",
+        "rescue the contents of a member",
     ),
 ];
 
@@ -157,7 +294,7 @@ fn default_database() -> PathBuf {
 }
 
 fn help(_: &Invocation<'_>) -> Outcome {
-    print!("{}", options::usage());
+    print!("{}", manual::help());
     Ok(Answer::Yes)
 }
 

@@ -1,30 +1,11 @@
-//! `ovsdb-tool`: offline work on database files. Thin: it parses the command line, and each command puts together the log
-//! codec, the engine and the shell. Exit status: 0 done, 1 error, 2 "the answer is no" (storage.md 13).
-
-mod address;
-mod cluster_file;
-mod commands;
-mod database;
-mod failure;
-mod new_file;
-mod options;
-mod replacement;
-mod schema_file;
-mod uuids;
+//! `ovsdb-tool`, the program: [`corvid_tool::main`] with an allocator.
 
 use std::process::ExitCode;
-
-use corvid_os::{args, program};
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    program::init(&std::env::args_os().next().unwrap_or_default());
-    let options = options::Options::parse(&args::from_env());
-    match commands::run(&options) {
-        Ok(answer) => answer.into(),
-        Err(failure) => program::fatal(failure),
-    }
+    corvid_tool::main()
 }

@@ -18,38 +18,52 @@ pub enum TlsOption {
     SslServerName,
 }
 
-/// What `--help` says about these options; only a server takes `--peer-ca-cert`.
-pub const HELP: &str = "
-SSL/TLS options (required to use SSL/TLS):
-  -p, --private-key=FILE  file with private key
-  -c, --certificate=FILE  file with certificate for private key
-  -C, --ca-cert=FILE      file with peer CA certificate
-  --bootstrap-ca-cert=FILE  file with peer CA certificate to read or create
-  --ssl-protocols=PROTOS  list or range of SSL/TLS protocols to enable
-  --ssl-ciphers=CIPHERS   list of ciphers to enable with TLSv1.2
-  --ssl-ciphersuites=SUITES  list of ciphersuites to enable with TLSv1.3 and later
-  --ssl-server-name=NAME  name to ask servers for (SNI)
-";
+/// The heading that these options stand under.
+pub const GROUP: &str = "SSL/TLS options (required to use SSL/TLS)";
 
 /// The table of these options, without the server's own; `wrap` makes them options of the program.
-pub fn specs<I>(wrap: impl Fn(TlsOption) -> I) -> [Spec<I>; 8] {
-    let short = |name, letter, option| Spec::both(name, letter, Arg::Required, wrap(option));
-    let long = |name, option| Spec::long(name, Arg::Required, wrap(option));
+pub fn specs<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> [Spec<I>; 8] {
+    let short =
+        |name, letter, option| Spec::both(name, letter, Arg::Required, wrap(option)).within(GROUP);
+    let long = |name, option| Spec::long(name, Arg::Required, wrap(option)).within(GROUP);
     [
-        short("private-key", 'p', TlsOption::PrivateKey),
-        short("certificate", 'c', TlsOption::Certificate),
-        short("ca-cert", 'C', TlsOption::CaCert),
-        long("bootstrap-ca-cert", TlsOption::BootstrapCaCert),
-        long("ssl-protocols", TlsOption::SslProtocols),
-        long("ssl-ciphers", TlsOption::SslCiphers),
-        long("ssl-ciphersuites", TlsOption::SslCiphersuites),
-        long("ssl-server-name", TlsOption::SslServerName),
+        short("private-key", 'p', TlsOption::PrivateKey)
+            .means("FILE", "file with private key (PEM, not encrypted)"),
+        short("certificate", 'c', TlsOption::Certificate)
+            .means("FILE", "file with certificate for private key")
+            .more("Only the first certificate of FILE is used."),
+        short("ca-cert", 'C', TlsOption::CaCert)
+            .means("FILE", "file with peer CA certificate")
+            .more(
+                "Peers must present a certificate that leads to a self-signed one in FILE. Names of hosts play no part. `none` switches the \
+                check off, which is a risk.",
+            ),
+        long("bootstrap-ca-cert", TlsOption::BootstrapCaCert)
+            .means("FILE", "file with peer CA certificate to read or create")
+            .more(
+                "If FILE is not there, the CA certificate of the first peer that is connected to is believed and written to FILE; that \
+                connection is dropped and made again.",
+            ),
+        long("ssl-protocols", TlsOption::SslProtocols)
+            .means("PROTOS", "range of protocols, of TLSv1.2 and TLSv1.3 (default: TLSv1.2+)")
+            .more("`TLSv1.2-TLSv1.3`, `TLSv1.2+`, or a list with commas, which means the range from its lowest to its highest."),
+        long("ssl-ciphers", TlsOption::SslCiphers)
+            .means("CIPHERS", "ciphers of TLSv1.2, as OpenSSL names them"),
+        long("ssl-ciphersuites", TlsOption::SslCiphersuites)
+            .means("SUITES", "ciphersuites of TLSv1.3 and later, with colons between"),
+        long("ssl-server-name", TlsOption::SslServerName)
+            .means("NAME", "name to ask servers for (SNI), instead of their host"),
     ]
 }
 
 /// `--peer-ca-cert`, which only a server takes.
-pub fn peer_spec<I>(wrap: impl Fn(TlsOption) -> I) -> Spec<I> {
+pub fn peer_spec<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> Spec<I> {
     Spec::long("peer-ca-cert", Arg::Required, wrap(TlsOption::PeerCaCert))
+        .means(
+            "FILE",
+            "further certificates to send to peers after our own",
+        )
+        .within(GROUP)
 }
 
 impl Settings {

@@ -15,33 +15,42 @@ pub enum LogOption {
     SyslogTarget,
 }
 
-/// What `--help` says about these options.
-pub const HELP: &str = "
-Logging options:
-  -vSPEC, --verbose=SPEC   set logging levels
-  -v, --verbose            set maximum verbosity level
-  --log-file[=FILE]        enable logging to specified FILE (default: LOGDIR/PROG.log)
-  --syslog-method=(libc|unix:file|udp:ip:port|null)
-                           specify how to send messages to syslog daemon
-  --syslog-target=HOST:PORT  also send syslog messages to HOST:PORT via UDP
-";
+/// The heading that these options stand under.
+pub const GROUP: &str = "Logging options";
 
 /// The table of these options; `wrap` makes them options of the program.
-pub fn specs<I>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 4] {
+pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 4] {
     [
-        Spec::both("verbose", 'v', Arg::Optional, wrap(LogOption::Verbose)),
-        Spec::long("log-file", Arg::Optional, wrap(LogOption::LogFile)),
-        Spec::long(
-            "syslog-method",
-            Arg::Required,
-            wrap(LogOption::SyslogMethod),
-        ),
-        Spec::long(
-            "syslog-target",
-            Arg::Required,
-            wrap(LogOption::SyslogTarget),
-        ),
+        verbose_spec(wrap(LogOption::Verbose)),
+        Spec::long("log-file", Arg::Optional, wrap(LogOption::LogFile))
+            .means("FILE", "log to FILE (default: {logdir}/{program}.log)")
+            .within(GROUP)
+            .more("Lines are appended. After the file has been renamed, `vlog/reopen` on the control socket begins a new one."),
+        Spec::long("syslog-method", Arg::Required, wrap(LogOption::SyslogMethod))
+            .means("METHOD", "how to reach the system log")
+            .within(GROUP)
+            .more(
+                "`libc` (the default), `null` for not at all, `unix:FILE` or `udp:IP:PORT`. The variable `OVS_SYSLOG_METHOD` sets another \
+                default. Of several the first counts.",
+            ),
+        Spec::long("syslog-target", Arg::Required, wrap(LogOption::SyslogTarget))
+            .means("HOST:PORT", "also send log messages there, over UDP")
+            .within(GROUP)
+            .more("In the form of RFC 5424. Deprecated in favour of `--syslog-method`."),
     ]
+}
+
+/// `-v`, which programs take that log nowhere but to the terminal, too.
+pub const fn verbose_spec<I: Copy>(id: I) -> Spec<I> {
+    Spec::both("verbose", 'v', Arg::Optional, id)
+        .means("SPEC", "set logging levels; without SPEC, log everything")
+        .within(GROUP)
+        .more(
+            "SPEC consists of words between colons, commas or spaces: at most one module, one destination (`syslog`, `console`, \
+            `file`) and one level (`off`, `emer`, `err`, `warn`, `info`, `dbg`). A missing module or destination means all of them, a \
+            missing level means `dbg`. `PATTERN:DESTINATION:PATTERN` sets the form of lines, `FACILITY:NAME` the facility of the system \
+            log. May be given repeatedly.",
+        )
 }
 
 /// Applies one option at once. A bad SPEC or method, or a log file that was named and cannot be opened, ends the process.

@@ -1,0 +1,159 @@
+//! `--help`: a manual's head, commands, notes and options as lines for a terminal.
+//!
+//! Terms stand at the left, meanings in a column of their own, wrapped. Scripts search the text for names of options
+//! (cli.md 1.1), which are never broken.
+
+use super::prose::{Block, blocks};
+use super::{Manual, Places};
+
+/// Where meanings begin.
+const COLUMN: usize = 26;
+/// No line of several words is longer.
+const WIDTH: usize = 80;
+
+/// The whole text.
+#[must_use]
+pub fn text(manual: &Manual, places: &Places) -> String {
+    let program = &places.program;
+    let mut page = Page {
+        out: format!("{program}: {}\n", manual.purpose),
+        places,
+    };
+    for (place, usage) in manual.usage.iter().enumerate() {
+        let label = if place == 0 { "usage:" } else { "      " };
+        page.out.push_str(&format!("{label} {program} {usage}\n"));
+    }
+    page.prose(manual.introduction);
+    for chapter in manual.commands.iter().chain(&manual.notes) {
+        page.heading(chapter.title);
+        for entry in &chapter.entries {
+            page.item(&entry.term, entry.meaning);
+        }
+        page.prose(chapter.text);
+    }
+    for (title, options) in manual.option_groups() {
+        page.heading(title);
+        for option in options {
+            page.item(&option.heading(), option.meaning);
+        }
+    }
+    page.out
+}
+
+/// What has been written so far.
+struct Page<'a> {
+    out: String,
+    places: &'a Places,
+}
+
+impl Page<'_> {
+    fn heading(&mut self, title: &str) {
+        self.out.push_str(&format!("\n{title}:\n"));
+    }
+
+    fn prose(&mut self, text: &str) {
+        for block in blocks(&self.places.fill(text)) {
+            match block {
+                Block::Paragraph(words) => self.wrap(&words, 0),
+                Block::Verbatim(lines) => {
+                    for line in lines.lines() {
+                        self.out.push_str(&format!("    {line}\n"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// `  TERM    MEANING`, the meaning on lines of its own after a long term.
+    fn item(&mut self, term: &str, meaning: &str) {
+        let head = format!("  {term}");
+        if head.len() < COLUMN {
+            self.out.push_str(&format!("{head:COLUMN$}"));
+        } else {
+            self.out.push_str(&format!("{head}\n{:COLUMN$}", ""));
+        }
+        let meaning = self.places.fill(meaning);
+        self.wrap(&meaning, COLUMN);
+    }
+
+    /// Writes the words of one paragraph; the cursor stands at `column`, where further lines begin too.
+    fn wrap(&mut self, text: &str, column: usize) {
+        let mut used = column;
+        for word in text.split_whitespace() {
+            let word = word.replace('`', "");
+            if used > column {
+                if used + 1 + word.len() >= WIDTH {
+                    self.out.push_str(&format!("\n{:column$}", ""));
+                    used = column;
+                } else {
+                    self.out.push(' ');
+                    used += 1;
+                }
+            }
+            used += word.len();
+            self.out.push_str(&word);
+        }
+        self.out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Arg, Spec};
+    use crate::manual::Chapter;
+
+    #[test]
+    fn a_manual_becomes_columns() {
+        let specs = [
+            Spec::both("format", 'f', Arg::Required, ())
+                .means(
+                    "FORMAT",
+                    "how to print, in so many words that they take two lines",
+                )
+                .within("Output"),
+            Spec::long("pidfile", Arg::Optional, ())
+                .means("FILE", "default: {rundir}/{program}.pid"),
+            Spec::both("help", 'h', Arg::None, ()).means("", "print this"),
+        ];
+        let manual = Manual {
+            purpose: "does it",
+            usage: &["[OPTIONS] COMMAND", "--help"],
+            introduction: "Goes on\nand on.",
+            groups: vec!["Output"],
+            options: Manual::entries(&specs),
+            commands: vec![Chapter::list(
+                "Commands",
+                &[("a-command-that-is-long ARG", "runs `it`")],
+            )],
+            ..Manual::default()
+        };
+        assert_eq!(manual.complaints(), [""; 0]);
+        let places = Places {
+            program: "prog".into(),
+            run: "/run".into(),
+            log: String::new(),
+            db: String::new(),
+            pkgdata: String::new(),
+        };
+        let expected = "\
+prog: does it
+usage: prog [OPTIONS] COMMAND
+       prog --help
+Goes on and on.
+
+Commands:
+  a-command-that-is-long ARG
+                          runs it
+
+Output:
+  -f, --format=FORMAT     how to print, in so many words that they take two
+                          lines
+
+Other options:
+  --pidfile[=FILE]        default: /run/prog.pid
+  -h, --help              print this
+";
+        assert_eq!(text(&manual, &places), expected);
+    }
+}

@@ -1,0 +1,66 @@
+//! What `ovsdb-tool` tells people of itself: `--help`, the manual page, completions.
+//!
+//! Options come from the table in [`crate::options`], commands from the one in [`crate::commands`].
+
+use corvid_os::manual::{Chapter, Entry, Manual, Places, help};
+use corvid_os::vlog;
+
+use crate::commands::{COMMANDS, TOPICS};
+use crate::options;
+
+const DEFAULTS: &str = "\
+The default DB is {dbdir}/conf.db. The default SCHEMA is {pkgdatadir}/vswitch.ovsschema.";
+
+/// What `--help` and the command `help` print.
+pub(crate) fn help() -> String {
+    help::text(&manual(), &Places::of_process())
+}
+
+/// All of it.
+#[must_use]
+pub fn manual() -> Manual {
+    Manual {
+        name: "ovsdb-tool",
+        section: 1,
+        purpose: "Open vSwitch database management utility",
+        usage: &["[OPTIONS] COMMAND [ARG...]"],
+        groups: vec![vlog::GROUP],
+        options: options::entries(),
+        commands: commands(),
+        notes: vec![Chapter::prose("Defaults", DEFAULTS)],
+        ..Manual::default()
+    }
+}
+
+fn commands() -> Vec<Chapter> {
+    let of_topic = |topic| Chapter {
+        title: topic,
+        text: "",
+        entries: COMMANDS
+            .iter()
+            .filter(|command| command.topic == topic)
+            .map(|command| Entry {
+                term: command.synopsis.to_owned(),
+                meaning: command.meaning,
+                detail: "",
+            })
+            .collect(),
+    };
+    TOPICS.into_iter().map(of_topic).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_has_a_meaning() {
+        assert_eq!(manual().complaints(), [""; 0]);
+    }
+
+    #[test]
+    fn every_command_is_shown() {
+        let shown: usize = commands().iter().map(|chapter| chapter.entries.len()).sum();
+        assert_eq!(shown, COMMANDS.len());
+    }
+}
