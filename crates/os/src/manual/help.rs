@@ -67,7 +67,7 @@ impl Page<'_> {
     /// `  TERM    MEANING`, the meaning on lines of its own after a long term.
     fn item(&mut self, term: &str, meaning: &str) {
         let head = format!("  {term}");
-        if head.len() < COLUMN {
+        if head.len() + 2 <= COLUMN {
             self.out.push_str(&format!("{head:COLUMN$}"));
         } else {
             self.out.push_str(&format!("{head}\n{:COLUMN$}", ""));
