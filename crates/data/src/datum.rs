@@ -103,10 +103,13 @@ impl Datum {
         if column_type.min == 0 {
             return self.is_empty();
         }
-        let mut elements = self.iter();
-        match (elements.next(), elements.next()) {
-            (Some((key, value)), None) => key.is_default() && value.is_none_or(AtomRef::is_default),
-            _ => false,
+        let chunk = match &self.0 {
+            Repr::One(atom) => return atom.as_ref().is_default(),
+            _ => self.chunk(),
+        };
+        chunk.len() == 1 && {
+            let (key, value) = chunk.get(0);
+            key.is_default() && value.is_none_or(AtomRef::is_default)
         }
     }
 
@@ -170,6 +173,19 @@ impl Datum {
         match &self.0 {
             Repr::Tree(tree) => Chunks::tree(tree),
             _ => Chunks::single(self.chunk()),
+        }
+    }
+
+    /// Visits the runs in order, each with the number of elements before it.
+    #[inline]
+    pub(crate) fn for_each_chunk(&self, mut visit: impl FnMut(usize, Chunk<'_>)) {
+        let Repr::Tree(tree) = &self.0 else {
+            return visit(0, self.chunk());
+        };
+        let mut place = 0;
+        for chunk in Chunks::tree(tree) {
+            visit(place, chunk);
+            place += chunk.len();
         }
     }
 

@@ -6,6 +6,7 @@ mod execute_port;
 mod frame;
 mod load_record;
 mod update1;
+mod write_contents;
 
 /// One path.
 pub(crate) struct Path {
@@ -27,4 +28,5 @@ pub(crate) const ALL: &[Path] = &[
     apply_diff::PATH,
     load_record::PATH,
     update1::PATH,
+    write_contents::PATH,
 ];

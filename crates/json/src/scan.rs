@@ -147,13 +147,39 @@ mod portable {
     pub(super) fn special(text: &[u8]) -> usize {
         let (words, tail) = text.as_chunks::<8>();
         for (index, &word) in words.iter().enumerate() {
-            let word = u64::from_le_bytes(word);
-            let found = equal(word, b'"') | equal(word, b'\\') | below_space(word);
-            if found != 0 {
-                return 8 * index + (found.trailing_zeros() / 8) as usize;
+            if let Some(at) = special_in_word(word) {
+                return 8 * index + at;
             }
         }
         8 * words.len() + special_bytewise(tail)
+    }
+
+    #[inline]
+    fn special_in_word(word: [u8; 8]) -> Option<usize> {
+        let word = u64::from_le_bytes(word);
+        let found = equal(word, b'"') | equal(word, b'\\') | below_space(word);
+        (found != 0).then(|| (found.trailing_zeros() / 8) as usize)
+    }
+
+    /// [`special`] of what is shorter than a vector: by two words that overlap.
+    #[inline]
+    pub(super) fn special_in_short(text: &[u8]) -> usize {
+        let length = text.len();
+        if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+            return special_in_word(*first)
+                .or_else(|| special_in_word(*last).map(|at| length + at - 8))
+                .unwrap_or(length);
+        }
+        if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+            let [a, b, c, d] = *first;
+            let [w, x, y, z] = *last;
+            return match special_in_word([a, b, c, d, w, x, y, z]) {
+                Some(at) if at < 4 => at,
+                Some(at) => length + at - 8,
+                None => length,
+            };
+        }
+        special_bytewise(text)
     }
 
     #[inline]
@@ -268,12 +294,19 @@ mod x86_64 {
     #[inline]
     pub(super) fn special(text: &[u8]) -> usize {
         let (lanes, tail) = text.as_chunks::<LANE>();
+        let Some(last) = text.last_chunk() else {
+            return portable::special_in_short(text);
+        };
         for (index, lane) in lanes.iter().enumerate() {
             if let Some(at) = special_in_lane(lane) {
                 return LANE * index + at;
             }
         }
-        LANE * lanes.len() + portable::special_bytewise(tail)
+        if tail.is_empty() {
+            return text.len();
+        }
+        // The last vector overlaps the one before, in which nothing was found.
+        special_in_lane(last).map_or(text.len(), |at| text.len() - LANE + at)
     }
 
     #[inline]
@@ -358,7 +391,10 @@ mod tests {
         }
 
         #[test]
-        fn special_finds_the_first(plain in 0_usize..70, tail in prop::collection::vec(byte(), 0..70)) {
+        fn special_finds_the_first(
+            plain in prop_oneof![0_usize..20, 0_usize..70],
+            tail in prop::collection::vec(byte(), 0..20),
+        ) {
             let mut text = vec![0xe9; plain];
             text.extend(tail);
             let expected = portable::special_bytewise(&text);

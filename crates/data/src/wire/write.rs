@@ -2,6 +2,7 @@
 
 use corvid_json::write;
 
+use crate::datum::Chunk;
 use crate::{AtomRef, Datum};
 
 /// Appends an atom (`5`, `"x"`, `["uuid","..."]`).
@@ -34,28 +35,37 @@ pub fn write_atom(out: &mut Vec<u8>, atom: AtomRef<'_>) {
 pub fn write_datum(out: &mut Vec<u8>, datum: &Datum, is_map: bool) {
     if is_map {
         out.extend_from_slice(b"[\"map\",[");
-        for (place, (key, value)) in datum.iter().enumerate() {
-            out.extend_from_slice(if place > 0 { b",[" } else { b"[" });
-            write_atom(out, key);
-            if let Some(value) = value {
-                out.push(b',');
-                write_atom(out, value);
-            }
-            out.push(b']');
-        }
+        datum.for_each_chunk(|place, chunk| write_pairs(out, place, chunk));
         out.extend_from_slice(b"]]");
-        return;
+    } else if datum.len() == 1 {
+        datum.for_each_chunk(|_, chunk| write_atom(out, chunk.keys.get(0)));
+    } else {
+        out.extend_from_slice(b"[\"set\",[");
+        datum.for_each_chunk(|place, chunk| write_elements(out, place, chunk));
+        out.extend_from_slice(b"]]");
     }
-    if datum.len() == 1 {
-        datum.keys().for_each(|key| write_atom(out, key));
-        return;
+}
+
+/// A run of a map, of which `place` pairs are written.
+fn write_pairs(out: &mut Vec<u8>, place: usize, chunk: Chunk<'_>) {
+    for at in 0..chunk.len() {
+        let (key, value) = chunk.get(at);
+        out.extend_from_slice(if place + at > 0 { b",[" } else { b"[" });
+        write_atom(out, key);
+        if let Some(value) = value {
+            out.push(b',');
+            write_atom(out, value);
+        }
+        out.push(b']');
     }
-    out.extend_from_slice(b"[\"set\",[");
-    for (place, key) in datum.keys().enumerate() {
-        if place > 0 {
+}
+
+/// A run of a set, of which `place` elements are written.
+fn write_elements(out: &mut Vec<u8>, place: usize, chunk: Chunk<'_>) {
+    for at in 0..chunk.len() {
+        if place + at > 0 {
             out.push(b',');
         }
-        write_atom(out, key);
+        write_atom(out, chunk.keys.get(at));
     }
-    out.extend_from_slice(b"]]");
 }
