@@ -23,6 +23,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Process {
     program: PathBuf,
     arguments: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
     folder: PathBuf,
     child: Option<Child>,
 }
@@ -56,9 +57,17 @@ impl Process {
         Process {
             program: program.to_owned(),
             arguments: all,
+            variables: Vec::new(),
             folder: folder.to_owned(),
             child: None,
         }
+    }
+
+    /// The same, with a variable of the environment besides.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Process {
+        self.variables.push((name.into(), value.into()));
+        self
     }
 
     /// Starts it and waits until it listens, that is, until its files are loaded.
@@ -87,6 +96,7 @@ impl Process {
             .env("OVS_RUNDIR", &self.folder)
             .env("OVS_LOGDIR", &self.folder)
             .env("OVS_DBDIR", &self.folder)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)

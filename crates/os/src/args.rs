@@ -140,8 +140,9 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         if let Some(exact) = named().find(|(long, _)| *long == name) {
             return Ok(exact);
         }
-        let candidates: Vec<(&'static str, Spec<I>)> =
-            named().filter(|(long, _)| long.starts_with(name)).collect();
+        let candidates: Vec<(&'static str, Spec<I>)> = named()
+            .filter(|(long, spec)| !spec.in_full && long.starts_with(name))
+            .collect();
         match candidates.first() {
             None => Err(ArgError::Unrecognized(format!("--{text}"))),
             // Several names of one option are no ambiguity.
@@ -247,7 +248,7 @@ pub fn from_env() -> Vec<String> {
 mod tests {
     use super::*;
 
-    const SPECS: [Spec<u8>; 8] = [
+    const SPECS: [Spec<u8>; 9] = [
         Spec::long("remote", Arg::Required, 0),
         Spec::long("record", Arg::Optional, 1),
         Spec::long("replay", Arg::Optional, 2),
@@ -256,6 +257,7 @@ mod tests {
         Spec::both("format", 'f', Arg::Required, 5),
         Spec::both("help", 'h', Arg::None, 6),
         Spec::long("verbosity", Arg::Optional, 4),
+        Spec::long("pidfile-mode", Arg::Required, 7).in_full(),
     ];
 
     fn read(words: &str, permutes: bool) -> Vec<String> {
@@ -285,6 +287,14 @@ mod tests {
             ["#3", "F", "#4=raft", "#4", "#4=x", "#4"]
         );
         assert_eq!(read("-hvx -hf z", true), ["#6", "#4=x", "#6", "#5=z"]);
+    }
+
+    #[test]
+    fn an_option_of_our_own_is_no_part_of_any_abbreviation() {
+        assert_eq!(
+            read("--pid=F --pidfile-mode=0 --pidfile-m", true),
+            ["#3=F", "#7=0", "prog: unrecognized option '--pidfile-m'"]
+        );
     }
 
     #[test]

@@ -7,7 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::clock;
 use crate::unixctl::Registry;
+use crate::vlog::{self, Module};
 
 /// How often [`run`] samples, ms.
 pub const RUN_INTERVAL_MS: u64 = 5000;
@@ -147,6 +149,39 @@ pub fn show() -> String {
     }
     out + &format!("{} events never hit\n", never.len())
 }
+
+/// Logs what `coverage/show` tells, a line for each counter; while the same counters are hit, no more than once an hour.
+pub fn log() {
+    let text = show();
+    let hash = text
+        .lines()
+        .next()
+        .and_then(|head| head.rsplit('=').next())
+        .unwrap_or_default();
+    let now_ms = clock::mono_ms();
+    let mut last = LAST_LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = last
+        .as_ref()
+        .is_some_and(|(known, at_ms)| *known == hash && now_ms < at_ms + REPEAT_MS);
+    if is_known {
+        let hash = hash.trim_end_matches(':');
+        vlog::info(
+            Module::Coverage,
+            format_args!("Skipping details of duplicate event coverage for hash={hash}"),
+        );
+        return;
+    }
+    *last = Some((hash.to_owned(), now_ms));
+    drop(last);
+    for line in text.lines() {
+        vlog::info(Module::Coverage, format_args!("{line}"));
+    }
+}
+
+/// Hash and time of what was logged last.
+static LAST_LOGGED: Mutex<Option<(String, u64)>> = Mutex::new(None);
+/// Between two logs of the same counters, ms.
+const REPEAT_MS: u64 = 60 * 60 * 1000;
 
 /// Registers `coverage/show` and `coverage/read-counter`.
 pub(crate) fn register_commands<C: 'static>(registry: &mut Registry<C>) {

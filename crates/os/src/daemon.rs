@@ -168,6 +168,7 @@ impl Options {
         }
         Startup {
             ready,
+            monitor: self.monitor,
             detach: self.detach,
             no_chdir: self.no_chdir,
             kept: self.kept,
@@ -185,12 +186,23 @@ fn give_up(error: &str, what: &str) -> ! {
 #[must_use = "the caller waits until `complete` is called"]
 pub struct Startup {
     ready: Option<OwnedFd>,
+    monitor: bool,
     detach: bool,
     no_chdir: bool,
     kept: [bool; 3],
 }
 
 impl Startup {
+    /// The process whose end is the end of the service: the supervisor if there is one, else this one.
+    #[must_use]
+    pub fn main_pid(&self) -> u32 {
+        if self.monitor {
+            std::os::unix::process::parent_id()
+        } else {
+            std::process::id()
+        }
+    }
+
     /// Tells the caller that the daemon is ready and lets go of its terminal and directory.
     pub fn complete(self) {
         if self.detach && !self.no_chdir {

@@ -13,6 +13,7 @@
 
 mod commands;
 mod file;
+mod json;
 mod level;
 mod module;
 pub mod options;
@@ -43,9 +44,9 @@ use pattern::Context;
 use rate::Verdict;
 use spec::Spec;
 
-pub(crate) const FILE_PATTERN: &str = "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m";
-pub(crate) const CONSOLE_PATTERN: &str = "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m";
-pub(crate) const SYSLOG_PATTERN: &str = "ovs|%05N|%c%T|%p|%m";
+const FILE_PATTERN: &str = "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m";
+const CONSOLE_PATTERN: &str = "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m";
+const SYSLOG_PATTERN: &str = "ovs|%05N|%c%T|%p|%m";
 
 const FACILITY_DAEMON: u8 = 3;
 const FACILITY_LOCAL0: u8 = 16;
@@ -61,7 +62,7 @@ static ENABLED: [AtomicU8; Module::COUNT] =
 static LIMITED: [AtomicBool; Module::COUNT] = [const { AtomicBool::new(true) }; Module::COUNT];
 static STARTED_MS: AtomicU64 = AtomicU64::new(0);
 static SINKS: Mutex<Sinks> = Mutex::new(Sinks {
-    patterns: [const { None }; DESTINATIONS],
+    forms: [const { Form::Default }; DESTINATIONS],
     facility: None,
     counter: 0,
     file: None,
@@ -77,7 +78,7 @@ thread_local! {
 
 /// Everything that emission needs, under one lock so that lines do not mix.
 struct Sinks {
-    patterns: [Option<String>; DESTINATIONS],
+    forms: [Form; DESTINATIONS],
     /// `None` until chosen: `daemon` for the system log, `local0` elsewhere.
     facility: Option<u8>,
     counter: u32,
@@ -88,6 +89,17 @@ struct Sinks {
     subprogram: String,
     /// Reused for each line.
     line: String,
+}
+
+/// What lines of a destination look like.
+#[derive(Clone, Debug)]
+enum Form {
+    /// As the destination's default pattern says.
+    Default,
+    /// As this pattern says.
+    Pattern(String),
+    /// A JSON object.
+    Json,
 }
 
 fn sinks() -> MutexGuard<'static, Sinks> {
@@ -260,19 +272,25 @@ impl Sinks {
                 since_start_ms: clock::mono_ms().saturating_sub(STARTED_MS.load(Ordering::Relaxed)),
                 message,
             };
-            pattern::format(self.pattern(to), &context, &mut line);
+            match &self.forms[to as usize] {
+                Form::Json => {
+                    let thread = std::thread::current();
+                    json::format(&context, thread.name().unwrap_or_default(), &mut line);
+                }
+                Form::Pattern(pattern) => pattern::format(pattern, &context, &mut line),
+                Form::Default => pattern::format(to.default_pattern(), &context, &mut line),
+            }
         });
         line
     }
 
+    /// How [`list_patterns`] shows it.
     fn pattern(&self, destination: Destination) -> &str {
-        self.patterns[destination as usize]
-            .as_deref()
-            .unwrap_or(match destination {
-                Destination::Syslog => SYSLOG_PATTERN,
-                Destination::Console => CONSOLE_PATTERN,
-                Destination::File => FILE_PATTERN,
-            })
+        match &self.forms[destination as usize] {
+            Form::Default => destination.default_pattern(),
+            Form::Pattern(pattern) => pattern,
+            Form::Json => "json",
+        }
     }
 
     fn method(&mut self) -> &syslog::Method {
@@ -354,11 +372,21 @@ pub fn set(spec: &str) -> Result<(), SpecError> {
                 .into_iter()
                 .filter(|&to| destination.is_none_or(|one| one == to))
             {
-                sinks.patterns[to as usize] = Some(pattern.clone());
+                sinks.forms[to as usize] = Form::Pattern(pattern.clone());
             }
         }
     }
     Ok(())
+}
+
+/// Has lines of console and file written as JSON objects, or, by their default patterns, as text. A pattern that is set later
+/// makes text of its destination again. The system log has a form of its own in any case.
+pub fn set_json(is_json: bool) {
+    let form = if is_json { Form::Json } else { Form::Default };
+    let mut sinks = sinks();
+    for to in [Destination::Console, Destination::File] {
+        sinks.forms[to as usize] = form.clone();
+    }
 }
 
 /// Switches rate limits on or off for a module, or for all.
@@ -517,6 +545,16 @@ pub fn set_thread_subprogram(name: &str) {
     THREAD_SUBPROGRAM.set(Some(name.to_owned()));
 }
 
+/// Runs `log` with the calling thread named so in its messages; an empty name changes nothing.
+pub(crate) fn as_subprogram(name: &str, log: impl FnOnce()) {
+    if name.is_empty() {
+        return log();
+    }
+    let before = THREAD_SUBPROGRAM.replace(Some(name.to_owned()));
+    log();
+    THREAD_SUBPROGRAM.set(before);
+}
+
 pub(crate) fn subprogram() -> String {
     sinks().subprogram.clone()
 }
@@ -592,6 +630,26 @@ mod tests {
             list_patterns()
                 .contains("\nSYSLOG   <%B> %D{%h %e %T} %E %A:          ovs|%05N|%c%T|%p|%m\n")
         );
+    }
+
+    #[test]
+    fn json_is_the_form_of_console_and_file_until_a_pattern_is_set() {
+        let mut sinks = Sinks {
+            forms: [const { Form::Json }; DESTINATIONS],
+            facility: None,
+            counter: 3,
+            file: None,
+            method: None,
+            target: None,
+            subprogram: String::new(),
+            line: String::new(),
+        };
+        let line = sinks.format(Destination::File, Module::Hmap, Level::Info, "a", 0);
+        assert!(line.starts_with(r#"{"time":"1970-01-01T00:00:00.000Z","seq":3,"#));
+        assert_eq!(sinks.pattern(Destination::File), "json");
+        sinks.forms[Destination::File as usize] = Form::Pattern("%c|%m".to_owned());
+        let line = sinks.format(Destination::File, Module::Hmap, Level::Info, "a", 0);
+        assert_eq!(line, "hmap|a");
     }
 
     #[test]

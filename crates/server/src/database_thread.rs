@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use corvid_os::mailbox::Mailbox;
+use corvid_os::poll_interval::PollInterval;
 use corvid_service::message::ToDatabase;
 
 use crate::driver::{Driver, read_clock};
@@ -17,31 +18,34 @@ pub struct DatabaseThread {
     pub driver: Arc<Mutex<Driver>>,
     /// Its inputs.
     pub mailbox: Mailbox<ToDatabase>,
+    /// Names the thread in the log.
+    pub label: String,
 }
 
 impl DatabaseThread {
     /// Runs until every sender to the mailbox is gone.
     pub fn run(self) {
         let mut arrived = Vec::new();
+        let mut interval = PollInterval::new(&self.label);
         // Nobody else holds the mailbox before it is received from for the first time.
         let mut deadline_ms = lock(&self.driver).deadline_ms();
         while self.mailbox.receive(&mut arrived, deadline_ms) {
             let mut driver = lock(&self.driver);
             let mut inputs = arrived.drain(..);
             loop {
-                let now = read_clock();
+                let mut now = read_clock();
                 driver.heartbeat.work(now.mono_ms);
-                for (place, input) in inputs.by_ref().take(BATCH_MAX).enumerate() {
-                    match place {
-                        0 => driver.take(now, input),
-                        _ => driver.take_next(now, input),
-                    }
+                interval.begin(now.mono_ms);
+                driver.take_first(&mut now, &mut inputs);
+                for input in inputs.by_ref().take(BATCH_MAX - 1) {
+                    driver.take_next(now, input);
                 }
                 driver.finish_batch();
                 if inputs.len() == 0 {
                     break;
                 }
             }
+            interval.end();
             driver.heartbeat.rest();
             deadline_ms = driver.deadline_ms();
         }

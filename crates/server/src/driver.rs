@@ -49,6 +49,22 @@ impl Driver {
         self.service.handle(now, input);
     }
 
+    /// Executes the first of `inputs`, if there is one, however long it takes. `now` is the time when it is done, if others follow.
+    pub fn take_first(
+        &mut self,
+        now: &mut Now,
+        inputs: &mut impl ExactSizeIterator<Item = ToDatabase>,
+    ) {
+        if let Some(first) = inputs.next() {
+            self.take(*now, first);
+        }
+        if inputs.len() > 0 {
+            *now = read_clock();
+            self.heartbeat.work(now.mono_ms);
+            self.service.note_slow(*now);
+        }
+    }
+
     /// Executes one input that is not the first of its batch. When it is a long transaction, the batch ends before it: whoever is to be
     /// answered or told of something does not wait for it, too.
     pub fn take_next(&mut self, now: Now, input: ToDatabase) {
@@ -60,6 +76,7 @@ impl Driver {
             let now = read_clock();
             self.heartbeat.work(now.mono_ms);
             self.service.handle(now, long);
+            self.service.note_slow(read_clock());
         }
     }
 
@@ -72,6 +89,7 @@ impl Driver {
     pub fn finish_batch(&mut self) {
         let now = read_clock();
         self.heartbeat.work(now.mono_ms);
+        self.service.note_slow(now);
         self.service.tick(now);
         self.store(now);
         self.order_jobs();
@@ -96,6 +114,8 @@ impl Driver {
             }
         }
         left.extend(arrived);
+        // Errands are short.
+        self.service.note_slow(now);
         let mut all_done = left.is_empty() && !self.service.must_tick(now);
         let answers = self.store_once();
         // What a failed write undoes may be much.

@@ -201,6 +201,7 @@ pub(crate) mod tests {
         let thread = DatabaseThread {
             driver: driver.clone(),
             mailbox,
+            label: String::new(),
         };
         let thread = std::thread::spawn(|| thread.run());
         let shards: Vec<_> = (0..4)

@@ -24,4 +24,5 @@ pub mod server;
 pub mod shard;
 pub mod storage;
 pub mod tls;
+pub mod watchdog;
 pub mod worker;

@@ -30,6 +30,8 @@ pub struct CommandLine {
     pub run: Option<String>,
     /// `--disable-file-column-diff`
     pub disable_column_diff: bool,
+    /// `--slow-transaction`, ms; `u64::MAX`: off.
+    pub slow_ms: u64,
     /// Key, certificate and the like, as files or as `db:` columns.
     pub tls: tls::Settings,
     /// How to become a daemon.
@@ -46,6 +48,7 @@ enum Id {
     /// Accepted; backups are not built yet.
     Backup,
     DisableColumnDiff,
+    SlowTransaction,
     /// Accepted; takes effect with the features it belongs to.
     Accepted,
     Help,
@@ -82,6 +85,10 @@ fn specs() -> Vec<Spec<Id>> {
             .more(
                 "For servers before 2.15 that are to read the files. `ovsdb/file/column-diff-enable` on the control socket takes it back.",
             ),
+        Spec::long("slow-transaction", Arg::Required, Id::SlowTransaction)
+            .in_full()
+            .means("MS", "log transactions that take as long (default: 1000, 0: none)")
+            .within(log_options::GROUP),
         Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
         Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
         Spec::long("disable-file-no-data-conversion", Arg::None, Id::Accepted)
@@ -134,7 +141,10 @@ impl CommandLine {
     #[must_use]
     pub fn parse(line: &[String]) -> CommandLine {
         let specs = specs();
-        let mut parsed = CommandLine::default();
+        let mut parsed = CommandLine {
+            slow_ms: SLOW_MS_DEFAULT,
+            ..CommandLine::default()
+        };
         let mut args = Args::new(&specs, line);
         while let Some(item) = args.or_die() {
             match item {
@@ -178,6 +188,7 @@ impl CommandLine {
             Id::ConfigFile => self.config_file = value,
             Id::Backup => self.is_about_backups = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
+            Id::SlowTransaction => self.slow_ms = slow_ms(&value.unwrap_or_default()),
             Id::Accepted => {}
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),
@@ -185,5 +196,19 @@ impl CommandLine {
             Id::Tls(option) => self.tls.apply(option, value.as_deref()),
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }
+    }
+}
+
+/// Transactions that take as long as the reference's whole loop may are told of.
+const SLOW_MS_DEFAULT: u64 = 1000;
+
+/// Reads a threshold in ms; 0 means none.
+fn slow_ms(text: &str) -> u64 {
+    match text.parse() {
+        Ok(0) => u64::MAX,
+        Ok(ms) => ms,
+        Err(_) => program::fatal(format_args!(
+            "--slow-transaction: \"{text}\" is not a number of milliseconds"
+        )),
     }
 }

@@ -116,7 +116,8 @@ impl Remotes {
                         By::Listener(listener) => {
                             let mut table =
                                 self.options.lock().unwrap_or_else(PoisonError::into_inner);
-                            table.insert(listener.id(), options.clone());
+                            table
+                                .insert(listener.id(), (Arc::from(name.as_str()), options.clone()));
                             let source = Source::Listener(listener.id());
                             for shard in shards {
                                 shard.post(ShardMessage::SetOptions(
@@ -168,7 +169,7 @@ impl Remotes {
                 self.options
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .insert(id, options.clone());
+                    .insert(id, (Arc::from(name.as_str()), options.clone()));
                 By::Listener(self.shards.listen(id, &name, passive, options.dscp))
             }
             Ok(Target::Active(_)) | Err(_) => {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use corvid_os::memory::{self, MemoryLog};
+use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{clock, coverage, dirs, program, signals};
@@ -16,6 +17,7 @@ use crate::reports;
 use crate::saved::{Configuration, Saved};
 use crate::server::{Config, Server};
 use crate::tls::TlsSettings;
+use crate::watchdog::Vigil;
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
@@ -32,6 +34,8 @@ pub fn run(line: CommandLine) {
     } else {
         line.tls
     };
+    // It means this process, not what becomes of it.
+    let watchdog = Watchdog::from_env();
     let startup = line.daemon.start();
     let mut control =
         ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
@@ -43,6 +47,7 @@ pub fn run(line: CommandLine) {
     let config = Config {
         shards: shard_count(),
         column_diff: !line.disable_column_diff,
+        slow_ms: line.slow_ms,
         tls,
     };
     let mut server = Server::start(config, control.waker())
@@ -57,6 +62,8 @@ pub fn run(line: CommandLine) {
     }
     server.started(saved);
     let mut child = line.run.as_deref().map(start_child);
+    // Before whoever started us learns that it may go on: for the service manager that is the process which ends then.
+    service_manager::ready(startup.main_pid(), &server.summary());
     startup.complete();
     if child.is_none() {
         vlog::info(
@@ -66,21 +73,22 @@ pub fn run(line: CommandLine) {
     }
     let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
-    let heartbeat = server.heartbeats().add("main");
+    let mut vigil = Vigil::new(watchdog, server.heartbeats().clone());
     while !server.is_exiting() {
-        heartbeat.work(clock::mono_ms());
+        vigil.run(clock::mono_ms(), || server.summary());
         server.run_events();
         if clock::mono_ms() >= status_due_ms {
             server.show_status();
             server.refresh_tls();
             status_due_ms = clock::mono_ms() + STATUS_INTERVAL_MS;
         }
-        let timeout = Some(Duration::from_millis(if child.is_some() {
+        let timeout = Duration::from_millis(if child.is_some() {
             CHILD_POLL_MS
         } else {
             STATUS_INTERVAL_MS
-        }));
-        if let Err(error) = control.turn(&mut server, timeout) {
+        });
+        let timeout = vigil.patience(clock::mono_ms(), timeout);
+        if let Err(error) = control.turn(&mut server, Some(timeout)) {
             program::fatal_error("poll failed", &error);
         }
         server.run_events();
@@ -148,6 +156,7 @@ const STATUS_INTERVAL_MS: u64 = 2500;
 const CHILD_POLL_MS: u64 = 50;
 
 fn finish(server: Server, control: ControlServer<Server>) {
+    service_manager::stopping();
     server.shut_down();
     control.close();
 }
@@ -207,6 +216,8 @@ fn describe(status: std::process::ExitStatus) -> String {
 fn start_child(command: &str) -> (String, std::process::Child) {
     let child = std::process::Command::new("/bin/sh")
         .args(["-c", command])
+        // It is not the service, and must not speak for it.
+        .env_remove("NOTIFY_SOCKET")
         .spawn();
     match child {
         Ok(child) => (command.to_owned(), child),

@@ -15,6 +15,7 @@ use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
+use corvid_os::service_manager;
 use corvid_os::shard::Shards;
 use corvid_os::tls::Settings;
 use corvid_os::unixctl::Replier;
@@ -63,6 +64,8 @@ pub struct Config {
     pub shards: usize,
     /// Record modified columns as differences.
     pub column_diff: bool,
+    /// Transactions that take this long are logged, ms.
+    pub slow_ms: u64,
     /// Key, certificate and the like.
     pub tls: Settings,
 }
@@ -179,8 +182,10 @@ impl Server {
             .configured
             .take()
             .ok_or("Configuration file was not specified on command line")?;
-        self.configure(file)
-            .map_err(|Failed| "Configuration failed.  See the log file for details.")
+        service_manager::reloading();
+        let outcome = self.configure(file);
+        service_manager::reloaded(&self.summary());
+        outcome.map_err(|Failed| "Configuration failed.  See the log file for details.")
     }
 
     fn save(&self) {
@@ -258,8 +263,9 @@ impl Server {
             .transpose()?;
         let jobs = Worker::new(handle)?;
         let uuids = Box::new(RandomUuids::new()?);
-        let service =
+        let mut service =
             DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
+        service.set_slow_ms(self.config.slow_ms);
         let driver = Arc::new(Mutex::new(Driver {
             service,
             storage,
@@ -269,7 +275,12 @@ impl Server {
             heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
         }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
-        let worker = DatabaseThread { driver, mailbox };
+        let label = format!("db_{}", schema.name);
+        let worker = DatabaseThread {
+            driver,
+            mailbox,
+            label,
+        };
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
             .spawn(move || worker.run())?;
@@ -345,6 +356,18 @@ impl Server {
     #[must_use]
     pub fn heartbeats(&self) -> &Arc<Heartbeats> {
         &self.heartbeats
+    }
+
+    /// What is served, on one line, for people.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let names = self
+            .database_names()
+            .filter(|name| *name != server_db::NAME);
+        match names.collect::<Vec<_>>().as_slice() {
+            [] => "serving no database".to_owned(),
+            names => format!("serving {}", names.join(", ")),
+        }
     }
 
     /// Sessions of all remotes.
@@ -505,6 +528,7 @@ impl Server {
                     finish(self, reports);
                 }
             }
+            Event::Slow(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::RowLogged(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::NoStatusColumn(table) => {
                 static LIMIT: RateLimit = RateLimit::new(1, 1);

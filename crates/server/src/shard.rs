@@ -52,8 +52,8 @@ pub enum Source {
     Remote(String),
 }
 
-/// Options of listening remotes, by listener; written by the main thread, read when a client connects.
-pub type RemoteTable = Arc<Mutex<HashMap<ListenerId, RemoteOptions>>>;
+/// Names and options of listening remotes, by listener; written by the main thread, read when a client connects.
+pub type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOptions)>>>;
 
 /// The handler of one shard.
 pub struct ShardSessions {
@@ -224,19 +224,20 @@ impl Handler for ShardSessions {
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
         self.next_session += 1;
         let session = session_id(self.number, self.next_session);
-        let (source, options) = match info.listener {
+        let (source, remote, options) = match info.listener {
             Some(listener) => {
                 let remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
-                let options = remotes.get(&listener).cloned();
-                (Some(Source::Listener(listener)), options)
+                let (remote, options) = remotes.get(&listener).cloned().unzip();
+                (Some(Source::Listener(listener)), remote, options)
             }
             None => match self.outgoing_of(conn) {
                 Some(outgoing) => {
                     outgoing.opened(now, session);
                     let source = Source::Remote(outgoing.name().to_owned());
-                    (Some(source), Some(outgoing.options().clone()))
+                    let remote = Arc::from(outgoing.name());
+                    (Some(source), Some(remote), Some(outgoing.options().clone()))
                 }
-                None => (None, None),
+                None => (None, None, None),
             },
         };
         let options = options.unwrap_or_default();
@@ -257,7 +258,8 @@ impl Handler for ShardSessions {
                 options.read_only,
                 options.role,
                 info.identity.as_deref().map(str::to_owned),
-            ),
+            )
+            .of_peer(info.name.clone(), remote.unwrap_or_default()),
         );
         self.watch(now, conn, io);
     }

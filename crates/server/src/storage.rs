@@ -11,7 +11,7 @@ use corvid_log::Disk;
 use corvid_os::log_file::{LogFile, Place};
 use corvid_os::mailbox::MailSender;
 use corvid_os::priority;
-use corvid_os::vlog::{self, Module};
+use corvid_os::vlog::{self, Level, Module};
 use corvid_service::message::{
     Content, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
 };
@@ -247,7 +247,7 @@ struct RewriteWork {
     label: Option<String>,
 }
 
-/// Compactions that take longer are told of, ms.
+/// Compactions that take longer are told of without being asked, ms.
 const LONG_MS: u128 = 1000;
 
 impl RewriteWork {
@@ -278,10 +278,16 @@ impl RewriteWork {
         let files: Option<ReplacedFiles> = replaced.recv().ok();
         let total_ms = started.elapsed().as_millis();
         drop(files);
-        if let Some(name) = self.label.filter(|_| total_ms > LONG_MS) {
+        if let Some(name) = self.label {
             let swap_ms = total_ms - written_ms;
-            vlog::info(
-                Module::OvsdbServer,
+            let level = if total_ms > LONG_MS {
+                Level::Info
+            } else {
+                Level::Dbg
+            };
+            vlog::log(
+                Module::Ovsdb,
+                level,
                 format_args!(
                     "{name}: Database compaction took {total_ms}ms (init: 0ms, write: {swap_ms}ms, thread: {written_ms}ms)"
                 ),

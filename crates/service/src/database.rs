@@ -18,6 +18,7 @@ mod parked;
 mod report;
 mod rewrites;
 mod row_log;
+mod slow;
 mod transact;
 mod triggers;
 mod updates;
@@ -50,6 +51,7 @@ use long_results::LongResults;
 use parked::Parked;
 use rewrites::Rewrites;
 use row_log::RowLog;
+use slow::SlowLog;
 use triggers::Triggers;
 use updates::Rounds;
 
@@ -102,6 +104,7 @@ pub struct DatabaseService {
     followed: Vec<Followed>,
     row_log: RowLog,
     counts: Counts,
+    slow: SlowLog,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
@@ -148,6 +151,7 @@ impl DatabaseService {
             followed: Vec::new(),
             row_log: RowLog::default(),
             counts: Counts::default(),
+            slow: SlowLog::default(),
             sessions: HashMap::default(),
             locks,
             uuids,
@@ -187,7 +191,7 @@ impl DatabaseService {
             ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
             ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
             ToDatabase::Done(number, Done::Result(session, result)) => {
-                self.result_written(number, session, result);
+                self.result_written(now, number, session, result);
             }
             ToDatabase::Done(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.drained(session),

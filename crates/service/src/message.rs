@@ -31,6 +31,10 @@ pub struct SessionInfo {
     pub role: String,
     /// Common name of its certificate.
     pub client_id: Option<String>,
+    /// The other end of its connection, as log lines name it; empty: nobody said.
+    pub peer: Arc<str>,
+    /// The remote that it came by, as configured.
+    pub remote: Arc<str>,
     aware: AtomicBool,
     closed: AtomicBool,
 }
@@ -43,8 +47,32 @@ impl SessionInfo {
             read_only,
             role,
             client_id,
+            peer: Arc::default(),
+            remote: Arc::default(),
             aware: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, with where it comes from.
+    #[must_use]
+    pub fn of_peer(self, peer: Arc<str>, remote: Arc<str>) -> SessionInfo {
+        SessionInfo {
+            peer,
+            remote,
+            ..self
+        }
+    }
+
+    /// Who it is, for people: `tcp:192.0.2.1:50000 (client "ch1", role "ovn-controller")`.
+    #[must_use]
+    pub fn who(&self) -> String {
+        let mut known = Vec::new();
+        known.extend(self.client_id.as_ref().map(|id| format!("client {id:?}")));
+        known.extend((!self.role.is_empty()).then(|| format!("role {:?}", self.role)));
+        match known.as_slice() {
+            [] => self.peer.to_string(),
+            known => format!("{} ({})", self.peer, known.join(", ")),
         }
     }
 
@@ -364,6 +392,8 @@ pub enum Event {
     RemotesChanged(String, RemoteRows),
     /// Answer to [`Control::Report`]; of a database that is being removed it is empty.
     Report(u64, Report),
+    /// A transaction took long: the line.
+    Slow(String),
     /// A row of a table that is logged has changed: the line.
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column to show anything in.

@@ -49,6 +49,8 @@ pub struct OptionEntry {
 #[derive(Debug, Clone, Copy)]
 pub struct Spec<I> {
     pub(super) entry: OptionEntry,
+    /// Its name must be spelled in full.
+    pub(super) in_full: bool,
     pub(super) id: I,
 }
 
@@ -81,7 +83,19 @@ impl<I: Copy> Spec<I> {
             detail: "",
             group: OTHER,
         };
-        Spec { entry, id }
+        Spec {
+            entry,
+            in_full: false,
+            id,
+        }
+    }
+
+    /// The same option, which abbreviations do not mean: one that the reference lacks must not make ambiguous what scripts
+    /// abbreviate.
+    #[must_use]
+    pub const fn in_full(mut self) -> Spec<I> {
+        self.in_full = true;
+        self
     }
 
     /// Says what its argument is called (empty without one) and, in one line, what it does.

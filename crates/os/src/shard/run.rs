@@ -20,6 +20,7 @@ use super::output::Progress;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
 use crate::clock::Now;
 use crate::errno;
+use crate::poll_interval::PollInterval;
 use crate::tls::Credentials;
 use crate::vlog::{self, Module, RateLimit};
 
@@ -57,6 +58,7 @@ pub(super) struct Shard<H: Handler> {
     intakes: Slab<Intake>,
     scratch: Box<[u8]>,
     envelopes: Vec<Envelope<H::Message>>,
+    interval: PollInterval,
 }
 
 impl<H: Handler> Shard<H> {
@@ -79,6 +81,7 @@ impl<H: Handler> Shard<H> {
             intakes: Slab::new(),
             scratch: vec![0; READ_BYTES].into_boxed_slice(),
             envelopes: Vec::new(),
+            interval: PollInterval::new(&format!("shard{index}")),
         })
     }
 
@@ -98,6 +101,7 @@ impl<H: Handler> Shard<H> {
                 }
             }
             self.turn(&events);
+            self.interval.end();
         }
         let ids: Vec<ConnId> = self.io.connections().map(|(id, _)| id).collect();
         ids.into_iter()
@@ -127,6 +131,7 @@ impl<H: Handler> Shard<H> {
     fn turn(&mut self, events: &Events) {
         let now = Now::read();
         self.io.now_ms = now.mono_ms;
+        self.interval.begin(now.mono_ms);
         self.note_readiness(events, now);
         self.receive(now);
         self.retry_listeners(now);

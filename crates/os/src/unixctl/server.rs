@@ -22,6 +22,7 @@ use super::message::{self, Refusal, Reply, Request};
 use super::registry::{Action, Registry};
 use super::{Format, Outcome};
 use crate::listener::{ListenError, Listener};
+use crate::poll_interval::PollInterval;
 use crate::stream::Stream;
 use crate::target::Passive;
 use crate::vlog::{self, Module, RateLimit};
@@ -44,6 +45,8 @@ pub struct Server<C> {
     next_serial: u64,
     registry: Registry<C>,
     waker: Arc<Waker>,
+    /// Of the main loop, which waits here.
+    interval: PollInterval,
     replies: (Sender<LateReply>, Receiver<LateReply>),
 }
 
@@ -147,6 +150,8 @@ impl<C: 'static> Server<C> {
         }
         let mut registry = Registry::default();
         super::register_builtin(&mut registry);
+        let mut interval = PollInterval::default();
+        interval.begin(clock::mono_ms());
         Ok(Server {
             poll,
             events: Events::with_capacity(64),
@@ -156,6 +161,7 @@ impl<C: 'static> Server<C> {
             next_serial: 0,
             registry,
             waker,
+            interval,
             replies: channel(),
         })
     }
@@ -195,7 +201,9 @@ impl<C: 'static> Server<C> {
     pub fn turn(&mut self, context: &mut C, timeout: Option<Duration>) -> io::Result<()> {
         signals::run();
         let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        self.interval.end();
         let waited = self.poll.poll(&mut events, timeout);
+        self.interval.begin(clock::mono_ms());
         signals::run();
         match waited {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -88,6 +88,15 @@ impl Destination {
         }
     }
 
+    /// The pattern of its lines unless another is set.
+    pub(super) fn default_pattern(self) -> &'static str {
+        match self {
+            Destination::Syslog => super::SYSLOG_PATTERN,
+            Destination::Console => super::CONSOLE_PATTERN,
+            Destination::File => super::FILE_PATTERN,
+        }
+    }
+
     /// The destination of this name, in any case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Destination> {

@@ -1,4 +1,5 @@
-//! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`, `--syslog-target`.
+//! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`, `--syslog-target`, and `--log-format`, which is
+//! ours alone.
 
 use std::path::Path;
 
@@ -13,13 +14,14 @@ pub enum LogOption {
     LogFile,
     SyslogMethod,
     SyslogTarget,
+    LogFormat,
 }
 
 /// The heading that these options stand under.
 pub const GROUP: &str = "Logging options";
 
 /// The table of these options; `wrap` makes them options of the program.
-pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 4] {
+pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 5] {
     [
         verbose_spec(wrap(LogOption::Verbose)),
         Spec::long("log-file", Arg::Optional, wrap(LogOption::LogFile))
@@ -37,6 +39,11 @@ pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 4] {
             .means("HOST:PORT", "also send log messages there, over UDP")
             .within(GROUP)
             .more("In the form of RFC 5424. Deprecated in favour of `--syslog-method`."),
+        Spec::long("log-format", Arg::Required, wrap(LogOption::LogFormat))
+            .in_full()
+            .means("FORMAT", "how console and log file look: text or json (default: text)")
+            .within(GROUP)
+            .more("`json` writes an object on each line. A pattern given later makes text of its destination again."),
     ]
 }
 
@@ -73,6 +80,13 @@ pub fn apply(option: LogOption, value: Option<&str>) {
                 program::fatal(error);
             }
         }
+        LogOption::LogFormat => match value.unwrap_or_default() {
+            "json" => super::set_json(true),
+            "text" => super::set_json(false),
+            other => program::fatal(format_args!(
+                "--log-format: \"{other}\" is neither \"text\" nor \"json\""
+            )),
+        },
         LogOption::SyslogTarget => super::set_syslog_target(value.unwrap_or_default()),
     }
 }

@@ -14,7 +14,7 @@ use corvid_engine::LongResult;
 use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
-use super::DatabaseService;
+use super::{DatabaseService, Now};
 use crate::job::{Job, JobNumber};
 use crate::message::Request;
 
@@ -94,12 +94,14 @@ impl DatabaseService {
     /// A job is done, perhaps in vain.
     pub(super) fn result_written(
         &mut self,
+        now: Now,
         number: JobNumber,
         session: SessionId,
         result: Arc<LongResult>,
     ) {
         let under_way = self.long_results.under_way.get(&session);
         if under_way.is_some_and(|under_way| under_way.number == number) {
+            self.slow.set_now(now);
             self.complete(session);
         }
         self.outputs.free(result);
@@ -124,6 +126,7 @@ impl DatabaseService {
             is_ready,
             ..
         } = under_way;
+        self.note_slow_result(&request);
         self.outputs.reply_long(&request, result.text());
         self.outputs.free(result);
         self.monitors.set_ready(session, is_ready);

@@ -307,6 +307,7 @@ impl DatabaseService {
 
     /// Records are stored, or failed to be.
     pub(super) fn stored(&mut self, now: Now, ticket: Ticket, result: Result<(), StoreError>) {
+        self.slow.set_now(now);
         match result {
             Ok(()) => {
                 self.storage_error = None;
@@ -354,9 +355,13 @@ impl DatabaseService {
                 for dropped in self.monitors.take_dropped() {
                     self.outputs.free(dropped);
                 }
+                if let Origin::Client(request) = &parked.origin {
+                    self.note_slow_commit(request, delta);
+                }
             }
+            let has_changed = parked.delta.is_some();
             if let Origin::Client(request) = parked.origin {
-                self.answer(*request, parked.answer);
+                self.answer(*request, parked.answer, has_changed);
             }
         }
     }
@@ -438,7 +443,7 @@ impl DatabaseService {
         self.release();
     }
 
-    fn answer(&mut self, request: Request, answer: Answer) {
+    fn answer(&mut self, request: Request, answer: Answer, has_changed: bool) {
         if request.stamp != 0 && !request.blocked && request.method == Method::Transact {
             self.outputs.answered.push(request.stamp);
         }
@@ -449,7 +454,12 @@ impl DatabaseService {
                 self.outputs
                     .reply(request.session, &request.id, &result, handled);
                 if request.frame.len() + result.len() > FREED_BYTES {
+                    if !has_changed {
+                        self.slow.answered_long(&request);
+                    }
                     self.outputs.free((request, result));
+                } else if !has_changed {
+                    self.slow.answered(request);
                 }
             }
             Answer::Long(result) => self.write_away(request, *result),

@@ -1,0 +1,64 @@
+//! A message as one JSON object on one line, for collectors that would otherwise have to take text apart.
+//!
+//! A pure function of the [`Context`]; which destinations are written so is decided by `vlog`. The members are part of what operators
+//! rely on, and are told in `docs/operating/logs.md`: a new one may come, none may go or change its meaning.
+
+use corvid_json::write;
+use corvid_json::writer::ObjectWriter;
+
+use super::pattern::{self, Context, Zone};
+
+/// Appends the object, without a newline. `thread` is the name of the calling thread.
+pub(super) fn format(context: &Context<'_>, thread: &str, out: &mut String) {
+    let time = pattern::date("%Y-%m-%dT%H:%M:%S.###Z", context.wall_ms, Zone::Utc);
+    let mut line = Vec::with_capacity(context.message.len() + 192);
+    let mut object = ObjectWriter::new(&mut line).string("time", time.as_bytes());
+    write::integer(object.member("seq"), i64::from(context.counter));
+    object = object
+        .string("level", context.level.name().as_bytes())
+        .string("module", context.module.name().as_bytes())
+        .string("program", context.program.as_bytes());
+    write::integer(object.member("pid"), i64::from(std::process::id()));
+    object = object.string("thread", thread.as_bytes());
+    if !context.subprogram.is_empty() {
+        object = object.string("subprogram", context.subprogram.as_bytes());
+    }
+    let message = context.message.trim_end_matches('\n');
+    object.string("message", message.as_bytes()).end();
+    out.push_str(&String::from_utf8_lossy(&line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vlog::{Level, Module};
+
+    #[test]
+    fn a_message_is_one_object_on_one_line() {
+        let mut context = Context {
+            program: "ovsdb-server",
+            subprogram: "",
+            host: "node1",
+            module: Module::Jsonrpc,
+            level: Level::Warn,
+            facility: 16,
+            counter: 7,
+            wall_ms: 1_795_225_454_777,
+            since_start_ms: 42,
+            message: "tcp:\"a\"\tb\nc\\\u{1}\u{2028}é\n\n",
+        };
+        let mut line = String::new();
+        format(&context, "db:D", &mut line);
+        let pid = std::process::id();
+        let head = r#"{"time":"2026-11-21T01:44:14.777Z","seq":7,"level":"WARN","module":"jsonrpc","program":"ovsdb-server","#;
+        let tail = "\"message\":\"tcp:\\\"a\\\"\\tb\\nc\\\\\\u0001\u{2028}é\"}";
+        assert_eq!(
+            line,
+            format!("{head}\"pid\":{pid},\"thread\":\"db:D\",{tail}")
+        );
+        context.subprogram = "monitor";
+        line.clear();
+        format(&context, "main", &mut line);
+        assert!(line.contains(r#""thread":"main","subprogram":"monitor","message":"#));
+    }
+}

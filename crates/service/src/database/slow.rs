@@ -1,0 +1,211 @@
+//! Transactions that take long, for the log: who, how long, what.
+//!
+//! A commit is looked at when its answer is released, so its time includes that of the disk. What commits nothing is answered while it is
+//! executed, at a moment that this crate has no time of; the last one is therefore kept until the driver tells the time
+//! ([`DatabaseService::note_slow`]). Nothing is described before it is known to be slow. Time that a `wait` spent waiting is nobody's fault, so
+//! transactions that waited are left out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use corvid_data::Delta;
+use corvid_json::Reader;
+
+use super::{DatabaseService, Now};
+use crate::message::{Event, Request, SessionInfo};
+
+/// Longer requests are described by their length, bytes: reading them again would take long, too.
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// Characters of a comment that are shown.
+const COMMENT_MAX: usize = 200;
+
+/// What is slow, and the transaction that may have been.
+#[derive(Debug)]
+pub(super) struct SlowLog {
+    threshold_ms: u64,
+    /// When the present input arrived, or is answered.
+    now_ms: u64,
+    last: Option<Answered>,
+}
+
+/// A transaction that is answered, and changed nothing.
+#[derive(Debug)]
+enum Answered {
+    Short(Request),
+    /// Its request is gone: too large to be kept.
+    Long {
+        info: Arc<SessionInfo>,
+        arrived_ms: u64,
+        bytes: usize,
+    },
+}
+
+impl Default for SlowLog {
+    fn default() -> SlowLog {
+        SlowLog {
+            threshold_ms: u64::MAX,
+            now_ms: 0,
+            last: None,
+        }
+    }
+}
+
+impl SlowLog {
+    /// Takes note of the time.
+    pub(super) fn set_now(&mut self, now: Now) {
+        self.now_ms = now.mono_ms;
+    }
+
+    /// Takes note of a request that has just been answered.
+    pub(super) fn answered(&mut self, request: Request) {
+        if !request.blocked {
+            self.last = Some(Answered::Short(request));
+        }
+    }
+
+    /// The same, when the request itself is needed elsewhere.
+    pub(super) fn answered_long(&mut self, request: &Request) {
+        if !request.blocked {
+            self.last = Some(Answered::Long {
+                info: request.info.clone(),
+                arrived_ms: request.arrived_ms,
+                bytes: request.frame.len(),
+            });
+        }
+    }
+
+    fn is_slow(&self, since_ms: u64, now_ms: u64) -> Option<u64> {
+        let elapsed_ms = now_ms.saturating_sub(since_ms);
+        (elapsed_ms >= self.threshold_ms).then_some(elapsed_ms)
+    }
+}
+
+impl DatabaseService {
+    /// Transactions that take this long, ms, are reported ([`Event::Slow`]); none are at first.
+    pub fn set_slow_ms(&mut self, threshold_ms: u64) {
+        self.slow.threshold_ms = threshold_ms;
+    }
+
+    /// It is `now`, and what was handled last has been done. To be called before anything else is handled that takes time, and at the end
+    /// of each batch.
+    pub fn note_slow(&mut self, now: Now) {
+        let Some(last) = self.slow.last.take() else {
+            return;
+        };
+        let (info, arrived_ms) = match &last {
+            Answered::Short(request) => (&request.info, request.arrived_ms),
+            Answered::Long {
+                info, arrived_ms, ..
+            } => (info, *arrived_ms),
+        };
+        if let Some(elapsed_ms) = self.slow.is_slow(arrived_ms, now.mono_ms) {
+            let what = match &last {
+                Answered::Short(request) => describe(request.params()),
+                Answered::Long { bytes, .. } => format!("{bytes} bytes"),
+            };
+            self.tell_slow(info, elapsed_ms, &what);
+        }
+    }
+
+    /// A long result is about to be sent.
+    pub(super) fn note_slow_result(&mut self, request: &Request) {
+        let slow = self.slow.is_slow(request.arrived_ms, self.slow.now_ms);
+        if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
+            self.tell_slow(&request.info, elapsed_ms, &describe(request.params()));
+        }
+    }
+
+    /// A commit is about to be answered.
+    pub(super) fn note_slow_commit(&mut self, request: &Request, delta: &Delta) {
+        let slow = self.slow.is_slow(request.arrived_ms, self.slow.now_ms);
+        if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
+            let rows = delta.changes.len();
+            let plural = if rows == 1 { "" } else { "s" };
+            let what = format!("{}; {rows} row{plural} changed", describe(request.params()));
+            self.tell_slow(&request.info, elapsed_ms, &what);
+        }
+    }
+
+    fn tell_slow(&mut self, info: &SessionInfo, elapsed_ms: u64, what: &str) {
+        let name = &self.database.schema().name;
+        let who = info.who();
+        let line = format!("{who}: transaction on {name} took {elapsed_ms}ms ({what})");
+        self.outputs.events.push(Event::Slow(line));
+    }
+}
+
+/// `2 insert, 1 wait; comment "…"`
+fn describe(params: &[u8]) -> String {
+    if params.len() > READ_BYTES_MAX {
+        return format!("{} bytes", params.len());
+    }
+    let (operations, comment) = operations(params);
+    let mut out = String::new();
+    for (name, count) in operations {
+        let separator = if out.is_empty() { "" } else { ", " };
+        let _ = write!(out, "{separator}{count} {name}");
+    }
+    if !comment.is_empty() {
+        let shown: String = comment.chars().take(COMMENT_MAX).collect();
+        let _ = write!(out, "; comment {shown:?}");
+    }
+    out
+}
+
+/// How many operations of each name there are, and the texts of comments, joined by LF. Framing has checked the syntax.
+pub(super) fn operations(params: &[u8]) -> (BTreeMap<String, usize>, String) {
+    let mut operations = BTreeMap::new();
+    let mut comments: Vec<String> = Vec::new();
+    let mut reader = Reader::trusted(params);
+    let mut is_name = true;
+    if reader.begin_array().is_ok() {
+        while let Ok(true) = reader.next_element() {
+            let Ok(element) = reader.skip() else { break };
+            if std::mem::take(&mut is_name) {
+                continue;
+            }
+            if let Some(name) = member(element, "op") {
+                if name == "comment" {
+                    comments.extend(member(element, "comment"));
+                }
+                *operations.entry(name).or_insert(0) += 1;
+            }
+        }
+    }
+    (operations, comments.join("\n"))
+}
+
+/// A member of an object, if it is a string.
+pub(super) fn member(object: &[u8], name: &str) -> Option<String> {
+    let mut reader = Reader::trusted(object);
+    reader.begin_object().ok()?;
+    while let Some(found) = reader.next_member().ok()? {
+        if found.as_ref() == name.as_bytes() {
+            let text = reader.string().ok()?;
+            return Some(String::from_utf8_lossy(&text).into_owned());
+        }
+        reader.skip().ok()?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_described_by_their_operations() {
+        let params = br#"["D",{"op":"insert","row":{"op":"x"},"table":"T"},{"comment":"a \"b\"\nc","op":"comment"},
+            {"op":"wait"},{"op":"insert"},7,{"op":3}]"#;
+        assert_eq!(
+            describe(params),
+            r#"1 comment, 2 insert, 1 wait; comment "a \"b\"\nc""#
+        );
+        assert_eq!(describe(br#"["D"]"#), "");
+        let mut long = b"[\"D\",\"".to_vec();
+        long.resize(READ_BYTES_MAX + 1, b'x');
+        assert_eq!(describe(&long), "1048577 bytes");
+    }
+}

@@ -1,0 +1,213 @@
+//! What servers write to their logs: as JSON objects if they are told to, and of what takes long.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use corvid_tests::client::Client;
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn setup(options: &[&str]) -> Setup {
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {
+        "n": {"type": "integer"}, "name": {"type": "string"}}}}});
+    Setup {
+        databases: vec![schema],
+        options: options.iter().map(|&option| option.to_owned()).collect(),
+        ..Setup::default()
+    }
+}
+
+/// Waits until the log holds something; returns the log.
+fn log_with(server: &Server, wanted: impl Fn(&str) -> bool) -> String {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let log = server.log();
+        if wanted(&log) {
+            return log;
+        }
+        assert!(Instant::now() < deadline, "{log}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn control(server: &Server, command: &str, arguments: &[&str]) -> String {
+    let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    let reply = server.control(command, &arguments).expect("a reply");
+    assert_eq!(reply["error"], Value::Null, "{command}");
+    reply["result"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_log_of_json_has_an_object_on_each_line() {
+    let setup = setup(&["--log-format=json"]);
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    control(&server, "vlog/message", &["a \"quoted\"\nmessage"]);
+    let log = log_with(&server, |log| log.contains("user-message"));
+    // The first line was written before the option was read.
+    let (first, rest) = log.split_once('\n').expect("lines");
+    assert!(first.contains("|vlog|INFO|opened log file "), "{first}");
+    let lines: Vec<Value> = rest
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"))
+        .collect();
+    let mut last = 1;
+    for line in &lines {
+        let time = line["time"].as_str().expect("a time");
+        assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
+        let seq = line["seq"].as_u64().expect("a number");
+        assert!(seq > last, "{log}");
+        last = seq;
+        assert_eq!(line["pid"], json!(server.pid()));
+        assert_eq!(line["program"], "ovsdb-server");
+    }
+    let version = &lines[0];
+    assert_eq!(
+        (&version["module"], &version["level"], &version["thread"]),
+        (&json!("ovsdb_server"), &json!("INFO"), &json!("main"))
+    );
+    let message = lines.last().expect("lines");
+    assert_eq!(
+        message["message"], "user-message: a \"quoted\"\nmessage",
+        "{log}"
+    );
+    assert!(
+        control(&server, "vlog/list-pattern", &[])
+            .contains("FILE     none                              json\n")
+    );
+
+    // Patterns go on working.
+    control(&server, "vlog/set", &["PATTERN:file:%c-%p-%m"]);
+    control(&server, "vlog/message", &["text again"]);
+    log_with(&server, |log| {
+        log.ends_with("vlog-INFO-user-message: text again\n")
+    });
+}
+
+#[test]
+fn options_of_our_own_make_no_abbreviation_ambiguous() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&program)
+            .args(["--no-dbs", "--unixctl=none", "--run=true"])
+            .args(arguments)
+            .current_dir(dir.path())
+            .env("OVS_LOGDIR", dir.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("started");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    assert_eq!(
+        run(&["-vconsole:off", "--log=short.log"]),
+        (Some(0), String::new())
+    );
+    assert!(dir.path().join("short.log").exists());
+    assert_eq!(
+        run(&["--log-format=xml"]),
+        (
+            Some(1),
+            "ovsdb-server: --log-format: \"xml\" is neither \"text\" nor \"json\"\n".to_owned()
+        )
+    );
+    let (status, said) = run(&["--slow-transaction=soon"]);
+    assert_eq!(status, Some(1));
+    assert_eq!(
+        said,
+        "ovsdb-server: --slow-transaction: \"soon\" is not a number of milliseconds\n"
+    );
+}
+
+/// So many rows in one transaction.
+fn inserts(count: usize) -> Value {
+    let mut params = vec![json!("D"), json!({"op": "comment", "comment": "many"})];
+    params.extend((0..count).map(|n| json!({"op": "insert", "table": "T", "row": {"n": n}})));
+    Value::from(params)
+}
+
+#[test]
+fn slow_transactions_are_told_with_who_and_what() {
+    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=5"]));
+    let server = server.expect("a server");
+    let mut client = server.connect().expect("a connection");
+    let reply = client.call("transact", &inserts(5000)).expect("a reply");
+    assert_eq!(reply["error"], Value::Null);
+    let log = log_with(&server, |log| log.contains("transaction on D took "));
+    let line = log
+        .lines()
+        .find(|line| line.contains("|transaction|INFO|unix#"))
+        .expect("a line");
+    let tail = r#"ms (1 comment, 5000 insert; comment "many"; 5000 rows changed)"#;
+    assert!(line.ends_with(tail), "{line}");
+
+    // What changes nothing is told of, too: looks at each row for each operation, and a long result that is written by another thread.
+    let mut idle = vec![json!("D")];
+    idle.extend((0..500).map(
+        |_| json!({"op": "update", "table": "T", "where": [["name", "!=", ""]], "row": {"n": 0}}),
+    ));
+    let mut select = vec![json!("D")];
+    select.extend((0..20).map(|_| json!({"op": "select", "table": "T", "where": []})));
+    for (request, said) in [(idle, "ms (500 update)\n"), (select, "ms (20 select)\n")] {
+        let reply = client.call("transact", &Value::from(request));
+        assert_eq!(reply.expect("a reply")["error"], Value::Null);
+        log_with(&server, |log| log.contains(said));
+    }
+    assert!(!server.log().contains("|WARN|transaction"), "no warning");
+}
+
+#[test]
+fn whoever_is_held_up_tells_it_in_the_reference_s_words() {
+    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=0"]));
+    let server = server.expect("a server");
+    let mut client = server.connect().expect("a connection");
+    let request = json!({"id": 1, "method": "transact", "params": inserts(60_000)}).to_string();
+    let idle = cpu_ticks(server.pid());
+    client.send(request.as_bytes()).expect("sent");
+    // It is at work now, and stopped in the middle of it.
+    let deadline = Instant::now() + LIMIT;
+    while cpu_ticks(server.pid()) < idle + 5 {
+        assert!(Instant::now() < deadline, "it does not begin");
+    }
+    signal(server.pid(), "STOP");
+    std::thread::sleep(Duration::from_millis(1200));
+    signal(server.pid(), "CONT");
+    let long = |line: &&str| line.contains("|WARN|Unreasonably long ");
+    let log = log_with(&server, |log| {
+        log.lines().any(|line| long(&line)) && log.contains("|coverage")
+    });
+    let line = log.lines().find(long).expect("a line");
+    let words: Vec<&str> = line.split('|').collect();
+    assert!(words[2].starts_with("timeval"), "{line}");
+    assert!(
+        line.ends_with("ms system)") && line.contains("ms poll interval ("),
+        "{line}"
+    );
+    drain(&mut client);
+    assert!(!server.log().contains("|transaction|"), "switched off");
+}
+
+/// CPU time of a process, in the kernel's ticks.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = |field: usize| fields[field].parse::<u64>().expect("a number");
+    ticks(11) + ticks(12)
+}
+
+fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(status.expect("sent").success());
+}
+
+/// Waits for the answer.
+fn drain(client: &mut Client) {
+    client.receive(LIMIT).expect("an answer");
+}
