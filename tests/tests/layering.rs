@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
-const LEVELS: [(&str, u32); 15] = [
+const LEVELS: [(&str, u32); 16] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -18,6 +18,7 @@ const LEVELS: [(&str, u32); 15] = [
     ("monitor", 3),
     ("tls", 2),
     ("cs", 3),
+    ("idl", 4),
     ("os", 3),
     ("service", 5),
     ("server", BINARY),
@@ -34,8 +35,8 @@ const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;
 
 /// Time, randomness and bytes are inputs of these.
-const PURE: [&str; 9] = [
-    "json", "data", "rpc", "engine", "log", "tls", "monitor", "cs", "service",
+const PURE: [&str; 10] = [
+    "json", "data", "rpc", "engine", "log", "tls", "monitor", "cs", "idl", "service",
 ];
 
 /// Names that bring effects into a crate, as identifiers.

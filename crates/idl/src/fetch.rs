@@ -1,0 +1,193 @@
+//! Fetching of columns that are not monitored (idl.md 4).
+//!
+//! Every fetch is a request of its own and is pending on its own: a row, a column and a table never stand for each other. It ends
+//! exactly once, with an outcome, also when the connection does; it is not sent again by itself, since silence about stale values would
+//! be worse than an outcome. Requests remember UUIDs, so rows may go meanwhile.
+
+use std::collections::BTreeMap;
+
+use corvid_cs::RequestId;
+use corvid_data::{ColumnId, Datum, TableId, Uuid, wire};
+use corvid_json::{ArrayWriter, Reader, Value, write};
+use thiserror::Error;
+
+use crate::replica::Replica;
+
+/// A fetch; never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FetchId(pub u64);
+
+/// How a fetch ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchOutcome {
+    /// The answer is not there yet.
+    Pending,
+    /// What the server has is in the replica, as far as the replica has the rows.
+    Success,
+    /// The row is no longer there.
+    RowGone,
+    /// The server refused, or answered what cannot be understood.
+    Error(String),
+    /// The connection ended first.
+    Disconnected,
+}
+
+/// Why a fetch was not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The contents are not kept up at the moment.
+    #[error("not connected")]
+    NotConnected,
+    /// The row is not there, or not on the server yet.
+    #[error("there is no such row")]
+    RowGone,
+    /// The column is not fetched on demand; or none of the table is, or the server has none.
+    #[error("no column to fetch on demand")]
+    NotOnDemand,
+}
+
+/// What is fetched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    Row(TableId, Uuid),
+    Column(TableId, ColumnId),
+    Table(TableId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    pub(crate) id: FetchId,
+    pub(crate) scope: Scope,
+    pub(crate) columns: Vec<ColumnId>,
+}
+
+/// All fetches of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Fetches {
+    pending: BTreeMap<RequestId, Fetch>,
+    /// How many are pending of each scope.
+    counts: BTreeMap<Scope, usize>,
+    outcomes: BTreeMap<FetchId, FetchOutcome>,
+    last: u64,
+}
+
+impl Fetches {
+    pub(crate) fn begun(
+        &mut self,
+        request: RequestId,
+        scope: Scope,
+        columns: Vec<ColumnId>,
+    ) -> FetchId {
+        self.last += 1;
+        let id = FetchId(self.last);
+        *self.counts.entry(scope.clone()).or_insert(0) += 1;
+        self.outcomes.insert(id, FetchOutcome::Pending);
+        let fetch = Fetch { id, scope, columns };
+        self.pending.insert(request, fetch);
+        id
+    }
+
+    pub(crate) fn is_pending(&self, scope: &Scope) -> bool {
+        self.counts.contains_key(scope)
+    }
+
+    /// The outcome; one that is final is forgotten.
+    pub(crate) fn take_outcome(&mut self, id: FetchId) -> Option<FetchOutcome> {
+        match self.outcomes.get(&id)? {
+            FetchOutcome::Pending => Some(FetchOutcome::Pending),
+            _ => self.outcomes.remove(&id),
+        }
+    }
+
+    pub(crate) fn take(&mut self, request: RequestId) -> Option<Fetch> {
+        self.pending.remove(&request)
+    }
+
+    pub(crate) fn ended(&mut self, fetch: &Fetch, outcome: FetchOutcome) {
+        if let Some(count) = self.counts.get_mut(&fetch.scope) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&fetch.scope);
+            }
+        }
+        self.outcomes.insert(fetch.id, outcome);
+    }
+}
+
+/// The operation that fetches columns.
+pub(crate) fn select(replica: &Replica, scope: &Scope, columns: &[ColumnId]) -> Vec<u8> {
+    let (Scope::Row(table, _) | Scope::Column(table, _) | Scope::Table(table)) = scope;
+    let table = replica.class.schema.table(*table);
+    let mut out = b"{\"op\":\"select\",\"table\":".to_vec();
+    write::string(&mut out, table.name.as_bytes());
+    out.extend_from_slice(b",\"where\":[");
+    if let Scope::Row(_, uuid) = scope {
+        out.extend_from_slice(b"[\"_uuid\",\"==\",");
+        wire::write_atom(&mut out, corvid_data::AtomRef::Uuid(*uuid));
+        out.push(b']');
+    }
+    out.extend_from_slice(b"],\"columns\":");
+    let mut names = ArrayWriter::new(&mut out);
+    write::string(names.element(), b"_uuid");
+    for &column in columns {
+        write::string(names.element(), table.column(column).name.as_bytes());
+    }
+    names.end();
+    out.push(b'}');
+    out
+}
+
+/// Puts the result of a fetch into the replica. Rows that it does not have are passed over.
+pub(crate) fn apply(replica: &mut Replica, fetch: &Fetch, result: &[u8]) -> FetchOutcome {
+    let (Scope::Row(table, _) | Scope::Column(table, _) | Scope::Table(table)) = fetch.scope;
+    let cells = match read(replica, table, fetch, result) {
+        Ok(cells) => cells,
+        Err(reason) => return FetchOutcome::Error(reason),
+    };
+    let mut is_any_known = false;
+    for (uuid, column, value) in cells {
+        is_any_known |= replica.set_fetched(table, uuid, column, value);
+    }
+    if matches!(fetch.scope, Scope::Row(..)) && !is_any_known {
+        return FetchOutcome::RowGone;
+    }
+    FetchOutcome::Success
+}
+
+type Cell = (Uuid, ColumnId, Datum);
+
+/// All of the result, before any of it is applied.
+fn read(
+    replica: &Replica,
+    table: TableId,
+    fetch: &Fetch,
+    result: &[u8],
+) -> Result<Vec<Cell>, String> {
+    let malformed = || "malformed result of a fetch".to_owned();
+    let json = Value::parse(result).map_err(|error| error.to_string())?;
+    let only = json.as_array().and_then(<[Value]>::first);
+    let only = only.ok_or_else(malformed)?;
+    if only.get("error").is_some() {
+        return Err(only.to_string());
+    }
+    let rows = only.get("rows").and_then(Value::as_array);
+    let schema = replica.class.schema.table(table);
+    let mut cells = Vec::new();
+    for row in rows.ok_or_else(malformed)? {
+        let uuid = match row.get("_uuid").and_then(Value::as_array) {
+            Some([_, uuid]) => uuid.as_str().and_then(|text| Uuid::parse(text.as_bytes())),
+            _ => None,
+        };
+        let uuid = uuid.ok_or_else(malformed)?;
+        for &column in &fetch.columns {
+            let column_schema = schema.column(column);
+            let value = row.get(&column_schema.name).ok_or_else(malformed)?;
+            let text = value.to_bytes();
+            let mut reader = Reader::trusted(&text);
+            let value = wire::read_diff(&mut reader, &column_schema.column_type, None);
+            cells.push((uuid, column, value.map_err(|error| error.to_string())?));
+        }
+    }
+    Ok(cells)
+}

@@ -1,0 +1,277 @@
+//! The client: a session, a replica, at most one open transaction, and what is outstanding (idl.md 1.1, 1.2, 1.4).
+//!
+//! A pure machine, driven like the session below it: [`Idl::handle`] takes time and bytes, [`Idl::poll_output`] says what to do,
+//! [`Idl::poll_timeout`] when to come back. Everything a user holds is a plain value (row, column, transaction, fetch), so bindings need
+//! no lifetimes; values of columns are cheap to clone, however large.
+//!
+//! Invariants. The replica changes only within [`Idl::handle`], which refuses to run while a transaction is open. The effects of one
+//! transaction of the server become visible at once. When a transaction has succeeded, the replica shows it.
+
+mod fetching;
+mod reading;
+mod transacting;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use corvid_cs::{Client, Condition, Event, Input, Note, Options, Outcome, Output, RequestId};
+use corvid_data::{Arc, Schema, TableId, Uuid};
+
+use crate::class::Class;
+use crate::fetch::{FetchOutcome, Fetches};
+use crate::replica::{Replica, Resync};
+use crate::txn::compose::Expected;
+use crate::txn::reply::{self, Verdict};
+use crate::txn::{Misuse, OpenTxn, Status, TxnId};
+
+/// The client of one database.
+#[derive(Debug)]
+pub struct Idl {
+    client: Client,
+    replica: Replica,
+    open: Option<OpenTxn>,
+    /// Transactions that were sent.
+    outstanding: BTreeMap<RequestId, (TxnId, Expected)>,
+    /// Transactions that are not open any more, until they are forgotten.
+    closed: BTreeMap<TxnId, Closed>,
+    fetches: Fetches,
+    notes: VecDeque<IdlNote>,
+    last_txn: u64,
+}
+
+/// What is remembered of a transaction.
+#[derive(Debug)]
+struct Closed {
+    verdict: Verdict,
+    /// It was given up after it was sent: the answer no longer matters.
+    is_abandoned: bool,
+}
+
+/// Something for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdlNote {
+    /// Of the session.
+    Session(Note),
+    /// A column that the database has in another type.
+    Column(String),
+    /// A transaction was refused, with the error as JSON.
+    Refused(String),
+}
+
+impl std::fmt::Display for IdlNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            IdlNote::Session(note) => note.fmt(f),
+            IdlNote::Column(text) => f.write_str(text),
+            IdlNote::Refused(error) => write!(f, "transaction error: {error}"),
+        }
+    }
+}
+
+impl Idl {
+    /// A client for the database of `class`. `seed` is where chance begins: another one for each client. It connects once
+    /// [`Idl::session`] is given remotes.
+    #[must_use]
+    pub fn new(class: Class, seed: u64) -> Idl {
+        let mut options = Options::new(&class.schema.name, seed);
+        options.interest = class.interest();
+        options.schema = Some(class.schema.clone());
+        Idl::with_options(class, options)
+    }
+
+    /// As [`Idl::new`], with settings of the session; its interest becomes that of `class`.
+    #[must_use]
+    pub fn with_options(class: Class, options: Options) -> Idl {
+        let options = Options {
+            interest: class.interest(),
+            ..options
+        };
+        Idl {
+            client: Client::new(options),
+            replica: Replica::new(class, Resync::default()),
+            open: None,
+            outstanding: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            fetches: Fetches::default(),
+            notes: VecDeque::new(),
+            last_txn: 0,
+        }
+    }
+
+    /// What becomes of the rows when the server sends all of them anew.
+    pub fn set_resync(&mut self, resync: Resync) {
+        self.replica.set_resync(resync);
+    }
+
+    /// The session: remotes, probes, the lock, the server that is wanted. What it hears reaches the replica at the next
+    /// [`Idl::handle`].
+    pub fn session(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// The session, to look at.
+    #[must_use]
+    pub fn session_state(&self) -> &Client {
+        &self.client
+    }
+
+    /// The client's schema.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.replica.class.schema
+    }
+
+    /// What was decided about tables and columns.
+    #[must_use]
+    pub fn class(&self) -> &Class {
+        &self.replica.class
+    }
+}
+
+/// The machine.
+impl Idl {
+    /// Takes what happened, and brings the replica up to date.
+    ///
+    /// # Errors
+    /// A transaction is open; commit or abort it first. The input was not taken.
+    pub fn handle(&mut self, now_ms: u64, input: Input<'_>) -> Result<(), Misuse> {
+        if self.open.is_some() {
+            return Err(Misuse::TransactionOpen);
+        }
+        self.client.handle(now_ms, input);
+        while let Some(event) = self.client.poll_event() {
+            self.event(now_ms, event);
+        }
+        Ok(())
+    }
+
+    /// The next thing that the driver is to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.client.poll_output()
+    }
+
+    /// When to call [`Idl::handle`] next; `None` when nothing is due before the next input.
+    #[must_use]
+    pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
+        self.client.poll_timeout(now_ms)
+    }
+
+    /// The next thing for the log.
+    pub fn poll_note(&mut self) -> Option<IdlNote> {
+        self.notes.pop_front()
+    }
+
+    fn event(&mut self, now_ms: u64, event: Event) {
+        match event {
+            Event::Connected | Event::Disconnected => {}
+            Event::Locked => self.replica.seqno += u64::from(self.client.is_monitoring()),
+            Event::Note(note) => self.notes.push_back(IdlNote::Session(note)),
+            Event::Update(update) => {
+                let mut complaints = Vec::new();
+                let applied = self.replica.apply(update, &mut complaints);
+                self.notes
+                    .extend(complaints.into_iter().map(IdlNote::Column));
+                if let Err(details) = applied {
+                    self.client.flag_inconsistency(now_ms, &details);
+                }
+            }
+            Event::Reply { id, outcome } => self.answered(now_ms, id, outcome),
+        }
+    }
+
+    fn answered(&mut self, now_ms: u64, request: RequestId, outcome: Outcome) {
+        if let Some((txn, expected)) = self.outstanding.remove(&request) {
+            let verdict = match &outcome {
+                Outcome::Result(result) => reply::judge(result, &expected),
+                Outcome::Error(error) => reply::judge_error(error),
+                Outcome::Lost => Verdict::of(Status::TryAgain),
+            };
+            if verdict.is_inconsistent {
+                let details = "the server does not know the database";
+                self.client.flag_inconsistency(now_ms, details);
+            }
+            if let Some(error) = &verdict.error {
+                self.notes.push_back(IdlNote::Refused(error.clone()));
+            }
+            if let Some(closed) = self
+                .closed
+                .get_mut(&txn)
+                .filter(|closed| !closed.is_abandoned)
+            {
+                closed.verdict = verdict;
+            }
+        } else if let Some(fetch) = self.fetches.take(request) {
+            let outcome = match outcome {
+                Outcome::Result(result) => crate::fetch::apply(&mut self.replica, &fetch, &result),
+                Outcome::Error(error) => {
+                    FetchOutcome::Error(String::from_utf8_lossy(&error).into_owned())
+                }
+                Outcome::Lost => FetchOutcome::Disconnected,
+            };
+            self.fetches.ended(&fetch, outcome);
+            self.replica.seqno += 1;
+        }
+    }
+}
+
+/// What changed.
+impl Idl {
+    /// Grows with every visible change of the replica: rows that come or go, changes of columns that alert, every reply to a monitor
+    /// request, the lock when it is acquired, every fetch that ends.
+    #[must_use]
+    pub fn change_seqno(&self) -> u64 {
+        self.replica.seqno
+    }
+
+    /// Grows whenever rows, and tracked changes with them, were dropped without a word, which only [`Resync::Reload`] does: who follows
+    /// changes begins anew then.
+    #[must_use]
+    pub fn resync_epoch(&self) -> u64 {
+        self.replica.epoch
+    }
+
+    /// Whether contents ever arrived.
+    #[must_use]
+    pub fn has_ever_connected(&self) -> bool {
+        self.client.has_ever_had_contents()
+    }
+
+    /// [`Idl::change_seqno`] at the last insertion, modification and deletion in a table; 0 for none.
+    #[must_use]
+    pub fn table_seqnos(&self, table: TableId) -> [u64; 3] {
+        self.replica.watches[usize::from(table.0)].seqnos
+    }
+
+    /// The rows of a table that changed since [`Idl::clear_changes`], in the order of their first change.
+    #[must_use]
+    pub fn changes(&self, table: TableId) -> &[crate::track::Tracked] {
+        self.replica.watches[usize::from(table.0)].track.entries()
+    }
+
+    /// Forgets what changed so far.
+    pub fn clear_changes(&mut self) {
+        for watch in &mut self.replica.watches {
+            watch.track.clear();
+        }
+    }
+
+    /// What changed of a row since [`Idl::clear_changes`].
+    #[must_use]
+    pub fn change_of(&self, table: TableId, uuid: Uuid) -> Option<&crate::track::Tracked> {
+        self.replica.watches[usize::from(table.0)].track.get(uuid)
+    }
+}
+
+/// Conditions.
+impl Idl {
+    /// Wants other rows of a table. Returns the number that [`Idl::condition_seqno`] must reach before it is so.
+    pub fn set_condition(&mut self, now_ms: u64, table: TableId, condition: Condition) -> u64 {
+        let name = self.replica.class.schema.table(table).name.clone();
+        self.client.set_condition(now_ms, &name, condition)
+    }
+
+    /// How many of the wishes for other rows are in force: compare with `>=`.
+    #[must_use]
+    pub fn condition_seqno(&self) -> u64 {
+        self.client.condition_seqno()
+    }
+}

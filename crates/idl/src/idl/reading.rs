@@ -1,0 +1,293 @@
+//! Reading the replica: rows, values, indexes. While a transaction is open, all of it shows what the transaction shows.
+
+use corvid_data::{Arc, ColumnSchema, Datum, TableId, Uuid};
+
+use super::Idl;
+use crate::class::Column;
+use crate::index::{Cursor, Index, IndexId, Key};
+use crate::row::{Row, RowId};
+use crate::txn::RowState;
+
+/// Rows and values.
+impl Idl {
+    /// The rows of a table, in no particular order.
+    pub fn rows(&self, table: TableId) -> impl Iterator<Item = RowId> + '_ {
+        let rows = self.replica.table(table).iter();
+        rows.map(move |row| RowId {
+            table,
+            uuid: row.uuid,
+        })
+    }
+
+    /// How many rows a table has.
+    #[must_use]
+    pub fn row_count(&self, table: TableId) -> usize {
+        self.replica.table(table).len()
+    }
+
+    /// A row by UUID. Resolves references: one to a row that is not there (not monitored, outside of the condition, deleted) gives
+    /// `None`.
+    #[must_use]
+    pub fn row(&self, table: TableId, uuid: Uuid) -> Option<RowId> {
+        let is_there = self.replica.table(table).contains(uuid);
+        is_there.then_some(RowId { table, uuid })
+    }
+
+    /// The value of a column, its default where the replica does not hold it; `None` when the row is not there or the column is not of
+    /// its table. A row that was deleted since [`Idl::clear_changes`] shows its last values, if its table is tracked.
+    ///
+    /// Cloning a datum costs a reference count, whatever its size.
+    #[must_use]
+    pub fn read(&self, row: RowId, column: Column) -> Option<Datum> {
+        if row.table != column.table {
+            return None;
+        }
+        let held = self.held(row)?;
+        if let Some(place) = self.replica.layout(row.table).place(column.id) {
+            return Some(held.columns[place].clone());
+        }
+        let unstored = self.open.as_ref().and_then(|open| open.rows.get(&row));
+        let unstored = unstored.and_then(|touched| touched.unstored.get(&column.id));
+        let default = || Datum::default_for(&self.column(column).column_type);
+        Some(unstored.cloned().unwrap_or_else(default))
+    }
+
+    /// The value of a column without what the open transaction did to it; `None` for a row that it inserted, or for a column that the
+    /// replica does not hold.
+    #[must_use]
+    pub fn read_committed(&self, row: RowId, column: Column) -> Option<&Datum> {
+        if row.table != column.table {
+            return None;
+        }
+        match &self.open {
+            Some(open) => open.committed(&self.replica, row, column.id),
+            None => {
+                let place = self.replica.layout(row.table).place(column.id)?;
+                Some(&self.replica.table(row.table).get(row.uuid)?.columns[place])
+            }
+        }
+    }
+
+    /// The row, or the tracked remains of one.
+    fn held(&self, row: RowId) -> Option<&Row> {
+        let table = self.replica.table(row.table);
+        table.get(row.uuid).or_else(|| {
+            let track = &self.replica.watches[usize::from(row.table.0)].track;
+            track.get(row.uuid)?.last.as_ref()
+        })
+    }
+
+    /// The schema of a column.
+    #[must_use]
+    pub fn column(&self, column: Column) -> &ColumnSchema {
+        let table = self.replica.class.schema.table(column.table);
+        table.column(column.id)
+    }
+
+    /// Whether a column of a row may be written: it is mutable, or the open transaction inserted the row.
+    #[must_use]
+    pub fn is_mutable(&self, row: RowId, column: Column) -> bool {
+        self.column(column).mutable || self.open.as_ref().is_some_and(|open| open.is_new(row))
+    }
+
+    /// Whether the open transaction deleted a row.
+    #[must_use]
+    pub fn is_deleted_here(&self, row: RowId) -> bool {
+        let touched = self.open.as_ref().and_then(|open| open.rows.get(&row));
+        touched.is_some_and(|touched| {
+            matches!(touched.state, RowState::Deleted(_) | RowState::Vanished)
+        })
+    }
+
+    /// Whether the server that was last heard has a table.
+    #[must_use]
+    pub fn server_has_table(&self, table: TableId) -> bool {
+        let name = &self.replica.class.schema.table(table).name;
+        self.replica
+            .plan()
+            .is_some_and(|plan| plan.schema().table_id(name).is_some())
+    }
+
+    /// A column as the server that was last heard has it.
+    #[must_use]
+    pub fn server_column(&self, column: Column) -> Option<ColumnSchema> {
+        let own = self.replica.class.schema.table(column.table);
+        let schema: &Arc<_> = self.replica.plan()?.schema();
+        let table = schema.table(schema.table_id(&own.name)?);
+        let id = table.column_id(&own.column(column.id).name)?;
+        Some(table.column(id).clone())
+    }
+}
+
+/// Indexes.
+impl Idl {
+    /// An index of a table by the name that it was given.
+    #[must_use]
+    pub fn index(&self, table: TableId, name: &str) -> Option<IndexId> {
+        let indexes = &self.replica.table(table).indexes;
+        let at = indexes.iter().position(|index| index.name() == name)?;
+        let number = u16::try_from(at).ok()?;
+        Some(IndexId { table, number })
+    }
+
+    fn index_of(&self, id: IndexId) -> &Index {
+        &self.replica.table(id.table).indexes[usize::from(id.number)]
+    }
+
+    /// A key for an index, in which every column has its default.
+    #[must_use]
+    pub fn key(&self, index: IndexId) -> Key {
+        let columns = self.index_of(index).columns().iter();
+        let columns: Vec<Column> = columns.map(|column| column.column).collect();
+        let default = |column: &Column| Datum::default_for(&self.column(*column).column_type);
+        Key {
+            index,
+            values: columns.iter().map(default).collect(),
+            columns,
+        }
+    }
+
+    /// How many rows an index has: those of its table.
+    #[must_use]
+    pub fn index_len(&self, index: IndexId) -> usize {
+        self.index_of(index).len()
+    }
+
+    /// The first row whose columns equal a key.
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Option<RowId> {
+        self.equal(key).next()
+    }
+
+    /// The rows whose columns equal a key, by UUID.
+    pub fn equal<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = RowId> + 'a {
+        self.range_of(key.index, Some(key), Some(key))
+    }
+
+    /// The rows from one key to another, both included, in the order of the index; `None` is without bound. Where the first column
+    /// descends, `from` is the greater one. Columns are compared one after the other, so bounds are those of the concatenation.
+    pub fn range_of<'a>(
+        &'a self,
+        index: IndexId,
+        from: Option<&'a Key>,
+        to: Option<&'a Key>,
+    ) -> impl Iterator<Item = RowId> + 'a {
+        let (table, sorted) = (self.replica.table(index.table), self.index_of(index));
+        let place = match from {
+            Some(key) => sorted.lower_bound(table.slots(), &key.values),
+            None => sorted.start(),
+        };
+        let rows = sorted.iter(place).filter_map(|slot| table.at(slot));
+        rows.take_while(move |row| {
+            to.is_none_or(|key| sorted.compare_key(row, &key.values).is_le())
+        })
+        .map(move |row| RowId {
+            table: index.table,
+            uuid: row.uuid,
+        })
+    }
+
+    /// Compares two rows as an index does; UUIDs do not matter. A row that is not there sorts after all that are.
+    #[must_use]
+    pub fn compare(
+        &self,
+        index: IndexId,
+        left: Option<RowId>,
+        right: Option<RowId>,
+    ) -> std::cmp::Ordering {
+        let held = |row: Option<RowId>| self.replica.table(index.table).get(row?.uuid);
+        match (held(left), held(right)) {
+            (Some(left), Some(right)) => self.index_of(index).compare(left, right),
+            (left, right) => right.is_some().cmp(&left.is_some()),
+        }
+    }
+
+    /// Compares a row with a key as an index does.
+    #[must_use]
+    pub fn compare_key(&self, row: RowId, key: &Key) -> Option<std::cmp::Ordering> {
+        let held = self.replica.table(row.table).get(row.uuid)?;
+        (row.table == key.index.table)
+            .then(|| self.index_of(key.index).compare_key(held, &key.values))
+    }
+}
+
+/// Cursors: for callers that cannot hold an iterator while they change what it walks over.
+impl Idl {
+    /// At the first row of an index.
+    #[must_use]
+    pub fn cursor_first(&self, index: IndexId) -> Cursor {
+        self.cursor_at(index, self.index_of(index).start())
+    }
+
+    /// At the first row that is not before a key in the order of the index.
+    #[must_use]
+    pub fn cursor_at_least(&self, key: &Key) -> Cursor {
+        let slots = self.replica.table(key.index.table).slots();
+        let place = self.index_of(key.index).lower_bound(slots, &key.values);
+        self.cursor_at(key.index, place)
+    }
+
+    /// At the first row that equals a key, or at the end.
+    #[must_use]
+    pub fn cursor_equal(&self, key: &Key) -> Cursor {
+        let mut cursor = self.cursor_at_least(key);
+        let row = self.cursor_row(&cursor);
+        let is_equal = row.is_some_and(|row| {
+            self.compare_key(row, key)
+                .is_some_and(std::cmp::Ordering::is_eq)
+        });
+        if !is_equal {
+            cursor.row = None;
+        }
+        cursor
+    }
+
+    fn cursor_at(&self, index: IndexId, place: crate::order::Place) -> Cursor {
+        let sorted = self.index_of(index);
+        let slot = sorted.get(place);
+        let row = slot.and_then(|slot| self.replica.table(index.table).at(slot));
+        Cursor {
+            index,
+            row: row.map(|row| (row.uuid, sorted.key_of(row))),
+            place,
+            version: sorted.version(),
+        }
+    }
+
+    /// The row that a cursor is at, if it is still there.
+    #[must_use]
+    pub fn cursor_row(&self, cursor: &Cursor) -> Option<RowId> {
+        self.row(cursor.index.table, cursor.row.as_ref()?.0)
+    }
+
+    /// Goes to the next row behind where the cursor's row was when it was come to, whatever became of that one since.
+    pub fn cursor_next(&self, cursor: &mut Cursor) {
+        let Some((uuid, key)) = &cursor.row else {
+            return;
+        };
+        let sorted = self.index_of(cursor.index);
+        let place = if sorted.version() == cursor.version {
+            sorted.next(cursor.place)
+        } else {
+            let slots = self.replica.table(cursor.index.table).slots();
+            sorted.place_after(slots, key, *uuid)
+        };
+        *cursor = self.cursor_at(cursor.index, place);
+    }
+
+    /// As [`Idl::cursor_next`], but to the end when the next row's key is another one.
+    pub fn cursor_next_equal(&self, cursor: &mut Cursor) {
+        let Some((_, key)) = cursor.row.clone() else {
+            return;
+        };
+        self.cursor_next(cursor);
+        let sorted = self.index_of(cursor.index);
+        let held = cursor
+            .row
+            .as_ref()
+            .and_then(|(uuid, _)| self.replica.table(cursor.index.table).get(*uuid));
+        if !held.is_some_and(|held| sorted.compare_key(held, &key).is_eq()) {
+            cursor.row = None;
+        }
+    }
+}

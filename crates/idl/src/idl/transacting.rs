@@ -1,0 +1,315 @@
+//! Transactions: at most one is open, any number are outstanding.
+//!
+//! Whatever ends a transaction puts the replica back to what the server told; the real change comes as an update, before the status
+//! says [`Status::Success`].
+
+use corvid_data::{Atom, Datum, TableId, Uuid};
+
+use super::{Closed, Idl, IdlNote};
+use crate::class::Column;
+use crate::row::RowId;
+use crate::txn::compose::compose;
+use crate::txn::reply::Verdict;
+use crate::txn::{Element, Misuse, OpenTxn, Status, TxnId};
+
+/// Beginning and ending.
+impl Idl {
+    /// Opens a transaction.
+    ///
+    /// # Errors
+    /// One is open.
+    pub fn begin(&mut self) -> Result<TxnId, Misuse> {
+        if self.open.is_some() {
+            return Err(Misuse::TransactionOpen);
+        }
+        self.last_txn += 1;
+        let id = TxnId(self.last_txn);
+        self.open = Some(OpenTxn::new(id));
+        Ok(id)
+    }
+
+    /// The open transaction.
+    #[must_use]
+    pub fn open_txn(&self) -> Option<TxnId> {
+        self.open.as_ref().map(|open| open.id)
+    }
+
+    /// Sends what the open transaction changes. Its status from then on is [`Idl::status`].
+    ///
+    /// # Errors
+    /// None is open.
+    pub fn commit(&mut self) -> Result<Status, Misuse> {
+        let mut open = self.open.take().ok_or(Misuse::NoTransaction)?;
+        let status = self.send(&open);
+        open.roll_back(&mut self.replica);
+        self.close(open.id, status);
+        Ok(status)
+    }
+
+    fn send(&mut self, open: &OpenTxn) -> Status {
+        if !self.client.is_monitoring() {
+            return Status::TryAgain;
+        }
+        if self.client.lock_name().is_some() && !self.client.has_lock() {
+            return Status::NotLocked;
+        }
+        let composed = compose(open, &self.replica, self.client.lock_name());
+        if !composed.has_updates {
+            return Status::Unchanged;
+        }
+        match self.client.transact(&composed.operations) {
+            Some(request) => {
+                self.outstanding
+                    .insert(request, (open.id, composed.expected));
+                Status::Incomplete
+            }
+            None => Status::TryAgain,
+        }
+    }
+
+    /// Gives up the open transaction. One that was sent is only no longer waited for: the server may still commit it.
+    pub fn abort(&mut self, txn: TxnId) {
+        if self.open_txn() == Some(txn) {
+            if let Some(mut open) = self.open.take() {
+                open.roll_back(&mut self.replica);
+                self.close(txn, Status::Aborted);
+            }
+        } else if let Some(closed) = self.closed.get_mut(&txn)
+            && closed.verdict.status == Status::Incomplete
+        {
+            closed.is_abandoned = true;
+            closed.verdict = Verdict::of(Status::Aborted);
+        }
+    }
+
+    fn close(&mut self, txn: TxnId, status: Status) {
+        let closed = Closed {
+            verdict: Verdict::of(status),
+            is_abandoned: false,
+        };
+        self.closed.insert(txn, closed);
+    }
+
+    /// No longer remembers a transaction; aborts it if it is open.
+    pub fn forget(&mut self, txn: TxnId) {
+        if self.open_txn() == Some(txn) {
+            self.abort(txn);
+        }
+        self.closed.remove(&txn);
+        let (client, outstanding) = (&mut self.client, &mut self.outstanding);
+        outstanding.retain(|request, (id, _)| {
+            if *id == txn {
+                client.forget_request(*request);
+            }
+            *id != txn
+        });
+    }
+
+    /// What became of a transaction; `None` when it was forgotten.
+    #[must_use]
+    pub fn status(&self, txn: TxnId) -> Option<Status> {
+        if self.open_txn() == Some(txn) {
+            return Some(Status::Uncommitted);
+        }
+        Some(self.closed.get(&txn)?.verdict.status)
+    }
+
+    /// Why a transaction failed, as the JSON of the first result that is an error.
+    #[must_use]
+    pub fn txn_error(&self, txn: TxnId) -> Option<&str> {
+        self.closed.get(&txn)?.verdict.error.as_deref()
+    }
+
+    /// The UUID that the server gave a row which a transaction inserted, once that has succeeded.
+    #[must_use]
+    pub fn inserted_uuid(&self, txn: TxnId, row: RowId) -> Option<Uuid> {
+        let verdict = &self.closed.get(&txn)?.verdict;
+        verdict.inserted.get(&row.uuid).copied()
+    }
+
+    /// What a transaction incremented its counter to, once it has succeeded.
+    #[must_use]
+    pub fn incremented_to(&self, txn: TxnId) -> Option<i64> {
+        self.closed.get(&txn)?.verdict.counter
+    }
+
+    /// How many transactions were sent and not answered.
+    #[must_use]
+    pub fn outstanding_count(&self) -> usize {
+        self.outstanding.len()
+    }
+}
+
+/// What a transaction does.
+impl Idl {
+    fn opened(&mut self) -> Result<&mut OpenTxn, Misuse> {
+        self.open.as_mut().ok_or(Misuse::NoTransaction)
+    }
+
+    /// Inserts a row with all columns at their defaults. It goes by `uuid` in this transaction only, unless `is_persistent` asks the
+    /// server to use it; draw it at random.
+    ///
+    /// # Errors
+    /// No transaction is open, or the UUID is in use.
+    pub fn insert(
+        &mut self,
+        table: TableId,
+        uuid: Uuid,
+        is_persistent: bool,
+    ) -> Result<RowId, Misuse> {
+        let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
+        open.insert(&mut self.replica, table, uuid, is_persistent)
+    }
+
+    /// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when the last strong reference goes.
+    ///
+    /// # Errors
+    /// No transaction is open, or the row is not there.
+    pub fn delete(&mut self, row: RowId) -> Result<(), Misuse> {
+        let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
+        open.delete(&mut self.replica, row)
+    }
+
+    /// Writes a column as a whole. Earlier changes of its elements are gone; later ones change what was written.
+    ///
+    /// # Errors
+    /// No transaction is open, the row is not there, the column is immutable or not held, or the value does not fit it.
+    pub fn write(&mut self, row: RowId, column: Column, value: Datum) -> Result<(), Misuse> {
+        check_table(row, column)?;
+        let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
+        open.write(&mut self.replica, row, column.id, value)
+    }
+
+    /// Changes one element of a set, an optional value or a map, and leaves the others to whoever changes them at the same time. Whether
+    /// that changed anything.
+    ///
+    /// # Errors
+    /// As [`Idl::write`].
+    pub fn change_element(
+        &mut self,
+        row: RowId,
+        column: Column,
+        element: &Element,
+    ) -> Result<bool, Misuse> {
+        check_table(row, column)?;
+        let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
+        open.change_element(&mut self.replica, row, column.id, element)
+    }
+
+    /// Puts a value into a set.
+    ///
+    /// # Errors
+    /// As [`Idl::write`].
+    pub fn add_value(&mut self, row: RowId, column: Column, value: Atom) -> Result<bool, Misuse> {
+        self.change_element(row, column, &Element::Add(value))
+    }
+
+    /// Takes a value from a set.
+    ///
+    /// # Errors
+    /// As [`Idl::write`].
+    pub fn remove_value(
+        &mut self,
+        row: RowId,
+        column: Column,
+        value: Atom,
+    ) -> Result<bool, Misuse> {
+        self.change_element(row, column, &Element::Remove(value))
+    }
+
+    /// Sets the value at a key of a map.
+    ///
+    /// # Errors
+    /// As [`Idl::write`].
+    pub fn set_key(
+        &mut self,
+        row: RowId,
+        column: Column,
+        key: Atom,
+        value: Atom,
+    ) -> Result<bool, Misuse> {
+        self.change_element(row, column, &Element::Set(key, value))
+    }
+
+    /// Takes a key from a map.
+    ///
+    /// # Errors
+    /// As [`Idl::write`].
+    pub fn remove_key(&mut self, row: RowId, column: Column, key: Atom) -> Result<bool, Misuse> {
+        self.change_element(row, column, &Element::RemoveKey(key))
+    }
+
+    /// Commits only if a column still holds what it holds here; else the status becomes [`Status::TryAgain`]. Call it before writing the
+    /// column: of one that was written or is new it says nothing.
+    ///
+    /// # Errors
+    /// No transaction is open, the row is not there, or the value of the column is not known.
+    pub fn verify(&mut self, row: RowId, column: Column) -> Result<(), Misuse> {
+        check_table(row, column)?;
+        let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
+        open.verify(&self.replica, row, column.id)
+    }
+
+    /// Adds one to an integer at the end of the transaction, if anything else changes or if `is_forced`. The sum is
+    /// [`Idl::incremented_to`].
+    ///
+    /// # Errors
+    /// No transaction is open, the row is not there, the column is no integer, or this is the second increment.
+    pub fn increment(&mut self, row: RowId, column: Column, is_forced: bool) -> Result<(), Misuse> {
+        check_table(row, column)?;
+        let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
+        open.increment(&self.replica, row, column.id, is_forced)
+    }
+
+    /// Adds a line to the comment that the server logs.
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn add_comment(&mut self, text: &str) -> Result<(), Misuse> {
+        let open = self.opened()?;
+        if !open.comment.is_empty() {
+            open.comment.push('\n');
+        }
+        open.comment.push_str(text);
+        Ok(())
+    }
+
+    /// Has the server try the transaction and then take it back; reported as success.
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn set_dry_run(&mut self) -> Result<(), Misuse> {
+        self.opened()?.is_dry_run = true;
+        Ok(())
+    }
+
+    /// Refuses changes from now on, or accepts them again.
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn set_read_only(&mut self, is_read_only: bool) -> Result<(), Misuse> {
+        self.opened()?.is_read_only = is_read_only;
+        Ok(())
+    }
+
+    /// Adds an operation (RFC 7047 5.2) behind all others. The replica does not know what it does.
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn add_operation(&mut self, operation: &corvid_json::Value) -> Result<(), Misuse> {
+        self.opened()?.raw.push(operation.to_bytes());
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, note: IdlNote) {
+        self.notes.push_back(note);
+    }
+}
+
+fn check_table(row: RowId, column: Column) -> Result<(), Misuse> {
+    if row.table == column.table {
+        Ok(())
+    } else {
+        Err(Misuse::WrongTable)
+    }
+}

@@ -1,0 +1,264 @@
+//! Compound indexes: the rows of a table in the order of some of its columns (idl.md 6).
+//!
+//! Rows compare column by column, each in its direction; what is equal in all of them is ordered by UUID, so that order is total
+//! while searches take such rows as equal. Within an open transaction an index shows what the transaction shows.
+//!
+//! Finding a place takes some twenty comparisons among a million rows, going on none. A comparator is called that often, so it must
+//! be fast; it must be pure and total.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use corvid_data::{Datum, TableId, Uuid};
+
+use crate::class::Column;
+use crate::order::{Order, Place};
+use crate::row::Row;
+
+/// Which way a column is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// The least first.
+    #[default]
+    Ascending,
+    /// The greatest first.
+    Descending,
+}
+
+/// Compares two values of a column.
+pub type Comparator = Arc<dyn Fn(&Datum, &Datum) -> Ordering + Send + Sync>;
+
+/// A column of an index.
+#[derive(Clone)]
+pub struct IndexColumn {
+    /// Which.
+    pub column: Column,
+    /// Which way.
+    pub direction: Direction,
+    /// How values compare; `None` for the order of data: fewer elements first, then element by element.
+    pub comparator: Option<Comparator>,
+}
+
+impl IndexColumn {
+    /// A column in ascending order of data.
+    #[must_use]
+    pub fn ascending(column: Column) -> IndexColumn {
+        IndexColumn {
+            column,
+            direction: Direction::Ascending,
+            comparator: None,
+        }
+    }
+
+    /// A column in descending order of data.
+    #[must_use]
+    pub fn descending(column: Column) -> IndexColumn {
+        IndexColumn {
+            direction: Direction::Descending,
+            ..IndexColumn::ascending(column)
+        }
+    }
+
+    fn compare(&self, left: &Datum, right: &Datum) -> Ordering {
+        let order = match &self.comparator {
+            None => left.cmp(right),
+            Some(compare) => compare(left, right),
+        };
+        match self.direction {
+            Direction::Ascending => order,
+            Direction::Descending => order.reverse(),
+        }
+    }
+}
+
+impl fmt::Debug for IndexColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexColumn")
+            .field("column", &self.column)
+            .field("direction", &self.direction)
+            .field("has_comparator", &self.comparator.is_some())
+            .finish()
+    }
+}
+
+/// How an index is made.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexSpec {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<IndexColumn>,
+}
+
+/// An index of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexId {
+    /// Its table.
+    pub table: TableId,
+    /// Its number among those of the table.
+    pub number: u16,
+}
+
+/// A value for each column of an index, to search with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    pub(crate) index: IndexId,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) values: Vec<Datum>,
+}
+
+impl Key {
+    /// Sets the value for a column; columns that are not set have their defaults. False when the index does not have the column.
+    pub fn set(&mut self, column: Column, value: Datum) -> bool {
+        match self.columns.iter().position(|known| *known == column) {
+            Some(at) => {
+                self.values[at] = value;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// A place in an index that survives changes: before a row, or at the end.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    pub(crate) index: IndexId,
+    /// The row and its key when it was come to.
+    pub(crate) row: Option<(Uuid, Vec<Datum>)>,
+    pub(crate) place: Place,
+    pub(crate) version: u64,
+}
+
+/// An index over the rows of one table, which are in slots.
+#[derive(Debug)]
+pub(crate) struct Index {
+    spec: IndexSpec,
+    /// Where the columns of the spec are in a row.
+    places: Vec<usize>,
+    order: Order,
+    /// Grows with each change.
+    version: u64,
+}
+
+/// The rows by slot; those in an index are there.
+pub(crate) type Slots = [Option<Row>];
+
+impl Index {
+    pub(crate) fn new(spec: IndexSpec, places: Vec<usize>) -> Index {
+        Index {
+            spec,
+            places,
+            order: Order::default(),
+            version: 0,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn columns(&self) -> &[IndexColumn] {
+        &self.spec.columns
+    }
+
+    /// Whether it depends on what is at a place of a row.
+    pub(crate) fn uses(&self, place: usize) -> bool {
+        self.places.contains(&place)
+    }
+
+    pub(crate) fn insert(&mut self, slots: &Slots, slot: u32) {
+        if let Some(place) = self.place_of(slots, slot) {
+            self.order.insert(place, slot);
+            self.version += 1;
+        }
+    }
+
+    /// Takes a row that is in it and has not changed since.
+    pub(crate) fn remove(&mut self, slots: &Slots, slot: u32) {
+        if let Some(place) = self.place_of(slots, slot) {
+            debug_assert_eq!(self.order.get(place), Some(slot), "not where it was put");
+            self.order.remove(place);
+            self.version += 1;
+        }
+    }
+
+    fn place_of(&self, slots: &Slots, slot: u32) -> Option<Place> {
+        let row = slots.get(slot as usize)?.as_ref()?;
+        Some(self.order.place(|other| {
+            slots[other as usize]
+                .as_ref()
+                .is_some_and(|other| self.compare_rows(other, row).is_lt())
+        }))
+    }
+
+    /// The total order: by columns, then by UUID.
+    fn compare_rows(&self, left: &Row, right: &Row) -> Ordering {
+        self.compare(left, right).then(left.uuid.cmp(&right.uuid))
+    }
+
+    /// By columns alone.
+    pub(crate) fn compare(&self, left: &Row, right: &Row) -> Ordering {
+        let columns = self.spec.columns.iter().zip(&self.places);
+        columns
+            .map(|(column, &at)| column.compare(&left.columns[at], &right.columns[at]))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    pub(crate) fn compare_key(&self, row: &Row, key: &[Datum]) -> Ordering {
+        let columns = self.spec.columns.iter().zip(&self.places).zip(key);
+        columns
+            .map(|((column, &at), value)| column.compare(&row.columns[at], value))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    /// The key of a row.
+    pub(crate) fn key_of(&self, row: &Row) -> Vec<Datum> {
+        self.places
+            .iter()
+            .map(|&at| row.columns[at].clone())
+            .collect()
+    }
+
+    /// Before the first row that is not less than `key`.
+    pub(crate) fn lower_bound(&self, slots: &Slots, key: &[Datum]) -> Place {
+        self.order.place(|slot| {
+            let row = slots[slot as usize].as_ref();
+            row.is_some_and(|row| self.compare_key(row, key).is_lt())
+        })
+    }
+
+    /// Behind the row of this key and UUID, whether it is still there or not.
+    pub(crate) fn place_after(&self, slots: &Slots, key: &[Datum], uuid: Uuid) -> Place {
+        self.order.place(|slot| {
+            let row = slots[slot as usize].as_ref();
+            row.is_some_and(|row| (self.compare_key(row, key).then(row.uuid.cmp(&uuid))).is_le())
+        })
+    }
+
+    pub(crate) fn start(&self) -> Place {
+        Place::default()
+    }
+
+    pub(crate) fn get(&self, place: Place) -> Option<u32> {
+        self.order.get(place)
+    }
+
+    pub(crate) fn next(&self, place: Place) -> Place {
+        self.order.next(place)
+    }
+
+    /// Slots from a place on.
+    pub(crate) fn iter(&self, from: Place) -> impl Iterator<Item = u32> + '_ {
+        self.order.iter(from)
+    }
+}

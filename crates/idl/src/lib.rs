@@ -1,0 +1,52 @@
+//! A client of an OVSDB database: a replica of as much of it as is wanted, kept up by the server, with transactions, indexes and
+//! change tracking at costs that follow what changes (idl.md).
+//!
+//! In OVSDB a client does not query: it names the tables and columns that matter to it ([`Class`]), gets their rows once, and is told of
+//! every change after. Reading is then local. To change something it opens a transaction, changes rows of the replica as if they were its
+//! own, and commits: the server gets the difference, and the replica goes back to what it was until the server tells of the change.
+//!
+//! ```
+//! use corvid_data::{Arc, Atom, Datum, Schema, Uuid};
+//! use corvid_idl::{Class, Idl, Status};
+//! use corvid_json::Value;
+//!
+//! let schema = br#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{"name":{"type":"string"}}}}}"#;
+//! let schema = Schema::from_json(&Value::parse(schema).unwrap()).unwrap();
+//! let mut class = Class::new(Arc::new(schema));
+//! let name = class.column("Keeper", "name")?;
+//! class.add_column(name);
+//!
+//! let mut idl = Idl::new(class, 1);
+//! let txn = idl.begin()?;
+//! let ann = idl.insert(name.table, Uuid::from_random([7; 16]), false)?;
+//! idl.write(ann, name, Datum::from(Atom::String("ann".into())))?;
+//! assert_eq!(idl.row_count(name.table), 1, "within the transaction it is there");
+//! assert_eq!(idl.commit()?, Status::TryAgain, "nobody is connected");
+//! assert_eq!(idl.row_count(name.table), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate is the core without effects: no socket, clock, thread or random source. Who drives it, and how it is meant to be bound to
+//! other languages, is in `docs/design/client.md`.
+
+pub mod class;
+pub mod fetch;
+pub mod idl;
+pub mod index;
+mod mapping;
+mod order;
+mod references;
+mod replica;
+pub mod row;
+mod table;
+pub mod track;
+pub mod txn;
+
+pub use class::{Class, ClassError, Column, Mode};
+pub use fetch::{FetchError, FetchId, FetchOutcome};
+pub use idl::{Idl, IdlNote};
+pub use index::{Comparator, Cursor, Direction, IndexColumn, IndexId, Key};
+pub use replica::Resync;
+pub use row::RowId;
+pub use track::{Kind, Tracked};
+pub use txn::{Element, Misuse, Status, TxnId};

@@ -1,0 +1,119 @@
+//! Where the columns of a server's schema go in the rows of the replica, whose schema is the client's (idl.md 1.8, 1.12).
+//!
+//! The replica holds data in the server's form: a set stays a set though the client takes the column for a scalar, because differences
+//! are made for that form. Columns whose atoms are of another type than the client's make no sense to it and are left out.
+
+use corvid_cs::Plan;
+use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId};
+
+use crate::class::Class;
+use crate::replica::Layout;
+
+/// Where a column goes.
+#[derive(Debug)]
+pub(crate) struct MappedColumn {
+    /// In rows.
+    pub(crate) place: usize,
+    /// In the client's schema.
+    pub(crate) id: ColumnId,
+    /// The server's, without limits: what it sends has passed them.
+    pub(crate) wire_type: ColumnType,
+}
+
+/// Where a table goes.
+#[derive(Debug)]
+pub(crate) struct MappedTable {
+    pub(crate) table: TableId,
+    /// By the server's [`ColumnId`].
+    columns: Vec<Option<MappedColumn>>,
+    /// A row of which nothing is known but that it is there.
+    pub(crate) defaults: Box<[Datum]>,
+}
+
+impl MappedTable {
+    pub(crate) fn column(&self, server: ColumnId) -> Option<&MappedColumn> {
+        self.columns.get(usize::from(server.0))?.as_ref()
+    }
+
+    /// The columns with their places in the server's schema.
+    pub(crate) fn columns_by_id(&self) -> impl Iterator<Item = (ColumnId, &MappedColumn)> {
+        let columns = (0u16..).map(ColumnId).zip(&self.columns);
+        columns.filter_map(|(id, column)| Some((id, column.as_ref()?)))
+    }
+}
+
+/// Where everything of one plan goes.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    pub(crate) plan: Arc<Plan>,
+    /// By the server's [`TableId`].
+    tables: Vec<Option<MappedTable>>,
+}
+
+impl Mapping {
+    /// Columns that are left out are named in `complaints`.
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        class: &Class,
+        layouts: &[Layout],
+        complaints: &mut Vec<String>,
+    ) -> Mapping {
+        let mut tables = Vec::new();
+        for (server_id, server) in plan.schema().iter() {
+            let id = class.schema.table_id(&server.name);
+            let (Some(id), Some(monitored)) = (id, plan.columns(server_id)) else {
+                tables.push(None);
+                continue;
+            };
+            let (table, layout) = (class.schema.table(id), &layouts[usize::from(id.0)]);
+            let mut mapped = MappedTable {
+                table: id,
+                columns: Vec::new(),
+                defaults: layout.defaults.clone(),
+            };
+            mapped.columns.resize_with(server.columns().len(), || None);
+            for &server_column in monitored {
+                let column = server.column(server_column);
+                let own = table.column_id(&column.name).filter(|id| !id.is_standard());
+                let place = own.and_then(|own| Some((own, layout.place(own)?)));
+                let Some((own, place)) = place else { continue };
+                if !is_readable(&column.column_type, &table.column(own).column_type) {
+                    complaints.push(format!(
+                        "column {} of table {} has another type in the database; it is left out",
+                        column.name, table.name
+                    ));
+                    continue;
+                }
+                mapped.defaults[place] = Datum::default_for(&column.column_type);
+                mapped.columns[usize::from(server_column.0)] = Some(MappedColumn {
+                    place,
+                    id: own,
+                    wire_type: without_limits(&column.column_type),
+                });
+            }
+            tables.push(Some(mapped));
+        }
+        Mapping { plan, tables }
+    }
+
+    pub(crate) fn table(&self, server: TableId) -> Option<&MappedTable> {
+        self.tables.get(usize::from(server.0))?.as_ref()
+    }
+}
+
+fn is_readable(server: &ColumnType, own: &ColumnType) -> bool {
+    let atom = |base: &Option<BaseType>| base.as_ref().map(|base| base.atom);
+    server.key.atom == own.key.atom && atom(&server.value) == atom(&own.value)
+}
+
+fn without_limits(column_type: &ColumnType) -> ColumnType {
+    ColumnType {
+        min: 0,
+        max: if column_type.is_composite() {
+            ColumnType::UNLIMITED
+        } else {
+            1
+        },
+        ..column_type.clone()
+    }
+}

@@ -1,0 +1,163 @@
+//! Numbers of rows in an order that somebody else decides: the storage of an index.
+//!
+//! Runs of up to [`RUN_MAX`] numbers, each run before the next. Finding a place is two binary searches; adding or taking a number moves
+//! the rest of a run, a kilobyte at most, and, once in a hundred times, the list of runs. Four to eight bytes a row.
+//!
+//! Invariant: no run is empty.
+
+/// The longest run; one more number splits it.
+const RUN_MAX: usize = 256;
+/// Neighbours that are no longer than this together become one.
+const JOIN_MAX: usize = 128;
+
+/// A place between or at numbers. Good until the next change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Place {
+    run: usize,
+    at: usize,
+}
+
+/// Numbers in order.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    runs: Vec<Vec<u32>>,
+    len: usize,
+}
+
+impl Order {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The place before the first number for which `is_before` does not hold; it must hold up to some point and not after.
+    pub(crate) fn place(&self, mut is_before: impl FnMut(u32) -> bool) -> Place {
+        let run = self
+            .runs
+            .partition_point(|run| run.last().is_some_and(|&last| is_before(last)));
+        let at = self
+            .runs
+            .get(run)
+            .map_or(0, |run| run.partition_point(|&number| is_before(number)));
+        Place { run, at }
+    }
+
+    /// The number behind a place.
+    pub(crate) fn get(&self, place: Place) -> Option<u32> {
+        self.runs.get(place.run)?.get(place.at).copied()
+    }
+
+    /// The place one further.
+    pub(crate) fn next(&self, place: Place) -> Place {
+        match self.runs.get(place.run) {
+            Some(run) if place.at + 1 < run.len() => Place {
+                at: place.at + 1,
+                ..place
+            },
+            Some(_) => Place {
+                run: place.run + 1,
+                at: 0,
+            },
+            None => place,
+        }
+    }
+
+    /// Numbers from a place on.
+    pub(crate) fn iter(&self, from: Place) -> impl Iterator<Item = u32> + '_ {
+        let first = self.runs.get(from.run).map(Vec::as_slice);
+        let first = first.unwrap_or_default().iter().skip(from.at);
+        let rest = self.runs.iter().skip(from.run + 1).flatten();
+        first.chain(rest).copied()
+    }
+
+    /// Puts a number at a place that [`Order::place`] found.
+    pub(crate) fn insert(&mut self, place: Place, number: u32) {
+        self.len += 1;
+        // Behind the last run is the end of the last run.
+        let place = match self.runs.len().checked_sub(1) {
+            Some(last) if place.run > last => Place {
+                run: last,
+                at: self.runs[last].len(),
+            },
+            Some(_) => place,
+            None => {
+                self.runs.push(vec![number]);
+                return;
+            }
+        };
+        let run = &mut self.runs[place.run];
+        run.insert(place.at, number);
+        if run.len() > RUN_MAX {
+            // Rows often come in order: a full last run is left full.
+            let is_appended = place.at + 1 == run.len() && place.run + 1 == self.runs.len();
+            let run = &mut self.runs[place.run];
+            let half = run.split_off(if is_appended { RUN_MAX } else { RUN_MAX / 2 });
+            self.runs.insert(place.run + 1, half);
+        }
+    }
+
+    /// Takes the number behind a place.
+    pub(crate) fn remove(&mut self, place: Place) {
+        let Some(run) = self.runs.get_mut(place.run) else {
+            return;
+        };
+        run.remove(place.at);
+        self.len -= 1;
+        let len = run.len();
+        let next = self.runs.get(place.run + 1).map(Vec::len);
+        if len == 0 {
+            self.runs.remove(place.run);
+        } else if next.is_some_and(|next| len + next <= JOIN_MAX) {
+            let next = self.runs.remove(place.run + 1);
+            self.runs[place.run].extend(next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_holds_what_a_sorted_list_holds() {
+        let (mut order, mut list) = (Order::default(), Vec::<u32>::new());
+        let mut state = 7_u32;
+        for step in 0..20_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let number = (state >> 8) % 3000;
+            let place = order.place(|other| other < number);
+            let at = list.partition_point(|&other| other < number);
+            let is_growing = step % 10_000 < 6000;
+            if is_growing {
+                order.insert(place, number);
+                list.insert(at, number);
+            } else if list.get(at) == Some(&number) {
+                assert_eq!(order.get(place), Some(number));
+                order.remove(place);
+                list.remove(at);
+            }
+            assert_eq!(order.len(), list.len());
+        }
+        assert!(order.iter(Place::default()).eq(list.iter().copied()));
+        assert!(
+            order
+                .runs
+                .iter()
+                .all(|run| (1..=RUN_MAX).contains(&run.len()))
+        );
+        let mut place = order.place(|number| number < 1500);
+        for &number in &list[list.partition_point(|&number| number < 1500)..] {
+            assert_eq!(order.get(place), Some(number));
+            place = order.next(place);
+        }
+        assert_eq!(order.get(place), None);
+    }
+
+    #[test]
+    fn numbers_that_come_in_order_fill_their_runs() {
+        let mut order = Order::default();
+        for number in 0..10_000 {
+            order.insert(order.place(|other| other < number), number);
+        }
+        assert_eq!(order.runs.len(), 10_000_usize.div_ceil(RUN_MAX));
+    }
+}

@@ -1,0 +1,124 @@
+//! Who refers to whom among the rows of the replica, for changes that reach further than one row (idl.md 5.2).
+//!
+//! A reference is a UUID in a datum, and reading one is a look-up, so nothing is kept for reading. Only where changes are tracked are
+//! referrers of a row asked for. Invariant: there is an arc exactly for each pair of a row and another that some column of it names,
+//! whether that one is there or not. 40 bytes an arc.
+
+use std::collections::BTreeSet;
+
+use corvid_data::diff::{Change, Changes};
+use corvid_data::{AtomRef, ColumnType, Datum, TableId, Uuid};
+
+use crate::row::Row;
+
+/// A place of a row that holds references.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReferencePlace {
+    pub(crate) place: usize,
+    is_key: bool,
+    is_value: bool,
+}
+
+impl ReferencePlace {
+    /// `None` when a column of the type refers to nothing.
+    pub(crate) fn new(place: usize, column_type: &ColumnType) -> Option<ReferencePlace> {
+        let is_key = column_type.key.reference.is_some();
+        let value = column_type.value.as_ref();
+        let is_value = value.is_some_and(|value| value.reference.is_some());
+        (is_key || is_value).then_some(ReferencePlace {
+            place,
+            is_key,
+            is_value,
+        })
+    }
+
+    fn targets(
+        self,
+        key: AtomRef<'_>,
+        value: Option<AtomRef<'_>>,
+    ) -> impl Iterator<Item = Uuid> + use<> {
+        let key = self.is_key.then(|| key.as_uuid()).flatten();
+        let value = value.filter(|_| self.is_value).and_then(AtomRef::as_uuid);
+        key.into_iter().chain(value)
+    }
+
+    fn names(self, datum: &Datum, target: Uuid) -> bool {
+        (self.is_key && datum.contains(AtomRef::Uuid(target)))
+            || (self.is_value && datum.values().any(|value| value.as_uuid() == Some(target)))
+    }
+}
+
+/// The arcs, by target.
+#[derive(Debug, Default)]
+pub(crate) struct Referrers {
+    arcs: BTreeSet<(Uuid, TableId, Uuid)>,
+}
+
+impl Referrers {
+    pub(crate) fn clear(&mut self) {
+        self.arcs.clear();
+    }
+
+    /// The rows that name `target`.
+    pub(crate) fn of(&self, target: Uuid) -> impl Iterator<Item = (TableId, Uuid)> + '_ {
+        let from = (target, TableId(0), Uuid::ZERO);
+        let to = (target, TableId(u16::MAX), Uuid([0xff; 16]));
+        self.arcs
+            .range(from..=to)
+            .map(|(_, table, uuid)| (*table, *uuid))
+    }
+
+    pub(crate) fn inserted(&mut self, table: TableId, row: &Row, places: &[ReferencePlace]) {
+        for place in places {
+            for (key, value) in &row.columns[place.place] {
+                for target in place.targets(key, value) {
+                    self.arcs.insert((target, table, row.uuid));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn deleted(&mut self, table: TableId, row: &Row, places: &[ReferencePlace]) {
+        for place in places {
+            for (key, value) in &row.columns[place.place] {
+                for target in place.targets(key, value) {
+                    self.arcs.remove(&(target, table, row.uuid));
+                }
+            }
+        }
+    }
+
+    /// What is at `place` of a row changed; `row` is as it is now.
+    pub(crate) fn changed(
+        &mut self,
+        table: TableId,
+        row: &Row,
+        place: ReferencePlace,
+        old: &Datum,
+        places: &[ReferencePlace],
+    ) {
+        let mut lost = Vec::new();
+        for change in Changes::new(old, &row.columns[place.place]) {
+            match change {
+                Change::Added(key, value) => {
+                    for target in place.targets(key, value) {
+                        self.arcs.insert((target, table, row.uuid));
+                    }
+                }
+                Change::Removed(key, value) => lost.extend(place.targets(key, value)),
+                Change::Replaced(key, before, after) => {
+                    lost.extend(place.targets(key, Some(before)));
+                    for target in place.targets(key, Some(after)) {
+                        self.arcs.insert((target, table, row.uuid));
+                    }
+                }
+            }
+        }
+        for target in lost {
+            let is_named = |other: &ReferencePlace| other.names(&row.columns[other.place], target);
+            if !places.iter().any(is_named) {
+                self.arcs.remove(&(target, table, row.uuid));
+            }
+        }
+    }
+}

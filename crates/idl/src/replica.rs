@@ -1,0 +1,514 @@
+//! The replica: the rows of all tables as the server last told, and what changed (idl.md 1.9 to 1.11, 5).
+//!
+//! Invariants. Updates are checked as a whole before any of them is applied, so the rows always are those of one moment of the server.
+//! While no transaction is open they are exactly what the server told; an open one changes them in place and puts them back
+//! ([`crate::txn`]). Change numbers never decrease, and no stamp is above [`Replica::seqno`].
+
+use std::collections::BTreeSet;
+
+use corvid_cs::{Plan, RowChange, TableUpdates, Update};
+use corvid_data::{Arc, ColumnId, Datum, TableId, Uuid};
+
+use crate::class::{Class, Mode};
+use crate::index::Index;
+use crate::mapping::{MappedTable, Mapping};
+use crate::references::{ReferencePlace, Referrers};
+use crate::row::Row;
+use crate::table::Table;
+use crate::track::{Kind, TrackList};
+
+/// What becomes of the rows when the server sends all of them anew, as one without history does after each reconnection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Resync {
+    /// They are compared: what is reported is what changed.
+    #[default]
+    Difference,
+    /// They are dropped without a word, tracked changes too, and all that comes is new. The reference's libraries do this.
+    Reload,
+}
+
+/// Where the columns of a table are in its rows.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// By [`ColumnId`]; `None` for columns that rows have no place for.
+    places: Vec<Option<usize>>,
+    pub(crate) defaults: Box<[Datum]>,
+    pub(crate) references: Vec<ReferencePlace>,
+}
+
+impl Layout {
+    fn new(class: &Class, id: TableId) -> Layout {
+        let (table, modes) = (
+            class.schema.table(id),
+            &class.tables[usize::from(id.0)].modes,
+        );
+        let mut layout = Layout {
+            places: Vec::new(),
+            defaults: Box::default(),
+            references: Vec::new(),
+        };
+        let mut defaults = Vec::new();
+        for (column, mode) in table.columns().iter().zip(modes) {
+            if !mode.is_stored() {
+                layout.places.push(None);
+                continue;
+            }
+            let place = defaults.len();
+            defaults.push(Datum::default_for(&column.column_type));
+            let reference = ReferencePlace::new(place, &column.column_type);
+            layout.references.extend(reference);
+            layout.places.push(Some(place));
+        }
+        layout.defaults = defaults.into();
+        layout
+    }
+
+    pub(crate) fn place(&self, column: ColumnId) -> Option<usize> {
+        self.places.get(usize::from(column.0)).copied().flatten()
+    }
+}
+
+/// What is kept of a table besides its rows.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    pub(crate) track: TrackList,
+    /// The change numbers of the last insertion, modification and deletion.
+    pub(crate) seqnos: [u64; 3],
+    /// Columns that were fetched.
+    pub(crate) fetched: BTreeSet<(Uuid, ColumnId)>,
+}
+
+/// The replica.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) class: Class,
+    pub(crate) layouts: Vec<Layout>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) watches: Vec<Watch>,
+    /// `None` where no changes are tracked.
+    referrers: Option<Referrers>,
+    mapping: Option<Mapping>,
+    resync: Resync,
+    /// Grows with every visible change.
+    pub(crate) seqno: u64,
+    /// Grows whenever rows are dropped without a word.
+    pub(crate) epoch: u64,
+}
+
+impl Replica {
+    pub(crate) fn new(class: Class, resync: Resync) -> Replica {
+        let ids = (0u16..).map(TableId).take(class.tables.len());
+        let layouts: Vec<Layout> = ids.map(|id| Layout::new(&class, id)).collect();
+        let table = |(class, layout): (&crate::class::TableClass, &Layout)| {
+            let index = |spec: &crate::index::IndexSpec| {
+                let places = spec.columns.iter();
+                let places = places.filter_map(|column| layout.place(column.column.id));
+                Index::new(spec.clone(), places.collect())
+            };
+            let mut table = Table::default();
+            table.indexes = class.indexes.iter().map(index).collect();
+            table
+        };
+        let tables = class.tables.iter().zip(&layouts).map(table).collect();
+        let tracks = class.tables.iter().any(crate::class::TableClass::tracks);
+        Replica {
+            watches: layouts.iter().map(|_| Watch::default()).collect(),
+            layouts,
+            tables,
+            referrers: tracks.then(Referrers::default),
+            class,
+            mapping: None,
+            resync,
+            seqno: 0,
+            epoch: 0,
+        }
+    }
+
+    pub(crate) fn set_resync(&mut self, resync: Resync) {
+        self.resync = resync;
+    }
+
+    pub(crate) fn table(&self, id: TableId) -> &Table {
+        &self.tables[usize::from(id.0)]
+    }
+
+    pub(crate) fn table_mut(&mut self, id: TableId) -> &mut Table {
+        &mut self.tables[usize::from(id.0)]
+    }
+
+    pub(crate) fn layout(&self, id: TableId) -> &Layout {
+        &self.layouts[usize::from(id.0)]
+    }
+
+    pub(crate) fn mode(&self, table: TableId, column: ColumnId) -> Mode {
+        self.class.tables[usize::from(table.0)].modes[usize::from(column.0)]
+    }
+
+    fn tracks(&self, table: TableId) -> bool {
+        self.class.tables[usize::from(table.0)].tracks()
+    }
+
+    /// The plan of the server that was last heard.
+    pub(crate) fn plan(&self) -> Option<&Arc<Plan>> {
+        self.mapping.as_ref().map(|mapping| &mapping.plan)
+    }
+
+    /// Applies what a session hands over. On error nothing has changed, and the contents must be fetched anew.
+    pub(crate) fn apply(
+        &mut self,
+        update: Update,
+        complaints: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let is_known = self
+            .plan()
+            .is_some_and(|known| Arc::ptr_eq(known, &update.plan));
+        let mapping = match self.mapping.take().filter(|_| is_known) {
+            Some(mapping) => mapping,
+            None => Mapping::new(update.plan.clone(), &self.class, &self.layouts, complaints),
+        };
+        let is_fresh = update.clear && self.resync == Resync::Reload;
+        let checked = if update.clear {
+            Ok(())
+        } else {
+            self.check(&update.updates, &mapping)
+        };
+        if checked.is_ok() {
+            if is_fresh {
+                self.clear();
+            }
+            let mut changed = Vec::new();
+            if update.clear {
+                self.replace(update.updates, &mapping, &mut changed);
+            } else {
+                self.follow(update.updates, &mapping, &mut changed);
+            }
+            self.seqno += u64::from(update.is_reply);
+            self.mark_referrers(changed);
+        }
+        self.mapping = Some(mapping);
+        checked
+    }
+
+    /// Whether each row that is to come is not there, and each other one is.
+    fn check(&self, updates: &TableUpdates, mapping: &Mapping) -> Result<(), String> {
+        for update in &updates.tables {
+            let Some(mapped) = mapping.table(update.table) else {
+                continue;
+            };
+            let table = self.table(mapped.table);
+            for row in &update.rows {
+                let is_insert = matches!(row.change, RowChange::Insert(_));
+                if table.contains(row.uuid) == is_insert {
+                    let name = &self.class.schema.table(mapped.table).name;
+                    let problem = if is_insert {
+                        "inserted twice"
+                    } else {
+                        "missing"
+                    };
+                    return Err(format!("row {} of table {name} is {problem}", row.uuid));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies changes that were checked.
+    fn follow(&mut self, updates: TableUpdates, mapping: &Mapping, changed: &mut Vec<Uuid>) {
+        for update in updates.tables {
+            let Some(mapped) = mapping.table(update.table) else {
+                continue;
+            };
+            for row in update.rows {
+                match row.change {
+                    RowChange::Insert(columns) => {
+                        self.insert(row.uuid, columns, mapped, changed);
+                    }
+                    RowChange::Delete => self.delete(mapped.table, row.uuid, changed),
+                    RowChange::Diff(columns) => {
+                        self.modify(
+                            row.uuid,
+                            columns,
+                            mapped,
+                            changed,
+                            |datum, value, column| {
+                                // Without limits, it cannot fail.
+                                datum.apply_diff(&value, &column.wire_type).is_ok()
+                            },
+                        );
+                    }
+                    RowChange::Replace(columns) => {
+                        self.modify(row.uuid, columns, mapped, changed, |datum, value, _| {
+                            let is_new = *datum != value;
+                            *datum = value;
+                            is_new
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the rows those that are listed, and no others.
+    fn replace(&mut self, updates: TableUpdates, mapping: &Mapping, changed: &mut Vec<Uuid>) {
+        // `None` where everything stays.
+        let mut kept: Vec<Option<BTreeSet<Uuid>>> = vec![Some(BTreeSet::new()); self.tables.len()];
+        for update in updates.tables {
+            let Some(mapped) = mapping.table(update.table) else {
+                continue;
+            };
+            if self.table(mapped.table).len() == 0 {
+                kept[usize::from(mapped.table.0)] = None;
+            }
+            for row in update.rows {
+                let RowChange::Insert(columns) = row.change else {
+                    continue;
+                };
+                if let Some(kept) = &mut kept[usize::from(mapped.table.0)] {
+                    kept.insert(row.uuid);
+                }
+                if self.table(mapped.table).contains(row.uuid) {
+                    let columns = complete(columns, mapped);
+                    self.modify(row.uuid, columns, mapped, changed, |datum, value, _| {
+                        let is_new = *datum != value;
+                        if is_new {
+                            *datum = value;
+                        }
+                        is_new
+                    });
+                } else {
+                    self.insert(row.uuid, columns, mapped, changed);
+                }
+            }
+        }
+        for (id, kept) in (0u16..).map(TableId).zip(kept) {
+            let Some(kept) = kept else { continue };
+            if kept.len() < self.table(id).len() {
+                let rows = self.table(id).iter().map(|row| row.uuid);
+                let gone: Vec<Uuid> = rows.filter(|uuid| !kept.contains(uuid)).collect();
+                for uuid in gone {
+                    self.delete(id, uuid, changed);
+                }
+            }
+        }
+        self.forget_fetched();
+    }
+
+    /// Drops everything, tracked changes too.
+    fn clear(&mut self) {
+        for (table, watch) in self.tables.iter_mut().zip(&mut self.watches) {
+            let rows: Vec<Uuid> = table.iter().map(|row| row.uuid).collect();
+            for uuid in rows {
+                table.remove(uuid);
+            }
+            watch.track.clear();
+            watch.fetched.clear();
+        }
+        if let Some(referrers) = &mut self.referrers {
+            referrers.clear();
+        }
+        self.seqno += 1;
+        self.epoch += 1;
+    }
+
+    /// Fetched columns have their defaults again.
+    fn forget_fetched(&mut self) {
+        for place in 0..self.tables.len() {
+            for (uuid, column) in std::mem::take(&mut self.watches[place].fetched) {
+                let layout = &self.layouts[place];
+                let slot = self.tables[place].slot(uuid);
+                if let (Some(slot), Some(at)) = (slot, layout.place(column)) {
+                    let default = layout.defaults[at].clone();
+                    self.tables[place].set(slot, at, default);
+                }
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        uuid: Uuid,
+        columns: corvid_cs::Columns,
+        mapped: &MappedTable,
+        changed: &mut Vec<Uuid>,
+    ) {
+        let mut row = Row {
+            uuid,
+            columns: mapped.defaults.clone(),
+        };
+        let id = mapped.table;
+        let mut tracked = Vec::new();
+        for (column, datum) in columns {
+            let Some(column) = mapped.column(column) else {
+                continue;
+            };
+            if self.mode(id, column.id).is_tracked && datum != row.columns[column.place] {
+                tracked.push(column.id);
+            }
+            row.columns[column.place] = datum;
+        }
+        if let Some(referrers) = &mut self.referrers {
+            referrers.inserted(id, &row, &self.layouts[usize::from(id.0)].references);
+        }
+        self.table_mut(id).insert(row);
+        self.seqno += 1;
+        let (seqno, tracks) = (self.seqno, self.tracks(id));
+        let watch = &mut self.watches[usize::from(id.0)];
+        watch.seqnos[Kind::Insert as usize] = seqno;
+        if tracks {
+            watch.track.inserted(uuid, seqno, tracked.into_iter());
+            changed.push(uuid);
+        }
+    }
+
+    fn delete(&mut self, id: TableId, uuid: Uuid, changed: &mut Vec<Uuid>) {
+        let Some(row) = self.table_mut(id).remove(uuid) else {
+            return;
+        };
+        if let Some(referrers) = &mut self.referrers {
+            referrers.deleted(id, &row, &self.layouts[usize::from(id.0)].references);
+            // Whoever refers to it is told, whether its own table is tracked or not.
+            changed.push(uuid);
+        }
+        self.seqno += 1;
+        let (seqno, tracks) = (self.seqno, self.tracks(id));
+        let watch = &mut self.watches[usize::from(id.0)];
+        watch.seqnos[Kind::Delete as usize] = seqno;
+        let first = (uuid, ColumnId(0));
+        let fetched: Vec<_> = (watch.fetched.range(first..))
+            .take_while(|(other, _)| *other == uuid)
+            .copied()
+            .collect();
+        for cell in fetched {
+            watch.fetched.remove(&cell);
+        }
+        if tracks {
+            watch.track.deleted(row, seqno);
+        }
+    }
+
+    /// Changes columns of a row that is there; `set` says whether a column changed.
+    fn modify(
+        &mut self,
+        uuid: Uuid,
+        columns: corvid_cs::Columns,
+        mapped: &MappedTable,
+        changed: &mut Vec<Uuid>,
+        mut set: impl FnMut(&mut Datum, Datum, &crate::mapping::MappedColumn) -> bool,
+    ) {
+        let id = mapped.table;
+        let number = usize::from(id.0);
+        let modes = &self.class.tables[number].modes;
+        let layout = &self.layouts[number];
+        let references = &layout.references;
+        let is_followed = |place: usize| {
+            self.referrers.is_some() && references.iter().any(|at| at.place == place)
+        };
+        let table = &mut self.tables[number];
+        let Some(slot) = table.slot(uuid) else { return };
+        let places: Vec<usize> = (columns.iter())
+            .filter_map(|(column, _)| Some(mapped.column(*column)?.place))
+            .collect();
+        let (mut alerts, mut olds) = (false, Vec::new());
+        table.change(slot, &places, |held| {
+            for (column, value) in columns {
+                let Some(column) = mapped.column(column) else {
+                    continue;
+                };
+                let mode = modes[usize::from(column.id.0)];
+                let datum = &mut held[column.place];
+                // Data that are not kept are changed where they are.
+                let old = (mode.is_tracked || is_followed(column.place)).then(|| datum.clone());
+                if set(datum, value, column) {
+                    alerts |= mode.alerts;
+                    olds.extend(old.map(|old| (column, mode.is_tracked, old)));
+                }
+            }
+        });
+        if let (Some(referrers), Some(row)) = (&mut self.referrers, table.at(slot)) {
+            for (column, _, old) in &olds {
+                let place = references.iter().find(|at| at.place == column.place);
+                if let Some(place) = place {
+                    referrers.changed(id, row, *place, old, references);
+                }
+            }
+        }
+        self.seqno += u64::from(alerts);
+        let watch = &mut self.watches[number];
+        if alerts {
+            watch.seqnos[Kind::Modify as usize] = self.seqno;
+        }
+        let mut tracked = olds
+            .into_iter()
+            .filter(|(_, is_tracked, _)| *is_tracked)
+            .map(|(column, _, old)| (column.id, old))
+            .peekable();
+        if tracked.peek().is_some() {
+            watch.track.modified(uuid, self.seqno, tracked);
+            changed.push(uuid);
+        }
+    }
+
+    /// Lists the rows that refer to changed ones, at any distance, as modified. Each row is come to once.
+    fn mark_referrers(&mut self, changed: Vec<Uuid>) {
+        let Some(referrers) = &self.referrers else {
+            return;
+        };
+        let mut visited: BTreeSet<Uuid> = changed.iter().copied().collect();
+        let mut queue = changed;
+        while let Some(target) = queue.pop() {
+            for (table, uuid) in referrers.of(target) {
+                if !visited.insert(uuid) {
+                    continue;
+                }
+                let number = usize::from(table.0);
+                let is_listed = self.class.tables[number].tracks()
+                    && self.watches[number].track.get(uuid).is_none();
+                if is_listed {
+                    let watch = &mut self.watches[number];
+                    (watch.track).modified(uuid, self.seqno, std::iter::empty());
+                    watch.seqnos[Kind::Modify as usize] = self.seqno;
+                }
+                queue.push(uuid);
+            }
+        }
+    }
+
+    /// Sets a fetched column of a row, if it is there.
+    pub(crate) fn set_fetched(
+        &mut self,
+        id: TableId,
+        uuid: Uuid,
+        column: ColumnId,
+        value: Datum,
+    ) -> bool {
+        let number = usize::from(id.0);
+        let layout = &self.layouts[number];
+        let slot = self.tables[number].slot(uuid);
+        let (Some(slot), Some(at)) = (slot, layout.place(column)) else {
+            return false;
+        };
+        let Some(old) = self.tables[number].set(slot, at, value) else {
+            return false;
+        };
+        if let (Some(referrers), Some(row)) = (&mut self.referrers, self.tables[number].at(slot)) {
+            let places = &layout.references;
+            if let Some(place) = places.iter().find(|place| place.place == at) {
+                referrers.changed(id, row, *place, &old, places);
+            }
+        }
+        self.watches[number].fetched.insert((uuid, column));
+        true
+    }
+}
+
+/// All monitored columns of a row of which those that have their defaults were not sent.
+fn complete(columns: corvid_cs::Columns, mapped: &MappedTable) -> corvid_cs::Columns {
+    let mut sent = columns.into_vec();
+    let is_sent: BTreeSet<ColumnId> = sent.iter().map(|(column, _)| *column).collect();
+    for (server, column) in mapped.columns_by_id() {
+        if !is_sent.contains(&server) {
+            sent.push((server, mapped.defaults[column.place].clone()));
+        }
+    }
+    sent.into()
+}

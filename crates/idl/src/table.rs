@@ -1,0 +1,129 @@
+//! The rows of one table: by UUID, by slot, and in the order of its indexes.
+//!
+//! Invariant: every row is in every index at the place of its present contents. So whoever changes a row says which columns before it
+//! does; indexes that do not use them are not touched.
+
+use std::hash::BuildHasher;
+
+use corvid_data::{Datum, Uuid};
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::index::Index;
+use crate::row::Row;
+
+/// A table's rows. Slots are reused.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    slots: Vec<Option<Row>>,
+    free: Vec<u32>,
+    /// Slots by UUID.
+    by_uuid: HashTable<u32>,
+    pub(crate) indexes: Vec<Index>,
+}
+
+/// UUIDs are random already; the seed need not be.
+fn hash(uuid: &Uuid) -> u64 {
+    FixedState::default().hash_one(uuid)
+}
+
+impl Table {
+    pub(crate) fn len(&self) -> usize {
+        self.by_uuid.len()
+    }
+
+    pub(crate) fn slots(&self) -> &[Option<Row>] {
+        &self.slots
+    }
+
+    pub(crate) fn slot(&self, uuid: Uuid) -> Option<u32> {
+        self.by_uuid
+            .find(hash(&uuid), |&slot| self.has(slot, uuid))
+            .copied()
+    }
+
+    fn has(&self, slot: u32, uuid: Uuid) -> bool {
+        self.at(slot).is_some_and(|row| row.uuid == uuid)
+    }
+
+    /// The row in a slot.
+    pub(crate) fn at(&self, slot: u32) -> Option<&Row> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    pub(crate) fn get(&self, uuid: Uuid) -> Option<&Row> {
+        self.at(self.slot(uuid)?)
+    }
+
+    pub(crate) fn contains(&self, uuid: Uuid) -> bool {
+        self.slot(uuid).is_some()
+    }
+
+    /// The rows, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.slots.iter().flatten()
+    }
+
+    /// Adds a row whose UUID is not there.
+    pub(crate) fn insert(&mut self, row: Row) {
+        let uuid = row.uuid;
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+                self.slots.push(None);
+                slot
+            }
+        };
+        self.slots[slot as usize] = Some(row);
+        let slots = &self.slots;
+        let hash_of = |&slot: &u32| {
+            let row = slots[slot as usize].as_ref();
+            row.map_or(0, |row| hash(&row.uuid))
+        };
+        self.by_uuid.insert_unique(hash(&uuid), slot, hash_of);
+        for index in &mut self.indexes {
+            index.insert(&self.slots, slot);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, uuid: Uuid) -> Option<Row> {
+        let slot = self.slot(uuid)?;
+        for index in &mut self.indexes {
+            index.remove(&self.slots, slot);
+        }
+        let found = self
+            .by_uuid
+            .find_entry(hash(&uuid), |&other| other == slot)
+            .ok()?;
+        found.remove();
+        self.free.push(slot);
+        self.slots[slot as usize].take()
+    }
+
+    /// Changes what is at some places of a row. O(log n) for each index that uses one of them.
+    pub(crate) fn change<T>(
+        &mut self,
+        slot: u32,
+        places: &[usize],
+        change: impl FnOnce(&mut [Datum]) -> T,
+    ) -> Option<T> {
+        let uses = |index: &Index| places.iter().any(|&place| index.uses(place));
+        for index in self.indexes.iter_mut().filter(|index| uses(index)) {
+            index.remove(&self.slots, slot);
+        }
+        let row = self.slots.get_mut(slot as usize)?.as_mut()?;
+        let outcome = change(&mut row.columns);
+        for index in self.indexes.iter_mut().filter(|index| uses(index)) {
+            index.insert(&self.slots, slot);
+        }
+        Some(outcome)
+    }
+
+    /// Sets one column; returns what was there.
+    pub(crate) fn set(&mut self, slot: u32, place: usize, value: Datum) -> Option<Datum> {
+        self.change(slot, &[place], |columns| {
+            std::mem::replace(&mut columns[place], value)
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Which rows changed since the user last looked (idl.md 5).
+//!
+//! Invariant: flags and old values describe the time since [`TrackList::clear`] only. A row is listed once, in the order of its first
+//! change; what it was before that change is kept, so the listed changes lead from the old contents to the new.
+
+use std::collections::BTreeMap;
+
+use corvid_data::{ColumnId, Datum, Uuid};
+
+use crate::row::Row;
+
+/// A row that was inserted, modified or deleted.
+#[derive(Debug, Clone)]
+pub struct Tracked {
+    /// Which.
+    pub uuid: Uuid,
+    /// It was not there before. Together with `is_deleted`: it came and went.
+    pub is_new: bool,
+    /// It is no longer there.
+    pub is_deleted: bool,
+    /// The change numbers of its last insertion, modification and deletion, 0 for what did not happen.
+    pub seqnos: [u64; 3],
+    /// Tracked columns that changed, with their values before; those of a new row that differ from their defaults, without.
+    pub(crate) updated: BTreeMap<ColumnId, Option<Datum>>,
+    /// The last contents of a deleted row.
+    pub(crate) last: Option<Row>,
+}
+
+impl Tracked {
+    /// Whether a tracked column changed. None may have: then something that the row refers to did, at whatever distance.
+    #[must_use]
+    pub fn is_updated(&self, column: ColumnId) -> bool {
+        self.updated.contains_key(&column)
+    }
+
+    /// The columns that changed.
+    pub fn updated(&self) -> impl Iterator<Item = ColumnId> {
+        self.updated.keys().copied()
+    }
+
+    /// What a changed column of a row that is not new held before.
+    #[must_use]
+    pub fn old(&self, column: ColumnId) -> Option<&Datum> {
+        self.updated.get(&column)?.as_ref()
+    }
+}
+
+/// Kinds of changes, as places in arrays of change numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A row came.
+    Insert = 0,
+    /// A row changed.
+    Modify = 1,
+    /// A row went.
+    Delete = 2,
+}
+
+/// The changes of one table.
+#[derive(Debug, Default)]
+pub(crate) struct TrackList {
+    entries: Vec<Tracked>,
+    by_uuid: BTreeMap<Uuid, usize>,
+}
+
+impl TrackList {
+    pub(crate) fn entries(&self) -> &[Tracked] {
+        &self.entries
+    }
+
+    pub(crate) fn get(&self, uuid: Uuid) -> Option<&Tracked> {
+        self.by_uuid.get(&uuid).map(|&at| &self.entries[at])
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.by_uuid.clear();
+    }
+
+    fn entry(&mut self, uuid: Uuid) -> &mut Tracked {
+        let next = self.entries.len();
+        let at = *self.by_uuid.entry(uuid).or_insert(next);
+        if at == next {
+            self.entries.push(Tracked {
+                uuid,
+                is_new: false,
+                is_deleted: false,
+                seqnos: [0; 3],
+                updated: BTreeMap::new(),
+                last: None,
+            });
+        }
+        &mut self.entries[at]
+    }
+
+    /// A row came, with these tracked columns differing from their defaults. One that went before in the same time came back: it is new
+    /// and not deleted.
+    pub(crate) fn inserted(
+        &mut self,
+        uuid: Uuid,
+        seqno: u64,
+        columns: impl Iterator<Item = ColumnId>,
+    ) {
+        let entry = self.entry(uuid);
+        (entry.is_new, entry.is_deleted, entry.last) = (true, false, None);
+        entry.seqnos[Kind::Insert as usize] = seqno;
+        entry.seqnos[Kind::Delete as usize] = 0;
+        entry.updated = columns.map(|column| (column, None)).collect();
+    }
+
+    /// Tracked columns of a row changed from these values; none when only something it refers to did. False when it was listed before.
+    pub(crate) fn modified(
+        &mut self,
+        uuid: Uuid,
+        seqno: u64,
+        columns: impl Iterator<Item = (ColumnId, Datum)>,
+    ) -> bool {
+        let before = self.entries.len();
+        let entry = self.entry(uuid);
+        entry.seqnos[Kind::Modify as usize] = seqno;
+        for (column, old) in columns {
+            let old = (!entry.is_new).then_some(old);
+            entry.updated.entry(column).or_insert(old);
+        }
+        self.entries.len() > before
+    }
+
+    /// A row went.
+    pub(crate) fn deleted(&mut self, row: Row, seqno: u64) {
+        let entry = self.entry(row.uuid);
+        entry.is_deleted = true;
+        entry.seqnos[Kind::Delete as usize] = seqno;
+        entry.last = Some(row);
+    }
+}

@@ -1,0 +1,124 @@
+//! What the reply to a transaction says (idl.md 2.7).
+//!
+//! Of several things that are wrong the gravest counts: an error, then the lock, then what another try may cure.
+
+use std::collections::BTreeMap;
+
+use corvid_data::Uuid;
+use corvid_json::Value;
+
+use super::Status;
+use super::compose::Expected;
+
+/// How a transaction ended.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) status: Status,
+    /// For [`Status::Error`]: the first result that is one, as JSON with sorted members.
+    pub(crate) error: Option<String>,
+    /// The server does not have the database after all: nothing that is held can be trusted.
+    pub(crate) is_inconsistent: bool,
+    /// What the counter was incremented to.
+    pub(crate) counter: Option<i64>,
+    /// The UUIDs that rows have, by those that they had here.
+    pub(crate) inserted: BTreeMap<Uuid, Uuid>,
+}
+
+impl Verdict {
+    pub(crate) fn of(status: Status) -> Verdict {
+        Verdict {
+            status,
+            error: None,
+            is_inconsistent: false,
+            counter: None,
+            inserted: BTreeMap::new(),
+        }
+    }
+
+    fn error(json: &Value) -> Verdict {
+        Verdict {
+            error: Some(json.to_string()),
+            ..Verdict::of(Status::Error)
+        }
+    }
+}
+
+/// What an error in place of a result means.
+pub(crate) fn judge_error(error: &[u8]) -> Verdict {
+    let Ok(json) = Value::parse(error) else {
+        return Verdict::of(Status::Error);
+    };
+    if json.as_str() == Some("canceled") {
+        return Verdict::of(Status::TryAgain);
+    }
+    if json.get("error").and_then(Value::as_str) == Some("unknown database") {
+        return Verdict {
+            is_inconsistent: true,
+            ..Verdict::of(Status::TryAgain)
+        };
+    }
+    Verdict::error(&json)
+}
+
+/// What the results mean.
+pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
+    let Ok(json) = Value::parse(result) else {
+        return Verdict::of(Status::Error);
+    };
+    let Some(results) = json.as_array() else {
+        return Verdict::error(&json);
+    };
+    let (mut may_try_again, mut is_unlocked, mut is_inconsistent) = (false, false, false);
+    for result in results {
+        let members = match result {
+            Value::Null => {
+                may_try_again = true;
+                continue;
+            }
+            Value::Object(_) => result.get("error"),
+            _ => return Verdict::error(result),
+        };
+        let Some(error) = members else { continue };
+        match error.as_str() {
+            Some("timed out") => may_try_again = true,
+            Some("unknown database") => (may_try_again, is_inconsistent) = (true, true),
+            Some("not owner") => is_unlocked = true,
+            Some("aborted") => {}
+            _ => return Verdict::error(result),
+        }
+    }
+    if is_unlocked || may_try_again {
+        let status = if is_unlocked {
+            Status::NotLocked
+        } else {
+            Status::TryAgain
+        };
+        return Verdict {
+            is_inconsistent,
+            ..Verdict::of(status)
+        };
+    }
+    details(results, expected).unwrap_or_else(|| Verdict::error(&json))
+}
+
+/// What the results of inserts and of the increment say; `None` when they do not say it.
+fn details(results: &[Value], expected: &Expected) -> Option<Verdict> {
+    let mut verdict = Verdict::of(Status::Success);
+    for &(place, provisional) in &expected.inserts {
+        let [tag, uuid] = results.get(place)?.get("uuid")?.as_array()? else {
+            return None;
+        };
+        let uuid = Uuid::parse(uuid.as_str()?.as_bytes()).filter(|_| tag.as_str() == Some("uuid"));
+        verdict.inserted.insert(provisional, uuid?);
+    }
+    if let Some(place) = expected.increment {
+        let count = results.get(place)?.get("count")?.as_integer();
+        let rows = results.get(place + 1)?.get("rows")?.as_array()?;
+        let (Some(1), [row]) = (count, rows) else {
+            return None;
+        };
+        let counter = row.as_object()?.values().next()?.as_integer()?;
+        verdict.counter = Some(counter);
+    }
+    Some(verdict)
+}

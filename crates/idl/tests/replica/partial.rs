@@ -1,0 +1,245 @@
+//! Changes of single elements: every cell of the tables of idl.md 3.2 and 3.5, here and on the server.
+
+use corvid_data::{Atom, Datum};
+use corvid_idl::{RowId, Status};
+
+use crate::bed::{Bed, integer, integers, references, string, strings, text_atom};
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Of a map: key `k`.
+    Set(&'static str),
+    RemoveKey,
+    /// Of a set: 7.
+    Add,
+    Remove,
+    /// As a whole: key `k`, or 7, or nothing.
+    Write(bool),
+}
+
+use Step::{Add, Remove, RemoveKey, Set, Write};
+
+/// Applies steps to a row; `is_map` says which column.
+fn take(bed: &mut Bed, row: RowId, is_map: bool, steps: &[Step]) {
+    let column = if is_map {
+        bed.column("maps", "smap")
+    } else {
+        bed.column("simple", "ia")
+    };
+    let idl = bed.idl();
+    for step in steps {
+        match step {
+            Set(value) => idl
+                .set_key(row, column, text_atom("k"), text_atom(value))
+                .map(drop),
+            RemoveKey => idl.remove_key(row, column, text_atom("k")).map(drop),
+            Add => idl.add_value(row, column, Atom::Integer(7)).map(drop),
+            Remove => idl.remove_value(row, column, Atom::Integer(7)).map(drop),
+            Write(has) => idl.write(
+                row,
+                column,
+                match (is_map, has) {
+                    (true, true) => strings(&[("k", "w")]),
+                    (false, true) => integer(7),
+                    (_, false) => Datum::empty(),
+                },
+            ),
+        }
+        .expect("it fits");
+    }
+}
+
+/// Begins with a row whose column is empty or not, takes steps, and commits: the mutations or the row sent, if any, and the value in the
+/// end, which must be the one that the transaction showed.
+fn outcome(is_map: bool, begins_full: bool, steps: &[Step]) -> (Option<String>, String) {
+    let mut bed = Bed::with_client();
+    let (table, name) = if is_map {
+        ("maps", "smap")
+    } else {
+        ("simple", "ia")
+    };
+    let before = match (is_map, begins_full) {
+        (true, true) => strings(&[("k", "a"), ("other", "o")]),
+        (true, false) => strings(&[("other", "o")]),
+        (false, true) => integers(&[1, 7]),
+        (false, false) => integer(1),
+    };
+    let mut row = None;
+    bed.succeed(|bed| row = Some(bed.insert(table, &[(name, before)])));
+    let row = row.expect("it fits");
+    bed.forget_sent();
+    let mut shown = String::new();
+    let (_, status) = bed.transact(|bed| {
+        take(bed, row, is_map, steps);
+        shown = bed.value(row, name);
+    });
+    assert_eq!(bed.value(row, name), shown, "{steps:?}");
+    if bed.peers[0].sent.is_empty() {
+        assert_eq!(status, Status::Unchanged);
+        return (None, shown);
+    }
+    assert_eq!(status, Status::Success);
+    let sent = bed.last_operations();
+    let start = sent
+        .find("\"mutations\":")
+        .or(sent.find("\"row\":"))
+        .expect("it fits");
+    (Some(sent[start..sent.len() - 1].to_owned()), shown)
+}
+
+#[test]
+fn steps_collapse_into_what_they_come_to() {
+    let insert_k = |value: &str| {
+        Some(format!(
+            r#""mutations":[["smap","insert",["map",[["k","{value}"]]]]]"#
+        ))
+    };
+    let update_k = |value: &str| {
+        Some(format!(
+            r#""mutations":[["smap","delete",["set",["k"]]],["smap","insert",["map",[["k","{value}"]]]]]"#
+        ))
+    };
+    let delete_k = || Some(r#""mutations":[["smap","delete",["set",["k"]]]]"#.to_owned());
+    let insert_7 = || Some(r#""mutations":[["ia","insert",["set",[7]]]]"#.to_owned());
+    let delete_7 = || Some(r#""mutations":[["ia","delete",["set",[7]]]]"#.to_owned());
+    let cases: Vec<(bool, bool, &[Step], Option<String>)> = vec![
+        (true, false, &[Set("v")], insert_k("v")),
+        (true, true, &[Set("v")], update_k("v")),
+        (true, true, &[Set("a")], None),
+        (true, true, &[RemoveKey], delete_k()),
+        (true, false, &[RemoveKey], None),
+        (true, false, &[Set("v"), Set("w")], insert_k("w")),
+        (true, false, &[Set("v"), RemoveKey], None),
+        (true, true, &[Set("v"), Set("w")], update_k("w")),
+        (true, true, &[Set("v"), Set("a")], None),
+        (true, true, &[Set("v"), RemoveKey], delete_k()),
+        (true, true, &[RemoveKey, Set("v")], update_k("v")),
+        (true, true, &[RemoveKey, Set("a")], None),
+        (true, true, &[RemoveKey, RemoveKey], delete_k()),
+        (false, false, &[Add], insert_7()),
+        (false, true, &[Add], None),
+        (false, true, &[Remove], delete_7()),
+        (false, false, &[Remove], None),
+        (false, false, &[Add, Add], insert_7()),
+        (false, false, &[Add, Remove], None),
+        (false, true, &[Add, Remove], delete_7()),
+        (false, true, &[Remove, Add], None),
+        (false, true, &[Remove, Remove], delete_7()),
+    ];
+    for (is_map, begins_full, steps, sent) in cases {
+        let (found, _) = outcome(is_map, begins_full, steps);
+        assert_eq!(found, sent, "{steps:?} on {begins_full}");
+    }
+}
+
+#[test]
+fn writes_and_steps_go_together() {
+    let row = |value: &str| Some(format!(r#""row":{{"ia":{value}}}"#));
+    for (steps, sent) in [
+        (&[Write(false), Add][..], row("7")),
+        (&[Write(true), Remove], row(r#"["set",[]]"#)),
+        (&[Add, Write(false)], row(r#"["set",[]]"#)),
+        (&[Remove, Write(true), Add], row("7")),
+    ] {
+        assert_eq!(outcome(false, false, steps).0, sent, "{steps:?}");
+    }
+    // On a new row everything is part of the insert.
+    let mut bed = Bed::with_client();
+    let mut row = None;
+    bed.succeed(|bed| {
+        let new = bed.insert("maps", &[("name", string("m"))]);
+        take(bed, new, true, &[Set("v"), Set("w")]);
+        row = Some(new);
+    });
+    assert!(!bed.last_operations().contains("mutat"));
+    assert_eq!(bed.value(row.unwrap(), "smap"), r#"["map",[["k","w"]]]"#);
+}
+
+#[test]
+fn steps_on_a_deleted_row_are_gone() {
+    let mut bed = Bed::with_client();
+    let n = bed.column("child", "n");
+    let mut child = None;
+    bed.succeed(|bed| {
+        let new = bed.insert("child", &[]);
+        bed.insert("parent", &[("children", references(&[new]))]);
+        child = Some(new);
+    });
+    let child = child.unwrap();
+    bed.forget_sent();
+    let (_, status) = bed.transact(|bed| {
+        bed.idl().add_value(child, n, Atom::Integer(1)).unwrap();
+        bed.idl().delete(child).unwrap();
+    });
+    assert_eq!((status, bed.peers[0].sent.len()), (Status::Unchanged, 0));
+    assert_eq!(bed.value(child, "n"), r#"["set",[]]"#);
+}
+
+#[test]
+fn others_keep_what_they_changed_meanwhile() {
+    let mut bed = Bed::with_client();
+    let smap = bed.column("maps", "smap");
+    let mut row = None;
+    bed.succeed(|bed| row = Some(bed.insert("maps", &[("smap", strings(&[("a", "1")]))])));
+    let row = row.unwrap();
+    bed.idl().begin().unwrap();
+    bed.idl()
+        .set_key(row, smap, text_atom("b"), text_atom("2"))
+        .unwrap();
+    bed.server.transact(
+        r#"{"op":"mutate","table":"maps","where":[],"mutations":[["smap","insert",["map",[["c","3"]]]]]}"#,
+    );
+    bed.idl().commit().unwrap();
+    bed.run();
+    assert_eq!(
+        bed.value(row, "smap"),
+        r#"["map",[["a","1"],["b","2"],["c","3"]]]"#
+    );
+}
+
+#[test]
+fn keys_of_any_type_are_sent_as_such() {
+    let mut bed = Bed::with_client();
+    let umap = bed.column("maps", "umap");
+    let mut row = None;
+    bed.succeed(|bed| row = Some(bed.insert("maps", &[])));
+    let row = row.unwrap();
+    let key = bed.uuid();
+    bed.succeed(|bed| {
+        bed.idl()
+            .set_key(row, umap, Atom::Uuid(key), Atom::Integer(1))
+            .unwrap();
+    });
+    bed.succeed(|bed| {
+        bed.idl().remove_key(row, umap, Atom::Uuid(key)).unwrap();
+    });
+    assert_eq!(bed.value(row, "umap"), r#"["map",[]]"#);
+    // An element may be a row that is new in the same transaction.
+    let mut parent = None;
+    bed.succeed(|bed| parent = Some(bed.insert("parent", &[])));
+    let (parent, children) = (parent.unwrap(), bed.column("parent", "children"));
+    let child = bed.table("child");
+    bed.succeed(|bed| {
+        let uuid = bed.uuid();
+        let new = bed.idl().insert(child, uuid, false).unwrap();
+        bed.idl()
+            .add_value(parent, children, Atom::Uuid(new.uuid))
+            .unwrap();
+    });
+    assert_eq!(bed.idl().read(parent, children).unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_sent_does_not_grow_with_the_column() {
+    let mut bed = Bed::with_client();
+    let ia = bed.column("simple", "ia");
+    let mut row = None;
+    let many: Vec<i64> = (0..5000).collect();
+    bed.succeed(|bed| row = Some(bed.insert("simple", &[("ia", integers(&many))])));
+    bed.succeed(|bed| {
+        bed.idl()
+            .add_value(row.unwrap(), ia, Atom::Integer(-1))
+            .unwrap();
+    });
+    assert!(bed.last_operations().len() < 200);
+}

@@ -1,0 +1,212 @@
+//! A server without threads: one shard, `_Server` and one database without a file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{Schema, Uuid};
+use corvid_engine::Database;
+use corvid_json::{Framer, Value, frame::Framed};
+use corvid_monitor::SessionId;
+use corvid_service::frontend::session_id;
+use corvid_service::locks::Locks;
+use corvid_service::message::{
+    Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
+};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+
+/// Numbers instead of random identities, so that plays read the same every time.
+struct Counter(u64);
+
+impl UuidSource for Counter {
+    fn fresh(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid((0x4000_u128 << 64 | u128::from(self.0)).to_be_bytes())
+    }
+}
+
+struct Served {
+    service: DatabaseService,
+    inbox: VecDeque<ToDatabase>,
+}
+
+pub(crate) struct Server {
+    frontend: Frontend,
+    inbox: VecDeque<ToShard>,
+    databases: BTreeMap<DatabaseId, Served>,
+    sessions: u64,
+    /// What each session has yet to read; `None` when the server closed it.
+    pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
+}
+
+const SERVER: DatabaseId = DatabaseId(0);
+const DATA: DatabaseId = DatabaseId(1);
+
+impl Server {
+    /// Serves an empty database; with `history`, clients that come back are told what changed since.
+    pub(crate) fn new(schema: Schema, history: bool) -> Server {
+        let locks = Arc::new(Mutex::new(Locks::new()));
+        let mut directory = Directory::default();
+        directory.insert(server_db::NAME, SERVER);
+        directory.insert(&schema.name, DATA);
+        let directory = Arc::new(directory);
+        let mut server = Server {
+            frontend: Frontend::new(0, directory.clone(), locks.clone(), Uuid::ZERO),
+            inbox: VecDeque::from([ToShard::Directory(directory)]),
+            databases: BTreeMap::new(),
+            sessions: 0,
+            output: BTreeMap::new(),
+        };
+        let about = server_db::insert(&schema);
+        let server_schema = server_db::schema().expect("a constant");
+        for (id, schema) in [(SERVER, server_schema), (DATA, schema)] {
+            let options = Options {
+                id,
+                file: None,
+                column_diff: true,
+                read_only: id == SERVER,
+                history: history && id == DATA,
+            };
+            let database = Database::new(corvid_data::Arc::new(schema));
+            let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));
+            let service = DatabaseService::new(now(0), options, database, locks.clone(), uuids);
+            let inbox = VecDeque::new();
+            server.databases.insert(id, Served { service, inbox });
+        }
+        let inbox = &mut server.databases.get_mut(&SERVER).expect("served").inbox;
+        inbox.push_back(ToDatabase::Control(Control::Transact(about)));
+        server.run();
+        server
+    }
+
+    /// What the database holds.
+    pub(crate) fn database(&self) -> &Database {
+        self.databases[&DATA].service.database()
+    }
+
+    pub(crate) fn connect(&mut self) -> SessionId {
+        self.sessions += 1;
+        let session = session_id(0, self.sessions);
+        let info = SessionInfo::new(false, String::new(), None);
+        self.frontend.opened(session, info);
+        self.output.insert(session, Some(Vec::new()));
+        session
+    }
+
+    pub(crate) fn disconnect(&mut self, session: SessionId) {
+        if self.output.remove(&session).flatten().is_some() {
+            self.frontend.closed(session);
+            self.run();
+        }
+    }
+
+    /// A client sends one message.
+    pub(crate) fn receive(&mut self, session: SessionId, message: Vec<u8>) {
+        if self.output.get(&session).is_some_and(Option::is_some) {
+            self.frontend.frame(0, session, message);
+            self.run();
+        }
+    }
+
+    /// Executes operations for a client that is there for this only; the results.
+    pub(crate) fn transact(&mut self, operations: &str) -> Value {
+        let session = self.connect();
+        let name = self.database().schema().name.clone();
+        let text = format!(r#"{{"id":1,"method":"transact","params":["{name}",{operations}]}}"#);
+        self.receive(session, text.into_bytes());
+        let bytes = self.output[&session].clone().expect("open");
+        let Ok(Framed::Complete { start, end }) = Framer::new().advance(&bytes) else {
+            panic!("no answer to {operations}");
+        };
+        self.disconnect(session);
+        let reply = Value::parse(&bytes[start..end]).expect("JSON");
+        reply.get("result").expect("a result").clone()
+    }
+
+    /// Lets everything happen that can.
+    fn run(&mut self) {
+        loop {
+            self.collect();
+            if let Some(message) = self.inbox.pop_front() {
+                self.frontend.message(0, message);
+            } else if !self.run_databases() {
+                break;
+            }
+        }
+    }
+
+    fn run_databases(&mut self) -> bool {
+        let mut has_run = false;
+        for (id, served) in &mut self.databases {
+            if served.inbox.is_empty() {
+                continue;
+            }
+            has_run = true;
+            while let Some(message) = served.inbox.pop_front() {
+                served.service.handle(now(0), message);
+            }
+            let stores = std::mem::take(&mut served.service.outputs().stores);
+            for store in stores {
+                if let Store::Append { ticket, .. } = store {
+                    served
+                        .service
+                        .handle(now(0), ToDatabase::Stored(ticket, Ok(())));
+                }
+            }
+            for job in std::mem::take(&mut served.service.outputs().jobs) {
+                let mut uuids = Counter(1 << 40);
+                served.inbox.extend(job.carry_out(&mut uuids));
+            }
+            served.service.flush_updates(now(0));
+            let outputs = served.service.outputs();
+            for deliver in outputs.deliveries.drain(..) {
+                self.inbox.push_back(ToShard::Deliver(deliver));
+            }
+            for event in outputs.events.drain(..) {
+                assert!(!matches!(event, Event::Converted(..)), "{id:?} has no file");
+            }
+        }
+        has_run
+    }
+
+    fn collect(&mut self) {
+        let outputs = self.frontend.outputs();
+        let mut drained = Vec::new();
+        for (session, piece) in outputs.send.drain(..) {
+            let bytes = match piece {
+                Piece::Message(bytes) => bytes,
+                Piece::Update(frame) => frame.to_bytes(),
+            };
+            if let Some(Some(output)) = self.output.get_mut(&session) {
+                output.extend(bytes);
+                drained.push(session);
+            }
+        }
+        let mut closed = Vec::new();
+        for (session, _) in outputs.close.drain(..) {
+            closed.push(session);
+        }
+        for (id, message) in outputs.to_databases.drain(..) {
+            if let Some(served) = self.databases.get_mut(&id) {
+                served.inbox.push_back(message);
+            }
+        }
+        for (_, message) in outputs.to_shards.drain(..) {
+            self.inbox.push_back(message);
+        }
+        for session in drained {
+            self.frontend.drained(session);
+        }
+        for session in closed {
+            self.output.insert(session, None);
+            self.frontend.closed(session);
+        }
+    }
+}
+
+fn now(mono_ms: u64) -> Now {
+    Now {
+        mono_ms,
+        wall_ms: 0,
+    }
+}
