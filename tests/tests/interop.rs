@@ -88,6 +88,9 @@ peers! {
     ovsdbapp "ovsdbapp" &[];
     go_libovsdb "go-libovsdb" &[];
     tls "tls" &[];
+    starts_and_processes "command-lines" &["starts", "daemons"];
+    control_commands_and_logs "command-lines" &["channel", "log-forms"];
+    options_of_clients_and_tools "command-lines" &["client", "tools"];
 }
 
 #[test]

@@ -48,11 +48,7 @@ impl Session {
     pub(crate) fn open(server: &str, credentials: &Arc<Credentials>) -> Result<Session, Failure> {
         let target = Target::parse(server);
         match &target {
-            Ok(Target::Passive(_)) => {
-                let line = format_args!("{server}: waiting for connection...");
-                vlog::info(Module::OvsdbClient, line);
-            }
-            Ok(Target::Active(_)) | Err(TargetError::UnknownScheme) => {}
+            Ok(_) | Err(TargetError::UnknownScheme) => {}
             Err(error) => {
                 vlog::err(Module::SocketUtil, format_args!("{error}"));
                 if server.starts_with("tcp:") {
@@ -62,7 +58,11 @@ impl Session {
                 }
             }
         }
-        Connection::open_with(server, None, Some(credentials))
+        let listening = || {
+            let line = format_args!("{server}: waiting for connection...");
+            vlog::info(Module::OvsdbClient, line);
+        };
+        Connection::open_or_await(server, None, Some(credentials), listening)
             .map(Session::over)
             .map_err(|error| {
                 // What cannot be connected to at all might have been meant to listen.

@@ -48,8 +48,8 @@ enum Id {
     LeaderOnly(bool),
     Aware(bool),
     Timeout,
-    /// Accepted; takes effect with the features it belongs to.
-    Accepted,
+    /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
+    Accepted(&'static str),
     Help,
     Version,
     Log(LogOption),
@@ -92,6 +92,7 @@ fn specs() -> Vec<Spec<Id>> {
     ];
     specs.extend(vlog::specs(Id::Log));
     specs.extend(daemon::specs(Id::Daemon));
+    specs.extend(tls::options::specs(Id::Tls));
     specs.extend([
         Spec::both("format", 'f', Arg::Required, Id::Format)
             .within(OUTPUT)
@@ -112,9 +113,8 @@ fn specs() -> Vec<Spec<Id>> {
         output("max-column-width", Arg::Required, Id::ColumnWidthMax)
             .means("N", "cut the cells of tables to N bytes"),
     ]);
-    specs.extend(tls::options::specs(Id::Tls));
     specs.extend(["record", "replay"].map(|name| {
-        Spec::long(name, Arg::Optional, Id::Accepted)
+        Spec::long(name, Arg::Optional, Id::Accepted(name))
             .means("DIR", "accepted for compatibility, without effect")
     }));
     specs
@@ -243,7 +243,7 @@ impl Parser {
                 Ok(seconds) => self.timeout_s = Some(seconds),
                 Err(error) => program::fatal(error),
             },
-            Id::Accepted => {}
+            Id::Accepted(_) => {}
             Id::Help => program::answer(manual::help()),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value),

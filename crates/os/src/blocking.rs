@@ -51,6 +51,19 @@ impl Connection {
         deadline_ms: Option<u64>,
         credentials: Option<&Arc<Credentials>>,
     ) -> io::Result<Connection> {
+        Connection::open_or_await(target, deadline_ms, credentials, || {})
+    }
+
+    /// As [`Connection::open_with`]; `listening` is called when a passive target listens, before somebody connects.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_or_await(
+        target: &str,
+        deadline_ms: Option<u64>,
+        credentials: Option<&Arc<Credentials>>,
+        listening: impl FnOnce(),
+    ) -> io::Result<Connection> {
         match Target::parse(target) {
             Ok(Target::Active(active)) => {
                 let stream = Stream::connect(&active, DSCP_DEFAULT, Resolve::Now, credentials)?;
@@ -64,6 +77,7 @@ impl Connection {
                         failure.log();
                         failure.error
                     })?;
+                listening();
                 loop {
                     if let Some((stream, name)) = listener.accept()? {
                         return Connection::over(stream, name, deadline_ms);

@@ -230,7 +230,12 @@ fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
     // An earlier server of this name becomes unreachable, as with the reference. What stands in the way of that is worth a
     // line only when binding fails as well.
     let unlinked = std::fs::remove_file(path);
-    let socket = bind_unix(path).map_err(|error| {
+    let in_the_way = unlinked.as_ref().err().and_then(io::Error::raw_os_error);
+    let bound = match in_the_way {
+        Some(code) if code != libc::ENOENT => Err(errno::from_code(code)),
+        _ => bind_unix(path),
+    };
+    let socket = bound.map_err(|error| {
         let (path, text) = (path.display(), errno::text(&error));
         let mut failure = ListenError::new(
             error,
@@ -238,10 +243,15 @@ fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
             format!("{path}: binding failed: {text}"),
         );
         if let Err(error) = unlinked {
+            if error.raw_os_error() != Some(libc::ENOENT) {
+                let line = format!("unlinking \"{path}\": {}", errno::text(&error));
+                let line = (Module::SocketUtilUnix, Level::Warn, line);
+                failure.lines.insert(0, line);
+            }
             let line = format!("could not unlink \"{path}\" ({})", errno::text(&error));
-            failure
-                .lines
-                .insert(0, (Module::FatalSignal, Level::Warn, line));
+            let at = failure.lines.len() - 1;
+            let line = (Module::FatalSignal, Level::Warn, line);
+            failure.lines.insert(at, line);
         }
         failure
     })?;

@@ -62,8 +62,16 @@ impl Lockfile {
             .mode(0o600)
             .open(&path);
         let file = file.inspect_err(|error| {
-            // Two lines about one failure, as the reference has them.
-            warn(&format!("failed to open lock file: {}", errno::text(error)));
+            // Two lines about one failure, as the reference has them. It looks before it opens.
+            let step = if error.raw_os_error() == Some(libc::ENOTDIR) {
+                "stat"
+            } else {
+                "open"
+            };
+            warn(&format!(
+                "failed to {step} lock file: {}",
+                errno::text(error)
+            ));
             warn(&format!("failed to lock file: {}", errno::text(error)));
         })?;
         let data = file.metadata()?;

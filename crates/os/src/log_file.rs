@@ -61,6 +61,9 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
         OpenMode::ReadOnly | OpenMode::ReadWrite => "open failed",
         OpenMode::CreateExclusive => "create failed",
     };
+    if name.is_empty() {
+        return Err(failed(what)(io::Error::from_raw_os_error(libc::ENOENT)));
+    }
     let path = std::path::absolute(name).map_err(failed(what))?;
     let lock = match mode {
         OpenMode::ReadOnly => None,

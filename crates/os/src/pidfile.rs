@@ -78,6 +78,7 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
     if let Err(error) = lock(&file) {
         give_up("fcntl(F_SETLK)", &error);
     }
+    cleanup::add(&temporary);
     if !overwrite {
         check_or_die(path);
     }
@@ -90,6 +91,7 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
         let line = format_args!("failed to rename \"{temporary_shown}\" to \"{shown}\" ({text})");
         program::fatal_logged(Module::DaemonUnix, line);
     }
+    cleanup::forget(&temporary);
     cleanup::add(path);
     // Closing the descriptor would drop the lock, so it stays open for good.
     let _ = ManuallyDrop::new(file);
@@ -105,6 +107,10 @@ fn check_or_die(path: &Path) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {}
         Err(error) => {
             let text = errno::text(&error);
+            vlog::warn(
+                Module::DaemonUnix,
+                format_args!("{}: open: {text}", path.display()),
+            );
             let line = format_args!(
                 "{}: pidfile check failed ({text}), aborting",
                 path.display()
@@ -133,6 +139,10 @@ pub fn read(path: &Path) -> io::Result<i32> {
 fn read_quietly(path: &Path) -> io::Result<i32> {
     // A process that asks about its own pidfile would lose its lock by closing the descriptor; nobody does.
     let mut file = File::open(path)?;
+    // What nobody can lock would look like a file that nobody has locked.
+    if file.metadata()?.is_dir() {
+        return Err(errno::from_code(libc::EISDIR));
+    }
     let Some(holder) = lock_holder(&file)? else {
         return Err(errno::from_code(libc::ESRCH));
     };

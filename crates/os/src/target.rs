@@ -205,7 +205,7 @@ fn warn_of_default_port() {
     if !WARNED.swap(true, Ordering::Relaxed) {
         let line =
             format_args!("The default OVSDB port number has changed from 6632 to {PORT_DEFAULT}");
-        vlog::warn(Module::SocketUtil, line);
+        vlog::warn(Module::Stream, line);
     }
 }
 

@@ -417,7 +417,7 @@ pub enum FileError {
 /// The file cannot be opened; a WARN line says so.
 pub fn open_file(path: Option<&Path>) -> Result<(), FileError> {
     let path = match path {
-        Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        Some(path) => path.to_owned(),
         None => dirs::log().join(format!("{}.log", program::name())),
     };
     match LogFile::open(path.clone()) {
@@ -452,7 +452,7 @@ pub fn reopen_file() -> Result<(), FileError> {
     let Some(file) = &sinks.file else {
         return Err(FileError::NotConfigured);
     };
-    let path = file.path().to_owned();
+    let path = file.name().to_owned();
     let new = match file.open_again() {
         Ok(None) => return Ok(()),
         Ok(Some(new)) => new,
@@ -512,10 +512,11 @@ pub fn chown_file(user: u32, group: u32) -> io::Result<()> {
 /// # Errors
 /// The text to show: `unsupported syslog method 'X'`.
 pub fn set_syslog_method(text: &str) -> Result<(), String> {
-    let method =
-        syslog::Method::parse(text).ok_or_else(|| format!("unsupported syslog method '{text}'"))?;
     let mut sinks = sinks();
+    // What comes after the first choice is not even looked at.
     if sinks.method.is_none() {
+        let method = syslog::Method::parse(text)
+            .ok_or_else(|| format!("unsupported syslog method '{text}'"))?;
         syslog::open(program::name());
         sinks.method = Some(method);
     }

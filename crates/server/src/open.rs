@@ -3,7 +3,8 @@
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Tag, Uuid, WireError};
 use corvid_engine::Database;
-use corvid_log::{DiskFile, Source};
+use corvid_log::header::LINE_BYTES_MAX;
+use corvid_log::{DiskFile, Fault, Magic, Source};
 use corvid_os::errno;
 use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
 use corvid_os::random::Random;
@@ -87,6 +88,7 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
     let bytes = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(errno::text(&error)))?
         .len();
+    identify(name, &mut file)?;
     let source = || {
         let file = file.file().share().map_err(|fault| failed(fault.text))?;
         Ok(FileSource {
@@ -112,6 +114,26 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
             },
         },
     })
+}
+
+/// What does not even begin like a file of records is told by its form, not as damage.
+fn identify(name: &str, file: &mut LogFile) -> Result<(), WireError> {
+    let io_error = |fault: Fault| {
+        let details = format!("{name}: read error ({})", fault.text);
+        WireError::new(Tag::IoError, details)
+    };
+    let source = file.file().share().map_err(io_error)?;
+    let mut prefix = [0; LINE_BYTES_MAX];
+    let mut held = 0;
+    while held < prefix.len() {
+        match source.read_at(&mut prefix[held..], held as u64) {
+            Ok(0) => break,
+            Ok(got) => held += got,
+            Err(fault) => return Err(io_error(fault)),
+        }
+    }
+    let identified = Magic::identify(&prefix[..held]);
+    identified.map(drop).map_err(|error| error.to_wire(name))
 }
 
 fn fresh_uuids() -> RandomUuids {

@@ -46,11 +46,11 @@ enum Id {
     NoDbs,
     ConfigFile,
     /// Accepted; backups are not built yet.
-    Backup,
+    Backup(BackupOption),
     DisableColumnDiff,
     SlowTransaction,
-    /// Accepted; takes effect with the features it belongs to.
-    Accepted,
+    /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
+    Accepted(&'static str),
     Help,
     Version,
     Log(LogOption),
@@ -61,6 +61,16 @@ enum Id {
 const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of times)";
 const DATABASES: &str = "Database options";
 const SYNCING: &str = "Syncing options";
+
+/// An option of backups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BackupOption {
+    SyncFrom,
+    SyncExcludeTables,
+    Active,
+}
+
+const NO_DATA_CONVERSION: &str = "disable-file-no-data-conversion";
 
 /// In the order in which an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
@@ -76,6 +86,27 @@ fn specs() -> Vec<Spec<Id>> {
             .means("SOCKET", "control socket, or \"none\" (default: {rundir}/{program}.PID.ctl)"),
         Spec::long("run", Arg::Required, Id::Run)
             .means("COMMAND", "serve while the shell runs COMMAND, then exit"),
+        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+    ];
+    specs.extend(daemon::specs(Id::Daemon));
+    specs.extend(log_options::specs(Id::Log));
+    specs.push(tls::options::peer_spec(Id::Tls));
+    specs.extend(tls::options::specs(Id::Tls));
+    specs.extend(["record", "replay"].map(|name| {
+        Spec::long(name, Arg::Optional, Id::Accepted(name))
+            .means("DIR", "accepted for compatibility, without effect")
+    }));
+    specs.extend([
+        Spec::long("sync-from", Arg::Required, Id::Backup(BackupOption::SyncFrom))
+            .means("SERVER", "be a backup of the active SERVER")
+            .within(SYNCING),
+        Spec::long("sync-exclude-tables", Arg::Required, Id::Backup(BackupOption::SyncExcludeTables))
+            .means("DB:TABLE,...", "do not copy these tables")
+            .within(SYNCING),
+        Spec::long("active", Arg::None, Id::Backup(BackupOption::Active))
+            .means("", "with --sync-from, start as the active server")
+            .within(SYNCING),
         Spec::long("no-dbs", Arg::None, Id::NoDbs)
             .means("", "serve no database unless one is named")
             .within(DATABASES),
@@ -89,35 +120,16 @@ fn specs() -> Vec<Spec<Id>> {
             .in_full()
             .means("MS", "log transactions that take as long (default: 1000, 0: none)")
             .within(log_options::GROUP),
-        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
-        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
-        Spec::long("disable-file-no-data-conversion", Arg::None, Id::Accepted)
+        Spec::long(NO_DATA_CONVERSION, Arg::None, Id::Accepted(NO_DATA_CONVERSION))
             .means("", "accepted for compatibility, without effect")
             .within(DATABASES),
-        Spec::long("active", Arg::None, Id::Backup)
-            .means("", "with --sync-from, start as the active server")
-            .within(SYNCING),
-        Spec::long("sync-from", Arg::Required, Id::Backup)
-            .means("SERVER", "be a backup of the active SERVER")
-            .within(SYNCING),
-        Spec::long("sync-exclude-tables", Arg::Required, Id::Backup)
-            .means("DB:TABLE,...", "do not copy these tables")
-            .within(SYNCING),
         Spec::long("config-file", Arg::Required, Id::ConfigFile)
             .means("FILE", "take remotes and databases from FILE (JSON)")
             .within(DATABASES)
             .more(
                 "Instead of `--remote`, names of databases and the options for syncing. `ovsdb-server/reload` on the control socket reads it again.",
             ),
-    ];
-    specs.extend(tls::options::specs(Id::Tls));
-    specs.push(tls::options::peer_spec(Id::Tls));
-    specs.extend(["record", "replay"].map(|name| {
-        Spec::long(name, Arg::Optional, Id::Accepted)
-            .means("DIR", "accepted for compatibility, without effect")
-    }));
-    specs.extend(log_options::specs(Id::Log));
-    specs.extend(daemon::specs(Id::Daemon));
+    ]);
     specs
 }
 
@@ -186,10 +198,10 @@ impl CommandLine {
             Id::Run => self.run = value,
             Id::NoDbs => self.no_default_database = true,
             Id::ConfigFile => self.config_file = value,
-            Id::Backup => self.is_about_backups = true,
+            Id::Backup(_) => self.is_about_backups = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => self.slow_ms = slow_ms(&value.unwrap_or_default()),
-            Id::Accepted => {}
+            Id::Accepted(_) => {}
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),

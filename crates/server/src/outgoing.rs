@@ -71,6 +71,12 @@ impl Outgoing {
         reconnect
             .backoff()
             .set_limits(backoff::MIN_MS, options.max_backoff_ms);
+        // A listener comes here only when its text makes no sense; it is spoken of as what it was meant to be.
+        reconnect.set_passive(
+            ["ptcp:", "pssl:", "punix:"]
+                .iter()
+                .any(|scheme| name.starts_with(scheme)),
+        );
         reconnect.enable(now.mono_ms);
         Outgoing {
             name,

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use corvid_os::clock::Now;
 use corvid_os::shard::{ListenerHandle, ListenerId, ListenerStatus, Shards};
-use corvid_os::target::Target;
+use corvid_os::target::{Target, TargetError};
 use corvid_os::vlog::{self, Module};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::locks::Locks;
@@ -172,7 +172,11 @@ impl Remotes {
                     .insert(id, (Arc::from(name.as_str()), options.clone()));
                 By::Listener(self.shards.listen(id, &name, passive, options.dscp))
             }
-            Ok(Target::Active(_)) | Err(_) => {
+            active => {
+                if let Err(error @ (TargetError::BadHost(_) | TargetError::BadPort { .. })) = active
+                {
+                    vlog::err(Module::SocketUtil, format_args!("{error}"));
+                }
                 let board = Board::default();
                 let connect = ShardMessage::Connect(name.clone(), options.clone(), board.clone());
                 self.shards.handles()[0].post(connect);

@@ -117,13 +117,19 @@ pub fn row_log_of<'a>(
     table: &'a str,
     state: &str,
 ) -> Result<(&'a str, &'a str, bool), &'static str> {
-    let is_logged = match state {
-        "on" => true,
-        "off" => false,
-        _ => return Err("invalid command argument"),
+    let is_logged = if state.eq_ignore_ascii_case("on") {
+        true
+    } else if state.eq_ignore_ascii_case("off") {
+        false
+    } else {
+        return Err("invalid command argument");
     };
-    let (database, table) = table.split_once(':').ok_or("invalid DB:TABLE argument")?;
-    Ok((database, table, is_logged))
+    // Colons only separate: there are two names between them, or the argument is invalid.
+    let mut names = table.split(':').filter(|name| !name.is_empty());
+    match (names.next(), names.next(), names.next()) {
+        (Some(database), Some(table), None) => Ok((database, table, is_logged)),
+        _ => Err("invalid DB:TABLE argument"),
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +183,9 @@ mod tests {
     fn arguments_are_checked_in_the_order_of_the_reference() {
         assert_eq!(row_log_of("x", "maybe"), Err("invalid command argument"));
         assert_eq!(row_log_of("x", "on"), Err("invalid DB:TABLE argument"));
-        assert_eq!(row_log_of("a:b:c", "off"), Ok(("a", "b:c", false)));
+        assert_eq!(row_log_of("a:b", "OFF"), Ok(("a", "b", false)));
+        for invalid in ["a:b:c", "a:", ":b"] {
+            assert_eq!(row_log_of(invalid, "on"), Err("invalid DB:TABLE argument"));
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! From the command line to the main loop and out again (cli.md 1.9).
 
-use std::path::Path;
 use std::time::Duration;
 
 use corvid_os::memory::{self, MemoryLog};
@@ -37,8 +36,8 @@ pub fn run(line: CommandLine) {
     // It means this process, not what becomes of it.
     let watchdog = Watchdog::from_env();
     let startup = line.daemon.start();
-    let mut control =
-        ControlServer::open(line.unixctl.as_deref()).unwrap_or_else(|error| program::fatal(error));
+    let mut control = ControlServer::new()
+        .unwrap_or_else(|error| program::fatal_error("could not start", &error));
     admin::register(control.registry());
     admin::register_watching(control.registry());
     if line.disable_column_diff {
@@ -61,6 +60,10 @@ pub fn run(line: CommandLine) {
         program::fatal("server configuration failed");
     }
     server.started(saved);
+    // Last of all: who can ask finds everything in its place.
+    if let Err(error) = control.listen(line.unixctl.as_deref()) {
+        program::fatal(error);
+    }
     let mut child = line.run.as_deref().map(start_child);
     // Before whoever started us learns that it may go on: for the service manager that is the process which ends then.
     service_manager::ready(startup.main_pid(), &server.summary());
@@ -118,7 +121,7 @@ pub fn run(line: CommandLine) {
 /// Keeps what the command line says for the server that begins now, and for those after it.
 fn save(line: &CommandLine) -> std::io::Result<Saved> {
     Saved::create(&Configuration {
-        databases: absolute(databases(line)),
+        databases: databases(line),
         remotes: line.remotes.clone(),
     })
 }
@@ -178,15 +181,6 @@ fn databases(line: &CommandLine) -> Vec<String> {
         databases.push(dirs::db().join("conf.db").display().to_string());
     }
     databases
-}
-
-/// Relative names are meant from the directory of the start, which a daemon leaves. Names are kept as given where the directory
-/// stays, since messages show them.
-fn absolute(databases: Vec<String>) -> Vec<String> {
-    databases
-        .into_iter()
-        .filter(|name| !Path::new(name).as_os_str().is_empty())
-        .collect()
 }
 
 /// Connection shards: a core is left to the databases.

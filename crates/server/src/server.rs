@@ -221,7 +221,7 @@ impl Server {
         let name = opened.database.schema().name.to_string();
         if name.starts_with('_') {
             return Err(format!(
-                "ovsdb error: {file}: names beginning with \"_\" are reserved"
+                "ovsdb error: {name}: names beginning with \"_\" are reserved"
             ));
         }
         if self.databases.contains_key(&name) {

@@ -75,7 +75,7 @@ impl StatusColumns {
 pub struct WriteBack {
     /// `params` of a transaction, when rows differ from what is known.
     pub params: Option<Vec<u8>>,
-    /// The table whose rows have no `status` column.
+    /// The table of the rows that have no `status` column.
     pub without_status: Option<String>,
 }
 
@@ -101,7 +101,8 @@ pub fn write_back(database: &Database, column: &RemoteColumn, known: &RemoteStat
             let params = std::iter::once(name).chain(operations).collect();
             Value::Array(params).to_bytes()
         }),
-        without_status: columns.status.is_none().then(|| schema.name.to_string()),
+        without_status: (columns.status.is_none() && column.described(database).next().is_some())
+            .then(|| schema.name.to_string()),
     }
 }
 

@@ -46,6 +46,9 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     let mut last_restart: Option<Instant> = None;
     loop {
         show(&summary);
+        if vlog::has_file() {
+            vlog::info(Module::Vlog, format_args!("closing log file"));
+        }
         vlog::close_file();
         let status = fork::wait_for(child);
         if vlog::has_file() {

@@ -36,21 +36,16 @@ impl User {
             return Err("only root can use --user option".to_owned());
         }
         let (name, group) = spec.trim().split_once(':').unwrap_or((spec.trim(), ""));
-        let (uid, primary, members_name) = match name {
-            "" => (0, 0, "root"),
-            name => match lookup_user(name) {
-                Some((uid, gid)) => (uid, gid, name),
-                None => return Err(format!("user {name} not found, aborting.")),
-            },
+        let name = if name.is_empty() { "root" } else { name };
+        let Some((uid, primary)) = lookup_user(name) else {
+            return Err(format!("user {name} not found, aborting."));
         };
         let gid = match group {
             "" => primary,
             group => {
                 let found = lookup_group(group)
                     .ok_or_else(|| format!("group {group} not found, aborting."))?;
-                let is_member = name.is_empty()
-                    || found.gid == primary
-                    || found.members.iter().any(|one| one == name);
+                let is_member = found.gid == primary || found.members.iter().any(|one| one == name);
                 if !is_member {
                     let text = format!(
                         "Invalid --user option {spec} (user {name} is not in group {group}), aborting."
@@ -61,7 +56,7 @@ impl User {
             }
         };
         Ok(User {
-            name: members_name.to_owned(),
+            name: name.to_owned(),
             uid,
             gid,
         })

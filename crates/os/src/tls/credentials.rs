@@ -172,8 +172,14 @@ impl State {
     }
 
     fn set_extra_chain(&mut self, file: &str) {
-        let read = std::fs::read(file).map_err(|error| errno::text(&error));
-        match read.and_then(|text| pem::certificates(&text).map_err(|error| error.to_string())) {
+        let text = match std::fs::read(file) {
+            Ok(text) => text,
+            Err(error) => {
+                let why = errno::text(&error);
+                return log_failure(&format!("failed to open {file} for reading"), &why);
+            }
+        };
+        match pem::certificates(&text).map_err(|error| error.to_string()) {
             Ok(chain) => {
                 self.extra_chain = chain;
                 self.config = None;

@@ -21,7 +21,7 @@ use slab::Slab;
 use super::message::{self, Refusal, Reply, Request};
 use super::registry::{Action, Registry};
 use super::{Format, Outcome};
-use crate::listener::{ListenError, Listener};
+use crate::listener::Listener;
 use crate::poll_interval::PollInterval;
 use crate::stream::Stream;
 use crate::target::Passive;
@@ -113,6 +113,19 @@ impl<C: 'static> Server<C> {
     /// # Errors
     /// The text of the fatal message: `PATH: could not initialize control socket (ERR)`. Details are logged.
     pub fn open(name: Option<&str>) -> Result<Server<C>, String> {
+        let mut server = Server::new().map_err(|error| {
+            let text = errno::text(&error);
+            format!("could not initialize control socket ({text})")
+        })?;
+        server.listen(name)?;
+        Ok(server)
+    }
+
+    /// Opens the socket, as [`Server::open`] does, of a server made by [`Server::new`].
+    ///
+    /// # Errors
+    /// As [`Server::open`].
+    pub fn listen(&mut self, name: Option<&str>) -> Result<(), String> {
         let path = match name {
             Some("none") => None,
             Some(name) => Some(dirs::absolute_under(&dirs::run(), name)),
@@ -120,30 +133,36 @@ impl<C: 'static> Server<C> {
                 Some(dirs::run().join(format!("{}.{}.ctl", program::name(), std::process::id())))
             }
         };
-        Server::new(path.as_deref()).map_err(|error| {
-            error.log();
-            let path = path.unwrap_or_default();
-            format!(
-                "{}: could not initialize control socket ({error})",
-                path.display()
-            )
-        })
+        let Some(path) = path else {
+            return Ok(());
+        };
+        let opened = Listener::open(&Passive::Unix(path.clone()), 0, None).and_then(|listener| {
+            let fd = listener.as_raw_fd();
+            let registry = self.poll.registry();
+            registry.register(&mut SourceFd(&fd), LISTENER, Interest::READABLE)?;
+            Ok(listener)
+        });
+        match opened {
+            Ok(listener) => self.listener = Some(listener),
+            Err(error) => {
+                error.log();
+                let path = path.display();
+                return Err(format!(
+                    "{path}: could not initialize control socket ({error})"
+                ));
+            }
+        }
+        self.path = Some(path);
+        Ok(())
     }
 
-    fn new(path: Option<&Path>) -> Result<Server<C>, ListenError> {
-        let listener = match path {
-            Some(path) => Some(Listener::open(&Passive::Unix(path.to_owned()), 0, None)?),
-            None => None,
-        };
+    /// A server that nobody can reach yet, for programs with something to say before they can be asked.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub fn new() -> io::Result<Server<C>> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-        if let Some(listener) = &listener {
-            poll.registry().register(
-                &mut SourceFd(&listener.as_raw_fd()),
-                LISTENER,
-                Interest::READABLE,
-            )?;
-        }
         if let Some(fd) = signals::fd() {
             poll.registry()
                 .register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
@@ -155,8 +174,8 @@ impl<C: 'static> Server<C> {
         Ok(Server {
             poll,
             events: Events::with_capacity(64),
-            listener,
-            path: path.map(Path::to_owned),
+            listener: None,
+            path: None,
             connections: Slab::new(),
             next_serial: 0,
             registry,

@@ -10,21 +10,27 @@ use std::path::{Path, PathBuf};
 /// A log file's name and, unless it is closed, its descriptor.
 #[derive(Debug)]
 pub(super) struct LogFile {
+    /// The name as it was given, for messages.
+    name: PathBuf,
+    /// The absolute name: a daemon changes its directory, and the file is opened again by name.
     path: PathBuf,
     file: Option<File>,
 }
 
 impl LogFile {
-    pub(super) fn open(path: PathBuf) -> io::Result<LogFile> {
+    pub(super) fn open(name: PathBuf) -> io::Result<LogFile> {
+        let path = std::path::absolute(&name).unwrap_or_else(|_| name.clone());
         let file = open(&path)?;
         Ok(LogFile {
+            name,
             path,
             file: Some(file),
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// The name as it was given.
+    pub(super) fn name(&self) -> &Path {
+        &self.name
     }
 
     pub(super) fn is_open(&self) -> bool {
