@@ -84,6 +84,9 @@ peers! {
     start_lines_of_ovs_ctl "stock-scripts" &["ovs", "foreground", "status", "supervisor"];
     start_lines_of_ovn_ctl "stock-scripts" &["ovn"];
     ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts"];
+    ovs_ctl_with_certificates "stock-scripts" &["ovs-tls"];
+    ovn_ctl_with_certificates "stock-scripts" &["ovn-tls"];
+    ovs_vswitchd "ovs-vswitchd" &[];
     python3_openvswitch "python3-openvswitch" &[];
     ovsdbapp "ovsdbapp" &[];
     go_libovsdb "go-libovsdb" &[];

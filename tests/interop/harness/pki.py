@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from harness import programs
+from . import programs
 
 
 class Pki:
