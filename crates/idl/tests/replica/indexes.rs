@@ -1,0 +1,250 @@
+//! Compound indexes: order, ranges, cursors, and that a transaction moves rows at once and an abort moves them back.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use corvid_data::Datum;
+use corvid_idl::{Class, ClassError, Direction, IndexColumn, IndexId, RowId};
+
+use crate::bed::{Bed, integer, integers, references, string};
+
+/// A client with an index on `s` of `simple` and one on `i`, the greatest first, then `s`.
+fn indexed() -> (Bed, IndexId, IndexId) {
+    let mut ids = None;
+    let bed = Bed::with_class(|class| {
+        let (i, s) = (
+            class.column("simple", "i").expect("a column"),
+            class.column("simple", "s").expect("a column"),
+        );
+        let by_s = class.add_index(i.table, "by s", vec![IndexColumn::ascending(s)]);
+        let columns = vec![IndexColumn::descending(i), IndexColumn::ascending(s)];
+        let by_both = class.add_index(i.table, "", columns);
+        ids = Some((by_s.expect("new"), by_both.expect("new")));
+    });
+    let (by_s, by_both) = ids.expect("made");
+    (bed, by_s, by_both)
+}
+
+/// The rows of an index as `s` and `i`.
+fn listed(bed: &Bed, rows: impl Iterator<Item = RowId>) -> String {
+    let texts: Vec<String> = rows
+        .map(|row| bed.value(row, "s").replace('"', "") + &bed.value(row, "i"))
+        .collect();
+    texts.join(" ")
+}
+
+fn all(bed: &Bed, index: IndexId) -> String {
+    listed(bed, bed.peers[0].idl.range_of(index, None, None))
+}
+
+fn fill(bed: &mut Bed, rows: &[(&str, i64)]) -> Vec<RowId> {
+    let mut made = Vec::new();
+    bed.succeed(|bed| {
+        for (s, i) in rows {
+            made.push(bed.insert("simple", &[("s", string(s)), ("i", integer(*i))]));
+        }
+    });
+    made
+}
+
+#[test]
+fn rows_come_in_order_column_by_column() {
+    let (mut bed, by_s, by_both) = indexed();
+    fill(
+        &mut bed,
+        &[("b", 1), ("a", 2), ("c", 2), ("a", 1), ("b", 3)],
+    );
+    assert_eq!(all(&bed, by_s), "a2 a1 b1 b3 c2", "equal ones by UUID");
+    assert_eq!(all(&bed, by_both), "b3 a2 c2 a1 b1");
+    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    let idl = &bed.peers[0].idl;
+    let mut key = idl.key(by_s);
+    assert!(key.set(s, string("a")) && !key.set(i, integer(1)));
+    assert_eq!(listed(&bed, idl.equal(&key)), "a2 a1");
+    let mut from = idl.key(by_both);
+    from.set(i, integer(2));
+    from.set(s, string("b"));
+    let mut to = idl.key(by_both);
+    to.set(i, integer(1));
+    to.set(s, string("a"));
+    assert_eq!(
+        listed(&bed, idl.range_of(by_both, Some(&from), Some(&to))),
+        "c2 a1"
+    );
+    assert_eq!(
+        listed(&bed, idl.range_of(by_both, Some(&to), Some(&from))),
+        ""
+    );
+    assert_eq!(idl.find(&from), None);
+    assert_eq!(idl.index(i.table, "by s"), Some(by_s));
+    assert_eq!(idl.index_len(by_s), 5);
+}
+
+#[test]
+fn a_transaction_moves_rows_and_an_abort_moves_them_back() {
+    let (mut bed, by_s, by_both) = indexed();
+    let rows = fill(&mut bed, &[("b", 1), ("c", 2)]);
+    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    for is_committed in [false, true] {
+        let txn = bed.idl().begin().unwrap();
+        bed.insert("simple", &[("s", string("a"))]);
+        bed.idl().write(rows[0], s, string("z")).unwrap();
+        bed.idl().write(rows[0], i, integer(9)).unwrap();
+        assert_eq!(
+            (all(&bed, by_s), all(&bed, by_both)),
+            ("a0 c2 z9".into(), "z9 c2 a0".into())
+        );
+        bed.idl().delete(rows[1]).unwrap();
+        assert_eq!(all(&bed, by_s), "a0 z9");
+        if is_committed {
+            bed.idl().commit().unwrap();
+            assert_eq!(all(&bed, by_s), "b1 c2");
+            bed.run();
+            assert_eq!(
+                (all(&bed, by_s), all(&bed, by_both)),
+                ("a0 z9".into(), "z9 a0".into())
+            );
+        } else {
+            bed.idl().abort(txn);
+            assert_eq!(
+                (all(&bed, by_s), all(&bed, by_both)),
+                ("b1 c2".into(), "c2 b1".into())
+            );
+        }
+    }
+}
+
+#[test]
+fn cursors_go_on_whatever_becomes_of_their_row() {
+    let (mut bed, by_s, _) = indexed();
+    let rows = fill(
+        &mut bed,
+        &[("a", 1), ("b", 1), ("b", 2), ("c", 1), ("d", 1)],
+    );
+    let s = bed.column("simple", "s");
+    let mut key = bed.idl().key(by_s);
+    key.set(s, string("b"));
+    let mut cursor = bed.idl().cursor_equal(&key);
+    let mut seen = Vec::new();
+    while let Some(row) = bed.idl().cursor_row(&cursor) {
+        seen.push(row);
+        bed.idl().cursor_next_equal(&mut cursor);
+    }
+    assert_eq!(seen, rows[1..3]);
+    bed.idl().begin().unwrap();
+    let mut cursor = bed.idl().cursor_at_least(&key);
+    assert_eq!(bed.idl().cursor_row(&cursor), Some(rows[1]));
+    bed.idl().delete(rows[1]).unwrap();
+    assert_eq!(bed.idl().cursor_row(&cursor), None);
+    bed.idl().cursor_next(&mut cursor);
+    assert_eq!(bed.idl().cursor_row(&cursor), Some(rows[2]));
+    // Moved behind the place where it was come to: come to again.
+    bed.idl().write(rows[2], s, string("z")).unwrap();
+    let mut rest = Vec::new();
+    loop {
+        bed.idl().cursor_next(&mut cursor);
+        let Some(row) = bed.idl().cursor_row(&cursor) else {
+            break;
+        };
+        rest.push(row);
+    }
+    assert_eq!(rest, [rows[3], rows[4], rows[2]]);
+    let cursor = bed.idl().cursor_first(by_s);
+    assert_eq!(bed.idl().cursor_row(&cursor), Some(rows[0]));
+    key.set(s, string("nobody"));
+    let cursor = bed.idl().cursor_equal(&key);
+    assert_eq!(bed.idl().cursor_row(&cursor), None);
+    let idl = bed.idl();
+    assert!(idl.compare(by_s, Some(rows[0]), Some(rows[3])).is_lt());
+    assert!(idl.compare(by_s, None, Some(rows[0])).is_gt());
+    assert!(idl.compare(by_s, None, None).is_eq());
+}
+
+#[test]
+fn comparators_of_ones_own() {
+    let address = |datum: &Datum| {
+        let text = datum.as_string().map(ToString::to_string);
+        text.and_then(|text| text.parse::<Ipv4Addr>().ok())
+    };
+    let mut index = None;
+    let mut bed = Bed::with_class(|class: &mut Class| {
+        let (i, s) = (
+            class.column("simple", "i").unwrap(),
+            class.column("simple", "s").unwrap(),
+        );
+        let by_address = IndexColumn {
+            comparator: Some(Arc::new(move |left, right| {
+                address(left).cmp(&address(right))
+            })),
+            direction: Direction::Ascending,
+            column: s,
+        };
+        let columns = vec![by_address, IndexColumn::descending(i)];
+        index = Some(class.add_index(s.table, "address", columns).unwrap());
+    });
+    let index = index.unwrap();
+    fill(
+        &mut bed,
+        &[("10.0.0.10", 1), ("10.0.0.9", 1), ("x", 0), ("10.0.0.9", 2)],
+    );
+    assert_eq!(all(&bed, index), "x0 10.0.0.92 10.0.0.91 10.0.0.101");
+    let s = bed.column("simple", "s");
+    let mut from = bed.idl().key(index);
+    from.set(s, string("10.0.0.10"));
+    let idl = &bed.peers[0].idl;
+    // The second column of the key is its default, 0, which is behind 1 here.
+    assert_eq!(listed(&bed, idl.range_of(index, Some(&from), None)), "");
+    let row = idl.range_of(index, None, None).last().unwrap();
+    assert_eq!(idl.compare_key(row, &from), Some(std::cmp::Ordering::Less));
+}
+
+#[test]
+fn sets_and_references_are_ordered_too() {
+    let mut indexes = Vec::new();
+    let mut bed = Bed::with_class(|class| {
+        for (table, column) in [("link", "many"), ("simple", "ia")] {
+            let column = class.column(table, column).unwrap();
+            let columns = vec![IndexColumn::ascending(column)];
+            indexes.push(class.add_index(column.table, "", columns).unwrap());
+        }
+    });
+    let many = bed.column("link", "many");
+    let mut rows = Vec::new();
+    bed.succeed(|bed| {
+        rows = (0..3).map(|_| bed.insert("link", &[])).collect();
+        bed.idl()
+            .write(rows[0], many, references(&rows[1..]))
+            .unwrap();
+        bed.insert("simple", &[("ia", integers(&[1, 2]))]);
+        bed.insert("simple", &[("ia", integers(&[9]))]);
+    });
+    let idl = bed.idl();
+    let mut key = idl.key(indexes[0]);
+    key.set(many, references(&rows[1..]));
+    assert_eq!(idl.find(&key), Some(rows[0]));
+    let first = idl.range_of(indexes[1], None, None).next().unwrap();
+    assert_eq!(bed.value(first, "ia"), "9", "fewer elements first");
+}
+
+#[test]
+fn what_cannot_be_indexed() {
+    let mut class = Class::new(corvid_data::Arc::new(crate::bed::schema()));
+    let (i, name) = (
+        class.column("simple", "i").unwrap(),
+        class.column("maps", "name").unwrap(),
+    );
+    class.add_column(name);
+    let refused = |result: Result<IndexId, ClassError>| {
+        assert!(matches!(result, Err(ClassError::NotIndexable(_))));
+    };
+    refused(class.add_index(i.table, "", vec![]));
+    refused(class.add_index(i.table, "", vec![IndexColumn::ascending(i)]));
+    class.add_column(i);
+    refused(class.add_index(i.table, "", vec![IndexColumn::ascending(name)]));
+    let columns = vec![IndexColumn::ascending(i)];
+    assert!(class.add_index(i.table, "x", columns.clone()).is_ok());
+    assert_eq!(
+        class.add_index(i.table, "x", columns),
+        Err(ClassError::IndexExists("x".to_owned()))
+    );
+}

@@ -1,0 +1,365 @@
+//! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, two kinds of server. After
+//! each settling every replica equals the server's contents as its condition restricts them, tracked changes lead from the
+//! contents before to those after, indexes equal sorted scans; and every transaction leaves the replica as it was.
+
+use std::collections::BTreeMap;
+
+use corvid_cs::{Clause, Condition, Function};
+use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
+use corvid_idl::{Class, IndexColumn, IndexId, Resync, RowId, Status};
+
+use crate::bed::{Bed, integer, integers, schema, string, text_atom};
+
+const SEEDS: u64 = 60;
+const STEPS: usize = 150;
+
+/// Rows by table and identity.
+type Contents = BTreeMap<(TableId, Uuid), Vec<Datum>>;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("below usize")
+    }
+
+    fn number(&mut self) -> i64 {
+        self.below(8) as i64
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        (!of.is_empty()).then(|| of[self.below(of.len())])
+    }
+}
+
+/// What a peer is known to have seen.
+struct Watcher {
+    shadow: Contents,
+    epoch: u64,
+    /// The greatest `i` of `simple` that it wants to see.
+    limit: Option<i64>,
+    promise: u64,
+}
+
+#[test]
+fn replicas_follow_whatever_happens() {
+    let seeds = match std::env::var("CORVID_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..SEEDS,
+    };
+    for seed in seeds {
+        println!("CORVID_SEED={seed}");
+        live(seed);
+    }
+}
+
+fn live(seed: u64) {
+    let mut dice = Dice(seed);
+    let mut bed = Bed::new(seed.is_multiple_of(2));
+    let mut watchers = Vec::new();
+    for peer in 0..3 {
+        let mut class = Class::everything(Arc::new(schema()));
+        class.track_all();
+        let (i, s) = (
+            class.column("simple", "i").expect("a column"),
+            class.column("simple", "s").expect("a column"),
+        );
+        let columns = vec![IndexColumn::descending(i), IndexColumn::ascending(s)];
+        class.add_index(i.table, "", columns).expect("new");
+        bed.add(class);
+        if peer == 2 {
+            bed.peers[peer].idl.set_resync(Resync::Reload);
+        }
+        watchers.push(Watcher {
+            shadow: Contents::new(),
+            epoch: 0,
+            limit: None,
+            promise: 0,
+        });
+    }
+    for _ in 0..STEPS {
+        match dice.below(12) {
+            0..6 => transact(&mut bed, &mut dice),
+            6 => meddle(&mut bed, &mut dice),
+            7 => bed.cut(dice.below(3)),
+            8 => {
+                let peer = dice.below(3);
+                bed.peers[peer].is_deaf ^= true;
+            }
+            9 => want(&mut bed, &mut dice, &mut watchers),
+            _ => settle(&mut bed, &mut watchers),
+        }
+    }
+    settle(&mut bed, &mut watchers);
+}
+
+/// A transaction of the first client.
+fn transact(bed: &mut Bed, dice: &mut Dice) {
+    bed.run();
+    let before = contents(bed, 0);
+    let txn = bed.idl().begin().expect("none is open");
+    for _ in 0..=dice.below(5) {
+        change(bed, dice);
+        check_index(bed, 0);
+    }
+    let is_committed = dice.below(4) > 0;
+    if is_committed {
+        bed.idl().commit().expect("it is open");
+    } else {
+        bed.idl().abort(txn);
+    }
+    assert_eq!(contents(bed, 0), before, "put back");
+    check_index(bed, 0);
+    bed.run();
+    let status = bed.idl().status(txn).expect("remembered");
+    assert_eq!(status == Status::Aborted, !is_committed);
+    if status == Status::Error {
+        let error = bed.idl().txn_error(txn).expect("told").to_owned();
+        let is_expected = ["constraint violation", "referential integrity violation"]
+            .iter()
+            .any(|tag| error.contains(tag));
+        assert!(is_expected, "{error}");
+    }
+}
+
+/// One change in the open transaction, if there is a row for it.
+fn change(bed: &mut Bed, dice: &mut Dice) {
+    let tables = [
+        "simple", "simple", "maps", "link", "parent", "child", "unique",
+    ];
+    let name = tables[dice.below(tables.len())];
+    let table = bed.table(name);
+    let mut rows: Vec<RowId> = bed.idl().rows(table).collect();
+    rows.sort();
+    let kind = dice.below(8);
+    let Some(row) = dice
+        .pick(&rows)
+        .filter(|_| kind > 1 && (rows.len() < 12 || kind > 2))
+    else {
+        let uuid = bed.uuid();
+        let is_persistent = dice.below(2) == 0;
+        bed.idl().insert(table, uuid, is_persistent).expect("new");
+        return;
+    };
+    if kind == 2 {
+        bed.idl().delete(row).expect("it is there");
+        return;
+    }
+    let number = dice.number();
+    let children: Vec<RowId> = {
+        let child = bed.table(if name == "link" { "link" } else { "child" });
+        let mut rows: Vec<RowId> = bed.idl().rows(child).collect();
+        rows.sort();
+        rows
+    };
+    let target = dice.pick(&children).map(|row| Atom::Uuid(row.uuid));
+    let (column, value, element) = match (name, dice.below(3)) {
+        ("simple", 0) => ("i", integer(number), None),
+        ("simple", 1) => (
+            "ia",
+            integers(&[number, number + 8]),
+            Some((Atom::Integer(number), None)),
+        ),
+        ("simple", _) => ("s", string(["a", "b", "c"][dice.below(3)]), None),
+        ("maps", _) => {
+            let key = text_atom(["k", "l", "m"][dice.below(3)]);
+            let value = text_atom(&number.to_string());
+            let datum = Datum::pair(key.clone(), value.clone());
+            ("smap", datum, Some((key, Some(value))))
+        }
+        ("link", 0) => ("i", integer(number), None),
+        ("link", 1) => (
+            "one",
+            target.clone().map_or(Datum::empty(), Datum::one),
+            None,
+        ),
+        ("link", _) => {
+            let datum = target.clone().map_or(Datum::empty(), Datum::one);
+            ("many", datum, target.map(|target| (target, None)))
+        }
+        ("parent", _) => {
+            let datum = target.clone().map_or(Datum::empty(), Datum::one);
+            ("children", datum, target.map(|target| (target, None)))
+        }
+        ("unique", _) => ("i", integer(number), None),
+        (_, _) => ("name", string("x"), None),
+    };
+    let column = bed.column(name, column);
+    if dice.below(8) == 0 {
+        bed.idl().verify(row, column).expect("it is held");
+    }
+    let idl = bed.idl();
+    match (element, dice.below(3)) {
+        (Some((key, Some(value))), 0) => idl.set_key(row, column, key, value).map(drop),
+        (Some((key, Some(_))), 1) => idl.remove_key(row, column, key).map(drop),
+        (Some((key, None)), 0) => idl.add_value(row, column, key).map(drop),
+        (Some((key, None)), 1) => idl.remove_value(row, column, key).map(drop),
+        _ => idl.write(row, column, value),
+    }
+    .expect("it fits");
+}
+
+/// Somebody else changes something.
+fn meddle(bed: &mut Bed, dice: &mut Dice) {
+    let (low, high) = (dice.number(), dice.number());
+    let operations = [
+        format!(
+            r#"{{"op":"update","table":"simple","where":[["i","<",{low}]],"row":{{"i":{high}}}}}"#
+        ),
+        format!(r#"{{"op":"delete","table":"simple","where":[["i","==",{low}]]}}"#),
+        format!(
+            r#"{{"op":"mutate","table":"simple","where":[],"mutations":[["ia","insert",{high}],["ia","delete",{low}]]}}"#
+        ),
+        format!(
+            r#"{{"op":"mutate","table":"maps","where":[],"mutations":[["smap","insert",["map",[["k","{low}"]]]]]}}"#
+        ),
+        r#"{"op":"update","table":"link","where":[],"row":{"many":["set",[]]}}"#.to_owned(),
+    ];
+    bed.server
+        .transact(&operations[dice.below(operations.len())]);
+}
+
+/// A client other than the first wants to see other rows of `simple`.
+fn want(bed: &mut Bed, dice: &mut Dice, watchers: &mut [Watcher]) {
+    let peer = 1 + dice.below(2);
+    let watcher = &mut watchers[peer];
+    watcher.limit = (dice.below(3) > 0).then(|| dice.number());
+    let mut condition = Condition::none();
+    match watcher.limit {
+        None => condition = Condition::all(),
+        Some(limit) => {
+            let clause = Clause::new("i", Function::LessOrEqual, &integer(limit), false);
+            condition.add(clause);
+        }
+    }
+    let simple = bed.table("simple");
+    let now_ms = bed.now_ms;
+    let idl = &mut bed.peers[peer].idl;
+    watcher.promise = idl.set_condition(now_ms, simple, condition);
+}
+
+/// Lets everybody come to rest, and looks at everything.
+fn settle(bed: &mut Bed, watchers: &mut [Watcher]) {
+    for peer in &mut bed.peers {
+        peer.is_deaf = false;
+    }
+    bed.run_until_connected();
+    let served = served(bed);
+    let simple = bed.table("simple");
+    let i = bed.column("simple", "i").id;
+    for (peer, watcher) in watchers.iter_mut().enumerate() {
+        let held = contents(bed, peer);
+        let mut expected = served.clone();
+        expected.retain(|(table, _), columns| {
+            let value = columns[usize::from(i.0).min(columns.len() - 1)].as_integer();
+            *table != simple || watcher.limit.is_none_or(|limit| value <= Some(limit))
+        });
+        assert_eq!(held, expected, "peer {peer}");
+        let idl = &mut bed.peers[peer].idl;
+        assert!(idl.condition_seqno() >= watcher.promise);
+        replay(bed, peer, watcher);
+        assert_eq!(watcher.shadow, held, "tracked changes of peer {peer}");
+        bed.peers[peer].idl.clear_changes();
+        check_index(bed, peer);
+        assert_eq!(bed.peers[peer].idl.outstanding_count(), 0);
+    }
+}
+
+/// Applies the tracked changes to what was seen before.
+fn replay(bed: &Bed, peer: usize, watcher: &mut Watcher) {
+    let idl = &bed.peers[peer].idl;
+    if idl.resync_epoch() != watcher.epoch {
+        watcher.epoch = idl.resync_epoch();
+        watcher.shadow.clear();
+    }
+    for (table, schema) in idl.schema().iter() {
+        for change in idl.changes(table) {
+            let key = (table, change.uuid);
+            if change.is_deleted {
+                let was_there = watcher.shadow.remove(&key).is_some();
+                assert!(was_there || change.is_new, "deleted, not seen");
+                continue;
+            }
+            if change.is_new {
+                watcher
+                    .shadow
+                    .insert(key, columns(bed, peer, table, change.uuid));
+                continue;
+            }
+            let seen = watcher.shadow.get_mut(&key).expect("modified, so seen");
+            for column in change.updated() {
+                let value = &mut seen[usize::from(column.0)];
+                assert_eq!(
+                    Some(&*value),
+                    change.old(column),
+                    "{}",
+                    schema.column(column).name
+                );
+                *value = columns(bed, peer, table, change.uuid)[usize::from(column.0)].clone();
+            }
+        }
+    }
+}
+
+fn columns(bed: &Bed, peer: usize, table: TableId, uuid: Uuid) -> Vec<Datum> {
+    let idl = &bed.peers[peer].idl;
+    let ids = idl.schema().table(table).iter();
+    ids.map(|(id, _)| {
+        let column = corvid_idl::Column { table, id };
+        idl.read(RowId { table, uuid }, column).expect("a row")
+    })
+    .collect()
+}
+
+/// What a client holds.
+fn contents(bed: &Bed, peer: usize) -> Contents {
+    let idl = &bed.peers[peer].idl;
+    let tables = idl.schema().iter();
+    let rows = tables.flat_map(|(table, _)| idl.rows(table));
+    rows.map(|row| {
+        (
+            (row.table, row.uuid),
+            columns(bed, peer, row.table, row.uuid),
+        )
+    })
+    .collect()
+}
+
+/// What the server holds.
+fn served(bed: &Bed) -> Contents {
+    let database = bed.server.database();
+    let mut contents = Contents::new();
+    for (table, _) in database.schema().iter() {
+        for row in database.rows(table) {
+            contents.insert((table, row.uuid), row.columns.to_vec());
+        }
+    }
+    contents
+}
+
+fn check_index(bed: &Bed, peer: usize) {
+    let idl = &bed.peers[peer].idl;
+    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    let index = IndexId {
+        table: i.table,
+        number: 0,
+    };
+    let key = |row: RowId| {
+        let (i, s) = (
+            idl.read(row, i).expect("a row"),
+            idl.read(row, s).expect("a row"),
+        );
+        (std::cmp::Reverse(i), s, row.uuid)
+    };
+    let mut scan: Vec<RowId> = idl.rows(i.table).collect();
+    scan.sort_by_key(|row| key(*row));
+    let listed: Vec<RowId> = idl.range_of(index, None, None).collect();
+    assert_eq!(listed, scan);
+}
