@@ -10,9 +10,9 @@ if ! python3 -m venv "$venv" >/dev/null; then
     skipped ovsdbapp "python3 -m venv does not work here"
     exit 0
 fi
-if retry "$venv/bin/python" -m pip install -q --disable-pip-version-check -r requirements.txt && "$venv/bin/python" -c 'import ovs.db.idl, ovsdbapp'; then
+if retry "$venv/bin/python" -m pip install -q --disable-pip-version-check -r requirements.txt && "$venv/bin/python" -c 'import ovs.db.idl, ovsdbapp, prometheus_client'; then
     cp requirements.txt "$stamp"
 else
-    skipped ovsdbapp "pip could not install what requirements.txt names"
+    skipped "ovsdbapp and the parser of metrics" "pip could not install what requirements.txt names"
 fi
 exit 0

@@ -6,6 +6,7 @@
 //! - [`binary`]: where our binaries and the reference's are.
 //! - [`framing`]: cuts a byte stream into JSON texts by counting brackets.
 //! - [`client`]: one raw JSON-RPC connection.
+//! - [`http`]: one HTTP request, for the pages of watchers.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
 //! - [`process`]: one server process on given files.
 //! - [`server`]: a server under test in its own temporary directory.
@@ -18,6 +19,7 @@ pub mod binary;
 pub mod client;
 pub mod database_file;
 pub mod framing;
+pub mod http;
 pub mod layout;
 pub mod ledger;
 pub mod peer;

@@ -8,15 +8,18 @@
 //! ([`crate::database_thread`]), which has all the time it wants, or a shard ([`crate::inbox`]), which does errands only. What is posted
 //! to a shard is posted before the mailbox is let go, so the order of deliveries is the order of batches.
 
+use std::sync::Arc;
+
 use corvid_engine::Allowance;
 use corvid_os::clock;
 use corvid_os::shard::ShardHandle;
 use corvid_service::frontend::shard_of;
-use corvid_service::message::{Event, ToDatabase, ToShard};
+use corvid_service::message::{Event, Method, ToDatabase, ToShard};
 use corvid_service::{DatabaseService, Now};
 
 use crate::heartbeat::Heartbeat;
 use crate::main_thread::MainThread;
+use crate::metrics::database::DatabaseFigures;
 use crate::shard::ShardMessage;
 use crate::storage::Storage;
 use crate::worker::Worker;
@@ -38,6 +41,10 @@ pub struct Driver {
     pub main: MainThread,
     /// Tells that work goes on here.
     pub heartbeat: Heartbeat,
+    /// Where durations are counted, if anybody wants to know them.
+    pub figures: Option<Arc<DatabaseFigures>>,
+    /// When the first commit was stored that somebody has yet to be told of, ns; 0: nobody has, or nobody counts.
+    pub untold_since_ns: u64,
 }
 
 impl Driver {
@@ -46,7 +53,22 @@ impl Driver {
         if let Some(storage) = &mut self.storage {
             storage.answered(&input);
         }
+        let began_ns = self.begin(&input);
         self.service.handle(now, input);
+        self.executed(began_ns);
+    }
+
+    /// When a transaction begins, if executing it is to be timed.
+    fn begin(&self, input: &ToDatabase) -> Option<u64> {
+        let is_timed = self.figures.is_some()
+            && matches!(input, ToDatabase::Request(request) if request.method == Method::Transact);
+        is_timed.then(clock::mono_ns)
+    }
+
+    fn executed(&self, began_ns: Option<u64>) {
+        if let (Some(figures), Some(began_ns)) = (&self.figures, began_ns) {
+            figures.execute.add(clock::mono_ns() - began_ns);
+        }
     }
 
     /// Executes the first of `inputs`, if there is one, however long it takes. `now` is the time when it is done, if others follow.
@@ -71,13 +93,18 @@ impl Driver {
         if let Some(storage) = &mut self.storage {
             storage.answered(&input);
         }
-        if let Some(long) = self.service.take_unless_long(now, input) {
-            self.finish_batch();
-            let now = read_clock();
-            self.heartbeat.work(now.mono_ms);
-            self.service.handle(now, long);
-            self.service.note_slow(read_clock());
-        }
+        let began_ns = self.begin(&input);
+        let Some(long) = self.service.take_unless_long(now, input) else {
+            self.executed(began_ns);
+            return;
+        };
+        self.finish_batch();
+        let now = read_clock();
+        self.heartbeat.work(now.mono_ms);
+        let began_ns = self.begin(&long);
+        self.service.handle(now, long);
+        self.executed(began_ns);
+        self.service.note_slow(read_clock());
     }
 
     /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
@@ -92,12 +119,17 @@ impl Driver {
         self.service.note_slow(now);
         self.service.tick(now);
         self.store(now);
+        self.note_untold();
         self.order_jobs();
         if self.service.has_much_to_tell() {
             self.hand_over();
         }
         self.service.flush_updates(now);
         self.hand_over();
+        if let Some(figures) = &self.figures {
+            let orders = || self.storage.as_ref().map_or(0, Storage::orders);
+            figures.look(|| self.service.report(), orders);
+        }
     }
 
     /// A whole batch of errands. What is no errand, and everything behind it, stays in `inputs`. False when that is something, or when
@@ -108,10 +140,12 @@ impl Driver {
         let mut left = Vec::new();
         let mut arrived = inputs.drain(..);
         for input in arrived.by_ref() {
+            let began_ns = self.begin(&input);
             if let Some(back) = self.service.take_along(now, input, allowance) {
                 left.push(back);
                 break;
             }
+            self.executed(began_ns);
         }
         left.extend(arrived);
         // Errands are short.
@@ -131,6 +165,7 @@ impl Driver {
         if !left.is_empty() {
             *inputs = left;
         }
+        self.note_untold();
         self.order_jobs();
         all_done &= self.service.flush_few(now, ERRAND_SESSIONS);
         self.hand_over();
@@ -186,6 +221,7 @@ impl Driver {
             self.main.settle();
         }
         self.deliver();
+        self.count_told();
         // A database that is gone must be free to be opened again by whoever hears of it.
         if events
             .iter()
@@ -196,6 +232,33 @@ impl Driver {
         }
         // Last: what the main thread makes of them (sessions to be closed above all) comes after what is delivered.
         self.main.post(events);
+    }
+
+    /// Takes note that somebody has to be told of what has been stored.
+    fn note_untold(&mut self) {
+        if self.figures.is_some() && self.untold_since_ns == 0 && self.service.has_to_tell() {
+            self.untold_since_ns = clock::mono_ns();
+        }
+    }
+
+    /// Counts how long answers and updates took that have been handed over.
+    fn count_told(&mut self) {
+        let Some(figures) = &self.figures else {
+            return;
+        };
+        let is_told = self.untold_since_ns != 0 && !self.service.has_to_tell();
+        let answered = &mut self.service.outputs().answered;
+        if !is_told && answered.is_empty() {
+            return;
+        }
+        let now_ns = clock::mono_ns();
+        for stamp_ns in answered.drain(..) {
+            figures.transaction.add(now_ns.saturating_sub(stamp_ns));
+        }
+        if is_told {
+            let since_ns = std::mem::take(&mut self.untold_since_ns);
+            figures.tell.add(now_ns.saturating_sub(since_ns));
+        }
     }
 
     fn deliver(&mut self) {

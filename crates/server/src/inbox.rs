@@ -112,6 +112,8 @@ pub(crate) mod tests {
             shards: shards.handles().to_vec(),
             main,
             heartbeat: Heartbeat::default(),
+            figures: None,
+            untold_since_ns: 0,
         };
         let mailbox = Mailbox::new();
         let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());

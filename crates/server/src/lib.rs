@@ -11,6 +11,7 @@ pub mod heartbeat;
 pub mod inbox;
 pub mod main_thread;
 pub mod manual;
+pub mod metrics;
 pub mod open;
 pub mod options;
 pub mod outbox;

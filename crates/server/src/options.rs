@@ -26,6 +26,8 @@ pub struct CommandLine {
     pub is_about_backups: bool,
     /// `--unixctl`
     pub unixctl: Option<String>,
+    /// `--metrics-listen`
+    pub metrics_listen: Option<String>,
     /// `--run`
     pub run: Option<String>,
     /// `--disable-file-column-diff`
@@ -42,6 +44,7 @@ pub struct CommandLine {
 enum Id {
     Remote,
     Unixctl,
+    MetricsListen,
     Run,
     NoDbs,
     ConfigFile,
@@ -129,6 +132,13 @@ fn specs() -> Vec<Spec<Id>> {
             .more(
                 "Instead of `--remote`, names of databases and the options for syncing. `ovsdb-server/reload` on the control socket reads it again.",
             ),
+        Spec::long("metrics-listen", Arg::Required, Id::MetricsListen)
+            .in_full()
+            .means("ADDRESS", "serve /metrics, /livez and /readyz over HTTP at ADDRESS")
+            .more(
+                "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; a port of 0 is any free one, which is logged. \
+                 Whoever can connect can read: bind it to an address that only those reach who may. Without this option nothing is measured.",
+            ),
     ]);
     specs
 }
@@ -195,6 +205,7 @@ impl CommandLine {
                 }
             }
             Id::Unixctl => self.unixctl = value,
+            Id::MetricsListen => self.metrics_listen = value,
             Id::Run => self.run = value,
             Id::NoDbs => self.no_default_database = true,
             Id::ConfigFile => self.config_file = value,

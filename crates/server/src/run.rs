@@ -1,7 +1,9 @@
 //! From the command line to the main loop and out again (cli.md 1.9).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use corvid_os::http::{self, Address};
 use corvid_os::memory::{self, MemoryLog};
 use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
@@ -10,6 +12,7 @@ use corvid_os::{clock, coverage, dirs, program, signals};
 
 use crate::admin;
 use crate::configured::{Configured, Failed, settle_tls};
+use crate::metrics::Metrics;
 use crate::options::CommandLine;
 use crate::remote_options::RemoteOptions;
 use crate::reports;
@@ -43,11 +46,13 @@ pub fn run(line: CommandLine) {
     if line.disable_column_diff {
         admin::register_column_diff(control.registry());
     }
+    let metrics = line.metrics_listen.as_deref().map(serve_metrics);
     let config = Config {
         shards: shard_count(),
         column_diff: !line.disable_column_diff,
         slow_ms: line.slow_ms,
         tls,
+        metrics,
     };
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
@@ -116,6 +121,20 @@ pub fn run(line: CommandLine) {
     }
     finish(server, control);
     program::exit(0);
+}
+
+/// Serves the pages from here on, before databases are opened: who probes wants to know that, too.
+fn serve_metrics(address: &str) -> Arc<Metrics> {
+    let failed = |why: &dyn std::fmt::Display| -> ! {
+        program::fatal(format_args!("--metrics-listen={address}: {why}"))
+    };
+    let parsed = Address::parse(address).unwrap_or_else(|why| failed(&why));
+    let metrics = Arc::<Metrics>::default();
+    if let Err(error) = http::start(&parsed, metrics.clone()) {
+        error.log();
+        failed(&format_args!("could not listen ({error})"));
+    }
+    metrics
 }
 
 /// Keeps what the command line says for the server that begins now, and for those after it.

@@ -36,6 +36,8 @@ use crate::driver::{Driver, read_clock};
 use crate::heartbeat::Heartbeats;
 use crate::inbox::Inbox;
 use crate::main_thread::{MainThread, Report};
+use crate::metrics::database::DatabaseFigures;
+use crate::metrics::{Metrics, Stage};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
 use crate::reports::{Questions, Reports};
@@ -68,6 +70,8 @@ pub struct Config {
     pub slow_ms: u64,
     /// Key, certificate and the like.
     pub tls: Settings,
+    /// Where everything is counted, if anybody wants to know.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// How long a database may take to tell its clients that it goes, when the server exits.
@@ -112,8 +116,14 @@ impl Server {
         let tls = TlsSettings::new(config.tls.clone());
         shards.set_credentials(tls.credentials().clone());
         let handles = shards.handles().to_vec();
+        let mut figures = Vec::new();
+        if let Some(metrics) = &config.metrics {
+            figures = metrics.add_shards(&handles);
+            metrics.set_surroundings(tls.credentials().clone(), locks.clone());
+        }
         let server_id: Uuid = RandomUuids::new()?.fresh();
         shards.start(|number| {
+            let figures = figures.get(number).cloned();
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let frontend = Frontend::new(
                 number,
@@ -121,7 +131,8 @@ impl Server {
                 locks.clone(),
                 server_id,
             );
-            ShardSessions::new(number, frontend, remote_options.clone(), handles.clone())
+            let remotes = remote_options.clone();
+            ShardSessions::new(number, frontend, remotes, handles.clone(), figures)
         })?;
         let shards = Arc::new(shards);
         let remotes = Remotes::new(shards.clone(), remote_options);
@@ -154,6 +165,9 @@ impl Server {
     /// From now on changes of the set of databases are told to clients, and what is served is kept for a successor.
     pub fn started(&mut self, saved: Option<Saved>) {
         self.is_started = true;
+        if let Some(metrics) = &self.config.metrics {
+            metrics.set_stage(Stage::Serving);
+        }
         self.saved = saved;
         self.save();
     }
@@ -258,8 +272,13 @@ impl Server {
         let sender = Arc::new(mailbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
         let handle = InboxHandle(weak);
+        let figures = self.config.metrics.as_ref().map(|metrics| {
+            let figures = Arc::new(DatabaseFigures::new(handle.0.clone()));
+            metrics.add_database(&schema.name, figures.clone());
+            figures
+        });
         let storage = file
-            .map(|(file, _)| Storage::new(file, handle.clone()))
+            .map(|(file, _)| Storage::new(file, handle.clone(), figures.clone()))
             .transpose()?;
         let jobs = Worker::new(handle)?;
         let uuids = Box::new(RandomUuids::new()?);
@@ -273,6 +292,8 @@ impl Server {
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
             heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
+            figures,
+            untold_since_ns: 0,
         }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
@@ -302,6 +323,9 @@ impl Server {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
         } else if let Some(served) = self.databases.remove(name) {
+            if let Some(metrics) = &self.config.metrics {
+                metrics.remove_database(name);
+            }
             self.publish();
             let removal = Removal {
                 name: name.to_owned(),
@@ -524,7 +548,7 @@ impl Server {
             Event::StorageStatus(token, error) => self.waiting.status_told(token, error),
             Event::Followed(name, found) => self.followed(&name, found),
             Event::Report(token, report) => {
-                if let Some((finish, reports)) = self.questions.answered(token, report) {
+                if let Some((finish, reports)) = self.questions.answered(token, *report) {
                     finish(self, reports);
                 }
             }
@@ -549,6 +573,9 @@ impl Server {
 
     /// Ends every thread: clients are told that their databases go, what is queued for the log is written.
     pub fn shut_down(mut self) {
+        if let Some(metrics) = &self.config.metrics {
+            metrics.set_stage(Stage::Ending);
+        }
         let names: Vec<String> = self
             .databases
             .keys()

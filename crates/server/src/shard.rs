@@ -1,13 +1,15 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
 
+mod figures;
 mod texts;
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid_json::Pieces;
 use corvid_monitor::SessionId;
-use corvid_os::clock::Now;
+use corvid_os::clock::{self, Now};
 use corvid_os::segment::Segment;
 use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
 use corvid_os::vlog::{self, Module, RateLimit};
@@ -21,9 +23,11 @@ use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 use foldhash::fast::FixedState;
 
 use crate::inbox::Inbox;
+use crate::metrics::shard::{End, ShardFigures};
 use crate::outbox::Outbox;
 use crate::outgoing::{Board, Outgoing};
 use crate::remote_options::RemoteOptions;
+use figures::length;
 use texts::Texts;
 
 /// What shards are sent.
@@ -41,6 +45,8 @@ pub enum ShardMessage {
     Disconnect(String),
     /// The served databases and the queues of their threads.
     Databases(Arc<Directory>, HashMap<DatabaseId, Inbox>),
+    /// Tell how the sessions stand.
+    Look,
 }
 
 /// Where a session comes from.
@@ -69,6 +75,8 @@ pub struct ShardSessions {
     shards: Vec<ShardHandle<ShardMessage>>,
     /// Sessions that were sent something in this wake-up.
     written: Vec<SessionId>,
+    /// Where things are counted, if anybody wants to know.
+    figures: Option<Arc<ShardFigures>>,
 }
 
 struct Client {
@@ -78,6 +86,10 @@ struct Client {
     probe: Probe,
     /// The last sign of life that the probe was told of.
     heard_ms: u64,
+    /// When updates came that it has not taken yet, ns; 0: there are none, or nobody counts.
+    told_ns: u64,
+    /// Why it is about to be closed.
+    end: Option<End>,
 }
 
 impl ShardSessions {
@@ -87,6 +99,7 @@ impl ShardSessions {
         frontend: Frontend,
         remotes: RemoteTable,
         shards: Vec<ShardHandle<ShardMessage>>,
+        figures: Option<Arc<ShardFigures>>,
     ) -> ShardSessions {
         ShardSessions {
             number,
@@ -100,6 +113,7 @@ impl ShardSessions {
             texts: Texts::new(shards[usize::from(number)].clone()),
             shards,
             written: Vec::new(),
+            figures,
         }
     }
 
@@ -113,6 +127,12 @@ impl ShardSessions {
     /// Carries out what the sessions want done. What is for databases stays in the outbox until the end of the batch.
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
+        if let Some(figures) = &self.figures {
+            let bytes: usize = outputs.send.iter().map(|(_, piece)| length(piece)).sum();
+            figures
+                .sent_bytes
+                .fetch_add(bytes as u64, Ordering::Relaxed);
+        }
         for (session, piece) in outputs.send.drain(..) {
             let Some(conn) = self.conns.get(&session) else {
                 continue;
@@ -143,6 +163,9 @@ impl ShardSessions {
                 continue;
             };
             log_close(io.info(*conn).map_or("", |info| &info.name), &why);
+            if let Some(client) = self.sessions.get_mut(conn) {
+                client.end = Some(End::of(&why));
+            }
             io.close_after_flush(*conn);
         }
         for (session, text) in outputs.to_read.drain(..) {
@@ -208,6 +231,7 @@ impl ShardSessions {
                         "{name}: no response to inactivity probe after {seconds} seconds, disconnecting"
                     ),
                 );
+                client.end = Some(End::Probe);
                 io.close(conn);
                 return;
             }
@@ -249,8 +273,13 @@ impl Handler for ShardSessions {
                 source,
                 probe,
                 heard_ms: now.mono_ms,
+                told_ns: 0,
+                end: None,
             },
         );
+        if let Some(figures) = &self.figures {
+            figures.open(info);
+        }
         self.conns.insert(session, conn);
         self.frontend.opened(
             session,
@@ -265,10 +294,21 @@ impl Handler for ShardSessions {
     }
 
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io) {
-        if let Some(client) = self.sessions.get(&conn) {
+        let Some(client) = self.sessions.get(&conn) else {
+            return;
+        };
+        let Some(figures) = self.figures.clone() else {
             self.frontend.frame(now.mono_ms, client.session, frame);
             self.carry_out(io);
-        }
+            return;
+        };
+        let began_ns = clock::mono_ns();
+        let bytes = frame.len() as u64;
+        self.frontend.set_stamp(began_ns);
+        self.frontend.frame(now.mono_ms, client.session, frame);
+        self.carry_out(io);
+        figures.received_bytes.fetch_add(bytes, Ordering::Relaxed);
+        figures.read.add(clock::mono_ns() - began_ns);
     }
 
     /// Requests that arrived before the end are answered if the client still listens; there is nothing to wait for otherwise.
@@ -282,10 +322,16 @@ impl Handler for ShardSessions {
     }
 
     fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io) {
+        let is_ours = self.outgoing_of(conn).is_some();
         if let Some(outgoing) = self.outgoing_of(conn) {
             outgoing.closed(now, &reason);
         }
-        if let Some(client) = self.sessions.remove(&conn) {
+        let client = self.sessions.remove(&conn);
+        if let Some(figures) = &self.figures {
+            let end = client.as_ref().map(|client| client.end);
+            figures.ended(is_ours, end, &reason);
+        }
+        if let Some(client) = client {
             self.conns.remove(&client.session);
             self.frontend.closed(client.session);
             self.carry_out(io);
@@ -301,7 +347,11 @@ impl Handler for ShardSessions {
 
     fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
         match message {
-            ShardMessage::Service(message) => self.frontend.message(now.mono_ms, message),
+            ShardMessage::Service(message) => {
+                self.note_updates(&message);
+                self.frontend.message(now.mono_ms, message);
+            }
+            ShardMessage::Look => self.look(io),
             ShardMessage::TextRead(session, text) => {
                 self.frontend.text_read(now.mono_ms, session, text);
             }
@@ -357,12 +407,11 @@ impl Handler for ShardSessions {
     }
 
     fn flushed(&mut self, _now: Now, io: &mut Io) {
+        let mut now_ns = None;
         for session in std::mem::take(&mut self.written) {
-            if self
-                .conns
-                .get(&session)
-                .is_some_and(|conn| io.is_drained(*conn))
-            {
+            let conn = self.conns.get(&session).copied();
+            if let Some(conn) = conn.filter(|conn| io.is_drained(*conn)) {
+                self.note_drained(conn, &mut now_ns);
                 self.frontend.drained(session);
             }
         }

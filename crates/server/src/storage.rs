@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use corvid_log::Disk;
+use corvid_os::clock;
 use corvid_os::log_file::{LogFile, Place};
 use corvid_os::mailbox::MailSender;
 use corvid_os::priority;
@@ -17,6 +18,8 @@ use corvid_service::message::{
 };
 use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
 use crossbeam_channel::{Receiver, Sender};
+
+use crate::metrics::database::DatabaseFigures;
 
 /// Replaced files are kept open no longer than until this is received.
 type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_os::log_file::Handle>>;
@@ -44,6 +47,7 @@ pub struct Storage {
     disk_thread: JoinHandle<()>,
     rewrite: Option<RewriteThread>,
     inbox: InboxHandle,
+    figures: Option<Arc<DatabaseFigures>>,
 }
 
 /// A new file that is being written.
@@ -54,17 +58,25 @@ struct RewriteThread {
 }
 
 impl Storage {
-    /// Keeps `file`; results of slow orders are sent to `inbox`.
+    /// Keeps `file`; results of slow orders are sent to `inbox`, durations are counted in `figures`.
     ///
     /// # Errors
     /// The disk thread cannot be made.
-    pub fn new(file: LogFile, inbox: InboxHandle) -> std::io::Result<Storage> {
+    pub fn new(
+        file: LogFile,
+        inbox: InboxHandle,
+        figures: Option<Arc<DatabaseFigures>>,
+    ) -> std::io::Result<Storage> {
+        if let Some(figures) = &figures {
+            file.disk().time_syncs(figures.sync.clone());
+        }
         let (disk, orders) = crossbeam_channel::unbounded();
         let file = Arc::new(Mutex::new(Committer::new(file)));
         let worker = DiskThread {
             orders,
             file: file.clone(),
             inbox: inbox.clone(),
+            figures: figures.clone(),
             undertaker: None,
         };
         // Its queue is empty, so this cannot fail.
@@ -79,6 +91,7 @@ impl Storage {
             disk_thread,
             rewrite: None,
             inbox,
+            figures,
         })
     }
 
@@ -87,12 +100,30 @@ impl Storage {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
-                Route::Now(records) => answers.extend(lock(&self.file).append(records)),
+                Route::Now(records) => answers.extend(self.append(records)),
                 Route::Disk(store) => self.to_disk(ToDisk::Order(Order::Store(store))),
                 Route::Rewrite(store) => answers.extend(self.rewrite(store)),
             }
         }
         answers
+    }
+
+    fn append(&self, records: Vec<Store>) -> Option<ToDatabase> {
+        let mut file = lock(&self.file);
+        let Some(figures) = &self.figures else {
+            return file.append(records);
+        };
+        let began_ns = clock::mono_ns();
+        let answer = file.append(records);
+        figures.write.add(clock::mono_ns() - began_ns);
+        figures.set_poisoned(file.is_poisoned());
+        answer
+    }
+
+    /// Orders that the disk thread has not begun.
+    #[must_use]
+    pub fn orders(&self) -> usize {
+        self.disk.len()
     }
 
     /// Takes note of an answer on its way to the database.
@@ -143,6 +174,7 @@ impl Storage {
             disk: self.disk.clone(),
             inbox: self.inbox.clone(),
             label: is_compaction.then(|| schema.name.to_string()),
+            figures: self.figures.clone().filter(|_| is_compaction),
         };
         let thread = std::thread::Builder::new()
             .name("rewrite".to_owned())
@@ -199,6 +231,7 @@ struct DiskThread {
     orders: Receiver<ToDisk>,
     file: Arc<Mutex<Committer<Place>>>,
     inbox: InboxHandle,
+    figures: Option<Arc<DatabaseFigures>>,
     undertaker: Option<Sender<ReplacedFiles>>,
 }
 
@@ -217,6 +250,7 @@ impl DiskThread {
             let answers = file.carry_out(orders);
             let replaced = file.take_replaced();
             let unsynced = file.unsynced_name();
+            self.note_poison(&file);
             drop(file);
             for answer in answers {
                 self.inbox.send(answer);
@@ -224,7 +258,11 @@ impl DiskThread {
             // Ordinary records may be appended meanwhile.
             if let Some(disk) = unsynced {
                 let outcome = disk.sync_directory();
-                if let Some(answer) = lock(&self.file).name_synced(outcome) {
+                let mut file = lock(&self.file);
+                let answer = file.name_synced(outcome);
+                self.note_poison(&file);
+                drop(file);
+                if let Some(answer) = answer {
                     self.inbox.send(answer);
                 }
             }
@@ -232,6 +270,14 @@ impl DiskThread {
             if let Some(undertaker) = self.undertaker.take_if(|_| has_swap) {
                 let _ = undertaker.send(replaced);
             }
+        }
+    }
+}
+
+impl DiskThread {
+    fn note_poison(&self, file: &Committer<Place>) {
+        if let Some(figures) = &self.figures {
+            figures.set_poisoned(file.is_poisoned());
         }
     }
 }
@@ -245,6 +291,8 @@ struct RewriteWork {
     inbox: InboxHandle,
     /// Name of the database whose compaction is reported when it takes long.
     label: Option<String>,
+    /// Where compactions are counted.
+    figures: Option<Arc<DatabaseFigures>>,
 }
 
 /// Compactions that take longer are told of without being asked, ms.
@@ -262,6 +310,9 @@ impl RewriteWork {
             if let Err(error) = outcome {
                 // Whoever hears of it finds no temporary file.
                 drop(rewriter);
+                if let Some(figures) = &self.figures {
+                    figures.compactions_failed.fetch_add(1, Ordering::Relaxed);
+                }
                 self.answer(number, Err(error));
                 return;
             }
@@ -277,6 +328,17 @@ impl RewriteWork {
         let _ = self.disk.send(ToDisk::Order(Order::Swap(rewriter)));
         let files: Option<ReplacedFiles> = replaced.recv().ok();
         let total_ms = started.elapsed().as_millis();
+        if let Some(figures) = &self.figures {
+            // A swap that failed leaves nothing to be closed.
+            if files.as_ref().is_some_and(|files| !files.is_empty()) {
+                let total_ns = started.elapsed().as_nanos();
+                figures
+                    .compaction
+                    .add(u64::try_from(total_ns).unwrap_or(u64::MAX));
+            } else {
+                figures.compactions_failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
         drop(files);
         if let Some(name) = self.label {
             let swap_ms = total_ms - written_ms;

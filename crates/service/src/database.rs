@@ -309,7 +309,7 @@ impl DatabaseService {
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
             Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
             Control::Report(token) => {
-                let report = self.report();
+                let report = Box::new(self.report());
                 self.outputs.events.push(Event::Report(token, report));
             }
             Control::StorageStatus(token) => {
@@ -378,7 +378,7 @@ impl DatabaseService {
                 self.outputs.events.push(event);
             }
             ToDatabase::Control(Control::Report(token)) => {
-                let report = Report::default();
+                let report = Box::<Report>::default();
                 self.outputs.events.push(Event::Report(token, report));
             }
             ToDatabase::Control(

@@ -177,6 +177,15 @@ impl Locks {
         self.queues.is_empty() && self.claimed.is_empty() && self.notices.is_empty()
     }
 
+    /// Locks that are owned, and claims that wait for one.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        let held = self.queues.values().filter(|queue| !queue.is_empty());
+        let claims: usize = self.queues.values().map(VecDeque::len).sum();
+        let held = held.count();
+        (held as u64, (claims - held) as u64)
+    }
+
     /// Takes a claim out of its queue; the next in line is told when the owner left, nobody when a waiter did.
     fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;

@@ -391,7 +391,7 @@ pub enum Event {
     /// The remotes that a followed column names have changed.
     RemotesChanged(String, RemoteRows),
     /// Answer to [`Control::Report`]; of a database that is being removed it is empty.
-    Report(u64, Report),
+    Report(u64, Box<Report>),
     /// A transaction took long: the line.
     Slow(String),
     /// A row of a table that is logged has changed: the line.

@@ -124,6 +124,12 @@ impl Certificate {
         }
     }
 
+    /// When it ends, seconds since the Unix epoch.
+    #[must_use]
+    pub fn not_after_s(&self) -> i64 {
+        self.not_after_s
+    }
+
     /// The certificate itself.
     #[must_use]
     pub fn der(&self) -> &CertificateDer<'static> {

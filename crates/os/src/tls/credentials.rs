@@ -80,6 +80,14 @@ impl Credentials {
         self.lock().refresh();
     }
 
+    /// When our own certificate ends, seconds since the Unix epoch; `None` without one.
+    #[must_use]
+    pub fn certificate_expiry_s(&self) -> Option<i64> {
+        let state = self.lock();
+        let identity = state.identity.as_ref();
+        identity.map(|identity| identity.certificate().not_after_s())
+    }
+
     /// What a new connection is made with.
     ///
     /// # Errors

@@ -64,6 +64,12 @@ impl DatabaseService {
         self.monitors.pending_len() > 0 && self.rounds.changes > MANY_CHANGES
     }
 
+    /// Whether some session that is ready has yet to be told of a commit.
+    #[must_use]
+    pub fn has_to_tell(&self) -> bool {
+        self.monitors.pending_len() > 0
+    }
+
     /// Composes updates for every session that is ready for them, if it is time for that. Called once per batch of inputs.
     pub fn flush_updates(&mut self, now: Now) {
         if self.monitors.pending_len() == 0 || !self.rounds.is_time(now) {

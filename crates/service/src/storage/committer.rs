@@ -62,6 +62,12 @@ impl<D: Disk> Committer<D> {
         self.writer.end()
     }
 
+    /// Whether nothing can be appended before a new file is in place.
+    #[must_use]
+    pub fn is_poisoned(&self) -> bool {
+        self.writer.poison().is_some()
+    }
+
     /// Where the file lies.
     #[must_use]
     pub fn disk(&self) -> &Arc<D> {

@@ -1,0 +1,129 @@
+//! What the server measures of itself, and the pages that show it (`--metrics-listen`): `/metrics`, `/livez`, `/readyz`.
+//!
+//! Threads count into cells of their own, in atomics; nothing that they share with one another is touched for it, and without the option
+//! nothing is measured. How much there is of everything is not counted but asked for: a scrape *calls* each database and each shard, which
+//! look after it between two batches of work. Who does not come within a quarter of a second is shown as it was last seen; who does not come
+//! for a minute is stuck. The pages are served by a thread that owns nothing and waits for nobody, so they answer whatever
+//! the others do.
+//!
+//! Owned by everybody who counts, through an [`std::sync::Arc`]. It knows neither what operations mean nor what sockets are.
+
+mod call;
+pub mod database;
+mod exposition;
+pub mod families;
+mod health;
+mod memory;
+mod plain;
+pub mod shard;
+mod site;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use corvid_os::shard::ShardHandle;
+use corvid_os::tls::Credentials;
+use corvid_service::locks::Locks;
+
+use crate::shard::ShardMessage;
+use database::DatabaseFigures;
+use shard::ShardFigures;
+
+/// The figures of one server.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    stage: AtomicU8,
+    databases: Mutex<BTreeMap<String, Arc<DatabaseFigures>>>,
+    shards: OnceLock<Vec<Shard>>,
+    surroundings: OnceLock<Surroundings>,
+}
+
+/// One shard, and the way to it.
+#[derive(Debug)]
+struct Shard {
+    figures: Arc<ShardFigures>,
+    handle: ShardHandle<ShardMessage>,
+}
+
+/// What else is looked at.
+#[derive(Debug)]
+struct Surroundings {
+    credentials: Arc<Credentials>,
+    locks: Arc<Mutex<Locks>>,
+}
+
+/// How far the server has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It opens what it is to serve.
+    Opening,
+    /// It serves.
+    Serving,
+    /// It has been told to exit.
+    Ending,
+}
+
+impl Metrics {
+    /// How far it has come.
+    fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Relaxed) {
+            0 => Stage::Opening,
+            1 => Stage::Serving,
+            _ => Stage::Ending,
+        }
+    }
+
+    /// It has come further.
+    pub fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Makes the figures of each shard, in order. Once.
+    #[must_use]
+    pub fn add_shards(&self, handles: &[ShardHandle<ShardMessage>]) -> Vec<Arc<ShardFigures>> {
+        let shards = self.shards.get_or_init(|| {
+            let shard = |handle: &ShardHandle<ShardMessage>| Shard {
+                figures: Arc::default(),
+                handle: handle.clone(),
+            };
+            handles.iter().map(shard).collect()
+        });
+        shards.iter().map(|shard| shard.figures.clone()).collect()
+    }
+
+    /// Tells where certificates and locks are kept. Once.
+    pub fn set_surroundings(&self, credentials: Arc<Credentials>, locks: Arc<Mutex<Locks>>) {
+        // A second time would find the same.
+        let _ = self.surroundings.set(Surroundings { credentials, locks });
+    }
+
+    /// A database is served from now on.
+    pub fn add_database(&self, name: &str, figures: Arc<DatabaseFigures>) {
+        self.databases().insert(name.to_owned(), figures);
+    }
+
+    /// It is served no more.
+    pub fn remove_database(&self, name: &str) {
+        self.databases().remove(name);
+    }
+
+    /// Held for moments only: by whoever opens databases, and by the pages.
+    fn databases(&self) -> MutexGuard<'_, BTreeMap<String, Arc<DatabaseFigures>>> {
+        self.databases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The databases of the moment.
+    fn served(&self) -> Vec<(String, Arc<DatabaseFigures>)> {
+        let databases = self.databases();
+        let pair =
+            |(name, figures): (&String, &Arc<DatabaseFigures>)| (name.clone(), figures.clone());
+        databases.iter().map(pair).collect()
+    }
+
+    fn shards(&self) -> &[Shard] {
+        self.shards.get().map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,448 @@
+//! All figures as OpenMetrics text, composed anew for each scrape.
+//!
+//! The order is that of [`families::ALL`]; a family without values still shows its name, kind and meaning, so dashboards and alerts can be
+//! checked against an idle server.
+
+use std::fmt::Error;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use corvid_engine::OPERATIONS;
+use corvid_os::durations::{BOUNDS_NS, Counted};
+use corvid_os::process_figures::ProcessFigures;
+use corvid_os::{clock, program};
+use corvid_service::message::{FileReport, Report};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use super::database::DatabaseFigures;
+use super::families::{self, Family, Kind};
+use super::shard::{End, ShardFigures, Standing};
+use super::{Metrics, memory};
+
+/// The text.
+///
+/// # Errors
+/// None in practice: memory takes whatever is written.
+pub(super) fn text(metrics: &Metrics) -> Result<String, Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Scrape::of(metrics)));
+    let mut text = String::with_capacity(64 << 10);
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// Values of the labels of one sample, in the order of the family's labels.
+type Labels = Vec<String>;
+
+/// What a family holds.
+enum Samples {
+    /// Counts, or states that are whole numbers.
+    Whole(Vec<(Labels, u64)>),
+    /// Seconds.
+    Real(Vec<(Labels, f64)>),
+    /// Durations.
+    Durations(Vec<(Labels, Counted)>),
+}
+
+/// All families with their samples.
+struct Scrape(Vec<(Family, Samples)>);
+
+impl std::fmt::Debug for Scrape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scrape").finish_non_exhaustive()
+    }
+}
+
+/// One database at the moment of the scrape.
+struct Database {
+    name: String,
+    figures: Arc<DatabaseFigures>,
+    report: Arc<Report>,
+}
+
+impl Scrape {
+    fn of(metrics: &Metrics) -> Scrape {
+        let mut scrape = Scrape(Vec::new());
+        scrape.of_server(metrics);
+        scrape.of_sessions(metrics);
+        let databases: Vec<Database> = metrics
+            .served()
+            .into_iter()
+            .map(|(name, figures)| Database {
+                report: figures.latest(),
+                name,
+                figures,
+            })
+            .collect();
+        scrape.of_work(&databases);
+        scrape.of_content(&databases);
+        scrape.of_files(&databases);
+        scrape.of_process();
+        scrape
+    }
+
+    fn one(&mut self, family: Family, value: u64) {
+        self.whole(family, [(Vec::new(), value)]);
+    }
+
+    fn whole(&mut self, family: Family, samples: impl IntoIterator<Item = (Labels, u64)>) {
+        let samples = Samples::Whole(samples.into_iter().collect());
+        self.0.push((family, samples));
+    }
+
+    fn real(&mut self, family: Family, samples: impl IntoIterator<Item = (Labels, f64)>) {
+        let samples = Samples::Real(samples.into_iter().collect());
+        self.0.push((family, samples));
+    }
+
+    fn durations(&mut self, family: Family, samples: impl IntoIterator<Item = (Labels, Counted)>) {
+        let samples = Samples::Durations(samples.into_iter().collect());
+        self.0.push((family, samples));
+    }
+
+    fn of_server(&mut self, metrics: &Metrics) {
+        let versions = vec![
+            env!("CARGO_PKG_VERSION").to_owned(),
+            program::VERSION.to_owned(),
+        ];
+        self.whole(families::BUILD, [(versions, 1)]);
+        let threads: Vec<(String, u64)> = metrics.unanswered().collect();
+        let is_ready = metrics.is_ready();
+        self.one(families::READY, u64::from(is_ready));
+        let unresponsive = threads
+            .into_iter()
+            .map(|(thread, ms)| (vec![thread], ms as f64 / 1e3));
+        self.real(families::UNRESPONSIVE, unresponsive);
+    }
+
+    fn of_sessions(&mut self, metrics: &Metrics) {
+        let shards = metrics.shards();
+        let sum = |count: &dyn Fn(&ShardFigures) -> u64| {
+            shards
+                .iter()
+                .map(|shard| count(&shard.figures))
+                .sum::<u64>()
+        };
+        let all = |counted: &dyn Fn(&ShardFigures) -> Counted| {
+            let mut all = Counted::default();
+            shards
+                .iter()
+                .for_each(|shard| all += counted(&shard.figures));
+            all
+        };
+        let mut standing = Standing::default();
+        shards
+            .iter()
+            .for_each(|shard| standing += shard.figures.standing());
+        let load = |cell: &std::sync::atomic::AtomicU64| cell.load(Ordering::Relaxed);
+
+        self.one(families::SESSIONS, standing.sessions);
+        self.one(families::SESSIONS_OPENED, sum(&|shard| load(&shard.opened)));
+        let closed = End::ALL.map(|why| {
+            let count = sum(&|shard| shard.closed(why));
+            (vec![why.name().to_owned()], count)
+        });
+        self.whole(families::SESSIONS_CLOSED, closed);
+        self.one(families::SESSIONS_BEHIND, standing.behind);
+        self.one(families::BACKLOG, standing.backlog_bytes);
+        self.one(families::BACKLOG_MAX, standing.backlog_max_bytes);
+        let lag_seconds = seconds(standing.lag_max_ns);
+        self.real(families::LAG_MAX, [(Vec::new(), lag_seconds)]);
+        let drain = all(&|shard| shard.drain.read());
+        self.durations(families::DRAIN, [(Vec::new(), drain)]);
+        let read = all(&|shard| shard.read.read());
+        self.durations(families::READ, [(Vec::new(), read)]);
+        self.one(
+            families::RECEIVED,
+            sum(&|shard| load(&shard.received_bytes)),
+        );
+        self.one(families::SENT, sum(&|shard| load(&shard.sent_bytes)));
+        let (held, waiting) = metrics.surroundings.get().map_or((0, 0), |surroundings| {
+            let locks = surroundings.locks.lock();
+            locks.unwrap_or_else(PoisonError::into_inner).counts()
+        });
+        self.one(families::LOCKS_HELD, held);
+        self.one(families::LOCKS_WAITING, waiting);
+        let handshakes = [
+            (vec!["ok".to_owned()], sum(&|shard| load(&shard.handshakes))),
+            (
+                vec!["failed".to_owned()],
+                sum(&|shard| load(&shard.handshakes_failed)),
+            ),
+        ];
+        self.whole(families::HANDSHAKES, handshakes);
+        let expiry = metrics
+            .surroundings
+            .get()
+            .and_then(|surroundings| surroundings.credentials.certificate_expiry_s());
+        let expiry = expiry.map(|expiry_s| (Vec::new(), expiry_s as f64));
+        self.real(families::CERTIFICATE, expiry);
+    }
+
+    /// What databases have done, and how long it took.
+    fn of_work(&mut self, databases: &[Database]) {
+        let outcomes = databases.iter().flat_map(|database| {
+            let counts = &database.report.counts;
+            let failed = counts.failed.iter().map(|(_, count)| count).sum();
+            [
+                (database.with("committed"), counts.committed),
+                (database.with("unchanged"), counts.unchanged),
+                (database.with("failed"), failed),
+                (database.with("unstored"), counts.unstored),
+            ]
+        });
+        self.whole(families::TRANSACTIONS, outcomes);
+        let errors = databases.iter().flat_map(|database| {
+            let failed = database.report.counts.failed.iter();
+            failed.map(|(tag, count)| (database.with(tag.text()), *count))
+        });
+        self.whole(families::ERRORS, errors);
+        let operations = databases.iter().flat_map(|database| {
+            let counts = database.report.counts.operations;
+            let named = OPERATIONS.iter().zip(counts);
+            named.map(|(name, count)| (database.with(name), count))
+        });
+        self.whole(families::OPERATIONS, operations);
+        let updates = databases.iter().flat_map(|database| {
+            let counts = database.report.counts.told;
+            let named = ["update", "update2", "update3"].iter().zip(counts);
+            named.map(|(name, count)| (database.with(name), count))
+        });
+        let count = |count: fn(&Report) -> u64| {
+            databases
+                .iter()
+                .map(move |database| (database.alone(), count(&database.report)))
+        };
+        self.whole(families::WAITS, count(|report| report.counts.waited));
+        self.whole(families::UPDATES, updates);
+        let duration = |read: fn(&DatabaseFigures) -> Counted| {
+            databases
+                .iter()
+                .map(move |database| (database.alone(), read(&database.figures)))
+        };
+        self.durations(families::EXECUTE, duration(|it| it.execute.read()));
+        self.durations(families::TRANSACTION, duration(|it| it.transaction.read()));
+        self.durations(families::WRITE, duration(|it| it.write.read()));
+        self.durations(families::SYNC, duration(|it| it.sync.read()));
+        self.durations(families::TELL, duration(|it| it.tell.read()));
+        self.durations(families::COMPACTION, duration(|it| it.compaction.read()));
+        let failed = databases.iter().map(|database| {
+            let failed = database.figures.compactions_failed.load(Ordering::Relaxed);
+            (database.alone(), failed)
+        });
+        self.whole(families::COMPACTIONS_FAILED, failed);
+        self.whole(families::RECORDS, count(|report| report.counts.records));
+        let bytes = count(|report| report.counts.record_bytes);
+        self.whole(families::RECORD_BYTES, bytes);
+    }
+
+    /// How much there is of everything.
+    fn of_content(&mut self, databases: &[Database]) {
+        let rows = databases.iter().flat_map(|database| {
+            let tables = database.report.tables.iter();
+            tables.map(|table| (database.with(&table.name), table.rows))
+        });
+        self.whole(families::ROWS, rows);
+        let mut usage = |family, count: fn(&Report) -> u64| {
+            let samples = databases
+                .iter()
+                .map(|database| (database.alone(), count(&database.report)));
+            self.whole(family, samples);
+        };
+        usage(families::ATOMS, |report| report.usage.atoms);
+        usage(families::MONITORS, |report| report.usage.monitors);
+        usage(families::TRIGGERS, |report| report.usage.triggers);
+        usage(families::HISTORY, |report| report.usage.history_commits);
+        usage(families::HISTORY_ATOMS, |report| report.usage.history_atoms);
+        let queues = databases
+            .iter()
+            .map(|database| (database.alone(), database.figures.queued() as u64));
+        self.whole(families::QUEUE, queues);
+        let mut usage = |family, count: fn(&Report) -> u64| {
+            let samples = databases
+                .iter()
+                .map(|database| (database.alone(), count(&database.report)));
+            self.whole(family, samples);
+        };
+        usage(families::PARKED, |report| report.parked);
+        usage(families::DEFERRED, |report| report.deferred);
+    }
+
+    fn of_files(&mut self, databases: &[Database]) {
+        let orders = databases
+            .iter()
+            .map(|database| (database.alone(), database.figures.orders()));
+        self.whole(families::DISK_ORDERS, orders);
+        let mut file = |family, figure: fn(&FileReport) -> u64| {
+            let samples = databases.iter().filter_map(|database| {
+                let file = database.report.file.as_ref()?;
+                Some((database.alone(), figure(file)))
+            });
+            self.whole(family, samples);
+        };
+        file(families::FILE, |file| file.size);
+        file(families::FILE_BASE, |file| file.base);
+        file(families::FILE_RECORDS, |file| file.records);
+        file(families::REWRITING, |file| u64::from(file.is_rewriting));
+        let converting = databases.iter().map(|database| {
+            let is_converting = database.report.is_converting;
+            (database.alone(), u64::from(is_converting))
+        });
+        self.whole(families::CONVERTING, converting);
+        let failed = databases.iter().filter_map(|database| {
+            let file = database.report.file.as_ref()?;
+            Some((database.alone(), u64::from(file.has_failed)))
+        });
+        self.whole(families::STORAGE_FAILED, failed);
+        let poisoned = databases.iter().map(|database| {
+            let is_poisoned = database.figures.is_poisoned();
+            (database.alone(), u64::from(is_poisoned))
+        });
+        self.whole(families::STORAGE_POISONED, poisoned);
+        let now_ms = clock::mono_ms();
+        let ages = databases.iter().filter_map(|database| {
+            let age_ms = database.figures.call().age_ms(now_ms)?;
+            Some((database.alone(), age_ms as f64 / 1e3))
+        });
+        self.real(families::REPORT_AGE, ages);
+    }
+
+    fn of_process(&mut self) {
+        let held = memory::allocator();
+        let held = held
+            .into_iter()
+            .map(|(kind, bytes)| (vec![kind.to_owned()], bytes));
+        self.whole(families::ALLOCATOR, held);
+        let figures = ProcessFigures::read();
+        let unlabelled = |value: f64| (Vec::new(), value);
+        self.real(families::CPU, figures.cpu_seconds.map(unlabelled));
+        self.real(families::STARTED, figures.started_seconds.map(unlabelled));
+        let unlabelled = |value: u64| (Vec::new(), value);
+        self.whole(families::RESIDENT, figures.resident_bytes.map(unlabelled));
+        self.whole(families::VIRTUAL, figures.virtual_bytes.map(unlabelled));
+        self.whole(families::THREADS, figures.threads.map(unlabelled));
+        self.whole(families::FDS, figures.open_descriptors.map(unlabelled));
+        self.whole(families::FDS_MAX, figures.descriptors_max.map(unlabelled));
+    }
+}
+
+impl Database {
+    /// Labels of a sample of the database as a whole.
+    fn alone(&self) -> Labels {
+        vec![self.name.clone()]
+    }
+
+    /// Labels of one of several samples.
+    fn with(&self, label: &str) -> Labels {
+        vec![self.name.clone(), label.to_owned()]
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        for (family, samples) in &self.0 {
+            let kind = match family.kind {
+                Kind::Counter => MetricType::Counter,
+                Kind::Gauge => MetricType::Gauge,
+                Kind::Histogram => MetricType::Histogram,
+                Kind::Info => MetricType::Info,
+            };
+            let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
+            match samples {
+                Samples::Whole(samples) => {
+                    for (labels, value) in samples {
+                        encode_sample(family, labels, &mut metric, |sample| match family.kind {
+                            Kind::Counter => sample.encode_counter::<NoLabels, _, f64>(value, None),
+                            _ => sample.encode_gauge(value),
+                        })?;
+                    }
+                }
+                Samples::Real(samples) => {
+                    for (labels, value) in samples {
+                        encode_sample(family, labels, &mut metric, |sample| match family.kind {
+                            Kind::Counter => sample.encode_counter::<NoLabels, _, f64>(value, None),
+                            _ => sample.encode_gauge(value),
+                        })?;
+                    }
+                }
+                Samples::Durations(samples) => {
+                    for (labels, counted) in samples {
+                        encode_sample(family, labels, &mut metric, |sample| {
+                            encode_durations(sample, counted)
+                        })?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes one sample under its labels.
+fn encode_sample(
+    family: &Family,
+    labels: &Labels,
+    metric: &mut MetricEncoder<'_>,
+    write: impl FnOnce(&mut MetricEncoder<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    debug_assert_eq!(family.labels.len(), labels.len(), "{}", family.name);
+    let labels: Vec<(&str, &str)> = family
+        .labels
+        .iter()
+        .copied()
+        .zip(labels.iter().map(String::as_str))
+        .collect();
+    match family.kind {
+        Kind::Info => metric.encode_info(&labels),
+        // An empty pair of braces would be valid, but nobody writes it.
+        _ if labels.is_empty() => write(metric),
+        _ => write(&mut metric.encode_family(&labels)?),
+    }
+}
+
+/// Of exemplars, which we have none of.
+type NoLabels = [(&'static str, &'static str); 0];
+
+fn encode_durations(sample: &mut MetricEncoder<'_>, counted: &Counted) -> Result<(), Error> {
+    let bounds = BOUNDS_NS
+        .iter()
+        .map(|bound| seconds(*bound))
+        .chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(counted.buckets).collect();
+    sample.encode_histogram::<NoLabels>(seconds(counted.sum_ns), counted.count(), &buckets, None)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+
+    #[test]
+    fn every_family_is_exported_once_and_in_order() {
+        let metrics = Metrics::default();
+        let figures = Arc::new(DatabaseFigures::new(Weak::new()));
+        figures.execute.add(1_500);
+        metrics.add_database("A", figures);
+        let text = text(&metrics).unwrap();
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .filter_map(|rest| rest.split(' ').next())
+            .collect();
+        let expected: Vec<&str> = families::ALL.iter().map(|family| family.name).collect();
+        assert_eq!(names, expected);
+        assert!(text.ends_with("# EOF\n"));
+        let bucket = "corvid_database_execute_seconds_bucket{le=\"0.000002\",database=\"A\"} 1\n";
+        assert!(text.contains(bucket), "{text}");
+        let count = "corvid_database_execute_seconds_count{database=\"A\"} 1\n";
+        assert!(text.contains(count), "{text}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Every metric there is: name, kind, labels and meaning. What is exported is exported under one of these, and docs/metrics.md is this list.
+//!
+//! Units are seconds and bytes. Names are those of OpenMetrics; a counter's samples add `_total`, those of info `_info`.
+
+use Kind::{Counter, Gauge, Histogram, Info};
+
+/// What kind of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Grows while the process lives.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Durations by length.
+    Histogram,
+    /// Labels with the value 1.
+    Info,
+}
+
+/// One metric, for all values of its labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Of the family.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// Names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it means, one sentence.
+    pub help: &'static str,
+}
+
+/// Declares the families, and the list of all of them in this order.
+macro_rules! families {
+    ($($constant:ident: $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Family = Family {
+                name: $name,
+                kind: $kind,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )*
+
+        /// All, in the order in which they are exported.
+        pub const ALL: &[Family] = &[$($constant),*];
+    };
+}
+
+families! {
+    BUILD: Info "corvid_build" ["version", "answers_as"] "Version of the program, and the version of Open vSwitch that it answers with.";
+    READY: Gauge "corvid_ready" [] "1 when every check of /readyz passes, else 0.";
+    UNRESPONSIVE: Gauge "corvid_thread_unresponsive_seconds" ["thread"] "For how long a thread has not come to look though called; 0 when it has.";
+
+    SESSIONS: Gauge "corvid_sessions" [] "Sessions of clients, accepted and made by us.";
+    SESSIONS_OPENED: Counter "corvid_sessions_opened" [] "Sessions that began.";
+    SESSIONS_CLOSED: Counter "corvid_sessions_closed" ["reason"] "Sessions that ended: client (it closed), error (of the connection), bad_message, probe (no sign of life), disconnected (the server wanted it to start over), remote_removed, shutdown.";
+    SESSIONS_BEHIND: Gauge "corvid_sessions_behind" [] "Sessions that have yet to take output.";
+    BACKLOG: Gauge "corvid_session_backlog_bytes" [] "Output that waits for clients to take it.";
+    BACKLOG_MAX: Gauge "corvid_session_backlog_max_bytes" [] "The most output that waits for one client.";
+    LAG_MAX: Gauge "corvid_session_lag_max_seconds" [] "For how long the oldest update that was handed over has not been taken by its client.";
+    DRAIN: Histogram "corvid_session_drain_seconds" [] "From handing updates over for a session until the system has taken all its output (monitor lag).";
+    READ: Histogram "corvid_request_read_seconds" [] "Reading the envelope of one message and sending it on its way.";
+    RECEIVED: Counter "corvid_received_bytes" [] "JSON received from clients.";
+    SENT: Counter "corvid_sent_bytes" [] "JSON sent to clients.";
+    LOCKS_HELD: Gauge "corvid_locks_held" [] "Locks that some session owns.";
+    LOCKS_WAITING: Gauge "corvid_locks_waiting" [] "Claims that wait for a lock to be free.";
+    HANDSHAKES: Counter "corvid_tls_handshakes" ["result"] "TLS connections that clients made: ok or failed.";
+    CERTIFICATE: Gauge "corvid_tls_certificate_expiry_timestamp_seconds" [] "When the server's own certificate ends, seconds since the Unix epoch.";
+
+    TRANSACTIONS: Counter "corvid_database_transactions" ["database", "outcome"] "Finished transactions: committed, unchanged (succeeded without changing anything), failed, unstored (undone because the record could not be written).";
+    ERRORS: Counter "corvid_database_transaction_errors" ["database", "error"] "Failed transactions by the tag of their first error.";
+    OPERATIONS: Counter "corvid_database_operations" ["database", "operation"] "Operations of finished transactions of clients.";
+    WAITS: Counter "corvid_database_waits" ["database"] "Transactions that had to wait for the database to change.";
+    UPDATES: Counter "corvid_database_updates" ["database", "notification"] "Notifications to monitoring clients: update, update2, update3.";
+    EXECUTE: Histogram "corvid_database_execute_seconds" ["database"] "Executing one transaction: reading its operations, doing them, checking the commit, composing its record.";
+    TRANSACTION: Histogram "corvid_database_transaction_seconds" ["database"] "One transaction from the arrival of its text until its answer is on its way, storing included; those that wait on purpose are left out.";
+    WRITE: Histogram "corvid_database_write_seconds" ["database"] "Appending the records of one batch, where nothing has to be synced.";
+    SYNC: Histogram "corvid_database_sync_seconds" ["database"] "Forcing the file to disk once (fdatasync).";
+    TELL: Histogram "corvid_database_fanout_seconds" ["database"] "From a stored commit until every update that tells of it has been handed over for its session.";
+    COMPACTION: Histogram "corvid_database_compaction_seconds" ["database"] "Compactions that succeeded.";
+    COMPACTIONS_FAILED: Counter "corvid_database_compactions_failed" ["database"] "Compactions that failed.";
+    RECORDS: Counter "corvid_database_records" ["database"] "Records handed to the file.";
+    RECORD_BYTES: Counter "corvid_database_record_bytes" ["database"] "Bytes of these records.";
+    ROWS: Gauge "corvid_database_rows" ["database", "table"] "Rows.";
+    ATOMS: Gauge "corvid_database_atoms" ["database"] "Atoms in rows.";
+    MONITORS: Gauge "corvid_database_monitors" ["database"] "Monitors.";
+    TRIGGERS: Gauge "corvid_database_waiting_transactions" ["database"] "Transactions that wait for the database to change.";
+    HISTORY: Gauge "corvid_database_history_commits" ["database"] "Commits kept for clients that reconnect.";
+    HISTORY_ATOMS: Gauge "corvid_database_history_atoms" ["database"] "Atoms in them.";
+    QUEUE: Gauge "corvid_database_queue_inputs" ["database"] "Inputs that nobody has begun to work on.";
+    PARKED: Gauge "corvid_database_parked_answers" ["database"] "Answers that wait for a record to be stored.";
+    DEFERRED: Gauge "corvid_database_deferred_inputs" ["database"] "Inputs that wait for everything before them to be stored, or for a conversion.";
+    DISK_ORDERS: Gauge "corvid_database_disk_orders" ["database"] "Orders that the disk thread has not begun.";
+    FILE: Gauge "corvid_database_file_bytes" ["database"] "Size of the file.";
+    FILE_BASE: Gauge "corvid_database_file_base_bytes" ["database"] "What of that was there when the file was last written as a whole; 0 in a file that never was.";
+    FILE_RECORDS: Gauge "corvid_database_file_records" ["database"] "Records since then.";
+    REWRITING: Gauge "corvid_database_rewriting" ["database"] "1 while a new file is being written.";
+    CONVERTING: Gauge "corvid_database_converting" ["database"] "1 while the schema is being converted.";
+    STORAGE_FAILED: Gauge "corvid_database_storage_failed" ["database"] "1 when the last commit could not be stored.";
+    STORAGE_POISONED: Gauge "corvid_database_storage_poisoned" ["database"] "1 when a sync has failed, so that nothing is written before the file is replaced.";
+    REPORT_AGE: Gauge "corvid_database_report_age_seconds" ["database"] "How old the gauges of this database are: it reports between two pieces of work.";
+
+    ALLOCATOR: Gauge "corvid_allocator_bytes" ["kind"] "What the allocator holds: allocated (by the program), active (pages in use), metadata, resident, mapped, retained (address space kept).";
+    CPU: Counter "process_cpu_seconds" [] "CPU time spent, in user and kernel mode.";
+    STARTED: Gauge "process_start_time_seconds" [] "When the process began, seconds since the Unix epoch.";
+    RESIDENT: Gauge "process_resident_memory_bytes" [] "Resident memory.";
+    VIRTUAL: Gauge "process_virtual_memory_bytes" [] "Address space.";
+    THREADS: Gauge "process_threads" [] "Threads.";
+    FDS: Gauge "process_open_fds" [] "Open descriptors.";
+    FDS_MAX: Gauge "process_max_fds" [] "How many there may be.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for (place, family) in ALL.iter().enumerate() {
+            let name = family.name;
+            let is_plain = name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+            assert!(is_plain, "{name}");
+            assert!(
+                name.starts_with("corvid_") || name.starts_with("process_"),
+                "{name}"
+            );
+            let reserved = ["_total", "_info", "_count", "_sum", "_bucket", "_created"];
+            assert!(
+                !reserved.iter().any(|suffix| name.ends_with(suffix)),
+                "{name}"
+            );
+            assert!(
+                !ALL[..place].iter().any(|other| other.name == name),
+                "{name} twice"
+            );
+            assert!(
+                family.kind != Histogram || name.ends_with("_seconds"),
+                "{name}"
+            );
+            assert!(
+                family.help.ends_with('.') && !family.help.contains('\n'),
+                "{name}"
+            );
+            for unit in ["_ms", "_milliseconds", "_kb", "_us", "_ns"] {
+                assert!(!name.contains(unit), "{name}");
+            }
+        }
+    }
+
+    /// The row of docs/metrics.md.
+    fn row(family: &Family) -> String {
+        let (kind, suffix) = match family.kind {
+            Counter => ("counter", "_total"),
+            Gauge => ("gauge", ""),
+            Histogram => ("histogram", ""),
+            Info => ("info", "_info"),
+        };
+        let labels: Vec<String> = family
+            .labels
+            .iter()
+            .map(|label| format!("`{label}`"))
+            .collect();
+        let labels = match labels.is_empty() {
+            true => "–".to_owned(),
+            false => labels.join(", "),
+        };
+        format!(
+            "| `{}{suffix}` | {kind} | {labels} | {} |\n",
+            family.name, family.help
+        )
+    }
+
+    #[test]
+    fn the_document_lists_all_of_them_and_no_others() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        let listed: String = document
+            .lines()
+            .filter(|line| line.starts_with("| `corvid_") || line.starts_with("| `process_"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let expected: String = ALL.iter().map(row).collect();
+        assert!(
+            listed == expected,
+            "docs/metrics.md should say:\n{expected}"
+        );
+    }
+}

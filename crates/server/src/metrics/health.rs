@@ -1,0 +1,158 @@
+//! The pages for probes: whether to restart the server (`/livez`), whether to send clients to it (`/readyz`), and why.
+//!
+//! Whoever keeps the server running kills it when `/livez` fails, and it then has to load everything again; so that page fails only for what
+//! nothing but a restart can mend: a thread that has not come for a minute ([`STUCK_MS`]). A disk that fails is no such thing, for the next
+//! server would trust it; it makes the server not ready. A full disk does not even do that: reads and monitors go on, and
+//! only a client's next write can find out that there is room again.
+//!
+//! Pure: checks come in, a page goes out. The words are those that probes of etcd and Kubernetes print.
+
+use std::fmt::Write;
+
+use corvid_os::http::{Request, Response};
+
+use crate::heartbeat::STUCK_MS;
+
+/// Who has not come for so long is too busy to send clients to, ms.
+pub(super) const BUSY_MS: u64 = 10_000;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Check {
+    /// By which it can be excluded: `kind`, or `kind:NAME`.
+    pub(super) name: String,
+    /// Why it fails.
+    pub(super) failure: Option<String>,
+}
+
+impl Check {
+    /// Whether a thread that has not come for so long is taken for dead, or for too busy.
+    pub(super) fn thread(name: String, unanswered_ms: u64, limit_ms: u64) -> Check {
+        let failure = (unanswered_ms > limit_ms).then(|| {
+            let seconds = unanswered_ms / 1000;
+            format!("has not come to look for {seconds} s though called")
+        });
+        Check { name, failure }
+    }
+
+    /// Whether `?exclude=NAME` means it: by its name, or by its kind.
+    fn is_meant_by(&self, excluded: &str) -> bool {
+        let kind = self.name.split_once(':').map_or("", |(kind, _)| kind);
+        self.name == excluded || kind == excluded
+    }
+}
+
+/// How long a thread may not come, for each page.
+pub(super) fn limit_ms(page: &str) -> u64 {
+    match page {
+        "livez" => STUCK_MS,
+        _ => BUSY_MS,
+    }
+}
+
+/// The page. `?verbose` lists every check even if all pass; `?exclude=NAME` leaves one out, or all of a kind, and may be repeated.
+pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Response {
+    let is_verbose = request.options().any(|(option, _)| option == "verbose");
+    let excluded: Vec<&str> = request
+        .options()
+        .filter(|(option, _)| *option == "exclude")
+        .map(|(_, value)| value)
+        .collect();
+    let mut text = String::new();
+    let mut has_failed = false;
+    for check in checks {
+        let name = &check.name;
+        // Writing to a text cannot fail; here and below.
+        let _ = match &check.failure {
+            _ if excluded.iter().any(|excluded| check.is_meant_by(excluded)) => {
+                writeln!(text, "[+]{name} excluded: ok")
+            }
+            None => writeln!(text, "[+]{name} ok"),
+            Some(why) => {
+                has_failed = true;
+                writeln!(text, "[-]{name} failed: {why}")
+            }
+        };
+    }
+    for excluded in excluded {
+        if !checks.iter().any(|check| check.is_meant_by(excluded)) {
+            let _ = writeln!(
+                text,
+                "warn: some checks cannot be excluded: no match for {excluded:?}"
+            );
+        }
+    }
+    match (has_failed, is_verbose) {
+        (true, _) => Response::text(503, format!("{text}{name} check failed\n")),
+        (false, true) => Response::text(200, format!("{text}{name} check passed\n")),
+        (false, false) => Response::text(200, "ok\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checks() -> [Check; 3] {
+        [
+            Check {
+                name: "databases".to_owned(),
+                failure: None,
+            },
+            Check {
+                name: "storage:A".to_owned(),
+                failure: Some("a sync has failed".to_owned()),
+            },
+            Check::thread("thread:db:A".to_owned(), 10_001, BUSY_MS),
+        ]
+    }
+
+    fn asked(query: &str, checks: &[Check]) -> (u16, String) {
+        let request = Request {
+            query,
+            ..Request::default()
+        };
+        let response = page("readyz", checks, &request);
+        (response.status, response.body)
+    }
+
+    #[test]
+    fn failures_are_told_with_their_reasons() {
+        let text = "[+]databases ok\n\
+                    [-]storage:A failed: a sync has failed\n\
+                    [-]thread:db:A failed: has not come to look for 10 s though called\n\
+                    readyz check failed\n";
+        assert_eq!(asked("", &checks()), (503, text.to_owned()));
+    }
+
+    #[test]
+    fn what_is_well_is_listed_only_when_asked() {
+        let well = &checks()[..1];
+        assert_eq!(asked("", well), (200, "ok\n".to_owned()));
+        let listed = "[+]databases ok\nreadyz check passed\n";
+        assert_eq!(asked("verbose", well), (200, listed.to_owned()));
+    }
+
+    #[test]
+    fn checks_are_excluded_by_name_or_by_kind() {
+        let (status, text) = asked(
+            "exclude=storage&exclude=thread:db:A&exclude=x&verbose",
+            &checks(),
+        );
+        assert_eq!(status, 200);
+        let listed = "[+]databases ok\n\
+                      [+]storage:A excluded: ok\n\
+                      [+]thread:db:A excluded: ok\n\
+                      warn: some checks cannot be excluded: no match for \"x\"\n\
+                      readyz check passed\n";
+        assert_eq!(text, listed);
+        assert_eq!(asked("exclude=storage:A", &checks()).0, 503);
+    }
+
+    #[test]
+    fn a_thread_may_be_busy_for_a_while() {
+        let is_well = |ms, limit| Check::thread("t".to_owned(), ms, limit).failure.is_none();
+        assert!(is_well(STUCK_MS, limit_ms("livez")) && !is_well(STUCK_MS + 1, limit_ms("livez")));
+        assert!(is_well(BUSY_MS, limit_ms("readyz")) && !is_well(BUSY_MS + 1, limit_ms("readyz")));
+    }
+}

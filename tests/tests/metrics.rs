@@ -1,0 +1,513 @@
+//! The pages for watchers (`--metrics-listen`): what they say moves with what happens, is read by the parser of the field, and is there
+//! whatever the server does; readiness follows the state of the disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::http::{self, Answer};
+use corvid_tests::process::Process;
+use corvid_tests::server::Implementation;
+use corvid_tests::small_disk::on_small_disk;
+use corvid_tests::{database_file, peer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0";
+/// What Prometheus sends.
+const OF_PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
+     application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,\
+     text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
+/// How long a condition may take to come true on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A server with a database `D` and its pages on a Unix socket.
+struct Watched {
+    process: Process,
+    home: TempDir,
+}
+
+impl Watched {
+    fn start() -> Watched {
+        let home = tempfile::tempdir().expect("a directory");
+        let file = home.path().join("D.db");
+        Watched::start_on(home, &file, |process, _| process)
+    }
+
+    /// With the database in `file`; `prepare` is given the process before it starts.
+    fn start_on(
+        home: TempDir,
+        file: &Path,
+        prepare: impl FnOnce(Process, &Path) -> Process,
+    ) -> Watched {
+        let columns = json!({"n": {"type": "integer"}, "text": {"type": "string"}});
+        let schema = json!({"name": "D", "tables": {"T": {"columns": columns, "isRoot": true}}});
+        database_file::create(file, &schema).expect("a file");
+        let pages = home.path().join("http");
+        let program = Implementation::Corvid.server_binary().expect("built");
+        let option = format!("--metrics-listen=unix:{}", pages.display());
+        let process = Process::new(&program, home.path(), &[option.into(), file.into()]);
+        let mut process = prepare(process, home.path());
+        process.start().expect("a server");
+        Watched { process, home }
+    }
+
+    fn get(&self, path: &str, accept: &str) -> Answer {
+        http::get(&self.home.path().join("http"), path, accept).expect("an answer")
+    }
+
+    fn metrics(&self) -> Figures {
+        let answer = self.get("/metrics", OPENMETRICS);
+        assert_eq!(answer.status, 200);
+        Figures(answer.body)
+    }
+
+    fn status_of(&self, path: &str) -> u16 {
+        self.get(path, "*/*").status
+    }
+
+    fn wait_for(&self, what: &str, mut is_there: impl FnMut() -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !is_there() {
+            assert!(Instant::now() < deadline, "{what}\n{}", self.process.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A scrape.
+struct Figures(String);
+
+impl Figures {
+    /// The value of the sample with exactly this name and these labels.
+    fn of(&self, sample: &str) -> f64 {
+        let line = self.0.lines().find_map(|line| {
+            let value = line.strip_prefix(sample)?.strip_prefix(' ')?;
+            value.parse().ok()
+        });
+        line.unwrap_or_else(|| panic!("no {sample} in\n{}", self.0))
+    }
+}
+
+fn transact(client: &mut Client, operations: &[Value]) -> Value {
+    let mut params = vec![json!("D")];
+    params.extend_from_slice(operations);
+    let reply = client.call("transact", &Value::Array(params));
+    reply.expect("a reply")["result"].clone()
+}
+
+fn insert(number: u64) -> Value {
+    json!({"op": "insert", "table": "T", "row": {"n": number}})
+}
+
+/// An insertion that must be on disk before it is answered.
+fn insert_durably(client: &mut Client, number: u64) -> Value {
+    let durable = json!({"op": "commit", "durable": true});
+    transact(client, &[insert(number), durable])
+}
+
+#[test]
+fn metrics_are_exported_and_move_with_load() {
+    let watched = Watched::start();
+    let before = watched.metrics();
+    let mut client = watched.process.connect().expect("a connection");
+    let mut monitor = watched.process.connect().expect("a connection");
+    let nothing_known = "00000000-0000-0000-0000-000000000000";
+    let tables = json!({"T": [{"columns": ["n"]}]});
+    let subscription = json!(["D", "m", tables, nothing_known]);
+    monitor
+        .call("monitor_cond_since", &subscription)
+        .expect("a reply");
+    for number in 0..20 {
+        let comment = json!({"op": "comment", "comment": "x"});
+        transact(&mut client, &[insert(number), comment]);
+        // One that is not taken merges with the next one.
+        let update = monitor.receive(LIMIT).expect("no error");
+        assert!(matches!(update, Received::Text(_)), "{update:?}");
+        let drained = "corvid_session_drain_seconds_count";
+        watched.wait_for("the update is drained", || {
+            watched.metrics().of(drained) >= (number + 1) as f64
+        });
+    }
+    transact(
+        &mut client,
+        &[json!({"op": "select", "table": "T", "where": []})],
+    );
+    for _ in 0..2 {
+        transact(&mut client, &[json!({"op": "abort"})]);
+    }
+    insert_durably(&mut client, 21);
+    client.call("lock", &json!(["a"])).expect("a reply");
+    monitor.call("lock", &json!(["a"])).expect("a reply");
+
+    // Whether a client has read all is known to the server a moment later.
+    let drained = "corvid_session_drain_seconds_count";
+    watched.wait_for("updates are drained", || {
+        watched.metrics().of(drained) >= 21.0
+    });
+    let after = watched.metrics();
+    let grew = |sample: &str| after.of(sample) - before.of(sample);
+    let of_d = |name: &str| format!("corvid_database_{name}{{database=\"D\"}}");
+    let labelled =
+        |name: &str, label: &str| format!("corvid_database_{name}{{database=\"D\",{label}}}");
+    assert_eq!(
+        grew(&labelled("transactions_total", "outcome=\"committed\"")),
+        21.0
+    );
+    assert_eq!(
+        grew(&labelled("transactions_total", "outcome=\"unchanged\"")),
+        1.0
+    );
+    assert_eq!(
+        grew(&labelled("transactions_total", "outcome=\"failed\"")),
+        2.0
+    );
+    assert_eq!(
+        after.of(&labelled("transaction_errors_total", "error=\"aborted\"")),
+        2.0
+    );
+    assert_eq!(
+        grew(&labelled("operations_total", "operation=\"insert\"")),
+        21.0
+    );
+    assert_eq!(
+        grew(&labelled("operations_total", "operation=\"comment\"")),
+        20.0
+    );
+    assert_eq!(
+        grew(&labelled("updates_total", "notification=\"update3\"")),
+        21.0
+    );
+    assert_eq!(after.of(&labelled("rows", "table=\"T\"")), 21.0);
+    assert_eq!(grew(&of_d("execute_seconds_count")), 24.0);
+    assert_eq!(grew(&of_d("transaction_seconds_count")), 24.0);
+    assert!(grew(&of_d("transaction_seconds_sum")) >= grew(&of_d("execute_seconds_sum")));
+    assert!(grew(&of_d("write_seconds_count")) >= 1.0);
+    assert!(
+        after.of(&of_d("sync_seconds_count")) >= 2.0,
+        "at the start, and for one commit"
+    );
+    assert!(grew(&of_d("fanout_seconds_count")) >= 1.0);
+    assert_eq!(grew(&of_d("records_total")), 21.0);
+    let written = grew(&of_d("record_bytes_total"));
+    assert_eq!(grew(&of_d("file_bytes")), written);
+    let length = fs::metadata(watched.home.path().join("D.db"))
+        .expect("the file")
+        .len();
+    assert_eq!(after.of(&of_d("file_bytes")), length as f64);
+    assert_eq!(after.of(&of_d("monitors")), 1.0);
+    assert_eq!(after.of("corvid_sessions"), 2.0);
+    assert_eq!(
+        (
+            after.of("corvid_locks_held"),
+            after.of("corvid_locks_waiting")
+        ),
+        (1.0, 1.0)
+    );
+    assert!(
+        grew("corvid_received_bytes_total") > 1000.0 && grew("corvid_sent_bytes_total") > 1000.0
+    );
+    assert!(after.of("corvid_allocator_bytes{kind=\"allocated\"}") > 100_000.0);
+    assert!(after.of("process_resident_memory_bytes") > 1_000_000.0);
+    assert!(after.of("process_open_fds") > 5.0);
+
+    drop(client);
+    let closed = "corvid_sessions_closed_total{reason=\"client\"}";
+    let so_far = after.of(closed);
+    watched.wait_for("the end is counted", || {
+        watched.metrics().of(closed) == so_far + 1.0
+    });
+    let reply = watched.process.control("ovsdb-server/compact", &[]);
+    assert_eq!(reply.expect("a reply")["error"], Value::Null);
+    let compacted = of_d("compaction_seconds_count");
+    watched.wait_for("the compaction is counted", || {
+        watched.metrics().of(&compacted) == 1.0
+    });
+    assert!(watched.metrics().of(&of_d("file_base_bytes")) > 0.0);
+}
+
+#[test]
+fn pages_are_where_they_should_be_and_no_others() {
+    let watched = Watched::start();
+    assert_eq!(watched.get("/livez", "*/*").body, "ok\n");
+    assert_eq!(watched.get("/readyz", "*/*").body, "ok\n");
+    let listed = watched.get("/readyz?verbose&exclude=storage:D", "*/*");
+    let lines: Vec<&str> = listed.body.lines().collect();
+    let expected = [
+        "[+]databases ok",
+        "[+]shutdown ok",
+        "[+]storage:D excluded: ok",
+        "[+]storage:_Server ok",
+        "[+]thread:db:D ok",
+        "[+]thread:db:_Server ok",
+        "[+]thread:shard0 ok",
+    ];
+    assert_eq!(lines[..expected.len()], expected);
+    assert_eq!(lines.last(), Some(&"readyz check passed"));
+    assert_eq!(watched.status_of("/metrics/"), 404);
+    assert_eq!(watched.status_of("/readyz/D"), 404);
+    let preferred = watched.get("/metrics", OF_PROMETHEUS);
+    assert!(
+        preferred
+            .head
+            .contains("application/openmetrics-text; version=1.0.0")
+    );
+    assert!(preferred.body.ends_with("\n# EOF\n"));
+    let older = watched.get("/metrics", "*/*");
+    assert!(
+        older.head.contains("text/plain; version=0.0.4"),
+        "{}",
+        older.head
+    );
+    assert!(!older.body.contains("# EOF"));
+}
+
+#[test]
+fn databases_that_come_and_go_are_watched_while_they_are_served() {
+    let watched = Watched::start();
+    let spare = watched.home.path().join("E.db");
+    database_file::create(&spare, &json!({"name": "E", "tables": {}})).expect("a file");
+    let control = |command: &str, argument: &str| {
+        let reply = watched.process.control(command, &[argument.to_owned()]);
+        assert_eq!(reply.expect("a reply")["error"], Value::Null);
+    };
+    let atoms = "corvid_database_atoms{database=\"E\"} ";
+    control("ovsdb-server/add-db", &spare.display().to_string());
+    assert!(watched.metrics().0.contains(atoms));
+    assert!(
+        watched
+            .get("/readyz?verbose", "*/*")
+            .body
+            .contains("[+]storage:E ok\n")
+    );
+    control("ovsdb-server/remove-db", "E");
+    assert!(!watched.metrics().0.contains(atoms));
+    assert_eq!(watched.status_of("/livez"), 200);
+}
+
+/// The library that makes syncs fail, built in `folder`.
+fn failing_sync(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failing_sync.c");
+    let library = folder.join("failing_sync.so");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(source);
+    peer::run(&mut compiler).expect("a C compiler, which the build needs too");
+    library
+}
+
+#[test]
+fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (file, trigger) = (home.path().join("D.db"), home.path().join("trigger"));
+    let watched = Watched::start_on(home, &file, |process, folder| {
+        process
+            .with_variable("LD_PRELOAD", failing_sync(folder))
+            .with_variable("CORVID_SYNC_FAILS_WHILE", &trigger)
+    });
+    let mut client = watched.process.connect().expect("a connection");
+    let is_refused = |result: &Value| result.to_string().contains("I/O error");
+    assert!(!is_refused(&insert_durably(&mut client, 1)));
+    assert_eq!(watched.status_of("/readyz"), 200);
+
+    fs::write(&trigger, "").expect("a file");
+    assert!(is_refused(&insert_durably(&mut client, 2)));
+    let refused = watched.get("/readyz", "*/*");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    let why = "[-]storage:D failed: a sync has failed";
+    assert!(refused.body.contains(why), "{}", refused.body);
+    // Who would kill the server for that would have its successor trust the disk.
+    assert_eq!(watched.status_of("/livez"), 200);
+    let figures = watched.metrics();
+    let of_d = |name: &str| format!("corvid_database_{name}{{database=\"D\"}}");
+    assert_eq!(figures.of("corvid_ready"), 0.0);
+    assert_eq!(figures.of(&of_d("storage_poisoned")), 1.0);
+    assert_eq!(figures.of(&of_d("storage_failed")), 1.0);
+    let unstored = "corvid_database_transactions_total{database=\"D\",outcome=\"unstored\"}";
+    assert_eq!(figures.of(unstored), 1.0);
+    assert_eq!(watched.status_of("/readyz?exclude=storage"), 200);
+
+    fs::remove_file(&trigger).expect("it is there");
+    assert_eq!(
+        watched.status_of("/readyz"),
+        503,
+        "nobody knows what the disk holds"
+    );
+    let reply = watched.process.control("ovsdb-server/compact", &[]);
+    assert_eq!(reply.expect("a reply")["error"], Value::Null);
+    assert_eq!(watched.status_of("/readyz"), 200);
+    assert_eq!(watched.metrics().of(&of_d("storage_poisoned")), 0.0);
+    assert!(!is_refused(&insert_durably(&mut client, 3)));
+    assert_eq!(watched.metrics().of(&of_d("storage_failed")), 0.0);
+}
+
+/// Were it not ready, no client would come whose write could find out that there is room again.
+#[test]
+fn a_full_disk_is_told_and_leaves_the_server_ready() {
+    on_small_disk("a_full_disk_is_told_and_leaves_the_server_ready", |disk| {
+        let home = tempfile::tempdir().expect("a directory");
+        let watched = Watched::start_on(home, &disk.file("D.db"), |process, _| process);
+        let mut client = watched.process.connect().expect("a connection");
+        disk.take_all_but(0).expect("room to take");
+        let text = "x".repeat(100_000);
+        let row = json!({"op": "insert", "table": "T", "row": {"text": text}});
+        assert!(
+            transact(&mut client, std::slice::from_ref(&row))
+                .to_string()
+                .contains("I/O error")
+        );
+        let failed = "corvid_database_storage_failed{database=\"D\"}";
+        assert_eq!(watched.metrics().of(failed), 1.0);
+        assert_eq!(
+            (watched.status_of("/readyz"), watched.status_of("/livez")),
+            (200, 200)
+        );
+        disk.give_back().expect("it was taken");
+        assert!(
+            !transact(&mut client, &[row])
+                .to_string()
+                .contains("I/O error")
+        );
+        assert_eq!(watched.metrics().of(failed), 0.0);
+    });
+}
+
+#[test]
+fn metrics_are_told_during_a_long_transaction() {
+    const ROWS: usize = 500_000;
+    let watched = Watched::start();
+    let is_done = AtomicBool::new(false);
+    let unresponsive = "corvid_thread_unresponsive_seconds{thread=\"db:D\"}";
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = watched.process.connect().expect("a connection");
+            let operation = insert(1).to_string();
+            let operations = vec![operation; ROWS].join(",");
+            let request = format!(r#"{{"id":1,"method":"transact","params":["D",{operations}]}}"#);
+            client.send(request.as_bytes()).expect("sent");
+            let reply = client.receive(2 * LIMIT).expect("no error");
+            is_done.store(true, Ordering::Release);
+            assert!(matches!(reply, Received::Text(_)), "{reply:?}");
+        });
+        let mut was_busy = false;
+        while !is_done.load(Ordering::Acquire) {
+            let begun = Instant::now();
+            let figures = watched.metrics();
+            // A quarter of a second is waited for the database; the rest is this machine's.
+            assert!(begun.elapsed() < Duration::from_secs(10));
+            was_busy |= figures.of(unresponsive) > 0.1;
+            assert_eq!(watched.status_of("/livez"), 200);
+        }
+        assert!(was_busy, "the transaction was too short to prove anything");
+    });
+    let rows = "corvid_database_rows{database=\"D\",table=\"T\"}";
+    watched.wait_for("rows are told", || {
+        watched.metrics().of(rows) == ROWS as f64
+    });
+}
+
+#[test]
+fn a_bad_address_is_fatal() {
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let home = tempfile::tempdir().expect("a directory");
+    let fails = |address: &str, why: &str| {
+        let output = Command::new(&program)
+            .args(["--no-dbs", "--unixctl=none", "-vconsole:off"])
+            .arg(format!("--metrics-listen={address}"))
+            .env("OVS_RUNDIR", home.path())
+            .output()
+            .expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{address}: {said}");
+        assert_eq!(
+            said,
+            format!("ovsdb-server: --metrics-listen={address}: {why}\n")
+        );
+    };
+    fails("9476", "it must be HOST:PORT or unix:FILE");
+    fails("127.0.0.1:many", "\"many\" is no port number");
+    fails("::1:9476", "an IPv6 address must stand in brackets");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address").to_string();
+    fails(&address, "could not listen (Address already in use)");
+}
+
+#[test]
+fn a_port_that_the_system_chose_is_logged() {
+    let home = tempfile::tempdir().expect("a directory");
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let arguments = ["--metrics-listen=127.0.0.1:0".into(), "--no-dbs".into()];
+    let mut process = Process::new(&program, home.path(), &arguments);
+    process.start().expect("a server");
+    let log = process.log();
+    let port = log.split_once("127.0.0.1:0: listening on port ");
+    let port = port.and_then(|(_, rest)| rest.lines().next()?.parse().ok());
+    let port = port.unwrap_or_else(|| panic!("no port in\n{log}"));
+    let answer = http::get_from_port(port, "/readyz", "*/*").expect("an answer");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
+}
+
+/// Reads both formats with the parsers of the Python client library, which hold text to the rules, and with `promtool` where there is one.
+#[test]
+fn the_text_is_read_by_the_parsers_of_the_field() {
+    const READER: &str = "import sys\n\
+        from prometheus_client import parser\n\
+        from prometheus_client.openmetrics import parser as openmetrics\n\
+        read = {'openmetrics': openmetrics, 'plain': parser}[sys.argv[1]]\n\
+        for family in read.text_string_to_metric_families(open(sys.argv[2]).read()):\n\
+        \x20   print(family.name, family.type, len(family.samples), len(family.documentation))\n";
+    let watched = Watched::start();
+    let mut client = watched.process.connect().expect("a connection");
+    transact(&mut client, &[insert(1)]);
+    transact(&mut client, &[json!({"op": "abort"})]);
+    let file = watched.home.path().join("metrics.txt");
+    let python = std::env::var_os("INTEROP_VENV_PYTHON").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python"),
+        PathBuf::from,
+    );
+    let has_library = Command::new(&python)
+        .args(["-c", "import prometheus_client"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    for (format, accept) in [("openmetrics", OPENMETRICS), ("plain", "text/plain")] {
+        let text = watched.get("/metrics", accept).body;
+        fs::write(&file, &text).expect("a file");
+        if has_library {
+            let mut reader = Command::new(&python);
+            reader.args(["-c", READER, format]).arg(&file);
+            let read = peer::run(&mut reader).expect("text that the parser accepts");
+            let families = text
+                .lines()
+                .filter(|line| line.starts_with("# TYPE "))
+                .count();
+            assert_eq!(read.lines().count(), families, "{read}");
+            assert!(
+                read.lines()
+                    .any(|line| line.starts_with("corvid_database_transactions counter "))
+            );
+            assert!(!read.contains(" unknown "), "{read}");
+        } else {
+            peer::say_skipped("prometheus_client is not installed: tests/setup/venv.sh");
+        }
+    }
+    let promtool = Command::new("sh")
+        .args([
+            "-c",
+            "command -v promtool >/dev/null && promtool check metrics <\"$0\"",
+        ])
+        .arg(&file)
+        .output()
+        .expect("a shell");
+    match promtool.status.code() {
+        Some(0) => {}
+        Some(127 | 1) if promtool.stderr.is_empty() && promtool.stdout.is_empty() => {
+            peer::say_skipped("promtool is not installed");
+        }
+        _ => panic!("{}", String::from_utf8_lossy(&promtool.stderr)),
+    }
+}
