@@ -1,5 +1,8 @@
 //! Commands of the control socket that show what a server holds, side by side with the reference where it is installed.
 
+use std::process::{Command, Stdio};
+
+use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
@@ -125,5 +128,65 @@ fn commands_about_all_databases_answer_as_the_reference_does() {
     assert_eq!(shown.count(), 3, "{:?}", ours.answers);
     if Implementation::Reference.server_binary().is_ok() {
         assert_eq!(ours, tell(Implementation::Reference));
+    }
+}
+
+/// What our control client prints, and whether it was content.
+fn appctl(server: &Server, words: &[&str]) -> (String, bool) {
+    let output = Command::new(binary::bin("ovs-appctl"))
+        .arg("-t")
+        .arg(server.control_socket())
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("started");
+    let text = if output.status.success() {
+        output.stdout
+    } else {
+        output.stderr
+    };
+    (
+        String::from_utf8(text).expect("text"),
+        output.status.success(),
+    )
+}
+
+/// Every command answers in both forms: as JSON its text is wrapped, but for `list-commands`, which has a form of its own. Errors are
+/// text in both.
+#[test]
+fn replies_as_json_hold_the_texts() {
+    let setup = Setup {
+        options: vec!["--no-dbs".to_owned()],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let json = |words: &[&str]| appctl(&server, &[&["-f", "json"], words].concat());
+    let (listed, _) = json(&["list-commands"]);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let usages = listed.as_object().expect("an object");
+    assert_eq!(usages["ovsdb-server/add-db"], "DB");
+    let (mut wrapped, mut refused) = (0, 0);
+    for name in usages.keys() {
+        // These end the connection or the server, or count the questions.
+        if ["exit", "list-commands", "coverage/show", "memory/show"].contains(&name.as_str()) {
+            continue;
+        }
+        let ((text, is_answer), (shown, is_shown)) = (appctl(&server, &[name]), json(&[name]));
+        assert_eq!(is_answer, is_shown, "{name}: {text} {shown}");
+        if is_answer {
+            let reply: Value = serde_json::from_str(&shown).expect("JSON");
+            assert_eq!(reply["reply-format"], "plain", "{name}");
+            let reply = reply["reply"].as_str().expect("a text");
+            assert_eq!(reply.trim_end(), text.trim_end(), "{name}");
+            wrapped += 1;
+        } else {
+            assert_eq!(text, shown, "{name}");
+            refused += 1;
+        }
+    }
+    assert!(wrapped > 10 && refused > 5, "{wrapped} {refused}");
+    for name in ["coverage/show", "memory/show"] {
+        let reply: Value = serde_json::from_str(&json(&[name]).0).expect("JSON");
+        assert!(reply["reply"].is_string(), "{name}: {reply}");
     }
 }

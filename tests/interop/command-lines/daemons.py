@@ -19,6 +19,16 @@ LOG = "cut -d'|' -f3- m.log | sort"
 
 SUPERVISED = "$(cut -d' ' -f4 /proc/$p/stat)"
 
+def as_user(name):
+    """Another account (where the suite runs as root): who owns the files, what the process may do."""
+    # Not below the scratch directory, which others may not enter.
+    return (
+        f"d=$(mktemp -d); chmod 777 $d; OVS_RUNDIR=$d OVS_LOGDIR=$d ovsdb-server -vconsole:emer --no-dbs --user={name} --pidfile --detach --log-file --remote=punix:db.sock;"
+        " if p=$(cat $d/ovsdb-server.pid); then grep -E '^(Uid|Gid|Groups|Cap)' /proc/$p/status; stat -c '%U %G %a' $d/*.pid $d/*.log $d/*.ctl $d/*.sock;"
+        " kill $p; gone $p; fi; ls $d; rm -r $d"
+    )
+
+
 LINES = [
     SETUP,
     *(f"ovsdb-server {options} nosuch.db > out 2>&1; echo $?; tail -1 out | cut -d: -f1; {LEFT}" for options in (
@@ -43,6 +53,8 @@ LINES = [
     # Not by these.
     f"{START} & p=$!; until_there x.ctl; kill -PIPE $p; ovs-appctl -t $PWD/x.ctl exit; wait $p; echo $?; {LEFT}",
     f"env --ignore-signal=HUP {START} & p=$!; until_there x.ctl; kill -HUP $p; ovs-appctl -t $PWD/x.ctl exit; wait $p; echo $?; {LEFT}",
+    as_user("nobody"),
+    as_user("daemon:daemon"),
     # Supervision.
     f"{START} --detach --monitor --log-file=m.log; p=$(cat ovsdb-server.pid); m={SUPERVISED}; cat /proc/$m/comm; tr '\\0' ' ' < /proc/$m/cmdline | sed 's/ *$//'; echo;"
     f" ovs-appctl -t $PWD/x.ctl exit; gone $p; gone $m; {LOG}; rm m.log",
