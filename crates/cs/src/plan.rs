@@ -82,9 +82,13 @@ impl Plan {
         self.columns(id).map(|_| self.schema.table(id))
     }
 
-    /// Whether everything that is monitored here was monitored by `earlier` too, in the same types. If so, contents that followed it
-    /// can be carried on by what changed since.
-    pub(crate) fn is_within(&self, earlier: &Plan) -> bool {
+    /// Whether the same is monitored as by another plan, in the same forms. If so, contents that followed it can be carried on by what
+    /// changed since.
+    pub(crate) fn is_same(&self, other: &Plan) -> bool {
+        self.is_within(other) && other.is_within(self)
+    }
+
+    fn is_within(&self, earlier: &Plan) -> bool {
         (self.schema.iter().zip(&self.tables)).all(|((_, table), columns)| {
             let Some(columns) = columns else { return true };
             let Some(old_id) = earlier.schema.table_id(&table.name) else {
@@ -193,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn contents_carry_on_only_where_nothing_is_new() {
+    fn contents_carry_on_only_where_the_same_is_monitored() {
         let wanted = interest(&[("T", &["a", "b"]), ("U", &[])]);
         let plan = |tables| Plan::new(&wanted, schema(tables), &mut Vec::new());
         let (wide, narrow) = (plan(WIDE), plan(NARROW));
-        assert!(narrow.is_within(&wide) && wide.is_within(&wide));
-        assert!(!wide.is_within(&narrow));
+        assert!(wide.is_same(&plan(WIDE)) && narrow.is_same(&narrow));
+        assert!(!wide.is_same(&narrow) && !narrow.is_same(&wide));
         let optional =
             plan(r#"{"T":{"columns":{"a":{"type":{"key":"integer","max":"unlimited"}}}}}"#);
-        assert!(!optional.is_within(&wide));
+        assert!(!optional.is_same(&wide) && !optional.is_same(&narrow));
     }
 }

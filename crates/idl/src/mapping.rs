@@ -3,7 +3,9 @@
 //! The replica holds data in the server's form: a set stays a set though the client takes the column for a scalar, because differences
 //! are made for that form. Columns whose atoms are of another type than the client's make no sense to it and are left out.
 
-use corvid_cs::Plan;
+use std::collections::BTreeSet;
+
+use corvid_cs::{Columns, Plan};
 use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId};
 
 use crate::class::Class;
@@ -28,6 +30,19 @@ pub(crate) struct MappedTable {
     columns: Vec<Option<MappedColumn>>,
     /// A row of which nothing is known but that it is there.
     pub(crate) defaults: Box<[Datum]>,
+    /// Columns that rows have a place for and that the server lacks.
+    missing: Vec<(ColumnId, usize)>,
+}
+
+/// A value for a column of a row.
+#[derive(Debug)]
+pub(crate) struct Cell<'a> {
+    pub(crate) place: usize,
+    /// In the client's schema.
+    pub(crate) id: ColumnId,
+    /// `None` for a column that the server lacks.
+    pub(crate) wire_type: Option<&'a ColumnType>,
+    pub(crate) value: Datum,
 }
 
 impl MappedTable {
@@ -35,10 +50,37 @@ impl MappedTable {
         self.columns.get(usize::from(server.0))?.as_ref()
     }
 
-    /// The columns with their places in the server's schema.
-    pub(crate) fn columns_by_id(&self) -> impl Iterator<Item = (ColumnId, &MappedColumn)> {
-        let columns = (0u16..).map(ColumnId).zip(&self.columns);
-        columns.filter_map(|(id, column)| Some((id, column.as_ref()?)))
+    /// What was sent of a row, by the places of the replica.
+    pub(crate) fn cells(&self, columns: Columns) -> Vec<Cell<'_>> {
+        let cell = |(server, value)| {
+            let column = self.column(server)?;
+            Some(Cell {
+                place: column.place,
+                id: column.id,
+                wire_type: Some(&column.wire_type),
+                value,
+            })
+        };
+        columns.into_iter().filter_map(cell).collect()
+    }
+
+    /// As [`MappedTable::cells`] of a whole row, with the defaults of which nothing was sent.
+    pub(crate) fn all_cells(&self, columns: Columns) -> Vec<Cell<'_>> {
+        let mut cells = self.cells(columns);
+        let is_sent: BTreeSet<ColumnId> = cells.iter().map(|cell| cell.id).collect();
+        let default = |place: usize, id, wire_type| Cell {
+            place,
+            id,
+            wire_type,
+            value: self.defaults[place].clone(),
+        };
+        let unsent = self.columns.iter().flatten();
+        let unsent = unsent.filter(|column| !is_sent.contains(&column.id));
+        cells
+            .extend(unsent.map(|column| default(column.place, column.id, Some(&column.wire_type))));
+        let missing = self.missing.iter();
+        cells.extend(missing.map(|&(id, place)| default(place, id, None)));
+        cells
     }
 }
 
@@ -70,6 +112,7 @@ impl Mapping {
                 table: id,
                 columns: Vec::new(),
                 defaults: layout.defaults.clone(),
+                missing: Vec::new(),
             };
             mapped.columns.resize_with(server.columns().len(), || None);
             for &server_column in monitored {
@@ -90,6 +133,19 @@ impl Mapping {
                     id: own,
                     wire_type: without_limits(&column.column_type),
                 });
+            }
+            let modes = &class.tables[usize::from(id.0)].modes;
+            let known: BTreeSet<ColumnId> = mapped
+                .columns
+                .iter()
+                .flatten()
+                .map(|column| column.id)
+                .collect();
+            for (own, mode) in (0u16..).map(ColumnId).zip(modes) {
+                let place = layout.place(own).filter(|_| mode.is_monitored);
+                if let Some(place) = place.filter(|_| !known.contains(&own)) {
+                    mapped.missing.push((own, place));
+                }
             }
             tables.push(Some(mapped));
         }

@@ -11,7 +11,7 @@ use corvid_data::{Arc, ColumnId, Datum, TableId, Uuid};
 
 use crate::class::{Class, Mode};
 use crate::index::Index;
-use crate::mapping::{MappedTable, Mapping};
+use crate::mapping::{Cell, MappedTable, Mapping};
 use crate::references::{ReferencePlace, Referrers};
 use crate::row::Row;
 use crate::table::Table;
@@ -225,23 +225,16 @@ impl Replica {
                     }
                     RowChange::Delete => self.delete(mapped.table, row.uuid, changed),
                     RowChange::Diff(columns) => {
-                        self.modify(
-                            row.uuid,
-                            columns,
-                            mapped,
-                            changed,
-                            |datum, value, column| {
-                                // Without limits, it cannot fail.
-                                datum.apply_diff(&value, &column.wire_type).is_ok()
-                            },
-                        );
+                        let cells = mapped.cells(columns);
+                        self.modify(mapped.table, row.uuid, cells, changed, |datum, cell| {
+                            // Without limits, it cannot fail.
+                            let wire_type = cell.wire_type;
+                            wire_type.is_some_and(|ty| datum.apply_diff(&cell.value, ty).is_ok())
+                        });
                     }
                     RowChange::Replace(columns) => {
-                        self.modify(row.uuid, columns, mapped, changed, |datum, value, _| {
-                            let is_new = *datum != value;
-                            *datum = value;
-                            is_new
-                        });
+                        let cells = mapped.cells(columns);
+                        self.modify(mapped.table, row.uuid, cells, changed, replace_value);
                     }
                 }
             }
@@ -267,14 +260,8 @@ impl Replica {
                     kept.insert(row.uuid);
                 }
                 if self.table(mapped.table).contains(row.uuid) {
-                    let columns = complete(columns, mapped);
-                    self.modify(row.uuid, columns, mapped, changed, |datum, value, _| {
-                        let is_new = *datum != value;
-                        if is_new {
-                            *datum = value;
-                        }
-                        is_new
-                    });
+                    let cells = mapped.all_cells(columns);
+                    self.modify(mapped.table, row.uuid, cells, changed, replace_value);
                 } else {
                     self.insert(row.uuid, columns, mapped, changed);
                 }
@@ -389,13 +376,12 @@ impl Replica {
     /// Changes columns of a row that is there; `set` says whether a column changed.
     fn modify(
         &mut self,
+        id: TableId,
         uuid: Uuid,
-        columns: corvid_cs::Columns,
-        mapped: &MappedTable,
+        cells: Vec<Cell<'_>>,
         changed: &mut Vec<Uuid>,
-        mut set: impl FnMut(&mut Datum, Datum, &crate::mapping::MappedColumn) -> bool,
+        mut set: impl FnMut(&mut Datum, Cell<'_>) -> bool,
     ) {
-        let id = mapped.table;
         let number = usize::from(id.0);
         let modes = &self.class.tables[number].modes;
         let layout = &self.layouts[number];
@@ -405,28 +391,24 @@ impl Replica {
         };
         let table = &mut self.tables[number];
         let Some(slot) = table.slot(uuid) else { return };
-        let places: Vec<usize> = (columns.iter())
-            .filter_map(|(column, _)| Some(mapped.column(*column)?.place))
-            .collect();
+        let places: Vec<usize> = cells.iter().map(|cell| cell.place).collect();
         let (mut alerts, mut olds) = (false, Vec::new());
         table.change(slot, &places, |held| {
-            for (column, value) in columns {
-                let Some(column) = mapped.column(column) else {
-                    continue;
-                };
-                let mode = modes[usize::from(column.id.0)];
-                let datum = &mut held[column.place];
+            for cell in cells {
+                let (place, column) = (cell.place, cell.id);
+                let mode = modes[usize::from(column.0)];
+                let datum = &mut held[place];
                 // Data that are not kept are changed where they are.
-                let old = (mode.is_tracked || is_followed(column.place)).then(|| datum.clone());
-                if set(datum, value, column) {
+                let old = (mode.is_tracked || is_followed(place)).then(|| datum.clone());
+                if set(datum, cell) {
                     alerts |= mode.alerts;
-                    olds.extend(old.map(|old| (column, mode.is_tracked, old)));
+                    olds.extend(old.map(|old| (place, column, mode.is_tracked, old)));
                 }
             }
         });
         if let (Some(referrers), Some(row)) = (&mut self.referrers, table.at(slot)) {
-            for (column, _, old) in &olds {
-                let place = references.iter().find(|at| at.place == column.place);
+            for (at, _, _, old) in &olds {
+                let place = references.iter().find(|place| place.place == *at);
                 if let Some(place) = place {
                     referrers.changed(id, row, *place, old, references);
                 }
@@ -439,8 +421,8 @@ impl Replica {
         }
         let mut tracked = olds
             .into_iter()
-            .filter(|(_, is_tracked, _)| *is_tracked)
-            .map(|(column, _, old)| (column.id, old))
+            .filter(|(_, _, is_tracked, _)| *is_tracked)
+            .map(|(_, column, _, old)| (column, old))
             .peekable();
         if tracked.peek().is_some() {
             watch.track.modified(uuid, self.seqno, tracked);
@@ -501,14 +483,11 @@ impl Replica {
     }
 }
 
-/// All monitored columns of a row of which those that have their defaults were not sent.
-fn complete(columns: corvid_cs::Columns, mapped: &MappedTable) -> corvid_cs::Columns {
-    let mut sent = columns.into_vec();
-    let is_sent: BTreeSet<ColumnId> = sent.iter().map(|(column, _)| *column).collect();
-    for (server, column) in mapped.columns_by_id() {
-        if !is_sent.contains(&server) {
-            sent.push((server, mapped.defaults[column.place].clone()));
-        }
+/// Sets a column; whether that changed it.
+fn replace_value(datum: &mut Datum, cell: Cell<'_>) -> bool {
+    let is_new = *datum != cell.value;
+    if is_new {
+        *datum = cell.value;
     }
-    sent.into()
+    is_new
 }

@@ -164,13 +164,13 @@ impl Client {
         false
     }
 
-    /// Asks for the contents. What is held is carried on if it is known how far it came, and if nothing is wanted that it lacks.
+    /// Asks for the contents. What is held is carried on if it is known how far it came, and if the server has the same of what is wanted.
     fn use_schema(&mut self, schema: Arc<Schema>) {
         let mut notes = Vec::new();
         let plan = Plan::new(&self.options.interest, schema, &mut notes);
         notes.into_iter().for_each(|note| self.note(note));
         let is_carried_on = (self.decoder.as_ref())
-            .is_some_and(|before| plan.is_within(before.plan()))
+            .is_some_and(|before| plan.is_same(before.plan()))
             && !self.conditions.has_lost_change();
         let are_conditions_kept = self.conditions.restrict(&plan);
         if !is_carried_on || !are_conditions_kept {

@@ -37,6 +37,24 @@ pub(crate) fn schema() -> Schema {
     Schema::from_json(&Value::parse(SCHEMA.as_bytes()).expect("JSON")).expect("a schema")
 }
 
+/// As [`schema`] without some of its columns and a table.
+pub(crate) fn narrow_schema() -> Schema {
+    let mut json = schema().to_json();
+    if let Value::Object(members) = &mut json
+        && let Some(Value::Object(tables)) = members.get_mut("tables".as_bytes())
+    {
+        tables.remove("unique".as_bytes());
+        for (table, column) in [("simple", "s"), ("maps", "umap"), ("link", "many")] {
+            if let Some(Value::Object(table)) = tables.get_mut(table.as_bytes())
+                && let Some(Value::Object(columns)) = table.get_mut("columns".as_bytes())
+            {
+                columns.remove(column.as_bytes());
+            }
+        }
+    }
+    Schema::from_json(&json).expect("a schema")
+}
+
 pub(crate) struct Peer {
     pub(crate) idl: Idl,
     session: Option<SessionId>,

@@ -1,4 +1,5 @@
-//! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, two kinds of server. After
+//! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, conversions, two kinds
+//! of server. After
 //! each settling every replica equals the server's contents as its condition restricts them, tracked changes lead from the
 //! contents before to those after, indexes equal sorted scans; and every transaction leaves the replica as it was.
 
@@ -8,8 +9,9 @@ use corvid_cs::{Clause, Condition, Function};
 use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
 use corvid_idl::{Class, IndexColumn, IndexId, Resync, RowId, Status};
 
-use crate::bed::{Bed, integer, integers, schema, string, text_atom};
+use crate::bed::{Bed, integer, integers, narrow_schema, schema, string, text_atom};
 
+/// Lives in a usual run; `CORVID_CASES` asks for another number, `CORVID_SEED` for one of them.
 const SEEDS: u64 = 60;
 const STEPS: usize = 150;
 
@@ -47,12 +49,14 @@ struct Watcher {
 
 #[test]
 fn replicas_follow_whatever_happens() {
-    let seeds = match std::env::var("CORVID_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..SEEDS,
+    let number = |name| {
+        std::env::var(name)
+            .ok()
+            .map(|text: String| text.parse().expect("a number"))
+    };
+    let seeds = match number("CORVID_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("CORVID_CASES").unwrap_or(SEEDS),
     };
     for seed in seeds {
         println!("CORVID_SEED={seed}");
@@ -85,7 +89,7 @@ fn live(seed: u64) {
         });
     }
     for _ in 0..STEPS {
-        match dice.below(12) {
+        match dice.below(13) {
             0..6 => transact(&mut bed, &mut dice),
             6 => meddle(&mut bed, &mut dice),
             7 => bed.cut(dice.below(3)),
@@ -94,6 +98,11 @@ fn live(seed: u64) {
                 bed.peers[peer].is_deaf ^= true;
             }
             9 => want(&mut bed, &mut dice, &mut watchers),
+            10 if dice.below(4) == 0 => {
+                let is_narrow = dice.below(2) == 0;
+                bed.server
+                    .convert(&if is_narrow { narrow_schema() } else { schema() });
+            }
             _ => settle(&mut bed, &mut watchers),
         }
     }
@@ -122,9 +131,16 @@ fn transact(bed: &mut Bed, dice: &mut Dice) {
     assert_eq!(status == Status::Aborted, !is_committed);
     if status == Status::Error {
         let error = bed.idl().txn_error(txn).expect("told").to_owned();
-        let is_expected = ["constraint violation", "referential integrity violation"]
-            .iter()
-            .any(|tag| error.contains(tag));
+        // After a conversion the server lacks what the client's schema has.
+        let is_expected = [
+            "constraint violation",
+            "referential integrity violation",
+            "unknown column",
+            "No table named",
+            "is not a valid column name",
+        ]
+        .iter()
+        .any(|tag| error.contains(tag));
         assert!(is_expected, "{error}");
     }
 }
@@ -332,13 +348,20 @@ fn contents(bed: &Bed, peer: usize) -> Contents {
     .collect()
 }
 
-/// What the server holds.
+/// What the server holds; columns that it lacks have their defaults.
 fn served(bed: &Bed) -> Contents {
     let database = bed.server.database();
+    let own = bed.peers[0].idl.schema();
     let mut contents = Contents::new();
-    for (table, _) in database.schema().iter() {
-        for row in database.rows(table) {
-            contents.insert((table, row.uuid), row.columns.to_vec());
+    for (server_id, server) in database.schema().iter() {
+        let id = own.table_id(&server.name).expect("none is foreign");
+        for row in database.rows(server_id) {
+            let columns = own.table(id).columns().iter();
+            let columns = columns.map(|column| match server.column_id(&column.name) {
+                Some(at) => row.columns[usize::from(at.0)].clone(),
+                None => Datum::default_for(&column.column_type),
+            });
+            contents.insert((id, row.uuid), columns.collect());
         }
     }
     contents

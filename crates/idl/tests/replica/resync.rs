@@ -4,7 +4,7 @@ use corvid_cs::{Clause, Condition, Function};
 use corvid_data::Arc;
 use corvid_idl::{Class, Misuse, Resync, Status};
 
-use crate::bed::{Bed, integer, integers, schema, string};
+use crate::bed::{Bed, integer, integers, narrow_schema, schema, string};
 
 /// A row that stays, one that changes and one that goes while the client is away, and one that comes.
 fn miss_changes(bed: &mut Bed) {
@@ -212,4 +212,45 @@ fn conditions_bring_rows_in_and_out_of_sight() {
     let (_, status) = bed.transact(|bed| bed.idl().write(row, i, integer(3)).unwrap());
     assert_eq!(status, Status::Success);
     assert_eq!(told(&mut bed), ["- two"]);
+}
+
+#[test]
+fn a_conversion_is_followed_without_a_new_connection() {
+    for history in [false, true] {
+        let mut bed = Bed::new(history);
+        let mut class = Class::everything(Arc::new(schema()));
+        class.track_all();
+        bed.add(class);
+        let (simple, s, unique) = (
+            bed.table("simple"),
+            bed.column("simple", "s"),
+            bed.table("unique"),
+        );
+        bed.server.transact(
+            r#"{"op":"insert","table":"simple","row":{"s":"a","i":1}},
+               {"op":"insert","table":"unique","row":{"i":1}}"#,
+        );
+        bed.run();
+        bed.idl().clear_changes();
+        let seqno = bed.idl().session_state().session_seqno();
+        bed.server.convert(&narrow_schema());
+        bed.run();
+        assert_eq!(bed.idl().session_state().session_seqno(), seqno);
+        assert!(bed.idl().session_state().is_monitoring());
+        assert!(!bed.idl().server_has_table(unique) && bed.idl().server_column(s).is_none());
+        assert_eq!(bed.idl().row_count(unique), 0);
+        let row = bed.idl().rows(simple).next().unwrap();
+        assert_eq!(
+            (bed.value(row, "s"), bed.value(row, "i")),
+            ("\"\"".into(), "1".into())
+        );
+        assert!(bed.idl().changes(unique)[0].is_deleted);
+        assert!(bed.idl().changes(simple)[0].is_updated(s.id));
+        bed.server.convert(&schema());
+        bed.run();
+        assert!(bed.idl().server_has_table(unique));
+        bed.succeed(|bed| bed.idl().write(row, s, string("b")).unwrap());
+        assert_eq!(bed.value(row, "s"), "\"b\"");
+        assert_eq!(bed.idl().session_state().session_seqno(), seqno);
+    }
 }

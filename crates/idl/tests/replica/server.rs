@@ -11,7 +11,7 @@ use corvid_monitor::SessionId;
 use corvid_service::frontend::session_id;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
+    Control, DatabaseId, Era, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
 
@@ -35,6 +35,8 @@ pub(crate) struct Server {
     inbox: VecDeque<ToShard>,
     databases: BTreeMap<DatabaseId, Served>,
     sessions: u64,
+    /// Of the last conversion.
+    era: Era,
     /// What each session has yet to read; `None` when the server closed it.
     pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
 }
@@ -55,6 +57,7 @@ impl Server {
             inbox: VecDeque::from([ToShard::Directory(directory)]),
             databases: BTreeMap::new(),
             sessions: 0,
+            era: Era::default(),
             output: BTreeMap::new(),
         };
         let about = server_db::insert(&schema);
@@ -108,6 +111,20 @@ impl Server {
         }
     }
 
+    /// Converts the database for a client that is there for this only.
+    pub(crate) fn convert(&mut self, schema: &Schema) {
+        let session = self.connect();
+        let schema = schema.to_json();
+        let text = format!(r#"{{"id":1,"method":"convert","params":["idltest",{schema}]}}"#);
+        self.receive(session, text.into_bytes());
+        let output = self.output.remove(&session).flatten().unwrap_or_default();
+        let answer = String::from_utf8_lossy(&output);
+        assert!(
+            answer.is_empty() || answer.contains(r#""result":{}"#),
+            "{answer}"
+        );
+    }
+
     /// Executes operations for a client that is there for this only; the results.
     pub(crate) fn transact(&mut self, operations: &str) -> Value {
         let session = self.connect();
@@ -136,8 +153,8 @@ impl Server {
     }
 
     fn run_databases(&mut self) -> bool {
-        let mut has_run = false;
-        for (id, served) in &mut self.databases {
+        let (mut has_run, mut about) = (false, Vec::new());
+        for served in self.databases.values_mut() {
             if served.inbox.is_empty() {
                 continue;
             }
@@ -159,12 +176,29 @@ impl Server {
             }
             served.service.flush_updates(now(0));
             let outputs = served.service.outputs();
+            let events: Vec<Event> = outputs.events.drain(..).collect();
+            if events
+                .iter()
+                .any(|event| matches!(event, Event::Converting(_)))
+            {
+                self.era = Era(self.era.0 + 1);
+                self.inbox.push_back(ToShard::Begin(self.era));
+            }
             for deliver in outputs.deliveries.drain(..) {
                 self.inbox.push_back(ToShard::Deliver(deliver));
             }
-            for event in outputs.events.drain(..) {
-                assert!(!matches!(event, Event::Converted(..)), "{id:?} has no file");
+            for event in events {
+                if let Event::Converted(_, schema) = event {
+                    about.push(server_db::update_schema(&schema));
+                    let reason = Arc::from("converted");
+                    let message = ToShard::DisconnectUnaware(reason, Some(self.era));
+                    self.inbox.push_back(message);
+                }
             }
+        }
+        if let Some(server) = self.databases.get_mut(&SERVER) {
+            let orders = about.into_iter().map(Control::Transact);
+            server.inbox.extend(orders.map(ToDatabase::Control));
         }
         has_run
     }
