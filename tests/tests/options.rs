@@ -137,3 +137,21 @@ fn a_listener_that_keeps_failing_is_logged_once() {
     let failed = "never/db.sock: listen failed: No such file or directory";
     assert_eq!(log.matches(failed).count(), 1, "{log}");
 }
+
+#[test]
+fn recordings_are_refused() {
+    for (program, option) in [
+        ("ovsdb-server", "--record"),
+        ("ovsdb-server", "--replay=there"),
+        ("ovsdb-client", "--record=there"),
+        ("ovsdb-client", "--replay"),
+    ] {
+        let mut command = Command::new(corvid_tests::binary::bin(program));
+        command.args([option, "list-dbs", "unix:nowhere"]);
+        let output = command.output().expect("started");
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let name = option.split('=').next().unwrap_or_default();
+        assert_eq!(said, format!("{program}: {name} is not supported\n"));
+    }
+}

@@ -48,8 +48,8 @@ enum Id {
     LeaderOnly(bool),
     Aware(bool),
     Timeout,
-    /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
-    Accepted(&'static str),
+    /// Not built; whoever asks for it must hear that.
+    Refused(&'static str),
     Help,
     Version,
     Log(LogOption),
@@ -114,8 +114,7 @@ fn specs() -> Vec<Spec<Id>> {
             .means("N", "cut the cells of tables to N bytes"),
     ]);
     specs.extend(["record", "replay"].map(|name| {
-        Spec::long(name, Arg::Optional, Id::Accepted(name))
-            .means("DIR", "accepted for compatibility, without effect")
+        Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
     }));
     specs
 }
@@ -243,7 +242,7 @@ impl Parser {
                 Ok(seconds) => self.timeout_s = Some(seconds),
                 Err(error) => program::fatal(error),
             },
-            Id::Accepted(_) => {}
+            Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
             Id::Help => program::answer(manual::help()),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value),

@@ -36,6 +36,7 @@ pub enum Tag {
     InternalError,
     ConsistencyViolation,
     ClusterError,
+    ResourcesExhausted,
 }
 
 impl Tag {
@@ -69,6 +70,7 @@ impl Tag {
             Tag::InternalError => "internal error",
             Tag::ConsistencyViolation => "consistency violation",
             Tag::ClusterError => "cluster error",
+            Tag::ResourcesExhausted => "resources exhausted",
         }
     }
 }

@@ -18,6 +18,7 @@ mod conn;
 mod group;
 mod inbox;
 mod io;
+mod limits;
 mod output;
 mod run;
 mod timers;
@@ -31,6 +32,7 @@ pub use accept::{ListenerId, ListenerStatus};
 pub use group::{ListenerHandle, Shards};
 pub use inbox::ShardHandle;
 pub use io::Io;
+pub use limits::Limits;
 
 use corvid_json::Pieces;
 
@@ -81,6 +83,8 @@ pub enum CloseReason {
     /// The connection that we tried to open was refused, or the handshake of an accepted one failed, with this error number.
     /// `opened` was never called.
     ConnectFailed(i32),
+    /// Its peer sent too much or read too little; logged.
+    LimitReached,
     /// Its listener was removed.
     ListenerRemoved,
     /// The shard is shutting down.
@@ -112,6 +116,12 @@ pub trait Handler: Send + 'static {
 
     /// Another thread sent this.
     fn message(&mut self, now: Now, message: Self::Message, io: &mut Io);
+
+    /// How many bytes of delivered texts of this connection are still held, which counts against [`Limits::unfinished_bytes_max`].
+    fn held_bytes(&self, conn: ConnId) -> usize {
+        let _ = conn;
+        0
+    }
 
     /// The time set with [`Io::set_timer`] for this connection has come.
     fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io);

@@ -9,6 +9,7 @@ pub mod demo;
 pub mod driver;
 pub mod heartbeat;
 pub mod inbox;
+pub mod limits;
 pub mod main_thread;
 pub mod manual;
 pub mod metrics;

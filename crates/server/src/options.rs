@@ -9,6 +9,7 @@ use corvid_os::tls;
 use corvid_os::tls::options::TlsOption;
 use corvid_os::vlog::options::{self as log_options, LogOption};
 
+use crate::limits::{self, LimitOption};
 use crate::manual;
 
 /// What the command line asks for. Logging options have taken effect already.
@@ -36,6 +37,8 @@ pub struct CommandLine {
     pub slow_ms: u64,
     /// Key, certificate and the like, as files or as `db:` columns.
     pub tls: tls::Settings,
+    /// What clients may have the server hold.
+    pub limits: limits::Settings,
     /// How to become a daemon.
     pub daemon: daemon::Options,
 }
@@ -54,11 +57,14 @@ enum Id {
     SlowTransaction,
     /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
     Accepted(&'static str),
+    /// Not built; whoever asks for it must hear that.
+    Refused(&'static str),
     Help,
     Version,
     Log(LogOption),
     Daemon(DaemonOption),
     Tls(TlsOption),
+    Limit(LimitOption),
 }
 
 const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of times)";
@@ -97,8 +103,7 @@ fn specs() -> Vec<Spec<Id>> {
     specs.push(tls::options::peer_spec(Id::Tls));
     specs.extend(tls::options::specs(Id::Tls));
     specs.extend(["record", "replay"].map(|name| {
-        Spec::long(name, Arg::Optional, Id::Accepted(name))
-            .means("DIR", "accepted for compatibility, without effect")
+        Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
     }));
     specs.extend([
         Spec::long("sync-from", Arg::Required, Id::Backup(BackupOption::SyncFrom))
@@ -140,6 +145,7 @@ fn specs() -> Vec<Spec<Id>> {
                  Whoever can connect can read: bind it to an address that only those reach who may. Without this option nothing is measured.",
             ),
     ]);
+    specs.extend(limits::specs(Id::Limit));
     specs
 }
 
@@ -149,12 +155,13 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 }
 
 /// Headings of the options, in order.
-pub(crate) const GROUPS: [&str; 6] = [
+pub(crate) const GROUPS: [&str; 7] = [
     CONNECTIONS,
     DATABASES,
     tls::options::GROUP,
     daemon::GROUP,
     log_options::GROUP,
+    limits::GROUP,
     SYNCING,
 ];
 
@@ -213,10 +220,12 @@ impl CommandLine {
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => self.slow_ms = slow_ms(&value.unwrap_or_default()),
             Id::Accepted(_) => {}
+            Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
             Id::Tls(option) => self.tls.apply(option, value.as_deref()),
+            Id::Limit(option) => self.limits.apply(option, value.as_deref()),
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }
     }

@@ -8,7 +8,7 @@ use corvid_os::memory::{self, MemoryLog};
 use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
-use corvid_os::{clock, coverage, dirs, program, signals};
+use corvid_os::{clock, coverage, descriptors, dirs, program, signals};
 
 use crate::admin;
 use crate::configured::{Configured, Failed, settle_tls};
@@ -52,6 +52,7 @@ pub fn run(line: CommandLine) {
         column_diff: !line.disable_column_diff,
         slow_ms: line.slow_ms,
         tls,
+        limits: line.limits.settle(),
         metrics,
     };
     let mut server = Server::start(config, control.waker())
@@ -227,12 +228,13 @@ fn describe(status: std::process::ExitStatus) -> String {
 }
 
 fn start_child(command: &str) -> (String, std::process::Child) {
-    let child = std::process::Command::new("/bin/sh")
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell
         .args(["-c", command])
         // It is not the service, and must not speak for it.
-        .env_remove("NOTIFY_SOCKET")
-        .spawn();
-    match child {
+        .env_remove("NOTIFY_SOCKET");
+    descriptors::restore_for(&mut shell);
+    match shell.spawn() {
         Ok(child) => (command.to_owned(), child),
         Err(error) => program::fatal_error(format_args!("{command}: could not start"), &error),
     }

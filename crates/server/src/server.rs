@@ -16,7 +16,7 @@ use corvid_engine::Database;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::service_manager;
-use corvid_os::shard::Shards;
+use corvid_os::shard::{Limits, Shards};
 use corvid_os::tls::Settings;
 use corvid_os::unixctl::Replier;
 use corvid_os::vlog::{self, Module, RateLimit};
@@ -70,6 +70,8 @@ pub struct Config {
     pub slow_ms: u64,
     /// Key, certificate and the like.
     pub tls: Settings,
+    /// What clients may have the server hold.
+    pub limits: Limits,
     /// Where everything is counted, if anybody wants to know.
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -114,6 +116,7 @@ impl Server {
         let remote_options = RemoteTable::default();
         let mut shards = Shards::prepare(config.shards)?;
         let tls = TlsSettings::new(config.tls.clone());
+        shards.set_limits(config.limits);
         shards.set_credentials(tls.credentials().clone());
         let handles = shards.handles().to_vec();
         let mut figures = Vec::new();

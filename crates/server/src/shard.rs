@@ -380,6 +380,11 @@ impl Handler for ShardSessions {
         self.carry_out(io);
     }
 
+    fn held_bytes(&self, conn: ConnId) -> usize {
+        let client = self.sessions.get(&conn);
+        client.map_or(0, |client| self.frontend.bytes_held(client.session))
+    }
+
     fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         self.watch(now, conn, io);
     }

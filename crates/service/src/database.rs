@@ -11,6 +11,7 @@ mod errands;
 mod first_answers;
 mod follow;
 mod held;
+mod kept;
 mod long_results;
 mod monitoring;
 mod outputs;
@@ -21,6 +22,7 @@ mod row_log;
 mod slow;
 mod transact;
 mod triggers;
+mod unread;
 mod updates;
 
 use std::collections::{HashMap, VecDeque};
@@ -47,12 +49,14 @@ use convert::canceled_because;
 use first_answers::FirstAnswers;
 use follow::Followed;
 use held::Held;
+use kept::Kept;
 use long_results::LongResults;
 use parked::Parked;
 use rewrites::Rewrites;
 use row_log::RowLog;
 use slow::SlowLog;
 use triggers::Triggers;
+use unread::Unread;
 use updates::Rounds;
 
 /// The time of an input.
@@ -87,12 +91,16 @@ pub struct DatabaseService {
     triggers: Triggers,
     rounds: Rounds,
     parked: VecDeque<Parked>,
+    /// Of results in `parked`.
+    parked_bytes: usize,
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
     first_answers: FirstAnswers,
     long_results: LongResults,
-    /// By one of these two.
+    /// By one of these two, or for want of a reader.
     held: Held,
+    unread: Unread,
+    kept: Kept,
     /// How many jobs were ordered.
     last_job: u64,
     rewrites: Rewrites,
@@ -139,11 +147,14 @@ impl DatabaseService {
             triggers: Triggers::default(),
             rounds: Rounds::default(),
             parked: VecDeque::new(),
+            parked_bytes: 0,
             deferred: VecDeque::new(),
             conversion: None,
             first_answers: FirstAnswers::default(),
             long_results: LongResults::default(),
             held: Held::default(),
+            unread: Unread::default(),
+            kept: Kept::default(),
             last_job: 0,
             rewrites: Rewrites::default(),
             growth: None,
@@ -224,7 +235,8 @@ impl DatabaseService {
         }
         let needs_settled = match input {
             ToDatabase::Request(request) => {
-                !matches!(request.method, Method::Transact | Method::GetSchema)
+                let is_light = matches!(request.method, Method::Transact | Method::GetSchema);
+                !is_light || self.is_parking_much()
             }
             ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => return true,
             ToDatabase::Fence(..) => true,
@@ -245,6 +257,7 @@ impl DatabaseService {
             self.refuse(input);
             return;
         }
+        self.hold_unread();
         let is_held = self.held.must_follow(&input);
         if let Some(conversion) = &mut self.conversion
             && conversion.must_follow(&input, is_held)
@@ -328,6 +341,8 @@ impl DatabaseService {
         self.cancel_triggers();
         self.followed.clear();
         self.sessions.clear();
+        self.kept = Kept::default();
+        self.let_unread_go();
         self.give_up_compaction();
         self.answer_compactions(&Err(self.removed_error()));
         self.is_removed = true;
@@ -399,9 +414,12 @@ impl DatabaseService {
 
     fn close(&mut self, now: Now, session: SessionId) {
         self.sessions.remove(&session);
+        self.kept.remove_session(session);
+        let was_deaf = self.unread.forget(session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
-        // A transaction that arrived before the end is executed; a conversion is given up while that is possible.
+        // A transaction that arrived before the end is executed, unless its turn would have come only after its client had read; a
+        // conversion is given up while that is possible.
         let is_wanted = |input: &ToDatabase| match input {
             ToDatabase::Request(request) => {
                 request.session != session || request.method == Method::Transact
@@ -412,7 +430,11 @@ impl DatabaseService {
         self.deferred.retain(is_wanted);
         self.drop_result(session);
         let sent = self.held.let_go(session).unwrap_or_default();
-        self.go_on_with(sent.into_iter().filter(is_wanted));
+        if was_deaf {
+            self.outputs.free(sent);
+        } else {
+            self.go_on_with(sent.into_iter().filter(is_wanted));
+        }
         if let Some(conversion) = &mut self.conversion {
             conversion.waiting_mut().retain(is_wanted);
             if conversion.is_free() && conversion.request.session == session {
@@ -432,6 +454,8 @@ impl DatabaseService {
             && self.first_answers.is_idle()
             && self.long_results.is_empty()
             && self.held.is_empty()
+            && self.kept.is_empty()
+            && self.unread.is_empty()
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()

@@ -110,6 +110,12 @@ impl Frontend {
         self.sessions.is_empty()
     }
 
+    /// Bytes of a session's messages that are not handled yet.
+    #[must_use]
+    pub fn bytes_held(&self, session: SessionId) -> usize {
+        self.sessions.get(&session).map_or(0, Session::bytes_held)
+    }
+
     /// A client connected.
     pub fn opened(&mut self, session: SessionId, info: SessionInfo) {
         self.sessions
@@ -168,6 +174,7 @@ impl Frontend {
             return;
         };
         session.is_being_read = false;
+        session.read_bytes = 0;
         session.waiting.push_front(text);
         self.resume(now_ms, id);
         self.let_go_if_ended(id);
@@ -322,6 +329,7 @@ impl Frontend {
         if text.len() > READ_HERE_BYTES_MAX && !text.is_read() {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.is_being_read = true;
+                session.read_bytes = text.len();
                 self.outputs.to_read.push((id, text));
             }
             return Step::Read;
@@ -345,6 +353,13 @@ impl Frontend {
             }
             Said::Echo(answer) => self.echo(id, frame, answer),
             Said::Cancel(request_id) => {
+                if self
+                    .sessions
+                    .get_mut(&id)
+                    .is_some_and(|session| !session.has_room())
+                {
+                    return Step::Wait(Text::again(frame, Said::Cancel(request_id)));
+                }
                 self.cancel(id, &request_id);
                 Step::Done
             }

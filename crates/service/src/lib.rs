@@ -10,6 +10,7 @@ pub mod frontend;
 pub mod job;
 pub mod locks;
 pub mod message;
+pub mod quota;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod server_db;

@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
+use crate::quota::LOCKS_MAX;
+
 /// How a session asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -34,6 +36,8 @@ pub enum Refused {
     AlreadyRequested,
     /// `unlock` without a claim.
     NotRequested,
+    /// The session has claims enough.
+    TooMany,
 }
 
 /// The locks that one session has asked for, by name.
@@ -73,7 +77,7 @@ impl Locks {
     /// Handles `lock` or `steal`: whether it is owned now, and who has a new notice.
     ///
     /// # Errors
-    /// [`Refused::AlreadyRequested`].
+    /// [`Refused::AlreadyRequested`], [`Refused::TooMany`].
     pub fn lock(
         &mut self,
         session: SessionId,
@@ -83,6 +87,9 @@ impl Locks {
         let claimed = self.claimed.entry(session).or_default();
         if claimed.iter().any(|name| name == lock) {
             return Err(Refused::AlreadyRequested);
+        }
+        if claimed.len() >= LOCKS_MAX {
+            return Err(Refused::TooMany);
         }
         claimed.push(lock.to_owned());
         let queue = self.queues.entry(lock.to_owned()).or_default();

@@ -250,6 +250,26 @@ pub enum Piece {
     Update(Frame),
 }
 
+impl Piece {
+    /// Its length, bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Piece::Message(text) => text.len(),
+            Piece::Update(frame) => {
+                let body: usize = frame.body.pieces().iter().map(|piece| piece.len()).sum();
+                frame.head.len() + body + frame.tail.len()
+            }
+        }
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Whether and how a request is done with, for the session's bookkeeping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handled {
@@ -278,7 +298,7 @@ pub struct Deliver {
     pub database: DatabaseId,
     /// What to write.
     pub pieces: Vec<Piece>,
-    /// It holds updates: report [`ToDatabase::Drained`] when written.
+    /// It holds updates, or more of replies than may wait unread: report [`ToDatabase::Drained`] when written.
     pub updates: bool,
     /// What it ends.
     pub handled: Handled,

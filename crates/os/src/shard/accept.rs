@@ -11,6 +11,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 
 use super::ConnInfo;
+use super::limits::{Accounts, Admitted};
 use crate::errno;
 use crate::listener::{ListenError, Listener};
 use crate::stream::Stream;
@@ -66,20 +67,26 @@ impl ListenerStatus {
     }
 }
 
-/// Counts one connection of a listener for as long as it lives.
+/// Counts one connection of a listener, and of all, for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Counted(Arc<ListenerStatus>);
+pub(super) struct Counted {
+    status: Arc<ListenerStatus>,
+    _admitted: Admitted,
+}
 
 impl Counted {
-    fn new(status: &Arc<ListenerStatus>) -> Counted {
+    fn new(status: &Arc<ListenerStatus>, admitted: Admitted) -> Counted {
         status.connections.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(status))
+        Counted {
+            status: Arc::clone(status),
+            _admitted: admitted,
+        }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.status.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -101,6 +108,7 @@ pub(super) struct Intake {
     dscp: u8,
     /// For TLS.
     credentials: Option<Arc<Credentials>>,
+    accounts: Arc<Accounts>,
     /// The text of the last failure, so that it is logged once.
     failure: Option<String>,
     /// When to try again to open or accept, monotonic ms.
@@ -123,9 +131,15 @@ impl Intake {
             target,
             dscp,
             credentials,
+            accounts: Arc::default(),
             failure: None,
             retry_ms: None,
         }
+    }
+
+    /// Sets the limits that hold for all listeners together.
+    pub(super) fn limit(&mut self, accounts: &Arc<Accounts>) {
+        self.accounts = Arc::clone(accounts);
     }
 
     /// Tries to open it; failing that, arranges for the next attempt.
@@ -176,7 +190,8 @@ impl Intake {
         self.status.listener.get().is_some()
     }
 
-    /// Accepts what waits. When the limit of one wake-up is reached the rest is due at once.
+    /// Accepts what waits; who comes when all places are taken is sent away. When the limit of one wake-up is reached the rest is due
+    /// at once.
     pub(super) fn accept(&mut self, now_ms: u64) -> Vec<Accepted> {
         static LIMIT: RateLimit = RateLimit::new(1, 5);
         let mut accepted = Vec::new();
@@ -184,13 +199,19 @@ impl Intake {
             return accepted;
         };
         self.retry_ms = None;
+        let mut count = 0;
         while !listener.is_closed() {
-            if accepted.len() == ACCEPTS_MAX {
+            if count == ACCEPTS_MAX {
                 self.retry_ms = Some(now_ms);
                 break;
             }
             match listener.accept() {
                 Ok(Some((stream, name))) => {
+                    count += 1;
+                    let Some(admitted) = self.accounts.admit() else {
+                        log_too_many(&self.name, &name, self.accounts.limits().connections_max);
+                        continue;
+                    };
                     let info = ConnInfo {
                         name: name.into(),
                         listener: Some(self.id),
@@ -200,7 +221,7 @@ impl Intake {
                     accepted.push(Accepted {
                         stream,
                         info,
-                        counted: Counted::new(&self.status),
+                        counted: Counted::new(&self.status, admitted),
                     });
                 }
                 Ok(None) => break,
@@ -227,4 +248,15 @@ impl Intake {
         }
         accepted
     }
+}
+
+fn log_too_many(listener: &str, client: &str, connections_max: usize) {
+    static LIMIT: RateLimit = RateLimit::new(1, 5);
+    vlog::warn_limited(
+        &LIMIT,
+        Module::OvsdbJsonrpcServer,
+        format_args!(
+            "{listener}: {client} is sent away, for the limit of {connections_max} sessions is reached"
+        ),
+    );
 }

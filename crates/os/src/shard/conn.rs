@@ -4,11 +4,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use corvid_json::Pieces;
 use corvid_json::frame::{Framed, Framer, unfinishable};
 
 use super::accept::Counted;
+use super::limits::{Accounts, Charge};
 use super::output::{Output, Progress};
 use super::timers::Timer;
 use super::{CloseReason, ConnId, ConnInfo};
@@ -23,6 +25,7 @@ pub(super) enum InputEnd {
     EndOfFile,
     Failed(i32),
     BadFraming(String),
+    TooLong,
 }
 
 pub(super) struct Conn {
@@ -63,6 +66,10 @@ pub(super) struct Conn {
     framer: Framer,
     /// The beginning of a text whose end has not arrived.
     partial: Pieces,
+    /// Its length.
+    partial_bytes: usize,
+    /// For it, and for earlier texts until they are handled.
+    charge: Charge,
     /// Its length when it was last checked.
     checked: usize,
 }
@@ -74,6 +81,7 @@ impl Conn {
         stream: Stream,
         is_open: bool,
         now_ms: u64,
+        accounts: &Arc<Accounts>,
     ) -> Conn {
         Conn {
             id,
@@ -98,6 +106,8 @@ impl Conn {
             is_end_told: false,
             framer: Framer::default(),
             partial: Pieces::default(),
+            partial_bytes: 0,
+            charge: Charge::new(accounts),
             checked: 0,
         }
     }
@@ -131,16 +141,48 @@ impl Conn {
         };
         // A short read has emptied the socket: the next edge will tell, no need to ask.
         self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
-        if let Err(error) = self.cut(&scratch[..received]) {
-            self.input_end = Some(InputEnd::BadFraming(error.to_string()));
+        self.charge.raise(self.partial_bytes + received);
+        if let Err(end) = self.cut(&scratch[..received]) {
+            self.input_end = Some(end);
         }
         received
     }
 
-    fn cut(&mut self, mut input: &[u8]) -> Result<(), corvid_json::Error> {
+    /// The length of the text in the making, if it is a long one.
+    pub(super) fn unfinished_bytes(&self) -> Option<usize> {
+        (self.partial_bytes > 0 && self.charge.bytes() > 0).then_some(self.partial_bytes)
+    }
+
+    /// Whether there is anything to [settle](Conn::settle).
+    pub(super) fn is_charged(&self) -> bool {
+        self.charge.bytes() > 0
+    }
+
+    /// Charges what is in the making, and what the handler still holds of earlier texts.
+    pub(super) fn settle(&mut self, held_bytes: usize) {
+        let waiting: usize = self.frames.iter().map(Pieces::len).sum();
+        self.charge.set(self.partial_bytes + waiting + held_bytes);
+    }
+
+    /// Frees the text in the making, for the connection is given up.
+    pub(super) fn drop_unfinished(&mut self) {
+        self.partial = Pieces::default();
+        self.partial_bytes = 0;
+        self.charge.set(0);
+    }
+
+    fn cut(&mut self, mut input: &[u8]) -> Result<(), InputEnd> {
         while !input.is_empty() {
-            match self.framer.advance(input)? {
+            match self
+                .framer
+                .advance(input)
+                .map_err(|error| bad_framing(&error))?
+            {
                 Framed::Complete { start, end } => {
+                    if self.charge.forbids(self.partial_bytes + end - start) {
+                        return Err(InputEnd::TooLong);
+                    }
+                    self.partial_bytes = 0;
                     let mut frame = std::mem::take(&mut self.partial);
                     self.checked = 0;
                     frame.extend(&input[start..end]);
@@ -148,8 +190,13 @@ impl Conn {
                     input = &input[end..];
                 }
                 Framed::Partial { start } => {
-                    self.partial.extend(&input[start..]);
-                    return self.check_partial();
+                    let begun = &input[start..];
+                    self.partial_bytes += begun.len();
+                    if self.charge.forbids(self.partial_bytes) {
+                        return Err(InputEnd::TooLong);
+                    }
+                    self.partial.extend(begun);
+                    return self.check_partial().map_err(|error| bad_framing(&error));
                 }
             }
         }
@@ -159,7 +206,7 @@ impl Conn {
     /// Notices bad bytes before the text that holds them ends, which may be never. Looks again only when the beginning has
     /// grown by a thousandth, which keeps the cost below that of the reads; long texts wait for their last bracket.
     fn check_partial(&mut self) -> Result<(), corvid_json::Error> {
-        let length = self.partial.len();
+        let length = self.partial_bytes;
         if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
             return Ok(());
         }
@@ -177,4 +224,8 @@ impl Conn {
         }
         Ok(progress)
     }
+}
+
+fn bad_framing(error: &corvid_json::Error) -> InputEnd {
+    InputEnd::BadFraming(error.to_string())
 }

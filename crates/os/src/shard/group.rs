@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use super::accept::Intake;
 use super::inbox::Envelope;
+use super::limits::{Accounts, Limits};
 use super::run::Shard;
 use super::{Handler, ListenerId, ListenerStatus, ShardHandle};
 use crate::clock;
@@ -25,6 +26,7 @@ pub struct Shards<M> {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// For remotes over TLS.
     credentials: Option<Arc<Credentials>>,
+    accounts: Arc<Accounts>,
 }
 
 /// A listener from its owner's side. Dropping it does not close it; see [`Shards::unlisten`].
@@ -65,7 +67,13 @@ impl<M: Send + 'static> Shards<M> {
             polls,
             threads: Mutex::new(Vec::new()),
             credentials: None,
+            accounts: Arc::default(),
         })
+    }
+
+    /// Limits what clients may have the shards hold. Call before [`Shards::start`].
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.accounts = Arc::new(Accounts::new(limits));
     }
 
     /// Makes remotes over TLS possible. Call before [`Shards::start`].
@@ -94,6 +102,7 @@ impl<M: Send + 'static> Shards<M> {
                 poll,
                 self.handles.clone(),
                 self.credentials.clone(),
+                Arc::clone(&self.accounts),
                 make(index),
             )?;
             threads.push(
@@ -113,6 +122,7 @@ impl<M: Send + 'static> Shards<M> {
     /// are others until [`Shards::unlisten`].
     pub fn listen(&self, id: ListenerId, name: &str, target: Passive, dscp: u8) -> ListenerHandle {
         let mut intake = Intake::new(id, name, target, dscp, self.credentials.clone());
+        intake.limit(&self.accounts);
         intake.open(clock::mono_ms());
         let status = Arc::clone(&intake.status);
         self.handles[0].extend([Envelope::Listen(Box::new(intake))]);

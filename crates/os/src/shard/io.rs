@@ -12,12 +12,14 @@ use mio::{Interest, Registry, Token};
 use slab::Slab;
 
 use super::conn::Conn;
+use super::limits::Accounts;
 use super::timers::Timers;
 use super::{CloseReason, ConnId, ConnInfo, ListenerId};
 use crate::segment::Segment;
 use crate::stream::{Resolve, Stream};
 use crate::target::Active;
 use crate::tls::Credentials;
+use crate::vlog::{self, Module, RateLimit};
 
 /// Connections per shard; the next one is refused. Far above any limit of descriptors.
 pub(super) const CONNECTIONS_MAX: usize = 1 << ConnId::SLOT_BITS;
@@ -27,6 +29,7 @@ pub struct Io {
     pub(super) registry: Registry,
     /// For connections over TLS.
     pub(super) credentials: Option<Arc<Credentials>>,
+    pub(super) accounts: Arc<Accounts>,
     pub(super) conns: Slab<Conn>,
     pub(super) timers: Timers,
     /// Connections to look at: input, or texts that wait.
@@ -40,10 +43,15 @@ pub struct Io {
 }
 
 impl Io {
-    pub(super) fn new(registry: Registry, credentials: Option<Arc<Credentials>>) -> Io {
+    pub(super) fn new(
+        registry: Registry,
+        credentials: Option<Arc<Credentials>>,
+        accounts: Arc<Accounts>,
+    ) -> Io {
         Io {
             registry,
             credentials,
+            accounts,
             conns: Slab::new(),
             timers: Timers::default(),
             scheduled: VecDeque::new(),
@@ -65,7 +73,9 @@ impl Io {
         segments
             .into_iter()
             .for_each(|segment| found.output.push(segment));
-        if !found.is_blocked {
+        if found.is_blocked {
+            self.check_backlog(conn);
+        } else {
             self.mark_dirty(conn);
         }
     }
@@ -189,7 +199,7 @@ impl Io {
         self.registry
             .register(stream.source(), Token(entry.key()), interest)?;
         let id = ConnId::new(SERIAL.fetch_add(1, Ordering::Relaxed), entry.key());
-        let mut conn = Conn::new(id, info, stream, is_open, self.now_ms);
+        let mut conn = Conn::new(id, info, stream, is_open, self.now_ms, &self.accounts);
         conn.wants_writable = !is_open;
         entry.insert(conn);
         self.schedule(id);
@@ -231,6 +241,46 @@ impl Io {
         if let Some(found) = self.conn(conn).filter(|found| found.doom.is_none()) {
             found.doom = Some(reason);
             self.doomed.push(conn);
+        }
+    }
+
+    /// Gives up a peer that leaves too much unread.
+    pub(super) fn check_backlog(&mut self, conn: ConnId) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let backlog = self.backlog_bytes(conn);
+        if backlog > self.accounts.limits().backlog_bytes_max {
+            let name = self.name(conn);
+            vlog::warn_limited(
+                &LIMIT,
+                Module::Jsonrpc,
+                format_args!("{name}: {backlog} bytes wait to be read, disconnecting"),
+            );
+            self.doom(conn, CloseReason::LimitReached);
+        }
+    }
+
+    /// Gives up the longest text in the making while all of them together are too long.
+    pub(super) fn check_unfinished(&mut self) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        while self.accounts.is_overdrawn() {
+            let living = self.conns.iter().filter(|(_, conn)| conn.doom.is_none());
+            let unfinished =
+                living.filter_map(|(_, conn)| Some((conn.unfinished_bytes()?, conn.id)));
+            let Some((bytes, conn)) = unfinished.max() else {
+                return;
+            };
+            let name = self.name(conn);
+            vlog::warn_limited(
+                &LIMIT,
+                Module::Jsonrpc,
+                format_args!(
+                    "{name}: unfinished messages are too long together, disconnecting this one of {bytes} bytes"
+                ),
+            );
+            if let Some(found) = self.conn(conn) {
+                found.drop_unfinished();
+            }
+            self.doom(conn, CloseReason::LimitReached);
         }
     }
 

@@ -16,6 +16,7 @@ use super::conn::InputEnd;
 use super::group::WAKER;
 use super::inbox::Envelope;
 use super::io::Io;
+use super::limits::Accounts;
 use super::output::Progress;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
 use crate::clock::Now;
@@ -67,9 +68,10 @@ impl<H: Handler> Shard<H> {
         poll: Poll,
         group: Vec<ShardHandle<H::Message>>,
         credentials: Option<Arc<Credentials>>,
+        accounts: Arc<Accounts>,
         handler: H,
     ) -> io::Result<Shard<H>> {
-        let io = Io::new(poll.registry().try_clone()?, credentials);
+        let io = Io::new(poll.registry().try_clone()?, credentials, accounts);
         Ok(Shard {
             index,
             poll,
@@ -313,9 +315,20 @@ impl<H: Handler> Shard<H> {
                 if received > 0 {
                     conn.received_ms = now.mono_ms;
                 }
+                if conn.unfinished_bytes().is_some() {
+                    self.io.check_unfinished();
+                }
             } else {
+                self.settle(id);
                 return;
             }
+        }
+    }
+
+    /// Looks how much of the texts of a connection is done with.
+    fn settle(&mut self, id: ConnId) {
+        if let Some(conn) = self.io.conn(id).filter(|conn| conn.is_charged()) {
+            conn.settle(self.handler.held_bytes(id));
         }
     }
 
@@ -337,6 +350,15 @@ impl<H: Handler> Shard<H> {
                     format_args!("{name}: receive error: {text}"),
                 );
                 self.io.doom(id, CloseReason::Failed(code));
+            }
+            InputEnd::TooLong => {
+                let limit = self.io.accounts.limits().text_bytes_max;
+                vlog::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: message exceeds the limit of {limit} bytes"),
+                );
+                self.io.doom(id, CloseReason::LimitReached);
             }
             InputEnd::BadFraming(text) => {
                 vlog::warn_limited(
@@ -403,6 +425,9 @@ impl<H: Handler> Shard<H> {
             return None;
         }
         let progress = conn.write(now.mono_ms, limit);
+        if conn.is_charged() {
+            conn.settle(self.handler.held_bytes(id));
+        }
         match &progress {
             Ok(Progress::Drained) => {
                 let was_blocked = std::mem::take(&mut conn.is_blocked);
@@ -425,6 +450,7 @@ impl<H: Handler> Shard<H> {
                 if let Err(error) = self.io.want_writable(id, true) {
                     self.io.doom(id, failed(&error));
                 }
+                self.io.check_backlog(id);
             }
             Ok(Progress::Paused) => {}
             Err(error) => {

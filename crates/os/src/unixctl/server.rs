@@ -40,6 +40,8 @@ pub struct Server<C> {
     poll: Poll,
     events: Events,
     listener: Option<Listener>,
+    /// Accepting failed, for want of a descriptor: to be tried again, for no edge will tell of those who wait.
+    has_waiting: bool,
     path: Option<PathBuf>,
     connections: Slab<Connection>,
     next_serial: u64,
@@ -175,6 +177,7 @@ impl<C: 'static> Server<C> {
             poll,
             events: Events::with_capacity(64),
             listener: None,
+            has_waiting: false,
             path: None,
             connections: Slab::new(),
             next_serial: 0,
@@ -238,6 +241,9 @@ impl<C: 'static> Server<C> {
             }
         }
         self.events = events;
+        if self.has_waiting {
+            self.accept();
+        }
         while let Ok((ticket, outcome)) = self.replies.1.try_recv() {
             let is_same = |connection: &Connection| connection.serial == ticket.serial;
             if self.connections.get(ticket.slot).is_some_and(is_same) {
@@ -271,6 +277,7 @@ impl<C: 'static> Server<C> {
 
     fn accept(&mut self) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
+        self.has_waiting = false;
         while let Some(listener) = &self.listener {
             match listener.accept() {
                 Ok(Some((stream, name))) => self.adopt(stream, name),
@@ -282,6 +289,7 @@ impl<C: 'static> Server<C> {
                         Module::Unixctl,
                         format_args!("accept failed: {text}"),
                     );
+                    self.has_waiting = true;
                     break;
                 }
             }

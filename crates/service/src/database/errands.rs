@@ -25,6 +25,7 @@ impl DatabaseService {
         input: ToDatabase,
         allowance: &mut Allowance,
     ) -> Option<ToDatabase> {
+        self.hold_unread();
         if !self.has_time() || self.held.must_follow(&input) {
             return Some(input);
         }
@@ -37,7 +38,9 @@ impl DatabaseService {
                 let left = self.transact_within(now, request, allowance);
                 left.map(ToDatabase::Request)
             }
-            ToDatabase::Drained(session) if !self.monitors.is_behind(session) => {
+            ToDatabase::Drained(session)
+                if !self.monitors.is_behind(session) && !self.unread.holds(session) =>
+            {
                 self.drained(session);
                 None
             }
@@ -48,7 +51,9 @@ impl DatabaseService {
     /// Takes an input, unless it is a transaction that turns out to be long: that comes back as it was, so that what was done before it
     /// can be answered first. A conversion, or whatever else inputs wait for, makes no difference between long and short.
     pub fn take_unless_long(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
+        self.hold_unread();
         let is_free = self.deferred.is_empty()
+            && !self.is_parking_much()
             && self.conversion.is_none()
             && !self.is_removed
             && !self.held.must_follow(&input);
@@ -78,6 +83,7 @@ impl DatabaseService {
             && self.conversion.is_none()
             && self.rewrites.is_idle()
             && !self.is_removed
+            && !self.is_parking_much()
     }
 
     /// Whether [`DatabaseService::tick`] has something to do.

@@ -116,6 +116,7 @@ impl DatabaseService {
             let reply = head.with(written.text.clone()).into_reply(&request.id);
             let handled = Handled::MonitorAdded(id.clone());
             self.outputs.reply_shared(request.session, reply, handled);
+            self.count_reply(&request);
             self.monitors.answered(request.session, &id);
             inputs.extend(followers);
         }

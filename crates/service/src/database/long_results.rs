@@ -70,6 +70,7 @@ impl DatabaseService {
         if self.held.contains(session) {
             // It waits for first contents besides.
             self.outputs.reply_long(&request, result.text());
+            self.count_reply(&request);
             self.outputs.free(result);
             return;
         }
@@ -109,6 +110,7 @@ impl DatabaseService {
 
     /// The session's output is drained.
     pub(super) fn drained(&mut self, session: SessionId) {
+        self.has_read(session);
         match self.long_results.under_way.get_mut(&session) {
             Some(under_way) => under_way.is_ready = true,
             None => self.monitors.set_ready(session, true),
@@ -130,6 +132,7 @@ impl DatabaseService {
         self.outputs.reply_long(&request, result.text());
         self.outputs.free(result);
         self.monitors.set_ready(session, is_ready);
+        self.count_reply(&request);
         let sent = self.held.let_go(session).unwrap_or_default();
         self.go_on_with(sent);
     }

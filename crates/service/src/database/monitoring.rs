@@ -8,6 +8,7 @@ use corvid_rpc::message;
 
 use super::DatabaseService;
 use crate::message::{Handled, Request};
+use crate::quota;
 
 impl DatabaseService {
     pub(super) fn monitor(&mut self, request: Request, version: Version) {
@@ -17,6 +18,11 @@ impl DatabaseService {
                 .iter()
                 .any(|foreign| **foreign == *id)
         };
+        let (session, bytes) = (request.session, request.frame.len());
+        if !self.kept.admits(session, bytes) {
+            self.fail(&request, &quota::exhausted("monitors"));
+            return;
+        }
         let begun = self.monitors.begin(
             &mut self.database,
             request.session,
@@ -32,6 +38,7 @@ impl DatabaseService {
         }
         match begun {
             Ok(Begun::Started(started)) => {
+                self.kept.add(session, started.id.clone(), bytes);
                 self.send_updates(request.session);
                 let reply = started.result.into_reply(&request.id);
                 self.outputs.reply_shared(
@@ -39,8 +46,12 @@ impl DatabaseService {
                     reply,
                     Handled::MonitorAdded(started.id),
                 );
+                self.count_reply(&request);
             }
-            Ok(Begun::Awaited(awaited)) => self.await_contents(request, awaited),
+            Ok(Begun::Awaited(awaited)) => {
+                self.kept.add(session, awaited.id.clone(), bytes);
+                self.await_contents(request, awaited);
+            }
             Ok(Begun::Later(contents)) => self.put_off(request, contents),
             Err(error) => self.fail(&request, &error),
         }
@@ -54,6 +65,13 @@ impl DatabaseService {
                 .any(|foreign| **foreign == *id)
         };
         let old_id: Option<Arc<[u8]>> = first_param(request).map(Arc::from);
+        let (session, bytes) = (request.session, request.frame.len());
+        if let Some(id) = &old_id
+            && !self.kept.admits_change(session, id, bytes)
+        {
+            self.fail(request, &quota::exhausted("conditions"));
+            return;
+        }
         match self.monitors.change_condition(
             &mut self.database,
             request.session,
@@ -64,7 +82,11 @@ impl DatabaseService {
                 self.outputs.updates(request.session, changed.frames);
                 self.send_updates(request.session);
                 let handled = match old_id {
-                    Some(old_id) => Handled::MonitorRenamed(old_id, changed.new_id),
+                    Some(old_id) => {
+                        let new_id = changed.new_id;
+                        self.kept.change(session, &old_id, new_id.clone(), bytes);
+                        Handled::MonitorRenamed(old_id, new_id)
+                    }
                     None => Handled::Yes,
                 };
                 self.outputs
@@ -78,6 +100,7 @@ impl DatabaseService {
         self.send_updates(request.session);
         let id = first_param(request).unwrap_or_default();
         if self.monitors.cancel(request.session, &id) {
+            self.kept.remove(request.session, &id);
             let handled = Handled::MonitorRemoved(Arc::from(id));
             self.outputs
                 .reply(request.session, &request.id, b"{}", handled);
@@ -100,6 +123,7 @@ impl DatabaseService {
 
     pub(super) fn tell_canceled(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
         for (session, id) in canceled {
+            self.kept.remove(session, &id);
             if self
                 .sessions
                 .get(&session)

@@ -29,6 +29,16 @@ pub(super) enum Answer {
     Error(Box<WireError>),
 }
 
+impl Answer {
+    /// Bytes that wait; of a long result there are none yet.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Answer::Result(result) => result.len(),
+            Answer::Long(_) | Answer::Error(_) => 0,
+        }
+    }
+}
+
 /// Where a transaction came from.
 pub(super) enum Origin {
     /// A client.

@@ -14,9 +14,13 @@ use super::{DatabaseService, Now};
 use crate::job::Commit;
 use crate::locks::Locks;
 use crate::message::{Handled, Method, Request, Store, StoreError, Ticket};
+use crate::quota;
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
+
+/// While more of results is parked nothing is executed, bytes: it would be parked too.
+const PARKED_BYTES_MAX: usize = 64 << 20;
 
 /// A request is freed elsewhere when it is longer, bytes.
 const FREED_BYTES: usize = 1 << 20;
@@ -171,6 +175,12 @@ impl DatabaseService {
                 committed
             }
             Outcome::Blocked { deadline_ms, reads } => {
+                if !request.blocked && !self.triggers.admits(request.session, request.frame.len()) {
+                    let error = quota::exhausted("waiting transactions");
+                    let origin = Origin::Client(Box::new(request));
+                    self.park(Answer::Error(Box::new(error)), origin);
+                    return None;
+                }
                 if !std::mem::replace(&mut request.blocked, true) {
                     self.counts.waited += 1;
                     self.outputs.handled(request.session, Handled::Yes);
@@ -218,6 +228,7 @@ impl DatabaseService {
             });
             ticket
         });
+        self.parked_bytes += answer.len();
         self.parked.push_back(Parked {
             ticket,
             date_ms: now.wall_ms,
@@ -227,8 +238,14 @@ impl DatabaseService {
         });
     }
 
+    /// Whether so much of results waits for the disk that no more should be made.
+    pub(super) fn is_parking_much(&self) -> bool {
+        self.parked_bytes > PARKED_BYTES_MAX
+    }
+
     /// Queues an answer that waits for no record of its own.
     fn park(&mut self, answer: Answer, origin: Origin) {
+        self.parked_bytes += answer.len();
         self.parked.push_back(Parked {
             ticket: None,
             date_ms: 0,
@@ -335,6 +352,7 @@ impl DatabaseService {
             .count();
         let released: Vec<Parked> = self.parked.drain(..count).collect();
         for parked in released {
+            self.parked_bytes -= parked.answer.len();
             if let Some(delta) = &parked.delta {
                 self.counts.committed += 1;
                 if let Some(conversion) = &mut self.conversion {
@@ -375,6 +393,7 @@ impl DatabaseService {
             return;
         };
         let undone: Vec<Parked> = self.parked.drain(first..).collect();
+        self.parked_bytes = self.parked.iter().map(|parked| parked.answer.len()).sum();
         for delta in undone
             .iter()
             .rev()
@@ -453,6 +472,7 @@ impl DatabaseService {
                 let handled = handled_by(&request);
                 self.outputs
                     .reply(request.session, &request.id, &result, handled);
+                self.count_reply(&request);
                 if request.frame.len() + result.len() > FREED_BYTES {
                     if !has_changed {
                         self.slow.answered_long(&request);

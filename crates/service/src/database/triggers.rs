@@ -13,6 +13,7 @@ use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
 use crate::message::Request;
+use crate::quota::{WAITS_MAX, is_exhausted};
 
 /// A blocked transaction.
 #[derive(Debug)]
@@ -25,12 +26,20 @@ pub(super) struct Trigger {
     pub(super) reads: Reads,
 }
 
+/// Those of one session.
+#[derive(Debug, Default)]
+struct OfSession {
+    places: Vec<u64>,
+    /// Of their requests.
+    bytes: usize,
+}
+
 /// Blocked transactions by their place in the order of first execution.
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
     waiting: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
-    by_session: HashMap<SessionId, Vec<u64>, FixedState>,
+    by_session: HashMap<SessionId, OfSession, FixedState>,
     by_table: HashMap<TableId, BTreeSet<u64>, FixedState>,
     /// Those that any commit may concern.
     always: BTreeSet<u64>,
@@ -54,12 +63,20 @@ impl Triggers {
             && self.always.is_empty()
     }
 
+    /// Whether a session may have one more, whose request is so long.
+    pub(super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
+        let found = self.by_session.get(&session);
+        found.is_none_or(|of| !is_exhausted(of.places.len(), WAITS_MAX, of.bytes, bytes))
+    }
+
     pub(super) fn insert(&mut self, place: u64, trigger: Trigger) {
         if let Some(deadline_ms) = trigger.deadline_ms {
             self.deadlines.insert((deadline_ms, place));
         }
         let session = trigger.request.session;
-        self.by_session.entry(session).or_default().push(place);
+        let of = self.by_session.entry(session).or_default();
+        of.places.push(place);
+        of.bytes += trigger.request.frame.len();
         match &trigger.reads {
             Reads::Anything => {
                 self.always.insert(place);
@@ -80,9 +97,10 @@ impl Triggers {
             self.deadlines.remove(&(deadline_ms, place));
         }
         let session = trigger.request.session;
-        if let Some(places) = self.by_session.get_mut(&session) {
-            places.retain(|found| *found != place);
-            if places.is_empty() {
+        if let Some(of) = self.by_session.get_mut(&session) {
+            of.places.retain(|found| *found != place);
+            of.bytes -= trigger.request.frame.len();
+            if of.places.is_empty() {
                 self.by_session.remove(&session);
             }
         }
@@ -142,8 +160,8 @@ impl Triggers {
 
     /// The place of a session's blocked request with this id.
     pub(super) fn find(&self, session: SessionId, id: &[u8]) -> Option<u64> {
-        let places = self.by_session.get(&session)?;
-        places.iter().copied().find(|place| {
+        let of = self.by_session.get(&session)?;
+        of.places.iter().copied().find(|place| {
             self.waiting
                 .get(place)
                 .is_some_and(|trigger| *trigger.request.id == *id)
@@ -152,7 +170,8 @@ impl Triggers {
 
     /// Drops those of a session that is gone.
     pub(super) fn remove_session(&mut self, session: SessionId) {
-        for place in self.by_session.get(&session).cloned().unwrap_or_default() {
+        let of = self.by_session.get(&session);
+        for place in of.map(|of| of.places.clone()).unwrap_or_default() {
             self.remove(place);
         }
     }

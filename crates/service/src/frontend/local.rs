@@ -9,10 +9,11 @@ use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
 use super::session::PendingNotice;
-use super::text::{Asked, Asking, Text};
+use super::text::{Asked, Asking, Said, Text};
 use super::{Frontend, Step, object, shard_of};
 use crate::locks::{Locks, Mode, Notice, Refused};
 use crate::message::{DatabaseId, Handled, Piece, ToDatabase, ToShard};
+use crate::quota::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
     /// Answers `echo`, once the session's earlier requests are handled.
@@ -21,7 +22,7 @@ impl Frontend {
             return Step::Done;
         };
         if !session.under_way.is_empty() {
-            return Step::Wait(Text::of_echo(frame, answer));
+            return Step::Wait(Text::again(frame, Said::Echo(answer)));
         }
         self.outputs.send.push((id, Piece::Message(answer)));
         Step::Done
@@ -96,11 +97,12 @@ impl Frontend {
         };
         // What happened to its locks before is told before the reply, and nothing that happened after.
         self.queue_notices(id, notices);
-        let (owned, told) = outcome.map_err(|_| {
-            object(&WireError::syntax(
+        let (owned, told) = outcome.map_err(|refused| match refused {
+            Refused::TooMany => object(&quota::exhausted("locks")),
+            Refused::AlreadyRequested | Refused::NotRequested => object(&WireError::syntax(
                 params,
                 format!("must issue \"unlock\" before new \"{method}\""),
-            ))
+            )),
         })?;
         told.into_iter().for_each(|session| self.wake(session));
         Ok(format!("{{\"locked\":{owned}}}").into_bytes())
@@ -136,6 +138,13 @@ impl Frontend {
         }
         let value = Value::parse(params).ok();
         match value.as_ref().and_then(Value::as_array) {
+            Some([name])
+                if name
+                    .as_str()
+                    .is_some_and(|name| name.len() > LOCK_NAME_BYTES_MAX) =>
+            {
+                Err(object(&quota::exhausted("letters in the name of a lock")))
+            }
             Some([name]) if name.as_str().is_some_and(is_id) => {
                 Ok(name.as_str().unwrap_or_default().to_owned())
             }

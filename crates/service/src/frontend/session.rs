@@ -36,6 +36,8 @@ pub(super) struct Session {
     pub(super) waiting: VecDeque<Text>,
     /// A text of it that comes before those is being read elsewhere.
     pub(super) is_being_read: bool,
+    /// Its length, bytes; 0 when there is none.
+    pub(super) read_bytes: usize,
     /// Notices about locks that wait for fences, in order, and replies behind them.
     pub(super) notices: VecDeque<PendingNotice>,
     /// Canonical monitor id to the database that keeps it.
@@ -103,6 +105,7 @@ impl Session {
             is_closing: false,
             waiting: VecDeque::new(),
             is_being_read: false,
+            read_bytes: 0,
             notices: VecDeque::new(),
             monitors: HashMap::default(),
             known_to: Vec::new(),
@@ -117,6 +120,12 @@ impl Session {
         is_next && !self.is_throttled
     }
 
+    /// Whether something may be sent to databases that goes behind what is under way. If not, takes note of that.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.is_throttled = self.under_way.is_full();
+        !self.is_throttled
+    }
+
     /// Counts a request sent to `database`.
     pub(super) fn begin(&mut self, database: DatabaseId, bytes: usize) {
         self.under_way.begin(bytes);
@@ -124,6 +133,12 @@ impl Session {
         if !self.known_to.contains(&database) {
             self.known_to.push(database);
         }
+    }
+
+    /// Bytes of its messages that are not handled. Linear in the number of those that wait.
+    pub(super) fn bytes_held(&self) -> usize {
+        let waiting: usize = self.waiting.iter().map(Text::len).sum();
+        self.under_way.bytes + self.read_bytes + waiting
     }
 
     /// Whether everything that the client sent is done with.

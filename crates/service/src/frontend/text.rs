@@ -109,11 +109,11 @@ impl Text {
         self.stamp
     }
 
-    /// An `echo` request that is to be answered later.
-    pub(super) fn of_echo(bytes: Vec<u8>, answer: Vec<u8>) -> Text {
+    /// A text that was read and is to be acted upon later.
+    pub(super) fn again(bytes: Vec<u8>, said: Said) -> Text {
         Text {
             bytes: bytes.into(),
-            said: Some(Said::Echo(answer)),
+            said: Some(said),
             stamp: 0,
         }
     }

@@ -1,0 +1,162 @@
+//! What the clients of a group of shards may have it hold: connections, texts that are not complete, output that is not read.
+//!
+//! Invariants: no more than [`Limits::connections_max`] accepted connections stand at a time; texts in the making hold at most
+//! [`Limits::unfinished_bytes_max`] together, and what one shard reads in one turn. A text counts until its handler is done with it
+//! ([`Handler::held_bytes`](super::Handler::held_bytes)), so that senders do not outrun those who read. Short texts ([`FREE_BYTES`]) are not counted, so
+//! most connections never touch the shared counters but when they come and go. What happens at a limit: a connection too many is
+//! closed at once, so that its client looks elsewhere instead of waiting; who sends too long a text, or reads too little, is
+//! disconnected; when texts in the making are too much together, the longest of the shard at hand goes. Known to shards only.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The beginning of a text that counts for nothing, bytes.
+const FREE_BYTES: usize = 64 * 1024;
+
+/// Limits of a group of shards. The default is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Accepted connections at a time.
+    pub connections_max: usize,
+    /// Length of one JSON text, bytes.
+    pub text_bytes_max: usize,
+    /// Texts whose end has not arrived or which are not handled, all together, bytes.
+    pub unfinished_bytes_max: usize,
+    /// Output of one connection that waits for its peer, bytes.
+    pub backlog_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections_max: usize::MAX,
+            text_bytes_max: usize::MAX,
+            unfinished_bytes_max: usize::MAX,
+            backlog_bytes_max: usize::MAX,
+        }
+    }
+}
+
+/// The limits, and how far they are used.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    limits: Limits,
+    connections: AtomicUsize,
+    unfinished: AtomicUsize,
+}
+
+impl Accounts {
+    pub(super) fn new(limits: Limits) -> Accounts {
+        Accounts {
+            limits,
+            ..Accounts::default()
+        }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Room for one more connection, for as long as the value lives; `None` when there is none.
+    pub(super) fn admit(self: &Arc<Accounts>) -> Option<Admitted> {
+        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        let admitted = Admitted(Arc::clone(self));
+        (before < self.limits.connections_max).then_some(admitted)
+    }
+
+    /// Whether texts in the making are longer together than they may be.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.unfinished.load(Ordering::Relaxed) > self.limits.unfinished_bytes_max
+    }
+}
+
+/// One of the connections that may stand.
+#[derive(Debug)]
+pub(super) struct Admitted(Arc<Accounts>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What one connection's text in the making is charged with.
+#[derive(Debug)]
+pub(super) struct Charge {
+    accounts: Arc<Accounts>,
+    /// What counts of it.
+    bytes: usize,
+}
+
+impl Charge {
+    pub(super) fn new(accounts: &Arc<Accounts>) -> Charge {
+        Charge {
+            accounts: Arc::clone(accounts),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The text is so long now.
+    pub(super) fn set(&mut self, text_bytes: usize) {
+        let bytes = text_bytes.saturating_sub(FREE_BYTES);
+        let unfinished = &self.accounts.unfinished;
+        if bytes > self.bytes {
+            unfinished.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else if bytes < self.bytes {
+            unfinished.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+
+    /// The same if it has become longer.
+    pub(super) fn raise(&mut self, text_bytes: usize) {
+        if text_bytes.saturating_sub(FREE_BYTES) > self.bytes {
+            self.set(text_bytes);
+        }
+    }
+
+    /// Whether a text of this length is too long by itself.
+    pub(super) fn forbids(&self, text_bytes: usize) -> bool {
+        text_bytes > self.accounts.limits.text_bytes_max
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_makes_room() {
+        let accounts = Arc::new(Accounts::new(Limits {
+            connections_max: 1,
+            unfinished_bytes_max: 1000,
+            ..Limits::default()
+        }));
+        let first = accounts.admit();
+        assert!(first.is_some() && accounts.admit().is_none());
+        drop(first);
+        assert!(accounts.admit().is_some());
+
+        let (mut one, mut other) = (Charge::new(&accounts), Charge::new(&accounts));
+        one.set(FREE_BYTES);
+        other.set(FREE_BYTES + 1000);
+        assert!(!accounts.is_overdrawn());
+        one.set(FREE_BYTES + 1);
+        assert!(accounts.is_overdrawn());
+        other.set(100);
+        assert!(!accounts.is_overdrawn() && one.bytes() == 1);
+        other.set(FREE_BYTES + 1000);
+        drop(one);
+        assert!(!accounts.is_overdrawn());
+    }
+}

@@ -1,0 +1,167 @@
+//! What clients may have the server hold: the options, their defaults, and what the limit of descriptors makes of them.
+//!
+//! Called by the command line and once at start. Knows nothing of what happens at a limit
+//! ([`corvid_os::shard::Limits`]); what one session may keep in a database is not configured
+//! ([`corvid_service::quota`]).
+
+use corvid_os::args::{Arg, Spec};
+use corvid_os::shard::Limits;
+use corvid_os::vlog::{self, Module};
+use corvid_os::{descriptors, errno, program, size};
+
+/// A message may be this long unless told otherwise, bytes: more than any transaction that restores a known database.
+const MESSAGE_BYTES: u64 = 1 << 30;
+
+/// A session may leave this much unread unless told otherwise, bytes: the reference allows the same between members of a cluster.
+const BACKLOG_BYTES: u64 = 4 << 30;
+
+/// Descriptors that sessions leave to files, the control channel and connections of our own.
+const RESERVED_DESCRIPTORS: u64 = 256;
+
+/// One of these options.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LimitOption {
+    /// `--max-sessions`
+    Sessions,
+    /// `--max-message`
+    Message,
+    /// `--max-backlog`
+    Backlog,
+}
+
+/// The heading that these options stand under.
+pub const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
+
+/// The table of these options; `wrap` makes them options of the program.
+pub fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 3] {
+    let option = |name, option| {
+        Spec::long(name, Arg::Required, wrap(option))
+            .in_full()
+            .within(GROUP)
+    };
+    [
+        option("max-sessions", LimitOption::Sessions)
+            .means("N", "connections to serve at a time (default: what open files allow)")
+            .more(
+                "Who comes when all places are taken is disconnected at once. The soft limit of open files is raised to the hard one; 256 are \
+                kept for everything else.",
+            ),
+        option("max-message", LimitOption::Message)
+            .means("SIZE", "longest message to take from a client (default: 1G)")
+            .more(
+                "Whoever sends a longer one is disconnected. Messages that are not handled may be twice as long all together; beyond that the \
+                longest unfinished one is given up with its connection.",
+            ),
+        option("max-backlog", LimitOption::Backlog)
+            .means("SIZE", "most that a client may leave unread (default: 4G)")
+            .more(
+                "Whoever leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
+            ),
+    ]
+}
+
+/// What the command line says; `None`: nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    sessions: Option<u64>,
+    message_bytes: Option<u64>,
+    backlog_bytes: Option<u64>,
+}
+
+impl Settings {
+    /// Notes one option; the last one of its kind counts. A value that is no limit ends the process.
+    pub fn apply(&mut self, option: LimitOption, value: Option<&str>) {
+        let value = value.unwrap_or_default();
+        let outcome = match option {
+            LimitOption::Sessions => count(value).map(|sessions| self.sessions = Some(sessions)),
+            LimitOption::Message => bytes(value).map(|bytes| self.message_bytes = Some(bytes)),
+            LimitOption::Backlog => bytes(value).map(|bytes| self.backlog_bytes = Some(bytes)),
+        };
+        if let Err(expected) = outcome {
+            let name = match option {
+                LimitOption::Sessions => "--max-sessions",
+                LimitOption::Message => "--max-message",
+                LimitOption::Backlog => "--max-backlog",
+            };
+            program::fatal(format_args!("{name}={value}: {expected}"));
+        }
+    }
+
+    /// Raises the limit of descriptors as far as it goes, and fits the limits to it.
+    #[must_use]
+    pub fn settle(&self) -> Limits {
+        let descriptors = descriptors::raise().unwrap_or_else(|error| {
+            let text = errno::text(&error);
+            warn(format_args!("limit of open files: {text}"));
+            RESERVED_DESCRIPTORS * 4
+        });
+        let possible = sessions_possible(descriptors);
+        if let Some(sessions) = self.sessions.filter(|sessions| *sessions > possible) {
+            warn(format_args!(
+                "--max-sessions={sessions} is more than the limit of {descriptors} open files leaves room for; {possible} sessions are served"
+            ));
+        }
+        let message_bytes = self.message_bytes.unwrap_or(MESSAGE_BYTES);
+        Limits {
+            connections_max: narrow(self.sessions.unwrap_or(possible).min(possible)),
+            text_bytes_max: narrow(message_bytes),
+            unfinished_bytes_max: narrow(message_bytes.saturating_mul(2)),
+            backlog_bytes_max: narrow(self.backlog_bytes.unwrap_or(BACKLOG_BYTES)),
+        }
+    }
+}
+
+/// How many connections fit beside everything else. A small limit is shared out evenly.
+fn sessions_possible(descriptors: u64) -> u64 {
+    let reserved = RESERVED_DESCRIPTORS.min(descriptors / 2);
+    (descriptors - reserved).max(1)
+}
+
+fn count(value: &str) -> Result<u64, &'static str> {
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| is_number && *number > 0);
+    number.ok_or("not a number of sessions (1 or more)")
+}
+
+/// At least as much as a probe and its answer need, so that a limit does not shut everybody out.
+fn bytes(value: &str) -> Result<u64, &'static str> {
+    match size::parse(value) {
+        None => Err("not a size (a number of bytes, or one with K, M or G)"),
+        Some(bytes) if bytes < 1024 => Err("too little (at least 1K)"),
+        Some(bytes) => Ok(bytes),
+    }
+}
+
+fn narrow(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn warn(text: std::fmt::Arguments<'_>) {
+    vlog::warn(Module::OvsdbServer, text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_limits_or_get_a_reason() {
+        assert_eq!(count("1"), Ok(1));
+        assert_eq!(bytes("1K"), Ok(1024));
+        assert_eq!(bytes("64m"), Ok(64 << 20));
+        for bad in ["", "0", "-1", "1K", "many"] {
+            assert!(count(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "0", "1023", "-1", "1T", "1 M", "99999999999G"] {
+            assert!(bytes(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_leave_descriptors_over() {
+        assert_eq!(sessions_possible(524_288), 524_288 - 256);
+        assert_eq!(sessions_possible(1024), 768);
+        assert_eq!(sessions_possible(64), 32);
+        assert_eq!(sessions_possible(1), 1);
+    }
+}

@@ -1,0 +1,115 @@
+//! What the monitors of each session have the database remember of their requests: conditions above all.
+//!
+//! Invariant: an entry stands for each monitor from its request on until it is canceled, its database goes or its session ends. Its size
+//! is that of the longest request about it; a condition that replaces another of the same tables is no more than that. Called by
+//! `monitoring`; the contents that monitors are told of do not count here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use corvid_monitor::SessionId;
+use foldhash::fast::FixedState;
+
+use crate::quota::{MONITORS_MAX, is_exhausted};
+
+/// Sizes of requests, by session and monitor.
+#[derive(Debug, Default)]
+pub(super) struct Kept(HashMap<SessionId, OfSession, FixedState>);
+
+#[derive(Debug, Default)]
+struct OfSession {
+    sizes: HashMap<Arc<[u8]>, usize, FixedState>,
+    bytes: usize,
+}
+
+impl Kept {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a session may have one monitor more, whose request is so long.
+    pub(super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
+        let found = self.0.get(&session);
+        found.is_none_or(|of| !is_exhausted(of.sizes.len(), MONITORS_MAX, of.bytes, bytes))
+    }
+
+    /// A monitor has been made.
+    pub(super) fn add(&mut self, session: SessionId, id: Arc<[u8]>, bytes: usize) {
+        let of = self.0.entry(session).or_default();
+        of.bytes += bytes;
+        of.bytes -= of.sizes.insert(id, bytes).unwrap_or(0);
+    }
+
+    /// Whether a request so long may change what a session has.
+    pub(super) fn admits_change(&self, session: SessionId, id: &[u8], bytes: usize) -> bool {
+        let Some(of) = self.0.get(&session) else {
+            return true;
+        };
+        let present = of.sizes.get(id).copied().unwrap_or(0);
+        bytes <= present
+            || !is_exhausted(of.sizes.len() - 1, MONITORS_MAX, of.bytes - present, bytes)
+    }
+
+    /// A monitor has been changed, and perhaps renamed.
+    pub(super) fn change(&mut self, session: SessionId, old: &[u8], new: Arc<[u8]>, bytes: usize) {
+        let present = self.remove(session, old);
+        self.add(session, new, bytes.max(present));
+    }
+
+    /// A monitor is gone; the size of its requests.
+    pub(super) fn remove(&mut self, session: SessionId, id: &[u8]) -> usize {
+        let Some(of) = self.0.get_mut(&session) else {
+            return 0;
+        };
+        let bytes = of.sizes.remove(id).unwrap_or(0);
+        of.bytes -= bytes;
+        if of.sizes.is_empty() {
+            self.0.remove(&session);
+        }
+        bytes
+    }
+
+    pub(super) fn remove_session(&mut self, session: SessionId) {
+        self.0.remove(&session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::REQUEST_BYTES_MAX;
+
+    const SESSION: SessionId = SessionId(1);
+
+    fn id(number: usize) -> Arc<[u8]> {
+        number.to_string().into_bytes().into()
+    }
+
+    #[test]
+    fn number_and_length_are_limited_for_each_session() {
+        let mut kept = Kept::default();
+        for number in 0..MONITORS_MAX {
+            assert!(kept.admits(SESSION, 10));
+            kept.add(SESSION, id(number), 10);
+        }
+        assert!(!kept.admits(SESSION, 10));
+        assert!(
+            kept.admits(SessionId(2), REQUEST_BYTES_MAX + 1),
+            "the only one"
+        );
+        assert_eq!(kept.remove(SESSION, &id(0)), 10);
+        assert!(kept.admits(SESSION, 10) && !kept.admits(SESSION, REQUEST_BYTES_MAX));
+
+        // A change counts by its length, and not again when the next one replaces it.
+        assert!(!kept.admits_change(SESSION, &id(1), REQUEST_BYTES_MAX));
+        for _ in 0..3 {
+            assert!(kept.admits_change(SESSION, &id(1), REQUEST_BYTES_MAX / 2));
+            kept.change(SESSION, &id(1), id(1), REQUEST_BYTES_MAX / 2);
+        }
+        kept.change(SESSION, &id(1), id(2000), 5);
+        assert!(!kept.admits_change(SESSION, &id(2), REQUEST_BYTES_MAX / 2));
+        assert_eq!(kept.remove(SESSION, &id(2000)), REQUEST_BYTES_MAX / 2);
+        kept.remove_session(SESSION);
+        assert!(kept.is_empty());
+    }
+}

@@ -1,0 +1,12 @@
+//! Clients that mean harm, or are broken in ways that look like it: what they cost is bounded, and nobody else notices.
+//!
+//! Every attack runs beside a bystander whose requests must be answered all the while, and beside a look at the most memory that the
+//! server used. Limits of time are generous; limits of memory are several times what is expected, and a small part of what the attack
+//! would cost if nothing stood against it.
+
+mod connections;
+mod messages;
+mod readers;
+mod scene;
+mod sessions;
+mod tls;

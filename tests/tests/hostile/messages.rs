@@ -1,0 +1,176 @@
+//! Messages that never end, are too long, too deep, too slow, or cut off.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use corvid_tests::client::Received;
+use serde_json::{Value, json};
+
+use crate::scene::{PATIENCE, attack, deaf, logged, next, pour, round, server, sessions, wait_for};
+
+const MIB: usize = 1 << 20;
+
+/// The beginning of a request, and a long string in it.
+fn begun(length: usize) -> Vec<u8> {
+    let mut text = br#"{"id":1,"method":"echo","params":[""#.to_vec();
+    text.resize(text.len() + length, b'x');
+    text
+}
+
+#[test]
+fn a_message_that_never_ends_is_cut_off_at_the_limit() {
+    let server = server(&["--max-message=4M"]);
+    let (sent, memory) = attack(&server, || {
+        let mut stream = deaf(&server);
+        pour(&mut stream, &begun(64 * MIB))
+    });
+    assert!(sent < 32 * MIB, "{sent} bytes were taken");
+    assert!(memory < 24 * MIB as u64, "{memory} bytes");
+    logged(&server, "message exceeds the limit of 4194304 bytes");
+    // What the limit allows is answered.
+    let mut client = server.connect().expect("a connection");
+    client.send(&begun(3 * MIB)).expect("sent");
+    client.send(br#""]}"#).expect("sent");
+    assert_eq!(
+        next(&mut client)["result"][0].as_str().map(str::len),
+        Some(3 * MIB)
+    );
+}
+
+#[test]
+fn unfinished_messages_of_many_are_bounded_together() {
+    let server = server(&["--max-message=4M"]);
+    let (held, memory) = attack(&server, || {
+        let mut streams: Vec<UnixStream> = (0..32).map(|_| deaf(&server)).collect();
+        for stream in &mut streams {
+            pour(stream, &begun(3 * MIB));
+        }
+        logged(&server, "unfinished messages are too long together");
+        streams
+    });
+    assert!(memory < 40 * MIB as u64, "{memory} bytes");
+    drop(held);
+    // Room comes back.
+    wait_for(|| sessions(&server) == 0, "sessions are closed");
+    let mut client = server.connect().expect("a connection");
+    client.send(&begun(3 * MIB)).expect("sent");
+    client.send(br#""]}"#).expect("sent");
+    assert!(next(&mut client)["error"].is_null());
+}
+
+#[test]
+fn nests_are_taken_up_to_a_thousand() {
+    let server = server(&[]);
+    let nest = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"id":1,"method":"echo","params":[{open}{close}]}}"#)
+    };
+    let (_, memory) = attack(&server, || {
+        let mut deep = server.connect().expect("a connection");
+        for _ in 0..200 {
+            deep.send(nest(998).as_bytes()).expect("sent");
+            // Too deep for the reader of the tests.
+            let Received::Text(answer) = deep.receive(PATIENCE).expect("received") else {
+                panic!("no answer");
+            };
+            assert!(answer.ends_with(br#"]],"error":null}"#));
+            let mut deeper = server.connect().expect("a connection");
+            // It may be closed before everything is written.
+            let _ = deeper.send(nest(100_000).as_bytes());
+            assert_eq!(
+                deeper.receive(PATIENCE).expect("received"),
+                Received::Closed
+            );
+        }
+    });
+    assert!(memory < 16 * MIB as u64, "{memory} bytes");
+}
+
+#[test]
+fn a_byte_at_a_time_is_waited_for() {
+    let server = server(&[]);
+    let request = br#"{"id":1,"method":"list_dbs","params":[]}"#;
+    attack(&server, || {
+        let mut clients: Vec<_> = (0..50)
+            .map(|_| server.connect().expect("a connection"))
+            .collect();
+        for byte in request {
+            for client in &mut clients {
+                client.send(&[*byte]).expect("sent");
+            }
+        }
+        for client in &mut clients {
+            assert!(next(client)["error"].is_null());
+        }
+    });
+}
+
+#[test]
+fn huge_values_get_an_answer() {
+    let server = server(&[]);
+    let number = "9".repeat(MIB);
+    let string = "s".repeat(16 * MIB);
+    let uuids: Vec<Value> = (0..200_000)
+        .map(|i| json!(["uuid", format!("00000000-0000-4000-8000-{i:012}")]))
+        .collect();
+    let uuids = Value::from(uuids).to_string();
+    let insert = |value: &str| {
+        format!(
+            r#"{{"id":1,"method":"transact","params":["D",{{"op":"insert","table":"T","row":{{"text":{value}}}}},{{"op":"abort"}}]}}"#
+        )
+    };
+    let (_, memory) = attack(&server, || {
+        let mut client = server.connect().expect("a connection");
+        for value in [
+            format!("0.{number}"),
+            format!("{}e-60000", &number[..60_000]),
+            format!("\"{string}\""),
+            format!(r#"["set",{uuids}]"#),
+            format!(r#"["map",{uuids}]"#),
+            format!("{{\"{string}\":1}}"),
+        ] {
+            client.send(insert(&value).as_bytes()).expect("sent");
+            let reply = next(&mut client);
+            assert!(
+                reply["result"].is_array(),
+                "a reply of {} bytes",
+                value.len()
+            );
+        }
+        // No number is that large: the text is no JSON.
+        client.send(insert(&number).as_bytes()).expect("sent");
+        assert_eq!(
+            client.receive(PATIENCE).expect("received"),
+            Received::Closed
+        );
+    });
+    assert!(memory < 256 * MIB as u64, "{memory} bytes");
+}
+
+#[test]
+fn sessions_cut_off_in_a_message_leave_nothing() {
+    let server = server(&[]);
+    let request = br#"{"id":1,"method":"transact","params":["D",{"op":"insert","table":"T","row":{"name":"half"}}]}"#;
+    let (_, memory) = attack(&server, || {
+        for cut in 0..600 {
+            let mut stream = deaf(&server);
+            stream
+                .write_all(&request[..cut % request.len()])
+                .expect("sent");
+            // Half of them close one side only, and must be closed by the server.
+            if cut % 2 == 0 {
+                stream.shutdown(std::net::Shutdown::Write).expect("shut");
+                let mut rest = Vec::new();
+                std::io::Read::read_to_end(&mut stream, &mut rest).expect("closed");
+                assert!(rest.is_empty());
+            }
+        }
+    });
+    assert!(memory < 16 * MIB as u64, "{memory} bytes");
+    wait_for(|| sessions(&server) == 0, "sessions are closed");
+    let mut client = server.connect().expect("a connection");
+    let params = json!(["D", {"op": "select", "table": "T", "where": [], "columns": ["name"]}]);
+    let reply = client.call("transact", &params).expect("a reply");
+    assert_eq!(reply["result"][0]["rows"], json!([]));
+    round(&mut client);
+}

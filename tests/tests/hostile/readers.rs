@@ -1,0 +1,149 @@
+//! Clients that ask and do not read.
+
+use serde_json::{Value, json};
+
+use crate::scene::{attack, deaf, fill, logged, next, pour, server};
+
+const MIB: usize = 1 << 20;
+
+fn request(id: usize, method: &str, params: &Value) -> String {
+    json!({"id": id, "method": method, "params": params}).to_string()
+}
+
+#[test]
+fn selections_that_nobody_reads_are_not_made() {
+    let server = server(&[]);
+    fill(&server, 400, 10_000);
+    // All rows, and as many as the database writes itself: 4 MB and 400 KB, a thousand times each.
+    let some: Vec<Value> = (0..40).map(|name| json!({"op": "select", "table": "T", "where": [["name", "==", name.to_string()]]})).collect();
+    let some: Vec<Value> = std::iter::once(json!("D")).chain(some).collect();
+    for params in [
+        json!(["D", {"op": "select", "table": "T", "where": []}]),
+        json!(some),
+        json!(["D"]),
+    ] {
+        let method = if params == json!(["D"]) {
+            "get_schema"
+        } else {
+            "transact"
+        };
+        let requests: String = (0..1000).map(|id| request(id, method, &params)).collect();
+        let (streams, memory) = attack(&server, || {
+            let mut streams: Vec<_> = (0..4).map(|_| deaf(&server)).collect();
+            for stream in &mut streams {
+                pour(stream, requests.as_bytes());
+            }
+            streams
+        });
+        assert!(memory < 96 * MIB as u64, "{memory} bytes");
+        drop(streams);
+    }
+}
+
+#[test]
+fn a_reader_that_comes_late_gets_everything() {
+    let server = server(&[]);
+    fill(&server, 100, 10_000);
+    let params = json!(["D", {"op": "select", "table": "T", "where": []}]);
+    let mut client = server.connect().expect("a connection");
+    let requests: String = (0..200)
+        .map(|id| request(id, "transact", &params))
+        .collect();
+    client.send(requests.as_bytes()).expect("sent");
+    for id in 0..200 {
+        let reply = next(&mut client);
+        assert_eq!(reply["id"], json!(id));
+        assert_eq!(
+            reply["result"][0]["rows"].as_array().map(Vec::len),
+            Some(100)
+        );
+    }
+}
+
+#[test]
+fn tiny_requests_without_a_reader_stop_being_read() {
+    let server = server(&[]);
+    for method in ["echo", "list_dbs", "nonsense"] {
+        let requests = request(1, method, &json!([])).repeat(1_000_000);
+        let (sent, memory) = attack(&server, || {
+            let mut stream = deaf(&server);
+            let sent = pour(&mut stream, requests.as_bytes());
+            (sent, stream)
+        });
+        assert!(sent.0 < requests.len(), "somebody reads {method}");
+        assert!(memory < 24 * MIB as u64, "{method}: {memory} bytes");
+    }
+}
+
+#[test]
+fn notifications_that_mean_nothing_cost_nothing() {
+    let server = server(&[]);
+    let cancel = json!({"id": null, "method": "cancel", "params": [1]}).to_string();
+    let (_, memory) = attack(&server, || {
+        let mut stream = deaf(&server);
+        // Make the database known to the session, so that it is asked.
+        pour(
+            &mut stream,
+            request(1, "get_schema", &json!(["D"])).as_bytes(),
+        );
+        pour(&mut stream, cancel.repeat(500_000).as_bytes())
+    });
+    assert!(memory < 32 * MIB as u64, "{memory} bytes");
+}
+
+#[test]
+fn changes_that_nobody_reads_merge() {
+    let server = server(&[]);
+    fill(&server, 20, 10_000);
+    let monitor = request(1, "monitor", &json!(["D", "m", {"T": [{}]}]));
+    let mut slow = server.connect().expect("a connection");
+    slow.send(monitor.as_bytes()).expect("sent");
+    let (_, memory) = attack(&server, || {
+        let mut writer = server.connect().expect("a connection");
+        for round in 0..3000 {
+            let text = format!("{round:010000}");
+            let params = json!(["D", {"op": "update", "table": "T",
+                "where": [["name", "==", (round % 20).to_string()]], "row": {"text": text}}]);
+            assert!(writer.call("transact", &params).expect("a reply")["error"].is_null());
+        }
+    });
+    // Thirty megabytes were written.
+    assert!(memory < 12 * MIB as u64, "{memory} bytes");
+    // Who reads at last finds what there is.
+    let mut client = server.connect().expect("a connection");
+    let select = json!(["D", {"op": "select", "table": "T", "where": [["name", "==", "19"]]}]);
+    let wanted =
+        client.call("transact", &select).expect("a reply")["result"][0]["rows"][0]["text"].clone();
+    let mut last = Value::Null;
+    slow.send(request(2, "list_dbs", &json!([])).as_bytes())
+        .expect("sent");
+    loop {
+        let message = next(&mut slow);
+        if message["id"] == json!(2) {
+            break;
+        }
+        let rows = message["params"][1]["T"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        for row in rows
+            .values()
+            .filter(|row| row["new"]["name"] == json!("19"))
+        {
+            last = row["new"]["text"].clone();
+        }
+    }
+    assert_eq!(last, wanted);
+}
+
+#[test]
+fn who_leaves_too_much_unread_is_dropped() {
+    let server = server(&["--max-backlog=1M"]);
+    fill(&server, 400, 10_000);
+    let params = json!(["D", {"op": "select", "table": "T", "where": []}]);
+    attack(&server, || {
+        let mut stream = deaf(&server);
+        pour(&mut stream, request(1, "transact", &params).as_bytes());
+        logged(&server, "bytes wait to be read, disconnecting");
+    });
+}

@@ -1,0 +1,111 @@
+//! Handshakes that do not come to an end, and bytes that are none.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::json;
+
+use crate::scene::{PATIENCE, attack, wait_for};
+
+/// A key and a certificate that stands for itself; false when there is no program to make them.
+fn make_identity(dir: &Path) -> bool {
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=server",
+        ])
+        .args(["-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(dir)
+        .output();
+    matches!(made, Ok(output) if output.status.success())
+}
+
+fn port(server: &Server) -> u16 {
+    let mut port = None;
+    let number = |log: &str| {
+        let line = log
+            .lines()
+            .find_map(|line| line.split_once("listening on port "))?
+            .1;
+        line.trim().parse().ok()
+    };
+    wait_for(
+        || {
+            port = number(&server.log());
+            port.is_some()
+        },
+        "it listens",
+    );
+    port.unwrap_or_default()
+}
+
+#[test]
+fn broken_handshakes_disturb_nobody() {
+    let dir = tempfile::tempdir().expect("a directory");
+    if !make_identity(dir.path()) {
+        eprintln!("SKIPPED: openssl, which makes the certificate, is not installed");
+        return;
+    }
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {
+        "name": {"type": "string"}, "text": {"type": "string"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        options: vec![
+            "--remote=pssl:0:127.0.0.1".to_owned(),
+            format!("--private-key={}", at("key.pem")),
+            format!("--certificate={}", at("cert.pem")),
+            format!("--ca-cert={}", at("cert.pem")),
+        ],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let port = port(&server);
+    // A record of a handshake that says it is longer than what comes of it.
+    let begun = [0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3];
+    let endless: Vec<u8> = std::iter::repeat_n([0x16, 3, 1, 0x00, 1, 1], 20_000)
+        .flatten()
+        .collect();
+    let garbage: Vec<&[u8]> = vec![
+        br#"{"id":1,"method":"echo","params":[]}"#,
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0xff; 100_000],
+        &[0; 100_000],
+        &[0x16, 3, 1, 0xff, 0xff, 1, 0xff, 0xff, 0xff],
+        &[0x15, 3, 3, 0, 2, 2, 40],
+        &endless,
+    ];
+    let (_, memory) = attack(&server, || {
+        let connect = || TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+        // Some say nothing, or never say the rest.
+        let mut silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
+        for stream in silent.iter_mut().step_by(2) {
+            stream.write_all(&begun).expect("sent");
+        }
+        for bytes in garbage.iter().cycle().take(100) {
+            let mut stream = connect();
+            stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            stream
+                .set_write_timeout(Some(Duration::from_secs(20)))
+                .expect("a timeout");
+            // Either may be cut short by the end.
+            let _ = stream.write_all(bytes);
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut rest = Vec::new();
+            let _ = stream.read_to_end(&mut rest);
+            assert!(rest.len() < 10_000, "nothing but an alert");
+        }
+    });
+    assert!(memory < 32 << 20, "{memory} bytes");
+}
