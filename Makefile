@@ -4,7 +4,7 @@ BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
 
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test setup guard guard-accept bench bench-allocators
+.PHONY: run test setup docs deb container guard guard-accept bench bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -19,9 +19,24 @@ setup:
 test: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo build --release $(BINARIES) -p corvid-guard
+	cargo build --release $(BINARIES) -p corvid-guard -p corvid-xtask
 	$(RELEASE)/corvid-guard check
 	cargo test --workspace
+
+# Manual pages and completions, from the tables of options and commands, below target/docs.
+docs:
+	cargo run --quiet --release -p corvid-xtask -- man target/docs/man
+	cargo run --quiet --release -p corvid-xtask -- completions target/docs
+
+# A package for this Debian or Ubuntu, in target/deb.
+deb:
+	cargo build --release $(BINARIES) -p corvid-xtask
+	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) target/deb
+
+# An image, by podman or docker.
+CONTAINER ?= podman
+container:
+	$(CONTAINER) build -t corvid -f packaging/container/Containerfile .
 
 # Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to be committed.
 guard:

@@ -11,4 +11,8 @@ python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3
 install_packages "the reference implementation" $missing
 command -v valgrind >/dev/null 2>&1 || install_packages "the guard of instruction counts" valgrind
 command -v openssl >/dev/null 2>&1 || install_packages "odd certificates" openssl
+command -v groff >/dev/null 2>&1 || install_packages "sound manual pages" groff-base
+for shell in zsh fish; do
+    command -v "$shell" >/dev/null 2>&1 || install_packages "completions of $shell" "$shell"
+done
 exit 0

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "COMPAT.md", "PERF.md"];
 
 /// Folders at the root under which files are named in prose.
-const FOLDERS: [&str; 4] = ["crates/", "docs/", "fuzz/", "tests/"];
+const FOLDERS: [&str; 5] = ["crates/", "docs/", "fuzz/", "packaging/", "tests/"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -28,8 +28,8 @@ const LEVELS: [(&str, u32); 16] = [
     ("fuzzing", DEVELOPMENT),
 ];
 
-/// More crates for development: simulator, benchmark, guard.
-const DEVELOPMENT_CRATES: [&str; 4] = ["sim", "bench", "guard", "tests"];
+/// More crates for development: simulator, benchmark, guard, packaging.
+const DEVELOPMENT_CRATES: [&str; 5] = ["sim", "bench", "guard", "tests", "xtask"];
 
 const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;

@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::options`]. Commands are the daemon's own; those that every daemon has are named here.
 
-use corvid_os::manual::{Chapter, Manual};
+use corvid_os::manual::{Chapter, Manual, shared};
 
 use crate::options;
 
@@ -30,9 +30,48 @@ pub fn manual() -> Manual {
                 ("vlog/reopen", "reopen the log file"),
             ],
         )],
+        description: DESCRIPTION,
+        chapters: vec![
+            shared::environment(),
+            Chapter::list(
+                "FILES",
+                &[
+                    (
+                        "{rundir}/TARGET.pid",
+                        "says which process a TARGET is; trusted only while that process has it locked",
+                    ),
+                    ("{rundir}/TARGET.PID.ctl", "its control socket"),
+                ],
+            ),
+            Chapter::list(
+                "EXIT STATUS",
+                &[
+                    ("0", "done"),
+                    ("1", "the target could not be reached"),
+                    ("2", "the target answered with an error"),
+                    ("142", "as shells show it: no time was left (SIGALRM)"),
+                ],
+            ),
+            Chapter::prose("EXAMPLES", EXAMPLES),
+            Chapter::prose("SEE ALSO", "`ovsdb-server`(1)"),
+        ],
         ..Manual::default()
     }
 }
+
+const DESCRIPTION: &str = "\
+`{program}` sends one command to a running daemon over its control socket and prints the answer. Options end at the first word that is none:
+what follows goes to the daemon as it is. The manual of `ovsdb-server`(1) lists that daemon's commands.";
+
+const EXAMPLES: &str = "\
+List the commands of the database server of this host, and compact its databases:
+
+    ovs-appctl -t ovsdb-server list-commands
+    ovs-appctl -t ovsdb-server ovsdb-server/compact
+
+Address the server of OVN's northbound database by its socket:
+
+    ovs-appctl -t /var/run/ovn/ovnnb_db.ctl memory/show";
 
 #[cfg(test)]
 mod tests {

@@ -35,9 +35,63 @@ pub fn manual() -> Manual {
                 "Passive SERVER connection methods, which wait for one connection",
             ),
         ],
+        description: DESCRIPTION,
+        chapters: vec![
+            Chapter::prose("OUTPUT", OUTPUT),
+            shared::environment(),
+            Chapter::list(
+                "FILES",
+                &[(
+                    "{rundir}/db.sock",
+                    "the server that is meant when none is named",
+                )],
+            ),
+            Chapter::list(
+                "EXIT STATUS",
+                &[
+                    (
+                        "0",
+                        "done; also when an operation of a transaction failed, which its result tells",
+                    ),
+                    (
+                        "1",
+                        "could not connect, refused, or the connection was lost",
+                    ),
+                    ("142", "as shells show it: no time was left (SIGALRM)"),
+                ],
+            ),
+            Chapter::prose("EXAMPLES", EXAMPLES),
+            Chapter::prose(
+                "SEE ALSO",
+                "`ovsdb-server`(1), `ovsdb-tool`(1), `ovs-appctl`(8)",
+            ),
+        ],
         ..Manual::default()
     }
 }
+
+const DESCRIPTION: &str = "\
+`{program}` sends one command to an OVSDB server and prints what it answers. `monitor`, `lock` and `steal` go on until they are
+interrupted or the connection ends; with `--detach` they do so in the background, and can then be steered by `ovs-appctl`(8).";
+
+const OUTPUT: &str = "\
+`--format` and `--data` shape what `dump`, `list-tables`, `list-columns` and the monitors print. For scripts, `--format=json` or `--bare` with
+named columns is best. Rows of `dump` are sorted by their contents, so that two dumps of equal contents are equal but for UUIDs.";
+
+const EXAMPLES: &str = "\
+Print a column of the bridges of this host:
+
+    ovsdb-client --bare dump unix:{rundir}/db.sock Open_vSwitch Bridge name
+
+Follow the ports of a database on another host, over SSL/TLS:
+
+    ovsdb-client -p key.pem -c cert.pem -C ca.pem \\
+        monitor ssl:192.0.2.1:6641 OVN_Northbound Logical_Switch_Port name,up
+
+Copy a database while it is served, and put the copy back:
+
+    ovsdb-client backup OVN_Northbound > nb.db
+    ovsdb-client restore OVN_Northbound < nb.db";
 
 fn commands() -> Vec<Chapter> {
     let of_topic = |topic| Chapter {

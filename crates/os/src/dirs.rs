@@ -7,10 +7,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-const RUNDIR: &str = built_in(option_env!("CORVID_RUNDIR"), "/var/run/openvswitch");
-const LOGDIR: &str = built_in(option_env!("CORVID_LOGDIR"), "/var/log/openvswitch");
-const SYSCONFDIR: &str = built_in(option_env!("CORVID_SYSCONFDIR"), "/etc");
-const PKGDATADIR: &str = built_in(option_env!("CORVID_PKGDATADIR"), "/usr/share/openvswitch");
+pub(crate) const RUNDIR: &str = built_in(option_env!("CORVID_RUNDIR"), "/var/run/openvswitch");
+pub(crate) const LOGDIR: &str = built_in(option_env!("CORVID_LOGDIR"), "/var/log/openvswitch");
+pub(crate) const SYSCONFDIR: &str = built_in(option_env!("CORVID_SYSCONFDIR"), "/etc");
+pub(crate) const PKGDATADIR: &str =
+    built_in(option_env!("CORVID_PKGDATADIR"), "/usr/share/openvswitch");
 
 const fn built_in(chosen: Option<&'static str>, default: &'static str) -> &'static str {
     match chosen {

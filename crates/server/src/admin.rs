@@ -1,7 +1,7 @@
 //! The commands of the control socket that concern the server (cli.md 2.4).
 
 use corvid_os::memory;
-use corvid_os::unixctl::Registry;
+use corvid_os::unixctl::{Registry, register_builtin};
 
 use crate::remote_options::RemoteOptions;
 use crate::reports;
@@ -236,6 +236,118 @@ pub fn register_column_diff(registry: &mut Registry<Server>) {
             Ok(String::new())
         },
     );
+}
+
+/// Every command that there can be, each with its meaning, for the manual.
+#[must_use]
+pub fn all() -> Registry<Server> {
+    let mut registry = Registry::default();
+    register_builtin(&mut registry);
+    register(&mut registry);
+    register_watching(&mut registry);
+    register_column_diff(&mut registry);
+    describe(&mut registry);
+    registry
+}
+
+/// Says what the commands are for. A command that is not named here is missed by a test.
+fn describe(registry: &mut Registry<Server>) {
+    registry.describe(&[
+        ("exit", "end the server"),
+        (
+            "memory/show",
+            "print what takes memory: atoms, cells, monitors, sessions, ...",
+        ),
+        ("ovsdb-server/add-db", "serve a database file"),
+        ("ovsdb-server/add-remote", "connect or listen to REMOTE"),
+        (
+            "ovsdb-server/backup",
+            "write a copy of DB to FILE, while it is served",
+        ),
+        (
+            "ovsdb-server/compact",
+            "drop history from the file of DB, or of all databases",
+        ),
+        (
+            "ovsdb-server/disable-monitor-cond",
+            "refuse conditional monitors from now on (for tests)",
+        ),
+        (
+            "ovsdb-server/get-db-storage-status",
+            "tell whether the storage of DB is in order",
+        ),
+        ("ovsdb-server/list-dbs", "list the databases"),
+        (
+            "ovsdb-server/list-remotes",
+            "list the remotes, without those that rows configure",
+        ),
+        (
+            "ovsdb-server/memory-trim-on-compaction",
+            "whether memory is given back after a compaction",
+        ),
+        (
+            "ovsdb-server/perf-counters-clear",
+            "accepted for compatibility",
+        ),
+        (
+            "ovsdb-server/perf-counters-show",
+            "accepted for compatibility",
+        ),
+        (
+            "ovsdb-server/reconnect",
+            "close all sessions; clients connect again",
+        ),
+        ("ovsdb-server/reload", "read the configuration file again"),
+        ("ovsdb-server/remove-db", "stop serving a database"),
+        (
+            "ovsdb-server/remove-remote",
+            "undo add-remote; its sessions are closed",
+        ),
+        (
+            "ovsdb-server/sync-status",
+            "tell whether databases are active or backups, and of whom",
+        ),
+        (
+            "ovsdb-server/tlog-list",
+            "list of which tables changed rows are logged",
+        ),
+        (
+            "ovsdb-server/tlog-set",
+            "log the changed rows of a table, or stop",
+        ),
+        (
+            "ovsdb-server/connect-active-ovsdb-server",
+            "become a backup of the active server",
+        ),
+        (
+            "ovsdb-server/disconnect-active-ovsdb-server",
+            "stop being a backup",
+        ),
+        (
+            "ovsdb-server/get-active-ovsdb-server",
+            "print the active server that is copied",
+        ),
+        (
+            "ovsdb-server/set-active-ovsdb-server",
+            "set the active server to copy",
+        ),
+        (
+            "ovsdb-server/set-active-ovsdb-server-probe-interval",
+            "set how often the active server is probed, in milliseconds",
+        ),
+        (
+            "ovsdb-server/get-sync-exclude-tables",
+            "print the tables that are not copied",
+        ),
+        (
+            "ovsdb-server/set-sync-exclude-tables",
+            "set the tables that are not copied",
+        ),
+        (
+            "ovsdb/file/column-diff-enable",
+            "take --disable-file-column-diff back (exists only with it)",
+        ),
+    ]);
 }
 
 fn lines<'a>(names: impl Iterator<Item = &'a str>) -> String {

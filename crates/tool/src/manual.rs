@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::options`], commands from the one in [`crate::commands`].
 
-use corvid_os::manual::{Chapter, Entry, Manual, Places, help};
+use corvid_os::manual::{Chapter, Entry, Manual, Places, help, shared};
 use corvid_os::vlog;
 
 use crate::commands::{COMMANDS, TOPICS};
@@ -28,9 +28,54 @@ pub fn manual() -> Manual {
         options: options::entries(),
         commands: commands(),
         notes: vec![Chapter::prose("Defaults", DEFAULTS)],
+        description: DESCRIPTION,
+        chapters: vec![
+            shared::environment(),
+            Chapter::list(
+                "FILES",
+                &[
+                    ("{dbdir}/conf.db", "the DB that is meant when none is named"),
+                    (
+                        "{pkgdatadir}/vswitch.ovsschema",
+                        "the SCHEMA that is meant when none is named",
+                    ),
+                ],
+            ),
+            Chapter::list(
+                "EXIT STATUS",
+                &[
+                    ("0", "done, or yes"),
+                    ("1", "could not be done"),
+                    (
+                        "2",
+                        "no: db-is-clustered, db-is-standalone, compare-versions; not known yet: db-cid",
+                    ),
+                ],
+            ),
+            Chapter::prose("EXAMPLES", EXAMPLES),
+            Chapter::prose("SEE ALSO", "`ovsdb-server`(1), `ovsdb-client`(1)"),
+        ],
         ..Manual::default()
     }
 }
+
+const DESCRIPTION: &str = "\
+`{program}` works on database files without a server. Commands that change a file lock it first and refuse one that is served; those that
+look may be used at any time.";
+
+const EXAMPLES: &str = "\
+Make the database of a virtual switch:
+
+    ovsdb-tool create /etc/openvswitch/conf.db /usr/share/openvswitch/vswitch.ovsschema
+
+Bring it to a newer schema, if it needs that:
+
+    test \"$(ovsdb-tool needs-conversion conf.db new.ovsschema)\" = no ||
+        ovsdb-tool convert conf.db new.ovsschema
+
+See what changed last, column by column:
+
+    ovsdb-tool -mm show-log conf.db | tail -40";
 
 fn commands() -> Vec<Chapter> {
     let of_topic = |topic| Chapter {

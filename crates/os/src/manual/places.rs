@@ -32,6 +32,18 @@ impl Places {
         }
     }
 
+    /// Those that are built in, for a program of this name.
+    #[must_use]
+    pub fn built_in(program: &str) -> Places {
+        Places {
+            program: program.to_owned(),
+            run: dirs::RUNDIR.to_owned(),
+            log: dirs::LOGDIR.to_owned(),
+            db: format!("{}/openvswitch", dirs::SYSCONFDIR),
+            pkgdata: dirs::PKGDATADIR.to_owned(),
+        }
+    }
+
     /// `text` with the words replaced.
     #[must_use]
     pub fn fill(&self, text: &str) -> String {

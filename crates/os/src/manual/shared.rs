@@ -27,3 +27,41 @@ pub fn passive_methods(title: &'static str) -> Chapter {
         ],
     )
 }
+
+/// The variables that every program looks at.
+#[must_use]
+pub fn environment() -> Chapter {
+    Chapter::list(
+        "ENVIRONMENT",
+        &[
+            (
+                "OVS_RUNDIR",
+                "directory of sockets and pidfiles, and of relative names of them (default: {rundir})",
+            ),
+            ("OVS_LOGDIR", "directory of log files (default: {logdir})"),
+            ("OVS_DBDIR", "directory of databases (default: {dbdir})"),
+            (
+                "OVS_SYSCONFDIR",
+                "without `OVS_DBDIR`, databases are in its subdirectory openvswitch",
+            ),
+            (
+                "OVS_PKGDATADIR",
+                "directory of schemas (default: {pkgdatadir})",
+            ),
+            ("OVS_SYSLOG_METHOD", "the default of `--syslog-method`"),
+            (
+                "OVS_CTL_TIMEOUT",
+                "seconds after which a tool gives up that was not told by an option",
+            ),
+            (
+                "POSIXLY_CORRECT",
+                "if set, options end at the first word that is none",
+            ),
+        ],
+    )
+}
+
+/// How the forms of a command line are read.
+pub const COMMAND_LINES: &str = "\
+Long options may be shortened as long as they are not ambiguous. An argument that is optional must be attached. Options take
+effect from left to right.";

@@ -13,4 +13,39 @@ pub fn register_builtin<C: 'static>(registry: &mut Registry<C>) {
     registry.register("version", "", 0, 0, |_, _| Ok(program::version_line()));
     vlog::register_commands(registry);
     coverage::register_commands(registry);
+    registry.describe(&[
+        ("list-commands", "list the commands"),
+        (
+            "set-options",
+            "choose the format of replies on this connection",
+        ),
+        ("version", "print the version"),
+        (
+            "vlog/set",
+            "set logging levels, or patterns; without an argument, log everything",
+        ),
+        ("vlog/list", "list logging levels"),
+        ("vlog/list-pattern", "list logging patterns"),
+        (
+            "vlog/enable-rate-limit",
+            "limit the rate of repeated messages again",
+        ),
+        (
+            "vlog/disable-rate-limit",
+            "log repeated messages however often they come",
+        ),
+        (
+            "vlog/reopen",
+            "reopen the log file, after it has been renamed",
+        ),
+        ("vlog/close", "close the log file"),
+        (
+            "coverage/show",
+            "print how often internal events have happened",
+        ),
+        (
+            "coverage/read-counter",
+            "print the count of one internal event",
+        ),
+    ]);
 }

@@ -1,8 +1,9 @@
-//! The table of control commands: names, usages, how many arguments, and what they do.
+//! The table of control commands: names, usages, how many arguments, what they do and what people are told of that.
 
 use std::collections::BTreeMap;
 
 use super::Replier;
+use crate::manual::{Chapter, Entry};
 
 /// A handler that answers at once.
 type Direct<C> = dyn FnMut(&mut C, &[String]) -> Outcome;
@@ -22,6 +23,8 @@ pub(super) struct Command<C> {
     min: usize,
     max: usize,
     is_hidden: bool,
+    /// What it is for, in one line; see [`Registry::describe`].
+    meaning: &'static str,
     pub(super) action: Action<C>,
 }
 
@@ -110,9 +113,39 @@ impl<C> Registry<C> {
                 min,
                 max,
                 is_hidden,
+                meaning: "",
                 action,
             },
         );
+    }
+
+    /// Says what commands are for, by name, each in one line without a full stop. Names that are not registered are left
+    /// alone: some commands exist under some options only.
+    pub fn describe(&mut self, meanings: &[(&str, &'static str)]) {
+        for (name, meaning) in meanings {
+            if let Some(command) = self.commands.get_mut(*name) {
+                command.meaning = meaning;
+            }
+        }
+    }
+
+    /// The listed commands, sorted by name, as a chapter of a manual.
+    #[must_use]
+    pub fn chapter(&self, title: &'static str) -> Chapter {
+        let listed = self
+            .commands
+            .iter()
+            .filter(|(_, command)| !command.is_hidden);
+        let entry = |(name, command): (&String, &Command<C>)| Entry {
+            term: format!("{name} {}", command.usage).trim_end().to_owned(),
+            meaning: command.meaning,
+            detail: "",
+        };
+        Chapter {
+            title,
+            text: "",
+            entries: listed.map(entry).collect(),
+        }
     }
 
     /// Whether a command of this name is registered.

@@ -1,0 +1,141 @@
+//! Completions for shells, from a program's manual by way of `clap`, whose generators know the quoting rules of three shells.
+//!
+//! Only completions are made from the [`clap::Command`]: the programs themselves read their command lines as getopt does.
+
+use std::fs;
+use std::path::Path;
+
+use clap::{Arg, ArgAction, Command, ValueHint};
+use clap_complete::Shell;
+use corvid_os::args::{self, OptionEntry};
+use corvid_os::manual::{Chapter, Manual};
+
+use crate::{Outcome, programs};
+
+/// Where each shell looks for the completions that packages bring.
+const DIRECTORIES: [(Shell, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions"),
+    (Shell::Fish, "fish/vendor_completions.d"),
+    (Shell::Zsh, "zsh/vendor-completions"),
+];
+
+/// Writes the completions of each program, in the directories that the shells know below `/usr/share`.
+pub(crate) fn write_all(dir: &Path) -> Outcome {
+    let programs = programs::all();
+    let controls = programs
+        .iter()
+        .flat_map(|program| &program.manual.chapters)
+        .find(|chapter| chapter.title == "CONTROL COMMANDS")
+        .ok_or("no manual lists control commands")?;
+    for program in &programs {
+        let manual = &program.manual;
+        let mut command = command(manual);
+        if manual.name == "ovs-appctl" {
+            command = with_subcommands(command, controls);
+        }
+        for (shell, place) in DIRECTORIES {
+            let place = dir.join(place);
+            fs::create_dir_all(&place)?;
+            let file = match shell {
+                Shell::Zsh => format!("_{}", manual.name),
+                Shell::Fish => format!("{}.fish", manual.name),
+                _ => manual.name.to_owned(),
+            };
+            fs::write(place.join(file), text(shell, &mut command, manual.name)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn text(shell: Shell, command: &mut Command, name: &str) -> Outcome<String> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, command, name, &mut text);
+    // The generator for bash spells the hyphen of a program that has commands in two ways, so that its own cases never match.
+    let as_label = name.replace('-', "__subcmd__");
+    Ok(String::from_utf8(text)?.replace(&as_label, &name.replace('-', "__")))
+}
+
+/// A program as `clap` describes programs.
+fn command(manual: &Manual) -> Command {
+    let mut command = Command::new(manual.name)
+        .about(manual.purpose)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true);
+    for option in &manual.options {
+        command = command.arg(argument(option));
+    }
+    if manual.commands.is_empty() {
+        let files = Arg::new("files")
+            .num_args(0..)
+            .value_hint(ValueHint::FilePath);
+        return command.arg(files);
+    }
+    for chapter in &manual.commands {
+        command = with_subcommands(command, chapter);
+    }
+    command
+}
+
+/// Adds the commands of a chapter, those that are there already left out.
+fn with_subcommands(mut command: Command, chapter: &Chapter) -> Command {
+    for entry in &chapter.entries {
+        let words = &mut entry.term.split_whitespace();
+        // Options that belong to one command stand before it, in brackets.
+        let Some(name) = words.find(|word| !word.starts_with('[')) else {
+            continue;
+        };
+        if command.find_subcommand(name).is_none() {
+            let arguments = Arg::new("arguments")
+                .num_args(0..)
+                .value_hint(ValueHint::AnyPath);
+            let about = entry.meaning.replace('`', "");
+            let subcommand = Command::new(name.to_owned()).about(about).arg(arguments);
+            command = command.subcommand(subcommand.disable_help_flag(true));
+        }
+    }
+    command
+}
+
+fn argument(option: &OptionEntry) -> Arg {
+    let id = option.long.map_or_else(
+        || option.short.into_iter().collect::<String>(),
+        str::to_owned,
+    );
+    let mut argument = Arg::new(id)
+        .help(option.meaning.replace('`', ""))
+        .global(true);
+    if let Some(long) = option.long {
+        argument = argument.long(long);
+    }
+    if let Some(short) = option.short {
+        argument = argument.short(short);
+    }
+    let hint = match option.value {
+        "FILE" | "SOCKET" => ValueHint::FilePath,
+        "DIR" => ValueHint::DirPath,
+        "COMMAND" => ValueHint::CommandString,
+        _ => ValueHint::Other,
+    };
+    match option.arg {
+        args::Arg::None => argument.action(ArgAction::SetTrue),
+        args::Arg::Required => argument.value_name(option.value).value_hint(hint),
+        args::Arg::Optional => argument
+            .value_name(option.value)
+            .value_hint(hint)
+            .num_args(0..=1)
+            .require_equals(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_is_a_command_that_clap_accepts() {
+        for program in programs::all() {
+            command(&program.manual).debug_assert();
+        }
+    }
+}

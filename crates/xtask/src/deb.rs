@@ -1,0 +1,187 @@
+//! The Debian package: programs, pages, completions and units under their places, and scripts that divert what they stand in for.
+//!
+//! `dpkg-deb` builds it from a tree, for that is on every Debian and needs no rules file. Each diverted path is one that this package brings;
+//! the list is made here and put into the maintainer scripts, so that they cannot differ.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::tree::{Tree, output, run};
+use crate::{Outcome, completion, page, programs};
+
+/// What a package is made of.
+pub(crate) struct Inputs {
+    /// Where it is put.
+    pub(crate) dir: PathBuf,
+    /// Where the programs are.
+    pub(crate) bin_dir: PathBuf,
+    /// The root of the repository.
+    pub(crate) source: PathBuf,
+    /// Compress little.
+    pub(crate) fast: bool,
+}
+
+const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
+
+const UNIT: &str = "corvid-ovsdb-server@.service";
+
+/// Documents of the repository that go along.
+const DOCUMENTS: [&str; 3] = ["README.md", "COMPAT.md", "PERF.md"];
+
+/// Builds `corvid_VERSION_ARCH.deb` and prints its path.
+pub(crate) fn build(inputs: &Inputs) -> Outcome {
+    fs::create_dir_all(&inputs.dir)?;
+    let tree = Tree::new(inputs.dir.join("tree"))?;
+    let diverted = add_programs(&tree, inputs)?;
+    add_completions(&tree, &inputs.dir)?;
+    add_documents(&tree, &inputs.source)?;
+    let unit = fs::read(inputs.source.join("packaging/systemd").join(UNIT))?;
+    tree.write(&format!("usr/lib/systemd/system/{UNIT}"), 0o644, &unit)?;
+
+    let sums = checksums(&tree)?;
+    let size_kib = size(&tree)?.div_ceil(1024);
+    let version = format!("{}-1", env!("CARGO_PKG_VERSION"));
+    let architecture = output(Command::new("dpkg").arg("--print-architecture"))?;
+    let control = control(&version, &architecture, size_kib, &inputs.bin_dir)?;
+    tree.write("DEBIAN/control", 0o644, control.as_bytes())?;
+    tree.write("DEBIAN/md5sums", 0o644, sums.as_bytes())?;
+    let scripts = inputs.source.join("packaging/debian");
+    for script in SCRIPTS {
+        let text = fs::read_to_string(scripts.join(script))?;
+        let text = text.replace("@DIVERTED@", &diverted.join(" "));
+        tree.write(&format!("DEBIAN/{script}"), 0o755, text.as_bytes())?;
+    }
+
+    let package = inputs
+        .dir
+        .join(format!("corvid_{version}_{architecture}.deb"));
+    let level = if inputs.fast { "-z1" } else { "-z6" };
+    run(Command::new("dpkg-deb")
+        .args(["--root-owner-group", level, "--build"])
+        .arg(tree.root())
+        .arg(&package)
+        .stdout(std::process::Stdio::null()))?;
+    fs::remove_dir_all(tree.root())?;
+    println!("{}", package.display());
+    Ok(())
+}
+
+/// Programs and their pages; what of them stands where the packages of Open vSwitch have something.
+fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
+    let mut diverted = Vec::new();
+    for program in programs::all() {
+        let name = program.manual.name;
+        let binary = fs::read(inputs.bin_dir.join(name))
+            .map_err(|error| format!("{name} in {}: {error}", inputs.bin_dir.display()))?;
+        let path = format!("{}/{name}", program.directory);
+        let place = tree.write(&path, 0o755, &binary)?;
+        // Symbols stay, for backtraces; lines of the source would be most of the package.
+        run(Command::new("strip").arg("--strip-debug").arg(place))?;
+        diverted.push(format!("/{path}"));
+        let path = format!("usr/share/man/{}", program.page());
+        tree.write_compressed(&path, page::text(&program.manual).as_bytes())?;
+        diverted.push(format!("/{path}.gz"));
+    }
+    Ok(diverted)
+}
+
+fn add_completions(tree: &Tree, dir: &Path) -> Outcome {
+    let made = Tree::new(dir.join("completions"))?;
+    completion::write_all(made.root())?;
+    for file in made.files()? {
+        let place = file.strip_prefix(made.root())?;
+        let path = format!("usr/share/{}", place.display());
+        tree.write(&path, 0o644, &fs::read(&file)?)?;
+    }
+    Ok(fs::remove_dir_all(made.root())?)
+}
+
+fn add_documents(tree: &Tree, source: &Path) -> Outcome {
+    let place = "usr/share/doc/corvid";
+    for name in DOCUMENTS {
+        tree.write_compressed(&format!("{place}/{name}"), &fs::read(source.join(name))?)?;
+    }
+    let copyright = fs::read(source.join("packaging/debian/copyright"))?;
+    tree.write(&format!("{place}/copyright"), 0o644, &copyright)?;
+    let changelog = fs::read(source.join("packaging/debian/changelog"))?;
+    tree.write_compressed(&format!("{place}/changelog.Debian"), &changelog)
+}
+
+/// The lines of `md5sums`.
+fn checksums(tree: &Tree) -> Outcome<String> {
+    let mut names = Vec::new();
+    for file in tree.files()? {
+        names.push(file.strip_prefix(tree.root())?.to_owned());
+    }
+    let sums = output(Command::new("md5sum").args(names).current_dir(tree.root()))?;
+    Ok(sums + "\n")
+}
+
+/// Bytes of all files.
+fn size(tree: &Tree) -> Outcome<u64> {
+    let mut total = 0;
+    for file in tree.files()? {
+        total += file.metadata()?.len();
+    }
+    Ok(total)
+}
+
+fn control(version: &str, architecture: &str, size_kib: u64, bin_dir: &Path) -> Outcome<String> {
+    let library = library_version(&fs::read(bin_dir.join("ovsdb-server"))?)
+        .ok_or("ovsdb-server names no version of the C library")?;
+    let mut text = String::new();
+    write!(
+        text,
+        "\
+Package: corvid
+Version: {version}
+Architecture: {architecture}
+Maintainer: Corvid maintainers <maintainers@corvid.invalid>
+Installed-Size: {size_kib}
+Depends: libc6 (>= {}.{}), libgcc-s1
+Enhances: openvswitch-common, ovn-central
+Section: net
+Priority: optional
+Description: OVSDB server and tools that stand in for those of Open vSwitch
+ Serves the databases of Open vSwitch and OVN, speaks the same protocol, reads
+ and writes the same files, and takes the same options and control commands.
+ .
+ While this package is installed, ovsdb-server, ovsdb-client, ovsdb-tool and
+ ovs-appctl are its own; those of the packages of Open vSwitch are kept beside
+ them under the suffix .openvswitch and come back when it is removed.
+",
+        library.0, library.1
+    )?;
+    Ok(text)
+}
+
+/// The newest version of the C library whose symbols a program names.
+fn library_version(program: &[u8]) -> Option<(u32, u32)> {
+    const MARK: &[u8] = b"GLIBC_";
+    let number = |bytes: &[u8]| -> Option<u32> { std::str::from_utf8(bytes).ok()?.parse().ok() };
+    program
+        .windows(MARK.len())
+        .enumerate()
+        .filter(|(_, window)| *window == MARK)
+        .filter_map(|(at, _)| {
+            let rest = &program[at + MARK.len()..];
+            let end = rest.iter().position(|&byte| byte == 0)?;
+            let mut parts = rest[..end].split(|&byte| byte == b'.');
+            Some((number(parts.next()?)?, number(parts.next()?)?))
+        })
+        .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_counts() {
+        let program = b"..GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.3.4\0GLIBC_PRIVATE\0..";
+        assert_eq!(library_version(program), Some((2, 34)));
+        assert_eq!(library_version(b"nothing"), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! The programs that are shipped, and where each belongs on a system.
+
+use corvid_os::manual::Manual;
+
+/// A program.
+pub(crate) struct Program {
+    /// Its manual.
+    pub(crate) manual: Manual,
+    /// The directory that it is installed in.
+    pub(crate) directory: &'static str,
+}
+
+impl Program {
+    /// The file name of its manual page.
+    pub(crate) fn page(&self) -> String {
+        format!("man{0}/{1}.{0}", self.manual.section, self.manual.name)
+    }
+}
+
+/// All of them. Directories and sections are those of the programs that they stand in for.
+pub(crate) fn all() -> [Program; 4] {
+    let program = |manual, directory| Program { manual, directory };
+    [
+        program(corvid_server::manual::manual(), "usr/sbin"),
+        program(corvid_client::manual::manual(), "usr/bin"),
+        program(corvid_tool::manual::manual(), "usr/bin"),
+        program(corvid_appctl::manual::manual(), "usr/bin"),
+    ]
+}

@@ -1,0 +1,376 @@
+//! What is made from the tables of options, and what is installed: manual pages, completions, units, the Debian package, the image.
+//!
+//! The package is installed for real, in a root of its own (`tests/packaging/private-root`), never on this machine. What a machine lacks
+//! (root, groff, systemd, shells) is said on standard error and skipped.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use corvid_tests::binary::bin;
+use corvid_tests::server::{Implementation, Server, Setup};
+use tempfile::TempDir;
+
+const PROGRAMS: [(&str, &str); 4] = [
+    ("ovsdb-server", "man1/ovsdb-server.1"),
+    ("ovsdb-client", "man1/ovsdb-client.1"),
+    ("ovsdb-tool", "man1/ovsdb-tool.1"),
+    ("ovs-appctl", "man8/ovs-appctl.8"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Says what is not tried here, past the test runner's capture.
+fn skip(what: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
+}
+
+/// Whether a program can be started at all.
+fn has(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null());
+    command.stderr(Stdio::null()).status().is_ok()
+}
+
+fn run(command: &mut Command) -> Output {
+    let shown = format!("{command:?}");
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{shown}: {error}"));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{shown}: {}\n{said}",
+        output.status
+    );
+    output
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What `corvid-xtask TASK DIR` makes.
+fn made(task: &str) -> TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    run(Command::new(bin("corvid-xtask")).arg(task).arg(dir.path()));
+    dir
+}
+
+/// Words of a text that are long options, without their arguments.
+fn long_options(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
+    let mut options: Vec<String> = words
+        .filter(|word| word.starts_with("--") && word.len() > 2)
+        .map(str::to_owned)
+        .collect();
+    options.sort();
+    options.dedup();
+    options
+}
+
+#[test]
+fn pages_name_every_option_and_command() {
+    let dir = made("man");
+    let setup = Setup {
+        options: vec![
+            "--no-dbs".to_owned(),
+            "--disable-file-column-diff".to_owned(),
+        ],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let reply = server.control("list-commands", &[]).expect("a reply");
+    let listed = reply["result"].as_str().expect("a text").to_owned();
+    for (program, page) in PROGRAMS {
+        let page = fs::read_to_string(dir.path().join(page)).expect("a page");
+        let page = page.replace("\\-", "-");
+        let help = text(&run(Command::new(bin(program)).arg("--help")));
+        let options = long_options(&help);
+        assert!(options.len() > 5, "{help}");
+        for option in options {
+            assert!(page.contains(&option), "{program}: {option}");
+        }
+        if program == "ovsdb-server" {
+            for command in listed.lines().skip(1) {
+                let name = command.split_whitespace().next().unwrap_or_default();
+                assert!(page.contains(name), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn options_that_scripts_search_for_are_in_the_help() {
+    for (program, options) in [
+        (
+            "ovsdb-server",
+            &["disable-file-column-diff", "ciphersuites"][..],
+        ),
+        ("ovsdb-tool", &["--election-timer"]),
+    ] {
+        let help = text(&run(Command::new(bin(program)).arg("--help")));
+        for option in options {
+            assert!(help.contains(option), "{program}: {option}");
+        }
+    }
+}
+
+#[test]
+fn pages_are_sound() {
+    if !has("groff") {
+        return skip("groff is not here to judge the manual pages");
+    }
+    let dir = made("man");
+    for (_, page) in PROGRAMS {
+        let page = dir.path().join(page);
+        let output = run(Command::new("groff")
+            .args(["-man", "-ww", "-Tutf8", "-rLL=100n", "-z"])
+            .arg(&page));
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(complaints, "", "{}", page.display());
+        let source = fs::read_to_string(&page).expect("a page");
+        for section in ["NAME", "SYNOPSIS", "OPTIONS", "ENVIRONMENT", "EXAMPLES"] {
+            let heading = format!(".SH {section}\n");
+            assert!(source.contains(&heading), "{}: {section}", page.display());
+        }
+    }
+}
+
+#[test]
+fn completions_complete() {
+    let dir = made("completions");
+    let file = |place: &str| dir.path().join(place).display().to_string();
+    for (program, typed, expected) in [
+        ("ovsdb-server", "--overw", "--overwrite-pidfile"),
+        ("ovsdb-client", "monitor-cond-s", "monitor-cond-since"),
+        ("ovsdb-client", "--max-col", "--max-column-width"),
+        ("ovsdb-tool", "compare", "compare-versions"),
+        ("ovs-appctl", "ovsdb-server/reco", "ovsdb-server/reconnect"),
+        ("ovsdb-client", "dump --form", "--format"),
+        ("ovs-appctl", "version --tar", "--target"),
+    ] {
+        let script = format!(
+            "set -u; source '{}'; function=$(complete -p {program} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
+             COMP_WORDS=({program} {typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             $function {program} \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            file(&format!("bash-completion/completions/{program}"))
+        );
+        let found = text(&run(Command::new("bash").args(["-c", &script])));
+        let found: Vec<&str> = found.lines().collect();
+        assert_eq!(found, [expected], "{program} {typed}");
+    }
+    for (shell, check, place) in [
+        ("zsh", "-n", "zsh/vendor-completions/_"),
+        ("fish", "--no-execute", "fish/vendor_completions.d/"),
+    ] {
+        if !has(shell) {
+            skip(&format!("{shell} is not here to read its completions"));
+            continue;
+        }
+        for (program, _) in PROGRAMS {
+            let end = if shell == "fish" { ".fish" } else { "" };
+            run(Command::new(shell)
+                .arg(check)
+                .arg(file(&format!("{place}{program}{end}"))));
+        }
+    }
+}
+
+/// The package, built from the programs under test.
+fn package(dir: &Path) -> Option<PathBuf> {
+    for program in ["dpkg-deb", "strip", "gzip"] {
+        if !has(program) {
+            skip(&format!("{program} is not here to build the package"));
+            return None;
+        }
+    }
+    let server = bin("ovsdb-server");
+    let programs = server.parent().expect("a directory");
+    let output = run(Command::new(bin("corvid-xtask"))
+        .args(["deb", "--fast", "--bin-dir"])
+        .arg(programs)
+        .arg("--source")
+        .arg(root())
+        .arg(dir));
+    Some(PathBuf::from(text(&output).trim()))
+}
+
+#[test]
+fn the_package_replaces_a_running_reference_and_goes_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(package) = package(dir.path()) else {
+        return;
+    };
+    let contents = text(&run(Command::new("dpkg-deb").arg("-c").arg(&package)));
+    for (program, page) in PROGRAMS {
+        assert!(contents.contains(&format!("bin/{program}\n")), "{contents}");
+        assert!(contents.contains(&format!("man/{page}.gz\n")), "{contents}");
+    }
+    for line in contents.lines() {
+        assert!(line.contains(" root/root "), "{line}");
+        assert!(
+            line.starts_with("drwxr-xr-x") || line.starts_with("-rw"),
+            "{line}"
+        );
+    }
+    let control = text(&run(Command::new("dpkg-deb").arg("-I").arg(&package)));
+    for part in [
+        "Package: corvid",
+        "Depends: libc6 (>= 2.",
+        "preinst",
+        "postrm",
+    ] {
+        assert!(control.contains(part), "{control}");
+    }
+    if !Path::new("/usr/share/openvswitch/scripts/ovs-ctl").exists() {
+        return skip("the packages of Open vSwitch are not here to be replaced");
+    }
+    let copy = dir.path().join("corvid.deb");
+    fs::copy(&package, &copy).expect("copied");
+    let output = Command::new(root().join("tests/packaging/private-root"))
+        .arg("replace-and-go-back")
+        .arg(&copy)
+        .stdin(Stdio::null())
+        .output()
+        .expect("started");
+    let said = text(&output) + &String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => assert!(said.ends_with("replaced, and back\n"), "{said}"),
+        Some(77) => skip(&said),
+        _ => panic!("{}\n{said}", output.status),
+    }
+}
+
+/// The commands that README tells people to type are those that the test types.
+#[test]
+fn readme_says_what_is_tried() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+    let script = root().join("tests/packaging/replace-and-go-back");
+    let script = fs::read_to_string(script).expect("the script");
+    for (told, tried) in [
+        ("sudo dpkg -i target/deb/corvid_*.deb", "dpkg -i corvid.deb"),
+        (
+            "sudo systemctl restart ovsdb-server",
+            "systemctl restart ovsdb-server",
+        ),
+        (
+            "ovs-appctl -t ovsdb-server version",
+            "ovs-appctl -t ovsdb-server version",
+        ),
+        ("sudo dpkg -r corvid", "dpkg -r corvid"),
+    ] {
+        assert!(readme.contains(told), "README: {told}");
+        assert!(script.contains(tried), "{tried}");
+    }
+}
+
+#[test]
+fn units_are_sound() {
+    let folder = root().join("packaging/systemd");
+    let dir = tempfile::tempdir().expect("a directory");
+    let has_judge = has("systemd-analyze");
+    if !has_judge {
+        skip("systemd-analyze is not here to judge the units");
+    }
+    for entry in fs::read_dir(folder).expect("units") {
+        let path = entry.expect("a unit").path();
+        let unit = fs::read_to_string(&path).expect("a unit");
+        for part in [
+            "[Unit]",
+            "Description=",
+            "Type=notify",
+            "WatchdogSec=",
+            "ExecStart=/usr/sbin/ovsdb-server ",
+        ] {
+            assert!(unit.contains(part), "{}: {part}", path.display());
+        }
+        let name = path.file_name().expect("a name").to_string_lossy();
+        // As an instance, with a program that is there whether or not a server is installed.
+        let instance = dir.path().join(name.replace('@', "@example"));
+        fs::write(
+            &instance,
+            unit.replace("/usr/sbin/ovsdb-server", "/bin/true"),
+        )
+        .expect("written");
+        if has_judge {
+            let output = run(Command::new("systemd-analyze")
+                .args(["verify", "--man=no"])
+                .arg(&instance));
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_image_names_what_is_there() {
+    let file = root().join("packaging/container/Containerfile");
+    let recipe = fs::read_to_string(file).expect("a recipe");
+    let joined = recipe.replace("\\\n", " ");
+    let instructions: Vec<&str> = joined
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let known = [
+        "FROM",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+        "ENV",
+        "USER",
+        "VOLUME",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "HEALTHCHECK",
+        "ENTRYPOINT",
+        "CMD",
+    ];
+    for line in &instructions {
+        let (instruction, rest) = line.split_once(' ').expect("arguments");
+        assert!(known.contains(&instruction), "{line}");
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        if instruction == "COPY" && !rest.contains("--from=") {
+            let sources = words[..words.len() - 1].iter();
+            for source in sources.filter(|word| !word.starts_with("--")) {
+                assert!(root().join(source).exists(), "{line}");
+            }
+        }
+    }
+    for (program, _) in PROGRAMS {
+        assert!(
+            joined.contains(&format!("/source/target/release/{program} ")),
+            "{program}"
+        );
+    }
+}
+
+#[test]
+fn the_image_serves_every_schema() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for place in ["run", "db", "schemas", "bin"] {
+        fs::create_dir(dir.path().join(place)).expect("made");
+    }
+    let at = |place: &str| dir.path().join(place);
+    let schema = r#"{"name": "Things", "version": "1.0.0", "tables": {"T": {"columns": {"n": {"type": "integer"}}}}}"#;
+    fs::write(at("schemas/things.ovsschema"), schema).expect("written");
+    for (program, _) in PROGRAMS {
+        std::os::unix::fs::symlink(bin(program), at("bin").join(program)).expect("linked");
+    }
+    let path = format!("{}:/usr/bin:/bin", at("bin").display());
+    // A second start finds the database there and converts nothing.
+    for _ in 0..2 {
+        let output = run(Command::new(root().join("packaging/container/serve"))
+            .env("PATH", &path)
+            .env("OVS_RUNDIR", at("run"))
+            .env("OVS_DBDIR", at("db"))
+            .env("OVS_PKGDATADIR", at("schemas"))
+            .args(["-vconsole:off", "--run", "ovsdb-client list-tables Things"]));
+        assert!(text(&output).contains("\nT"), "{}", text(&output));
+    }
+    assert!(at("db/Things.db").exists());
+}
