@@ -1,5 +1,6 @@
 //! The targets by name. The bodies are grouped by the layer that they attack.
 
+mod client;
 mod cluster;
 mod data;
 mod engine;
@@ -7,6 +8,7 @@ mod json;
 mod log;
 mod rpc;
 
+pub use client::client;
 pub use cluster::cluster_records;
 pub use data::{notation, schema};
 pub use engine::operations;
@@ -56,5 +58,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "cluster_records",
         run: cluster_records,
+    },
+    Target {
+        name: "client",
+        run: client,
     },
 ];

@@ -88,6 +88,11 @@ fn cluster_records() {
 }
 
 #[test]
+fn client() {
+    run("client");
+}
+
+#[test]
 fn every_target_is_run_here() {
-    assert_eq!(TARGETS.len(), 8);
+    assert_eq!(TARGETS.len(), 9);
 }
