@@ -6,10 +6,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "COMPAT.md", "PERF.md"];
+const DOCUMENTS: [&str; 5] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "COMPAT.md",
+    "PERF.md",
+    "docs/metrics.md",
+];
 
 /// Folders at the root under which files are named in prose.
-const FOLDERS: [&str; 5] = ["crates/", "docs/", "fuzz/", "packaging/", "tests/"];
+const FOLDERS: [&str; 6] = [
+    "contrib/",
+    "crates/",
+    "docs/",
+    "fuzz/",
+    "packaging/",
+    "tests/",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -1,9 +1,10 @@
 //! The pages for watchers (`--metrics-listen`): what they say moves with what happens, is read by the parser of the field, and is there
 //! whatever the server does; readiness follows the state of the disk.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -495,19 +496,109 @@ fn the_text_is_read_by_the_parsers_of_the_field() {
             peer::say_skipped("prometheus_client is not installed: tests/setup/venv.sh");
         }
     }
-    let promtool = Command::new("sh")
-        .args([
-            "-c",
-            "command -v promtool >/dev/null && promtool check metrics <\"$0\"",
-        ])
-        .arg(&file)
-        .output()
-        .expect("a shell");
-    match promtool.status.code() {
-        Some(0) => {}
-        Some(127 | 1) if promtool.stderr.is_empty() && promtool.stdout.is_empty() => {
-            peer::say_skipped("promtool is not installed");
+    let text = fs::File::open(&file).expect("a file");
+    let checked = promtool(&["check", "metrics"], text.into());
+    assert!(checked.is_ok(), "{}", checked.unwrap_err());
+}
+
+/// Runs Prometheus' own checker, if it is there; what it complains of.
+fn promtool(arguments: &[&str], input: Stdio) -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let own = root.join(".venv/bin/promtool");
+    let program = if own.exists() { own } else { "promtool".into() };
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root.join("contrib/monitoring"))
+        .stdin(input)
+        .output();
+    match output {
+        Err(_) => {
+            peer::say_skipped("promtool is not there (tests/setup/promtool.sh)");
+            Ok(())
         }
-        _ => panic!("{}", String::from_utf8_lossy(&promtool.stderr)),
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{output:?}")),
     }
+}
+
+/// The names of samples that a scrape shows or could show.
+fn sample_names(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for line in text.lines() {
+        let Some((name, kind)) = line
+            .strip_prefix("# TYPE ")
+            .and_then(|rest| rest.split_once(' '))
+        else {
+            continue;
+        };
+        let suffixes: &[&str] = match kind {
+            "counter" => &["_total"],
+            "info" => &["_info"],
+            "histogram" => &["_bucket", "_count", "_sum"],
+            _ => &[""],
+        };
+        names.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
+    }
+    names
+}
+
+/// Words of a text that look like metrics.
+fn names_in(text: &str) -> BTreeSet<String> {
+    text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
+        .filter(|word| word.starts_with("corvid_") || word.starts_with("process_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn dashboard_and_alerts_use_metrics_that_exist() {
+    let watched = Watched::start();
+    let exported = sample_names(&watched.metrics().0);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib/monitoring");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
+    let dashboard: Value = serde_json::from_str(&read("dashboard.json")).expect("JSON");
+    let expressions: Vec<String> = dashboard["panels"]
+        .as_array()
+        .expect("panels")
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().cloned().unwrap_or_default())
+        .map(|target| target["expr"].as_str().expect("an expression").to_owned())
+        .collect();
+    assert!(expressions.len() > 40);
+    for (what, text) in [
+        ("dashboard", dashboard.to_string()),
+        ("alerts", read("alerts.yaml")),
+    ] {
+        let used = names_in(&text);
+        assert!(used.len() > 10, "{what}: {used:?}");
+        let strangers: Vec<_> = used.difference(&exported).collect();
+        assert!(strangers.is_empty(), "{what}: {strangers:?}");
+    }
+    // A panel or an alert for each metric but those that explain others.
+    let used: BTreeSet<String> = names_in(&(expressions.join(" ") + &read("alerts.yaml")));
+    let unused: Vec<&str> = exported
+        .iter()
+        .filter(|name| name.starts_with("corvid_") && !used.contains(*name))
+        .map(String::as_str)
+        .filter(|name| !name.ends_with("_sum") && !name.ends_with("_count"))
+        .collect();
+    let expected = [
+        "corvid_build_info",
+        "corvid_database_atoms",
+        "corvid_database_compaction_seconds_bucket",
+        "corvid_database_file_records",
+        "corvid_database_history_atoms",
+        "corvid_database_history_commits",
+        "corvid_database_records_total",
+        "corvid_database_report_age_seconds",
+    ];
+    assert_eq!(unused, expected);
+}
+
+#[test]
+fn alerts_fire_when_they_should() {
+    let checked = promtool(&["check", "rules", "alerts.yaml"], Stdio::null());
+    assert!(checked.is_ok(), "{}", checked.unwrap_err());
+    let fired = promtool(&["test", "rules", "alerts-test.yaml"], Stdio::null());
+    assert!(fired.is_ok(), "{}", fired.unwrap_err());
 }

@@ -31,6 +31,12 @@ impl Inbox {
         Inbox { driver, sender }
     }
 
+    /// The database, for tests that hold it up.
+    #[cfg(test)]
+    pub(crate) fn driver(&self) -> &Arc<Mutex<Driver>> {
+        &self.driver
+    }
+
     /// Does `messages` now if nobody is at work, as far as they are short.
     pub fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
         // A database thread ends only after every shard has dropped its queue.

@@ -163,7 +163,14 @@ fn wants_openmetrics(accept: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::database_thread::DatabaseThread;
+    use crate::inbox::lock;
+    use crate::inbox::tests::database;
+    use crate::metrics::database::DatabaseFigures;
 
     #[test]
     fn each_client_gets_the_format_that_it_prefers() {
@@ -177,5 +184,92 @@ mod tests {
         }
         let otherwise = "text/plain;version=0.0.4;q=0.6,application/openmetrics-text;q=0.5";
         assert!(!wants_openmetrics(otherwise));
+    }
+
+    fn ask(metrics: &Metrics, path: &str) -> (u16, String) {
+        let request = Request {
+            path,
+            query: "verbose",
+            accept: "",
+        };
+        metrics.gather(&request);
+        let response = metrics.answer(&request);
+        (response.status, response.body)
+    }
+
+    fn wait_until(mut is_so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "waited for in vain");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What a minute does is told by the clock of [`Check::thread`]; here a thread is held up, and comes back.
+    #[test]
+    fn a_thread_that_does_not_come_is_known_and_one_that_comes_again_is_forgiven() {
+        let (mailbox, inbox) = database();
+        let driver = inbox.driver().clone();
+        let sender = Arc::new(mailbox.sender());
+        let figures = Arc::new(DatabaseFigures::new(Arc::downgrade(&sender)));
+        lock(&driver).figures = Some(figures.clone());
+        let metrics = Metrics::default();
+        metrics.set_stage(Stage::Serving);
+        metrics.add_database("D", figures.clone());
+        let thread = DatabaseThread {
+            driver: driver.clone(),
+            mailbox,
+            label: String::new(),
+        };
+        let thread = std::thread::spawn(move || thread.run());
+
+        // Idle, it wakes each time that it is called.
+        for _ in 0..3 {
+            metrics.tick();
+            wait_until(|| metrics.is_gathered());
+        }
+        assert_eq!(ask(&metrics, "/livez").0, 200);
+        assert_eq!(figures.latest().tables.len(), 1, "it has left its report");
+
+        let held = lock(&driver);
+        metrics.tick();
+        let now_ms = clock::mono_ms();
+        wait_until(|| figures.call().unanswered_ms(clock::mono_ms()) > 20);
+        metrics.tick();
+        let unanswered_ms = |later_ms| figures.call().unanswered_ms(now_ms + later_ms);
+        assert!(unanswered_ms(50_000) >= 50_000, "calls do not begin anew");
+        let check = |later_ms, page| {
+            let limit_ms = health::limit_ms(page);
+            Check::thread("t".to_owned(), unanswered_ms(later_ms), limit_ms).failure
+        };
+        assert_eq!(check(5_000, "readyz"), None);
+        assert!(check(11_000, "readyz").is_some());
+        assert_eq!(check(59_000, "livez"), None);
+        assert!(check(61_000, "livez").is_some());
+        assert_eq!(ask(&metrics, "/readyz").0, 200, "it is not that late yet");
+
+        drop(held);
+        wait_until(|| metrics.is_gathered());
+        assert_eq!(ask(&metrics, "/livez").0, 200);
+        drop(inbox);
+        drop(sender);
+        thread.join().unwrap();
+        // Nobody is called who is gone.
+        metrics.tick();
+        assert!(metrics.is_gathered());
+    }
+
+    #[test]
+    fn readiness_follows_the_life_of_the_server() {
+        let metrics = Metrics::default();
+        let (status, text) = ask(&metrics, "/readyz");
+        assert!(text.contains("[-]databases failed: not all databases are open yet\n"));
+        assert_eq!((status, ask(&metrics, "/livez").0), (503, 200));
+        metrics.set_stage(Stage::Serving);
+        assert_eq!(ask(&metrics, "/readyz").0, 200);
+        metrics.set_stage(Stage::Ending);
+        let (status, text) = ask(&metrics, "/readyz");
+        assert!(text.contains("[-]shutdown failed: the server is exiting\n"));
+        assert_eq!((status, ask(&metrics, "/livez").0), (503, 200));
     }
 }
