@@ -83,7 +83,7 @@ peers! {
     files "files" &[];
     start_lines_of_ovs_ctl "stock-scripts" &["ovs", "foreground", "status", "supervisor"];
     start_lines_of_ovn_ctl "stock-scripts" &["ovn"];
-    ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts"];
+    ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts", "upgrade", "unit"];
     ovs_ctl_with_certificates "stock-scripts" &["ovs-tls"];
     ovn_ctl_with_certificates "stock-scripts" &["ovn-tls"];
     ovs_vswitchd "ovs-vswitchd" &[];
@@ -92,7 +92,7 @@ peers! {
     go_libovsdb "go-libovsdb" &[];
     tls "tls" &[];
     starts_and_processes "command-lines" &["starts", "daemons"];
-    control_commands_and_logs "command-lines" &["channel", "log-forms"];
+    control_commands_and_logs "command-lines" &["channel", "log-forms", "syslog"];
     options_of_clients_and_tools "command-lines" &["client", "tools"];
 }
 

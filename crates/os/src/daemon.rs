@@ -131,6 +131,7 @@ impl Options {
     /// Changes the user, forks as asked, catches fatal signals and writes the pidfile. Returns in the process that serves;
     /// whatever goes wrong ends the process with a message.
     pub fn start(self) -> Startup {
+        vlog::options_are_read();
         if let Some(user) = &self.user {
             user.switch_or_die();
         }

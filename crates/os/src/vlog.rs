@@ -68,6 +68,7 @@ static SINKS: Mutex<Sinks> = Mutex::new(Sinks {
     file: None,
     method: None,
     target: None,
+    owes_warning: false,
     subprogram: String::new(),
     line: String::new(),
 });
@@ -86,6 +87,8 @@ struct Sinks {
     /// `None` until the first message or `--syslog-method`.
     method: Option<syslog::Method>,
     target: Option<(UdpSocket, SocketAddr)>,
+    /// `--syslog-target` was given, and nothing has been logged since. Options behind it still count for the warning.
+    owes_warning: bool,
     subprogram: String,
     /// Reused for each line.
     line: String,
@@ -201,6 +204,7 @@ impl Sinks {
         level: Level,
         message: &str,
     ) {
+        self.warn_of_target();
         self.counter = self.counter.wrapping_add(1);
         let wall_ms = clock::wall_ms();
         for &destination in destinations {
@@ -222,6 +226,13 @@ impl Sinks {
                 _ => drop(io::stderr().lock().write_all(line.as_bytes())),
             }
             self.line = line;
+        }
+    }
+
+    fn warn_of_target(&mut self) {
+        if std::mem::take(&mut self.owes_warning) {
+            let text = "--syslog-target flag is deprecated, use --syslog-method instead";
+            self.emit(Module::Vlog, Level::Warn, text);
         }
     }
 
@@ -523,17 +534,20 @@ pub fn set_syslog_method(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Sends a copy of every syslog message to `HOST:PORT` as RFC 5424 datagrams, and warns that this is deprecated.
+/// Sends a copy of every syslog message to `HOST:PORT` as RFC 5424 datagrams. The first message will be preceded by a warning that this
+/// is deprecated.
 pub fn set_syslog_target(text: &str) {
     if let Some(address) = syslog::udp_address(text)
         && let Some(socket) = syslog::udp_socket(&address)
     {
         sinks().target = Some((socket, address));
     }
-    warn(
-        Module::Vlog,
-        format_args!("--syslog-target flag is deprecated, use --syslog-method instead"),
-    );
+    sinks().owes_warning = true;
+}
+
+/// Says now what would otherwise precede the first message: all options have been read.
+pub(crate) fn options_are_read() {
+    sinks().warn_of_target();
 }
 
 /// Names this process in its messages: `monitor` in the supervisor, empty in a first server.
@@ -642,6 +656,7 @@ mod tests {
             file: None,
             method: None,
             target: None,
+            owes_warning: false,
             subprogram: String::new(),
             line: String::new(),
         };

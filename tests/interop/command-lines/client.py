@@ -68,6 +68,10 @@ COMMANDS = [
 ]
 
 APPCTL = [
+    "ovs-appctl --syslog-target=127.0.0.1:9 -t /nosuch version",
+    "ovs-appctl --syslog-target=127.0.0.1:9",
+    "ovsdb-client --syslog-target=127.0.0.1:9",
+    "ovsdb-client --syslog-target=127.0.0.1:9 -vconsole:off list-dbs unix:/nosuch",
     "ovs-appctl --version",
     *(f"ovs-appctl {words}" for words in (
         "", "--", "--t", "--ta=ovsdb-server version", "--e", "--e version", "--v", "--l", "--s", "-T", "-T0 version", "-Tx version", "-t", "-tovsdb-server -T1 version",
