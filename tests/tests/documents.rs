@@ -1,5 +1,5 @@
 //! The documents at the root tell the truth about the repository: files that they name are there, and so are the tests that
-//! COMPAT.md calls as witnesses.
+//! COMPAT.md and the client's catalogue call as witnesses.
 //!
 //! Reads documents and sources as text. Each rule is a function from text to complaints, proven on snippets below.
 
@@ -13,6 +13,9 @@ const DOCUMENTS: [&str; 5] = [
     "PERF.md",
     "docs/metrics.md",
 ];
+
+/// Documents whose tables name tests.
+const WITNESSED: [&str; 2] = ["COMPAT.md", "docs/design/client-behaviour.md"];
 
 /// Folders at the root under which files are named in prose.
 const FOLDERS: [&str; 6] = [
@@ -47,14 +50,16 @@ fn files_that_are_named_exist() {
 }
 
 #[test]
-fn tests_that_prove_compatibility_exist() {
-    let text = read(&root().join("COMPAT.md"));
+fn tests_that_are_called_as_witnesses_exist() {
     let mut complaints = Vec::new();
-    for (name, witness) in witnesses(&text) {
-        match witness {
-            Some(witness) if witness.exists() => {}
-            Some(_) => complaints.push(format!("no such test: {name}")),
-            None => complaints.push(format!("neither a test nor a path: {name}")),
+    for document in WITNESSED {
+        let text = read(&root().join(document));
+        for (name, witness) in witnesses(&text) {
+            match witness {
+                Some(witness) if witness.exists() => {}
+                Some(_) => complaints.push(format!("{document}: no such test: {name}")),
+                None => complaints.push(format!("{document}: neither a test nor a path: {name}")),
+            }
         }
     }
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
@@ -98,7 +103,7 @@ fn paths(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What proves a row of COMPAT.md.
+/// What proves a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Witness<'a> {
     /// `topic/case`; `*` is any case.
@@ -188,7 +193,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The witnesses of COMPAT.md: all code spans in the last cell of its tables with tests, and in deviations those that can be nothing
+/// The witnesses of a document: all code spans in the last cell of its tables with tests, and in deviations those that can be nothing
 /// else. `None`: a span in a test's place that is no witness.
 fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
     let mut found = Vec::new();

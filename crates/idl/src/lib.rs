@@ -29,6 +29,7 @@
 //! This crate is the core without effects: no socket, clock, thread or random source. Who drives it, and how it is meant to be bound to
 //! other languages, is in `docs/design/client.md`.
 
+mod audit;
 pub mod class;
 pub mod fetch;
 pub mod idl;

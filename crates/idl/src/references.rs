@@ -49,7 +49,7 @@ impl ReferencePlace {
 }
 
 /// The arcs, by target.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Referrers {
     arcs: BTreeSet<(Uuid, TableId, Uuid)>,
 }

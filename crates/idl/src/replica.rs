@@ -148,6 +148,11 @@ impl Replica {
         self.class.tables[usize::from(table.0)].tracks()
     }
 
+    /// The arcs, where changes are tracked.
+    pub(crate) fn referrers(&self) -> Option<&Referrers> {
+        self.referrers.as_ref()
+    }
+
     /// The plan of the server that was last heard.
     pub(crate) fn plan(&self) -> Option<&Arc<Plan>> {
         self.mapping.as_ref().map(|mapping| &mapping.plan)

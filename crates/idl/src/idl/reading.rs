@@ -119,6 +119,17 @@ impl Idl {
     }
 }
 
+/// A test aid.
+impl Idl {
+    /// Makes everything that is kept beside the rows again, and compares. As dear as loading all contents.
+    ///
+    /// # Errors
+    /// What does not agree, in words: a bug of this library.
+    pub fn check_consistency(&self) -> Result<(), String> {
+        crate::audit::audit(&self.replica, self.open.is_some())
+    }
+}
+
 /// Indexes.
 impl Idl {
     /// An index of a table by the name that it was given.

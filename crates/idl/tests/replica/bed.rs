@@ -30,6 +30,15 @@ const SCHEMA: &str = r#"{"name":"idltest","version":"1.0.0","tables":{
    "children":{"type":{"key":{"type":"uuid","refTable":"child"},"min":0,"max":"unlimited"}}}},
  "child":{"columns":{"name":{"type":"string"},
    "n":{"type":{"key":"integer","min":0,"max":"unlimited"}}}},
+ "kinds":{"isRoot":true,"columns":{
+   "b":{"type":"boolean"},"r":{"type":"real"},"u":{"type":"uuid"},
+   "ba":{"type":{"key":"boolean","min":0,"max":1}},
+   "ra":{"type":{"key":"real","min":0,"max":"unlimited"}},
+   "sa":{"type":{"key":"string","min":0,"max":"unlimited"}},
+   "ua":{"type":{"key":"uuid","min":0,"max":"unlimited"}},
+   "e":{"type":{"key":{"type":"string","enum":["set",["red","green"]]},"min":0,"max":1}},
+   "refs":{"type":{"key":"integer","value":{"type":"uuid","refTable":"link"},"min":0,"max":"unlimited"}},
+   "notes":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}},
  "unique":{"isRoot":true,"indexes":[["i"]],"columns":{"i":{"type":"integer"}}},
  "singleton":{"isRoot":true,"maxRows":1,"columns":{"name":{"type":"string"}}}}}"#;
 
@@ -212,6 +221,29 @@ impl Bed {
         let last = last.expect("a transaction");
         let start = last.find("\"idltest\",").expect("a database") + 10;
         last[start..last.len() - 2].to_owned()
+    }
+
+    /// Answers the last request of the only client, which does not hear the server, as the server would not.
+    pub(crate) fn answer_last(&mut self, members: &str) {
+        let sent = &self.peers[0].sent;
+        let last = sent.last().expect("a request");
+        let id = last.split([':', ',']).nth(1).expect("an id");
+        self.hear(&format!(r#"{{"id":{id},{members}}}"#));
+    }
+
+    /// The only client hears a message that the server did not send.
+    pub(crate) fn hear(&mut self, message: &str) {
+        let now_ms = self.now_ms;
+        self.peers[0].input(now_ms, Input::Received(message.as_bytes()));
+    }
+
+    /// Commits the open transaction of the only client and sends it, without any answer.
+    pub(crate) fn commit_unheard(&mut self) -> TxnId {
+        let txn = self.idl().open_txn().expect("it is open");
+        self.peers[0].is_deaf = true;
+        assert_eq!(self.idl().commit(), Ok(Status::Incomplete));
+        self.run();
+        txn
     }
 
     /// Forgets what was sent.

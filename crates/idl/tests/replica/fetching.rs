@@ -7,7 +7,12 @@ use crate::bed::{Bed, integer, integers, schema, string};
 
 /// A client that monitors `s` of `simple` and fetches `i` and `ia`, and two rows.
 fn on_demand() -> (Bed, [RowId; 2]) {
-    let mut bed = Bed::new(false);
+    on_demand_of(false)
+}
+
+/// The same of a server that knows what changed, or not.
+fn on_demand_of(has_history: bool) -> (Bed, [RowId; 2]) {
+    let mut bed = Bed::new(has_history);
     let mut class = Class::new(Arc::new(schema()));
     let column = |class: &Class, name: &str| class.column("simple", name).expect("a column");
     let (s, i, ia) = (
@@ -144,15 +149,22 @@ fn every_fetch_ends_with_an_outcome() {
 
 #[test]
 fn fetched_values_last_as_long_as_the_contents_are_followed() {
-    let (mut bed, rows) = on_demand();
-    let i = bed.column("simple", "i");
-    bed.idl().fetch_row(rows[0], i).unwrap();
-    bed.run();
-    bed.cut(0);
-    assert_eq!(bed.value(rows[0], "i"), "1");
-    bed.run_until_connected();
-    assert_eq!(bed.value(rows[0], "i"), "0", "all rows came anew");
-    assert!(!bed.idl().is_fetched(rows[0], i));
+    for has_history in [false, true] {
+        let (mut bed, rows) = on_demand_of(has_history);
+        let i = bed.column("simple", "i");
+        bed.idl().fetch_row(rows[0], i).unwrap();
+        bed.run();
+        bed.cut(0);
+        assert_eq!(bed.value(rows[0], "i"), "1");
+        bed.run_until_connected();
+        let expected = if has_history { "1" } else { "0" };
+        assert_eq!(
+            bed.value(rows[0], "i"),
+            expected,
+            "a default if all rows came anew"
+        );
+        assert_eq!(bed.idl().is_fetched(rows[0], i), has_history);
+    }
 }
 
 #[test]

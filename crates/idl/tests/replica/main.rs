@@ -1,11 +1,15 @@
 //! Clients against the real server's state machine, in one thread and virtual time. [`server`] is the server, [`bed`] connects clients to
 //! it; the other files are plays by topic and a random one with checkers.
 
+mod answers;
 mod bed;
+mod contents;
 mod fetching;
+mod identities;
 mod indexes;
 mod partial;
 mod random;
+mod references;
 mod resync;
 mod server;
 mod tracking;

@@ -125,7 +125,7 @@ fn transact(bed: &mut Bed, dice: &mut Dice) {
         bed.idl().abort(txn);
     }
     assert_eq!(contents(bed, 0), before, "put back");
-    check_index(bed, 0);
+    bed.idl().check_consistency().expect("put back");
     bed.run();
     let status = bed.idl().status(txn).expect("remembered");
     assert_eq!(status == Status::Aborted, !is_committed);
@@ -283,6 +283,7 @@ fn settle(bed: &mut Bed, watchers: &mut [Watcher]) {
         replay(bed, peer, watcher);
         assert_eq!(watcher.shadow, held, "tracked changes of peer {peer}");
         bed.peers[peer].idl.clear_changes();
+        bed.peers[peer].idl.check_consistency().expect("settled");
         check_index(bed, peer);
         assert_eq!(bed.peers[peer].idl.outstanding_count(), 0);
     }

@@ -215,6 +215,39 @@ fn conditions_bring_rows_in_and_out_of_sight() {
 }
 
 #[test]
+fn tables_are_seen_through_conditions_of_their_own() {
+    let mut bed = Bed::with_client();
+    let (simple, link, maps) = (bed.table("simple"), bed.table("link"), bed.table("maps"));
+    let clause = |name: &str, function, datum| Clause::new(name, function, &datum, false);
+    let mut either = Condition::none();
+    either.add(clause("i", Function::Equal, integer(1)));
+    either.add(clause("s", Function::Equal, string("x")));
+    let mut own = Condition::none();
+    own.add(clause("i", Function::GreaterOrEqual, integer(5)));
+    let idl = bed.idl();
+    idl.set_condition(0, simple, either);
+    idl.set_condition(0, link, own);
+    let promise = idl.set_condition(0, maps, Condition::none());
+    bed.run();
+    assert!(bed.idl().condition_seqno() >= promise);
+    bed.server.transact(
+        r#"{"op":"insert","table":"simple","row":{"i":1}},
+           {"op":"insert","table":"simple","row":{"i":2}},
+           {"op":"insert","table":"simple","row":{"i":3,"s":"x"}},
+           {"op":"insert","table":"maps","row":{}},
+           {"op":"insert","table":"link","uuid-name":"a","row":{"i":4,"one":["named-uuid","a"]}},
+           {"op":"insert","table":"link","row":{"i":5,"one":["named-uuid","a"]}}"#,
+    );
+    bed.run();
+    let counts = |bed: &mut Bed| [simple, link, maps].map(|table| bed.idl().row_count(table));
+    assert_eq!(counts(&mut bed), [2, 1, 0]);
+    bed.idl().set_condition(0, maps, Condition::all());
+    bed.run();
+    assert_eq!(counts(&mut bed), [2, 1, 1]);
+    bed.idl().check_consistency().unwrap();
+}
+
+#[test]
 fn a_conversion_is_followed_without_a_new_connection() {
     for history in [false, true] {
         let mut bed = Bed::new(history);

@@ -1,0 +1,61 @@
+//! Whether the replica's parts agree with each other: a test aid.
+//!
+//! Everything that is kept beside the rows (look-up by UUID, indexes, arcs of references) is made again from the rows and compared. So it
+//! costs as much as loading the contents did. It changes nothing and trusts nothing.
+
+use crate::references::Referrers;
+use crate::replica::Replica;
+use crate::table::Table;
+
+/// The first thing that does not agree. Arcs are those of what the server told, so they are passed over while a transaction is open.
+pub(crate) fn audit(replica: &Replica, is_txn_open: bool) -> Result<(), String> {
+    let mut expected = Referrers::default();
+    for ((id, schema), table) in replica.class.schema.iter().zip(&replica.tables) {
+        audit_table(table).map_err(|problem| format!("table {}: {problem}", schema.name))?;
+        for row in table.iter() {
+            expected.inserted(id, row, &replica.layout(id).references);
+        }
+    }
+    match replica.referrers() {
+        Some(held) if !is_txn_open && *held != expected => {
+            Err("arcs and columns of references disagree".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn audit_table(table: &Table) -> Result<(), String> {
+    let rows = table.iter().count();
+    if rows != table.len() {
+        return Err(format!("{rows} rows, {} by UUID", table.len()));
+    }
+    for row in table.iter() {
+        let found = table.get(row.uuid).map(|found| found.uuid);
+        if found != Some(row.uuid) {
+            return Err(format!("row {} is not found by its UUID", row.uuid));
+        }
+    }
+    for (number, index) in table.indexes.iter().enumerate() {
+        let listed: Option<Vec<_>> = index
+            .iter(index.start())
+            .map(|slot| table.at(slot))
+            .collect();
+        let Some(listed) = listed else {
+            return Err(format!("index {number} lists a row that is gone"));
+        };
+        if listed.len() != rows {
+            return Err(format!(
+                "index {number} lists {} rows of {rows}",
+                listed.len()
+            ));
+        }
+        let is_sorted = listed.windows(2).all(|pair| {
+            let order = index.compare(pair[0], pair[1]);
+            order.then(pair[0].uuid.cmp(&pair[1].uuid)).is_lt()
+        });
+        if !is_sorted {
+            return Err(format!("index {number} is out of order"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! What the answer to a transaction means, whatever a server may say, and in whatever order answers come.
+
+use corvid_idl::{Status, TxnId};
+
+use crate::bed::{Bed, integer};
+
+/// What becomes of a transaction that inserts a row and increments a counter when it is answered with this.
+fn judged(members: &str) -> (Status, Option<String>) {
+    let mut bed = Bed::with_client();
+    let i = bed.column("simple", "i");
+    bed.idl().begin().expect("none is open");
+    let row = bed.insert("simple", &[]);
+    bed.idl().increment(row, i, false).expect("a number");
+    let txn = bed.commit_unheard();
+    bed.answer_last(members);
+    let status = bed.idl().status(txn).expect("remembered");
+    let error = bed.idl().txn_error(txn).map(str::to_owned);
+    (status, error)
+}
+
+#[test]
+fn the_gravest_of_several_faults_counts() {
+    let uuid = r#"{"uuid":["uuid","00000000-0000-0000-0000-000000000001"]}"#;
+    let (count, rows) = (r#"{"count":1}"#, r#"{"rows":[{"i":1}]}"#);
+    let good = format!("{uuid},{count},{rows}");
+    let odd = |results: &str| (Status::Error, Some(format!("[{results}]")));
+    let one = |result: &str| (Status::Error, Some(result.to_owned()));
+    let soft = || (Status::TryAgain, None);
+    let hard = r#"{"details":"why","error":"constraint violation"}"#;
+    for (results, expected) in [
+        (good.clone(), (Status::Success, None)),
+        (r#"{"error":"timed out"},null,null"#.to_owned(), soft()),
+        (format!("{uuid},null,null"), soft()),
+        (r#"{"error":"unknown database"},null"#.to_owned(), soft()),
+        (
+            r#"{"error":"not owner"},null"#.to_owned(),
+            (Status::NotLocked, None),
+        ),
+        (format!(r#"null,{hard}"#), one(hard)),
+        (format!("{good},{hard}"), one(hard)),
+        (format!(r#"{{"error":"not owner"}},{hard}"#), one(hard)),
+        (
+            r#"{"error":"not allowed"}"#.to_owned(),
+            one(r#"{"error":"not allowed"}"#),
+        ),
+        (r#"{"error":7}"#.to_owned(), one(r#"{"error":7}"#)),
+        ("7".to_owned(), one("7")),
+        // What was asked for is not there.
+        (
+            format!("{{}},{count},{rows}"),
+            odd(&format!("{{}},{count},{rows}")),
+        ),
+        (
+            format!(r#"{uuid},{{"count":2}},{rows}"#),
+            odd(&format!(r#"{uuid},{{"count":2}},{rows}"#)),
+        ),
+        (
+            format!(r#"{uuid},{count},{{"rows":[]}}"#),
+            odd(&format!(r#"{uuid},{count},{{"rows":[]}}"#)),
+        ),
+    ] {
+        let members = format!(r#""result":[{results}],"error":null"#);
+        assert_eq!(judged(&members), expected, "{results}");
+    }
+}
+
+#[test]
+fn an_error_in_place_of_results_is_one() {
+    for (error, expected) in [
+        (r#""canceled""#, (Status::TryAgain, None)),
+        (
+            r#"{"error":"unknown database","details":"x"}"#,
+            (Status::TryAgain, None),
+        ),
+        (
+            r#"{"error":"syntax error","details":"x"}"#,
+            (
+                Status::Error,
+                Some(r#"{"details":"x","error":"syntax error"}"#.to_owned()),
+            ),
+        ),
+    ] {
+        let members = format!(r#""result":null,"error":{error}"#);
+        assert_eq!(judged(&members), expected, "{error}");
+    }
+    let (status, error) = judged(r#""result":{"odd":1},"error":null"#);
+    assert_eq!(
+        (status, error.as_deref()),
+        (Status::Error, Some(r#"{"odd":1}"#))
+    );
+}
+
+#[test]
+fn a_server_that_does_not_know_the_database_is_left() {
+    let mut bed = Bed::with_client();
+    bed.idl().begin().unwrap();
+    bed.insert("simple", &[]);
+    bed.commit_unheard();
+    bed.answer_last(r#""result":[{"error":"unknown database"}],"error":null"#);
+    assert!(bed.idl().session_state().last_failure().is_some());
+    let sent = bed.peers[0].sent.len();
+    bed.peers[0].is_deaf = false;
+    bed.run();
+    bed.run_until_connected();
+    let again = bed.peers[0].sent[sent..].join("\n");
+    let zero = "00000000-0000-0000-0000-000000000000";
+    assert!(again.contains("monitor_cond_since") && again.contains(zero));
+}
+
+#[test]
+fn answers_come_in_any_order() {
+    for first in 0..2 {
+        let mut bed = Bed::with_client();
+        let mut txns: Vec<TxnId> = Vec::new();
+        for number in 0..2 {
+            bed.idl().begin().unwrap();
+            bed.insert("simple", &[("i", integer(number))]);
+            txns.push(bed.commit_unheard());
+        }
+        assert_eq!(bed.idl().outstanding_count(), 2);
+        let transacts = bed.peers[0].sent.iter();
+        let transacts = transacts.filter(|text| text.contains("\"transact\""));
+        let ids: Vec<String> = transacts
+            .map(|text| text.split([':', ',']).nth(1).expect("an id").to_owned())
+            .collect();
+        let uuid = r#"{"uuid":["uuid","00000000-0000-0000-0000-000000000001"]}"#;
+        for (turn, at) in [(0, first), (1, 1 - first)] {
+            let id = &ids[at];
+            bed.hear(&format!(r#"{{"id":{id},"result":[{uuid}],"error":null}}"#));
+            assert_eq!(bed.idl().status(txns[at]), Some(Status::Success));
+            let other = bed.idl().status(txns[1 - at]);
+            let is_waiting = other == Some(Status::Incomplete);
+            assert_eq!(is_waiting, turn == 0);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What a replica shows of a database: from the first contents on, in every kind of column.
+
+use corvid_cs::{Clause, Condition, Function, Input, Output};
+use corvid_data::Arc;
+use corvid_idl::{Class, Idl, Status};
+
+use crate::bed::{Bed, integer, schema, string};
+
+#[test]
+fn an_empty_database_is_told_once() {
+    let mut bed = Bed::with_client();
+    assert!(bed.idl().has_ever_connected());
+    assert_eq!(bed.idl().change_seqno(), 1, "one reply, and nothing in it");
+    let idl = bed.idl();
+    let tables: Vec<_> = idl.schema().iter().map(|(table, _)| table).collect();
+    assert!(tables.iter().all(|table| idl.row_count(*table) == 0));
+    bed.run();
+    assert_eq!(bed.idl().change_seqno(), 1);
+}
+
+#[test]
+fn contents_are_there_before_anything_is_done() {
+    let mut bed = Bed::new(false);
+    bed.server.transact(
+        r#"{"op":"insert","table":"simple","row":{"i":1}},{"op":"insert","table":"simple","row":{"i":2}}"#,
+    );
+    bed.add(Class::everything(Arc::new(schema())));
+    let simple = bed.table("simple");
+    assert_eq!(
+        (bed.idl().row_count(simple), bed.idl().change_seqno()),
+        (2, 3)
+    );
+}
+
+#[test]
+fn every_kind_of_column_is_understood() {
+    let mut bed = Bed::with_client();
+    bed.server.transact(
+        r#"{"op":"insert","table":"link","uuid-name":"l","row":{"i":4}},
+           {"op":"insert","table":"kinds","row":{}},
+           {"op":"insert","table":"kinds","row":{"b":true,"r":-2.5,"u":["uuid","00000000-0000-0000-0000-000000000007"],
+             "ba":false,"ra":["set",[1,0.5]],"sa":["set",["","ü","a"]],"e":"green",
+             "ua":["uuid","00000000-0000-0000-0000-000000000008"],"refs":["map",[[2,["named-uuid","l"]]]],
+             "notes":["map",[["k","v"],["",""]]]}}"#,
+    );
+    bed.run();
+    let (kinds, b) = (bed.table("kinds"), bed.column("kinds", "b"));
+    let link = bed.table("link");
+    let link = bed.idl().rows(link).next().expect("one");
+    let rows: Vec<_> = bed.idl().rows(kinds).collect();
+    assert_eq!(rows.len(), 2);
+    let zero = r#"["uuid","00000000-0000-0000-0000-000000000000"]"#;
+    let reference = format!(r#"["map",[[2,["uuid","{}"]]]]"#, link.uuid);
+    for row in rows {
+        let is_full = bed.idl().read(row, b).expect("held").as_boolean() == Some(true);
+        for (name, default, value) in [
+            ("r", "0", "-2.5"),
+            (
+                "u",
+                zero,
+                r#"["uuid","00000000-0000-0000-0000-000000000007"]"#,
+            ),
+            ("ba", r#"["set",[]]"#, "false"),
+            ("ra", r#"["set",[]]"#, r#"["set",[0.5,1]]"#),
+            ("sa", r#"["set",[]]"#, r#"["set",["","a","ü"]]"#),
+            (
+                "ua",
+                r#"["set",[]]"#,
+                r#"["uuid","00000000-0000-0000-0000-000000000008"]"#,
+            ),
+            ("e", r#"["set",[]]"#, r#""green""#),
+            ("refs", r#"["map",[]]"#, reference.as_str()),
+            ("notes", r#"["map",[]]"#, r#"["map",[["",""],["k","v"]]]"#),
+        ] {
+            let expected = if is_full { value } else { default };
+            assert_eq!(bed.value(row, name), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn several_rows_are_verified_and_changed_at_once() {
+    let mut bed = Bed::with_client();
+    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    let mut rows = Vec::new();
+    bed.succeed(|bed| {
+        rows = (0..3)
+            .map(|number| bed.insert("simple", &[("i", integer(number))]))
+            .collect();
+    });
+    bed.succeed(|bed| {
+        for &row in &rows[..2] {
+            for column in [i, s] {
+                bed.idl().verify(row, column).unwrap();
+            }
+            bed.idl().write(row, s, string("both")).unwrap();
+            bed.idl().write(row, i, integer(9)).unwrap();
+        }
+    });
+    assert_eq!(bed.value(rows[1], "s"), "\"both\"");
+    // A verification of a new row says nothing; of one that is deleted beside it, it holds.
+    bed.succeed(|bed| {
+        let new = bed.insert("simple", &[]);
+        bed.idl().verify(new, i).unwrap();
+        bed.idl().write(new, i, integer(7)).unwrap();
+        bed.idl().verify(rows[0], i).unwrap();
+        bed.idl().delete(rows[2]).unwrap();
+    });
+    let sent = bed.last_operations();
+    assert_eq!(sent.matches(r#""op":"wait""#).count(), 1, "{sent}");
+    assert_eq!(bed.idl().row_count(i.table), 3);
+}
+
+#[test]
+fn rows_of_a_unique_index_come_change_and_go() {
+    let mut bed = Bed::with_client();
+    let i = bed.column("unique", "i");
+    let mut row = None;
+    bed.succeed(|bed| row = Some(bed.insert("unique", &[("i", integer(1))])));
+    let row = row.unwrap();
+    bed.succeed(|bed| bed.idl().write(row, i, integer(2)).unwrap());
+    bed.succeed(|bed| {
+        bed.idl().delete(row).unwrap();
+        bed.insert("unique", &[("i", integer(2))]);
+    });
+    assert_eq!(bed.idl().row_count(i.table), 1);
+}
+
+#[test]
+fn every_row_that_comes_or_goes_is_counted() {
+    let mut bed = Bed::new(false);
+    let mut class = Class::new(Arc::new(schema()));
+    let ba = class.column("kinds", "ba").unwrap();
+    class.add_column(ba);
+    let maps = class.table("maps").unwrap();
+    class.add_table(maps);
+    bed.add(class);
+    // Nothing but defaults of a table without scalars, and a row of one that is wanted without columns.
+    for table in ["kinds", "maps"] {
+        let id = bed.table(table);
+        let seqno = bed.idl().change_seqno();
+        bed.server.transact(&format!(
+            r#"{{"op":"insert","table":"{table}","row":{{}}}}"#
+        ));
+        bed.run();
+        assert_eq!(
+            (bed.idl().change_seqno(), bed.idl().table_seqnos(id)),
+            (seqno + 1, [seqno + 1, 0, 0])
+        );
+        bed.server.transact(&format!(
+            r#"{{"op":"delete","table":"{table}","where":[]}}"#
+        ));
+        bed.run();
+        assert_eq!(bed.idl().table_seqnos(id)[2], bed.idl().change_seqno());
+        assert_eq!(bed.idl().change_seqno(), seqno + 2);
+    }
+}
+
+#[test]
+fn a_lock_does_not_stand_in_for_contents() {
+    let mut idl = Idl::new(Class::everything(Arc::new(schema())), 1);
+    idl.session().set_lock(0, Some("l"));
+    idl.session().set_remote(0, "unix:server", true);
+    idl.handle(0, Input::Connected).unwrap();
+    let mut lock = None;
+    while let Some(output) = idl.poll_output() {
+        if let Output::Send(bytes) = output {
+            let text = String::from_utf8(bytes).expect("UTF-8");
+            let id = text.split([':', ',']).nth(1).map(str::to_owned);
+            lock = id.filter(|_| text.contains("\"lock\"")).or(lock);
+        }
+    }
+    let id = lock.expect("it is asked for at once");
+    let answer = format!(r#"{{"id":{id},"result":{{"locked":true}},"error":null}}"#);
+    idl.handle(0, Input::Received(answer.as_bytes())).unwrap();
+    assert!(idl.session_state().has_lock());
+    assert!(!idl.has_ever_connected());
+    assert_eq!(idl.change_seqno(), 0);
+}
+
+#[test]
+fn a_wish_that_cannot_be_sent_keeps_nobody_busy() {
+    let mut bed = Bed::with_client();
+    let simple = bed.table("simple");
+    bed.peers[0].is_deaf = true;
+    // The first is on its way, the second has to wait for its answer.
+    bed.idl().set_condition(0, simple, Condition::none());
+    bed.run();
+    let mut wanted = Condition::none();
+    wanted.add(Clause::new("i", Function::Equal, &integer(1), false));
+    let promise = bed.idl().set_condition(0, simple, wanted);
+    bed.run();
+    assert_ne!(bed.idl().poll_timeout(0), Some(0));
+    bed.peers[0].is_deaf = false;
+    bed.cut(0);
+    bed.run_until_connected();
+    bed.run();
+    assert!(bed.idl().condition_seqno() >= promise);
+    let (_, status) = bed.transact(|bed| {
+        bed.insert("simple", &[("i", integer(1))]);
+    });
+    assert_eq!((status, bed.idl().row_count(simple)), (Status::Success, 1));
+}
