@@ -7,6 +7,7 @@ mod engine;
 mod json;
 mod log;
 mod rpc;
+mod tls;
 
 pub use client::client;
 pub use cluster::cluster_records;
@@ -15,6 +16,7 @@ pub use engine::operations;
 pub use json::{frame, read};
 pub use log::log_records;
 pub use rpc::message;
+pub use tls::{certificates, tls_records};
 
 /// A target and its name, which is also that of its folder of seeds.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +52,14 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "operations",
         run: operations,
+    },
+    Target {
+        name: "tls_records",
+        run: tls_records,
+    },
+    Target {
+        name: "certificates",
+        run: certificates,
     },
     Target {
         name: "log_records",

@@ -93,6 +93,16 @@ fn client() {
 }
 
 #[test]
+fn tls_records() {
+    run("tls_records");
+}
+
+#[test]
+fn certificates() {
+    run("certificates");
+}
+
+#[test]
 fn every_target_is_run_here() {
-    assert_eq!(TARGETS.len(), 9);
+    assert_eq!(TARGETS.len(), 11);
 }
