@@ -136,6 +136,12 @@ impl LongResult {
         self.text.get_or_init(|| self.write())
     }
 
+    /// Whether [`LongResult::text`] returns at once.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.text.get().is_some()
+    }
+
     fn write(&self) -> Vec<StdArc<[u8]>> {
         let (mut pieces, mut out) = (Vec::new(), Vec::new());
         let mut cut = |out: &mut Vec<u8>| {

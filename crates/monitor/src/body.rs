@@ -92,9 +92,12 @@ impl Body {
         self.is_table_open = mark.is_table_open;
     }
 
-    /// The whole object, of which nothing was cut off; `{}` when no row was written.
+    /// The whole object; `{}` when no row was written.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        debug_assert!(!self.is_table_open && self.pieces.is_empty());
+        debug_assert!(!self.is_table_open);
+        if !self.pieces.is_empty() {
+            return self.finish_pieces().concat();
+        }
         self.out.push(b'}');
         self.out
     }

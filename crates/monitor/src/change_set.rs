@@ -86,6 +86,11 @@ impl ChangeSet {
         }
     }
 
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.tables.iter().map(|table| table.entries.len()).sum()
+    }
+
     /// The tables with their changes, by id; a table may have none left.
     pub(crate) fn tables(&self) -> &[TableChanges] {
         &self.tables

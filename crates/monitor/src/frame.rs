@@ -5,24 +5,47 @@ use std::sync::Arc;
 use corvid_data::Uuid;
 
 use crate::Version;
+use crate::late::LateText;
 
 /// A text that many messages share; cloning it costs a count.
 #[derive(Clone, Debug)]
 pub enum SharedText {
     /// As one piece.
     Whole(Arc<[u8]>),
-    /// As several, to be written one after the other: first contents, which can be long.
+    /// As several, to be sent one after the other: first contents, which can be long.
     Pieces(Arc<[Arc<[u8]>]>),
+    /// Perhaps not written yet.
+    Late(Arc<dyn LateText>),
 }
 
 impl SharedText {
-    /// The pieces, in order.
+    /// The pieces, in order. Writes them first if that is still to be done.
     #[must_use]
     pub fn pieces(&self) -> &[Arc<[u8]>] {
         match self {
             SharedText::Whole(text) => std::slice::from_ref(text),
             SharedText::Pieces(pieces) => pieces,
+            SharedText::Late(text) => text.pieces(),
         }
+    }
+
+    /// The text, if it is still to be written.
+    #[must_use]
+    pub fn unwritten(&self) -> Option<&Arc<dyn LateText>> {
+        match self {
+            SharedText::Late(text) if !text.is_written() => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Takes a text that was written late as it is now, and returns what it was written from: freeing that may take long.
+    pub fn settle(&mut self) -> Option<Arc<dyn LateText>> {
+        let SharedText::Late(text) = self else {
+            return None;
+        };
+        let text = text.clone();
+        *self = SharedText::Pieces(text.pieces().into());
+        Some(text)
     }
 
     /// Whether both are the same memory.
@@ -56,7 +79,7 @@ pub struct Frame {
 impl Frame {
     /// An `update`, `update2` or `update3` notification for the monitor `id` (canonical JSON). `last_txn` is of use to
     /// [`Version::V3`] only.
-    pub(crate) fn update(version: Version, id: &[u8], last_txn: Uuid, body: Arc<[u8]>) -> Frame {
+    pub(crate) fn update(version: Version, id: &[u8], last_txn: Uuid, body: SharedText) -> Frame {
         let mut head = Vec::with_capacity(80 + id.len());
         head.extend_from_slice(b"{\"id\":null,\"method\":\"");
         head.extend_from_slice(match version {
@@ -73,7 +96,7 @@ impl Frame {
         }
         Frame {
             head,
-            body: SharedText::Whole(body),
+            body,
             tail: b"]}",
         }
     }
@@ -177,7 +200,12 @@ mod tests {
     #[test]
     fn heads_differ_by_version_only() {
         let text = |version| {
-            let frame = Frame::update(version, b"[\"m\",1]", TXN, Arc::from(&b"{\"T\":1}"[..]));
+            let frame = Frame::update(
+                version,
+                b"[\"m\",1]",
+                TXN,
+                SharedText::Whole(Arc::from(&b"{\"T\":1}"[..])),
+            );
             String::from_utf8(frame.to_bytes()).expect("text")
         };
         assert_eq!(

@@ -7,19 +7,22 @@
 //! already cost nothing. Owned by `groups`; knows no sessions.
 
 use std::collections::HashMap;
-use std::sync::{Arc as StdArc, Weak};
+use std::sync::{Arc as StdArc, OnceLock, Weak};
 
 use corvid_data::{Arc, Delta, Schema, TableId, Uuid};
 use corvid_engine::Database;
 use foldhash::fast::FixedState;
 
-use crate::body::Body;
-use crate::change_set::{ChangeSet, Entry};
+use crate::change_set::Entry;
 use crate::contents::{self, ContentsId, Written};
 use crate::frame::SharedText;
-use crate::segments::{SegmentId, Segments};
+use crate::late::{self, LongUpdate};
+use crate::segments::{SegmentId, Segments, Untold};
 use crate::subscription::Subscription;
-use crate::{Version, encode_v1, encode_v2, view};
+use crate::{Version, view};
+
+/// The body of an update that tells nothing; it is not sent.
+pub const NOTHING: &[u8] = b"{}";
 
 /// Names a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,7 +72,7 @@ pub(crate) struct Group {
     /// Commits noted so far: what was encoded at one count holds until the next.
     version: u64,
     /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
-    bodies: HashMap<SegmentId, Option<StdArc<[u8]>>, FixedState>,
+    bodies: HashMap<SegmentId, Option<SharedText>, FixedState>,
     initial: Option<Shared>,
     long: Long,
     since: Option<(Uuid, Shared)>,
@@ -190,17 +193,19 @@ impl Group {
     }
 
     /// Tells the member `key`, which is behind from `segment`: its update's body (`None` when the net change shows
-    /// nothing), and its place from now on.
+    /// nothing), and its place from now on. A body of more than `rows_max` rows is written later, and may turn out to be
+    /// [`NOTHING`].
     pub(crate) fn tell(
         &mut self,
-        schema: &Schema,
+        schema: &Arc<Schema>,
         key: MonitorKey,
         segment: SegmentId,
-    ) -> (Option<StdArc<[u8]>>, Place) {
+        rows_max: usize,
+    ) -> (Option<SharedText>, Place) {
         let body = match self.bodies.get(&segment) {
             Some(body) => body.clone(),
             None => {
-                let body = self.encode_from(schema, segment);
+                let body = self.encode_from(schema, segment, rows_max);
                 self.bodies.insert(segment, body.clone());
                 body
             }
@@ -273,7 +278,8 @@ impl Group {
             return body;
         }
         let changes = view::of_commits(schema, &self.subscription, commits);
-        let body: StdArc<[u8]> = self.encode(schema, &changes, None).into();
+        let body = late::encode(schema, &self.subscription, self.encoding, &changes, None);
+        let body: StdArc<[u8]> = body.finish().into();
         self.since = Some((txn, Shared::new(self.version, &body)));
         body
     }
@@ -289,30 +295,31 @@ impl Group {
         }
     }
 
-    fn encode_from(&self, schema: &Schema, segment: SegmentId) -> Option<StdArc<[u8]>> {
-        let untold = self.segments.untold(segment)?;
-        let body = self.encode(schema, untold.changes(), untold.delta());
-        (body != b"{}").then(|| body.into())
-    }
-
-    /// All events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
-    fn encode(&self, schema: &Schema, changes: &ChangeSet, delta: Option<&Delta>) -> Vec<u8> {
-        let mut body = Body::new();
-        let encode = match self.encoding {
-            Encoding::Rows => encode_v1::change,
-            Encoding::Differences => encode_v2::change,
-        };
-        for of_table in changes.tables() {
-            if let Some(asked) = self.subscription.table(of_table.table) {
-                let table = schema.table(of_table.table);
-                let entries = of_table.entries().iter();
-                for entry in entries.filter(|entry| asked.select.has(entry.event())) {
-                    encode(&mut body, table, asked, entry, delta);
-                }
-                body.end_table();
-            }
+    fn encode_from(
+        &self,
+        schema: &Arc<Schema>,
+        segment: SegmentId,
+        rows_max: usize,
+    ) -> Option<SharedText> {
+        let (subscription, encoding) = (&self.subscription, self.encoding);
+        let Untold { changes, delta } = self.segments.untold(segment)?;
+        if changes.len() > rows_max {
+            return Some(SharedText::Late(StdArc::new(LongUpdate {
+                schema: schema.clone(),
+                subscription: subscription.clone(),
+                encoding,
+                changes,
+                delta,
+                pieces: OnceLock::new(),
+            })));
         }
-        body.finish()
+        let body = late::encode(schema, subscription, encoding, &changes, delta.as_deref());
+        let pieces = body.finish_pieces();
+        match &pieces[..] {
+            [only] if **only == *NOTHING => None,
+            [only] => Some(SharedText::Whole(only.clone())),
+            _ => Some(SharedText::Pieces(pieces.into())),
+        }
     }
 }
 

@@ -147,9 +147,10 @@ mod tests {
 
     const TABLE: TableId = TableId(0);
 
-    fn schema() -> Schema {
+    fn schema() -> corvid_data::Arc<Schema> {
         let table = TableSchema::new(Str::new("T"), Vec::new());
-        Schema::from_parts(Str::new("D"), String::new(), String::new(), vec![table])
+        let schema = Schema::from_parts(Str::new("D"), String::new(), String::new(), vec![table]);
+        corvid_data::Arc::new(schema)
     }
 
     fn everything() -> Subscription {
@@ -217,7 +218,9 @@ mod tests {
         woken.clear();
         groups.commit(&schema, &insert(2), &mut woken);
         assert!(woken.is_empty());
-        let (body, _) = groups.get_mut(group).tell(&schema, key, segment);
+        let (body, _) = groups
+            .get_mut(group)
+            .tell(&schema, key, segment, usize::MAX);
         assert!(body.is_some());
         groups.commit(&schema, &insert(3), &mut woken);
         assert_eq!(woken.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key]);

@@ -24,6 +24,7 @@ pub mod frame;
 mod group;
 mod groups;
 mod history;
+mod late;
 pub mod monitors;
 mod params;
 mod request;
@@ -34,4 +35,6 @@ mod view;
 
 pub use contents::{Contents, ContentsId, Written};
 pub use frame::{Frame, MonitorResult, ResultHead, SharedText};
+pub use group::NOTHING;
+pub use late::LateText;
 pub use monitors::{Awaited, Begun, ConditionChanged, Monitors, SessionId, Started, Version};

@@ -31,6 +31,9 @@ use crate::{Frame, MonitorResult, effect, params};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
+/// Changed rows of an update that the database writes itself; some 300 us.
+const UPDATE_ROWS_MAX: usize = 1000;
+
 /// Which notifications a monitor gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
@@ -61,6 +64,8 @@ pub struct Monitors {
     history: History,
     /// Of the next long contents.
     next_contents: ContentsId,
+    /// Updates of more rows are written later.
+    update_rows_max: usize,
     /// Kept for its memory.
     woken: Vec<(MonitorKey, SegmentId)>,
     /// Notifications composed so far, by version.
@@ -122,6 +127,7 @@ impl Monitors {
             listed: Vec::new(),
             history: History::new(last_txn),
             next_contents: ContentsId(0),
+            update_rows_max: UPDATE_ROWS_MAX,
             woken: Vec::new(),
             told: [0; 3],
         }
@@ -354,7 +360,12 @@ impl Monitors {
             if body != b"{}" {
                 let last_txn = self.history.last_txn();
                 self.told[version.index()] += 1;
-                frames.push(Frame::update(version, &new_id, last_txn, body.into()));
+                frames.push(Frame::update(
+                    version,
+                    &new_id,
+                    last_txn,
+                    SharedText::Whole(body.into()),
+                ));
             }
         }
         Ok(ConditionChanged { frames, new_id })
@@ -528,7 +539,13 @@ impl Monitors {
         }
     }
 
-    /// Composes everything pending for a session, ready or not (a reply must be preceded by it).
+    /// Sets how many rows an update may tell of and still be written at once.
+    pub fn set_update_rows_max(&mut self, rows: usize) {
+        self.update_rows_max = rows;
+    }
+
+    /// Composes everything pending for a session, ready or not (a reply must be preceded by it). Bodies of updates that tell of many rows
+    /// are left to be written ([`LateText`]); such a one may turn out to be [`NOTHING`].
     pub fn flush(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         let Some(session) = self.sessions.get_mut(&session) else {
             return;
@@ -539,7 +556,7 @@ impl Monitors {
                 continue;
             };
             let group = self.groups.get_mut(monitor.group);
-            let (body, place) = group.tell(&self.schema, key, segment);
+            let (body, place) = group.tell(&self.schema, key, segment, self.update_rows_max);
             monitor.place = place;
             if let Some(body) = body {
                 let last_txn = self.history.last_txn();

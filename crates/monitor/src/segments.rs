@@ -14,6 +14,7 @@
 //! reads is bounded by the number of distinct rows. Owned by a group; knows no members, only how many hold a segment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta};
 
@@ -26,7 +27,8 @@ pub(crate) struct SegmentId(u64);
 /// The net change of consecutive commits.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    changes: ChangeSet,
+    /// Shared with updates that are being written.
+    changes: StdArc<ChangeSet>,
     /// The commit, while there is only one: its differences need not be computed again.
     delta: Option<Arc<Delta>>,
     holders: usize,
@@ -34,11 +36,11 @@ pub(crate) struct Segment {
 
 /// Untold changes, with the delta that they stem from when it is a single one.
 #[derive(Debug)]
-pub(crate) enum Untold<'a> {
-    /// One segment, as it lies.
-    Segment(&'a ChangeSet, Option<&'a Delta>),
-    /// Several, merged.
-    Merged(ChangeSet),
+pub(crate) struct Untold {
+    /// The net changes.
+    pub(crate) changes: StdArc<ChangeSet>,
+    /// The only commit that they stem from, if it is one.
+    pub(crate) delta: Option<Arc<Delta>>,
 }
 
 /// The segments of a group.
@@ -61,7 +63,7 @@ impl Segments {
         let id = SegmentId(self.next);
         self.next += 1;
         let segment = Segment {
-            changes: ChangeSet::default(),
+            changes: StdArc::default(),
             delta: Some(delta.clone()),
             holders,
         };
@@ -77,18 +79,23 @@ impl Segments {
     }
 
     /// Everything from `from` on. `None` when nobody holds it.
-    pub(crate) fn untold(&self, from: SegmentId) -> Option<Untold<'_>> {
+    pub(crate) fn untold(&self, from: SegmentId) -> Option<Untold> {
         let mut segments = self.by_id.range(from..).map(|(_, segment)| segment);
         let first = segments.next()?;
         let Some(second) = segments.next() else {
-            return Some(Untold::Segment(&first.changes, first.delta.as_deref()));
+            return Some(Untold {
+                changes: first.changes.clone(),
+                delta: first.delta.clone(),
+            });
         };
-        let mut merged = first.changes.clone();
-        merged.append(second.changes.clone());
-        for segment in segments {
-            merged.append(segment.changes.clone());
+        let mut merged = ChangeSet::clone(&first.changes);
+        for segment in std::iter::once(second).chain(segments) {
+            merged.append(ChangeSet::clone(&segment.changes));
         }
-        Some(Untold::Merged(merged))
+        Some(Untold {
+            changes: StdArc::new(merged),
+            delta: None,
+        })
     }
 
     /// A holder lets go of `id`. Returns whether it was the last, in which case the segment is gone.
@@ -104,7 +111,8 @@ impl Segments {
         if let Some(retired) = self.by_id.remove(&id)
             && let Some((_, before)) = self.by_id.range_mut(..id).next_back()
         {
-            before.changes.append(retired.changes);
+            let changes = StdArc::unwrap_or_clone(retired.changes);
+            StdArc::make_mut(&mut before.changes).append(changes);
             before.delta = None;
         }
         true
@@ -125,28 +133,11 @@ impl Segment {
 
     /// Adds a change of the present commit.
     pub(crate) fn add(&mut self, table: corvid_data::TableId, entry: crate::change_set::Entry) {
+        let changes = StdArc::make_mut(&mut self.changes);
         if self.delta.is_some() {
-            self.changes.push(table, entry);
+            changes.push(table, entry);
         } else {
-            self.changes.merge(table, entry);
-        }
-    }
-}
-
-impl Untold<'_> {
-    /// The net changes.
-    pub(crate) fn changes(&self) -> &ChangeSet {
-        match self {
-            Untold::Segment(changes, _) => changes,
-            Untold::Merged(changes) => changes,
-        }
-    }
-
-    /// The only commit that they stem from.
-    pub(crate) fn delta(&self) -> Option<&Delta> {
-        match self {
-            Untold::Segment(_, delta) => *delta,
-            Untold::Merged(_) => None,
+            changes.merge(table, entry);
         }
     }
 }
@@ -192,7 +183,7 @@ mod tests {
     /// Rows told from `from` on.
     fn told(segments: &Segments, from: SegmentId) -> Vec<u8> {
         let untold = segments.untold(from).expect("held");
-        let tables = untold.changes().tables();
+        let tables = untold.changes.tables();
         let mut rows: Vec<u8> = tables
             .iter()
             .flat_map(|table| table.entries().iter().map(|entry| entry.uuid.0[0]))
@@ -208,8 +199,8 @@ mod tests {
         let other = open(&mut segments, 2, insert(2));
         assert_eq!(told(&segments, slow), [1, 2]);
         assert_eq!(told(&segments, other), [2]);
-        assert!(segments.untold(other).expect("held").delta().is_some());
-        assert!(segments.untold(slow).expect("held").delta().is_none());
+        assert!(segments.untold(other).expect("held").delta.is_some());
+        assert!(segments.untold(slow).expect("held").delta.is_none());
     }
 
     #[test]

@@ -120,11 +120,11 @@ impl Driver {
         self.service.tick(now);
         self.store(now);
         self.note_untold();
-        self.order_jobs();
         if self.service.has_much_to_tell() {
             self.hand_over();
         }
         self.service.flush_updates(now);
+        self.order_jobs();
         self.hand_over();
         if let Some(figures) = &self.figures {
             let orders = || self.storage.as_ref().map_or(0, Storage::orders);
@@ -166,8 +166,8 @@ impl Driver {
             *inputs = left;
         }
         self.note_untold();
-        self.order_jobs();
         all_done &= self.service.flush_few(now, ERRAND_SESSIONS);
+        self.order_jobs();
         self.hand_over();
         all_done
     }

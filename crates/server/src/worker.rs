@@ -1,5 +1,5 @@
 //! Carries out the long jobs of one database away from its thread, in order, giving way to everybody else, and on another
-//! thread those that a client waits for: first contents of monitors, results of transactions that select much.
+//! thread those that a client waits for: first contents of monitors, and long texts.
 //!
 //! The threads end with their database, after the job that they are at. What a job is, is told in [`corvid_service::job`].
 
@@ -36,7 +36,7 @@ impl Worker {
     /// Leaves a job to a thread.
     pub fn order(&mut self, job: Job) {
         let thread = match job {
-            Job::Contents(_) | Job::Result { .. } => self.contents(),
+            Job::Contents(_) | Job::Text(..) => self.contents(),
             _ => &self.jobs,
         };
         // The threads live as long as their queues, which are ours.

@@ -12,7 +12,7 @@ mod first_answers;
 mod follow;
 mod held;
 mod kept;
-mod long_results;
+mod late;
 mod monitoring;
 mod outputs;
 mod parked;
@@ -50,7 +50,6 @@ use first_answers::FirstAnswers;
 use follow::Followed;
 use held::Held;
 use kept::Kept;
-use long_results::LongResults;
 use parked::Parked;
 use rewrites::Rewrites;
 use row_log::RowLog;
@@ -96,8 +95,9 @@ pub struct DatabaseService {
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
     first_answers: FirstAnswers,
-    long_results: LongResults,
-    /// By one of these two, or for want of a reader.
+    /// Steps that the database spends on the selections of one transaction.
+    select_steps_max: u64,
+    /// For first contents, for late texts, or for want of a reader.
     held: Held,
     unread: Unread,
     kept: Kept,
@@ -151,7 +151,7 @@ impl DatabaseService {
             deferred: VecDeque::new(),
             conversion: None,
             first_answers: FirstAnswers::default(),
-            long_results: LongResults::default(),
+            select_steps_max: late::SELECT_STEPS_MAX,
             held: Held::default(),
             unread: Unread::default(),
             kept: Kept::default(),
@@ -201,9 +201,7 @@ impl DatabaseService {
             ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
             ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
             ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
-            ToDatabase::Done(number, Done::Result(session, result)) => {
-                self.result_written(now, number, session, result);
-            }
+            ToDatabase::Done(_, Done::Text(session)) => self.text_written(now, session),
             ToDatabase::Done(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
@@ -428,7 +426,7 @@ impl DatabaseService {
             _ => true,
         };
         self.deferred.retain(is_wanted);
-        self.drop_result(session);
+        self.drop_late(session);
         let sent = self.held.let_go(session).unwrap_or_default();
         if was_deaf {
             self.outputs.free(sent);
@@ -452,7 +450,7 @@ impl DatabaseService {
             && self.deferred.is_empty()
             && self.conversion.is_none()
             && self.first_answers.is_idle()
-            && self.long_results.is_empty()
+            && self.outputs.late.is_empty()
             && self.held.is_empty()
             && self.kept.is_empty()
             && self.unread.is_empty()

@@ -6,9 +6,9 @@ use std::sync::Arc as StdArc;
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Schema, WireError};
-use corvid_engine::{Converted, LongResult, Misfit, Snapshot};
+use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_log::write_transaction;
-use corvid_monitor::{Contents, SessionId, Written};
+use corvid_monitor::{Contents, LateText, SessionId, Written};
 
 use crate::message::ToDatabase;
 
@@ -50,15 +50,9 @@ pub enum Job {
     },
     /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
     Contents(Contents),
-    /// Write the result of a transaction that selects much, which its client waits for. Answered by [`Done::Result`].
-    Result {
-        /// Its number.
-        number: JobNumber,
-        /// Whose it is.
-        session: SessionId,
-        /// The result.
-        result: StdArc<LongResult>,
-    },
+    /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
+    /// by [`Done::Text`].
+    Text(SessionId, StdArc<dyn LateText>),
     /// Free this: freeing many rows takes long. Not answered.
     Free(Box<dyn Any + Send>),
 }
@@ -72,8 +66,8 @@ pub enum Done {
     CarriedOver(Result<Carried, Misfit>),
     /// Of [`Job::Contents`], which has its own way of numbering.
     Contents(Written),
-    /// Of [`Job::Result`]: its text is there.
-    Result(SessionId, StdArc<LongResult>),
+    /// Of [`Job::Text`].
+    Text(SessionId),
 }
 
 /// A conversion that has followed its source for a while.
@@ -111,13 +105,9 @@ impl Job {
                 let number = JobNumber(contents.id().0);
                 Some(ToDatabase::Done(number, Done::Contents(contents.write())))
             }
-            Job::Result {
-                number,
-                session,
-                result,
-            } => {
-                result.text();
-                Some(ToDatabase::Done(number, Done::Result(session, result)))
+            Job::Text(session, text) => {
+                text.pieces();
+                Some(ToDatabase::Done(JobNumber(0), Done::Text(session)))
             }
             Job::Free(_) => None,
         }

@@ -127,7 +127,7 @@ impl DatabaseService {
 
     /// All monitors are about to be removed: requests that were not answered yet are handled anew afterwards.
     pub(super) fn give_up_first_answers(&mut self) {
-        self.complete_all();
+        self.write_all_late();
         let mut inputs = Vec::new();
         for (_, underway) in std::mem::take(&mut self.first_answers.underway) {
             let answers = underway.answers.into_iter();

@@ -8,9 +8,9 @@ use corvid_data::WireError;
 use corvid_monitor::{Frame, SessionId, SharedText};
 use corvid_rpc::message;
 
-use super::transact::handled_by;
+use super::late::Late;
 use crate::job::Job;
-use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Request, Store};
+use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
 
 /// Longer results leave in pieces of this length, which are freed as they are sent, bytes.
 const WHOLE_BYTES: usize = 256 << 10;
@@ -29,6 +29,8 @@ pub struct Outputs {
     pub events: Vec<Event>,
     /// Stamps of transactions whose answers are among the deliveries; of those that bore one, and did not wait on purpose.
     pub answered: Vec<u64>,
+    /// Sessions that wait for texts which are being written.
+    pub(super) late: Late,
 }
 
 impl Outputs {
@@ -40,6 +42,7 @@ impl Outputs {
             jobs: Vec::new(),
             events: Vec::new(),
             answered: Vec::new(),
+            late: Late::default(),
         }
     }
 
@@ -65,7 +68,8 @@ impl Outputs {
     pub(super) fn reply(&mut self, session: SessionId, id: &[u8], result: &[u8], handled: Handled) {
         if result.len() > WHOLE_BYTES {
             let pieces: Vec<Arc<[u8]>> = result.chunks(WHOLE_BYTES).map(Arc::from).collect();
-            self.reply_shared(session, reply_around(id, &pieces), handled);
+            let reply = reply_around(id, SharedText::Pieces(pieces.into()));
+            self.reply_shared(session, reply, handled);
             return;
         }
         let mut text = Vec::with_capacity(result.len() + id.len() + 32);
@@ -76,12 +80,6 @@ impl Outputs {
     /// A reply that is composed already, its body shared with other sessions.
     pub(super) fn reply_shared(&mut self, session: SessionId, reply: Frame, handled: Handled) {
         self.push(session, vec![Piece::Update(reply)], false, handled);
-    }
-
-    /// A reply to a transaction whose result is in pieces.
-    pub(super) fn reply_long(&mut self, request: &Request, result: &[Arc<[u8]>]) {
-        let reply = reply_around(&request.id, result);
-        self.reply_shared(request.session, reply, handled_by(request));
     }
 
     /// An error reply with an error object.
@@ -118,21 +116,24 @@ impl Outputs {
     }
 
     fn push(&mut self, session: SessionId, pieces: Vec<Piece>, updates: bool, handled: Handled) {
-        self.deliveries.push(Deliver {
+        let deliver = Deliver {
             session,
             database: self.database,
             pieces,
             updates,
             handled,
-        });
+        };
+        if let Some(deliver) = self.late.follow(deliver) {
+            self.deliveries.push(deliver);
+        }
     }
 }
 
-/// The reply to the request `id` with a result in pieces.
-fn reply_around(id: &[u8], pieces: &[Arc<[u8]>]) -> Frame {
+/// The reply to the request `id` with this result.
+pub(super) fn reply_around(id: &[u8], result: SharedText) -> Frame {
     Frame {
         head: [b"{\"id\":", id, b",\"result\":"].concat(),
-        body: SharedText::Pieces(pieces.into()),
+        body: result,
         tail: b",\"error\":null}",
     }
 }

@@ -57,7 +57,7 @@ impl DatabaseService {
 
     /// All the time that it takes, but for long selections.
     pub(super) fn patience(&self) -> Allowance {
-        Allowance::unlimited().but_for_selects(self.long_results.select_steps_max)
+        Allowance::unlimited().but_for_selects(self.select_steps_max)
     }
 
     /// The same, if it fits into the allowance; else the request is handed back, and nothing has changed.
@@ -482,7 +482,7 @@ impl DatabaseService {
                     self.slow.answered(request);
                 }
             }
-            Answer::Long(result) => self.write_away(request, *result),
+            Answer::Long(result) => self.reply_late(request, *result),
             Answer::Error(error) => self.fail(&request, &error),
         }
     }

@@ -73,6 +73,10 @@ impl DatabaseService {
         if request.info.is_closed() {
             return;
         }
+        // It is counted when it is delivered.
+        if self.outputs.late.contains(request.session) {
+            return;
+        }
         let Some(reply) = self.outputs.deliveries.last_mut() else {
             return;
         };

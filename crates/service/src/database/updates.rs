@@ -47,11 +47,11 @@ impl Rounds {
 }
 
 impl DatabaseService {
-    /// Hands over everything the session has yet to be told, behind a result of it that is being written.
+    /// Hands over everything the session has yet to be told.
     pub(super) fn send_updates(&mut self, session: SessionId) {
-        self.complete(session);
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
+        self.await_late(session, &mut frames);
         if !frames.is_empty() {
             self.monitors.set_ready(session, false);
             self.outputs.updates(session, frames);

@@ -71,10 +71,12 @@ impl Run {
             next_id: 0,
             has_c: false,
         };
-        // Contents of every other run are written away from the database.
+        // Contents of every other run are written away from the database, updates of every third.
+        let update_rows_max = if seed.is_multiple_of(3) { 0 } else { 1000 };
         let rows_max = if seed.is_multiple_of(2) { 1000 } else { 0 };
         for name in ["A", "B"] {
             run.world.service(name).set_first_rows_max(rows_max);
+            run.world.service(name).set_update_rows_max(update_rows_max);
         }
         for _ in 0..CLIENTS {
             run.connect();

@@ -142,6 +142,8 @@ pub(crate) struct World {
     era: Era,
     /// Steps that databases spend on selections.
     select_steps_max: u64,
+    /// Changed rows that databases tell of themselves.
+    update_rows_max: usize,
     /// Conversions that clients are being told of.
     conversions: BTreeMap<DatabaseId, Era>,
     /// No long text is read until this is cleared.
@@ -180,6 +182,8 @@ impl World {
             era: Era::default(),
             // Under every other seed, results of selections are written away from the database.
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
+            // Under every third, so are updates.
+            update_rows_max: if seed % 3 == 1 { 0 } else { 1000 },
             conversions: BTreeMap::new(),
             is_reading_held: false,
             is_main_held: false,
@@ -210,6 +214,7 @@ impl World {
         let mut service =
             DatabaseService::new(self.now(), options, database, self.locks.clone(), uuids);
         service.set_select_steps_max(self.select_steps_max);
+        service.set_update_rows_max(self.update_rows_max);
         let served = Served {
             service,
             disk,
@@ -553,9 +558,9 @@ impl World {
                 served.service.handle(now, answer);
             }
         }
+        served.service.flush_updates(now);
         let jobs = served.service.outputs().jobs.drain(..);
         served.jobs.extend(jobs);
-        served.service.flush_updates(now);
         let outputs = served.service.outputs();
         let deliveries = std::mem::take(&mut outputs.deliveries);
         let mut events = std::mem::take(&mut outputs.events);

@@ -142,8 +142,9 @@ impl Machine {
             let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
             let mut service =
                 DatabaseService::new(now, options, database, locks.clone(), Box::new(uuids));
-            // Contents of half of the runs are written away from the database.
+            // Contents of half of the runs are written away from the database, and updates of a third.
             service.set_first_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
+            service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
             let served = Served {
                 service,
                 inbox: VecDeque::new(),

@@ -1,5 +1,5 @@
-//! Results of transactions that select much, written away from the database. (In every other order of events of all plays, every
-//! selection counts as much.)
+//! Long texts, written away from the database: results of transactions that select much, updates that tell of many rows. (In every other
+//! order of events of all plays every selection counts as much, in every third every update as many.)
 
 use expect_test::expect;
 
@@ -14,6 +14,7 @@ fn insert(key: &str) -> String {
 /// One row, and every selection is left to the worker, which waits.
 fn prepare(world: &mut World) {
     world.service("A").set_select_steps_max(0);
+    world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
     world.transact(writer, "1", "A", &insert("a"));
@@ -130,9 +131,9 @@ fn a_transaction_that_stops_waiting_is_answered_behind_it() {
         at_once + "\n" + &world.take(client)
     });
     expect![[r#"
+
         {"error":null,"id":2,"result":[{"rows":[{"k":"a"}]}]}
         {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"b"}}}}]}
-
         {"error":null,"id":1,"result":[{},{"rows":[{"k":"a"},{"k":"b"}]}]}
     "#]]
     .assert_eq(&told);
@@ -184,4 +185,124 @@ fn a_result_of_what_could_not_be_stored_says_so() {
 
         {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]}]}
     "#]].assert_eq(&told);
+}
+
+/// Every update is left to the worker, which waits.
+fn prepare_updates(world: &mut World) {
+    world.service("A").set_update_rows_max(0);
+    world.served("A").is_worker_held = true;
+}
+
+#[test]
+fn others_go_on_while_an_update_is_written_and_later_changes_merge_behind_it() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect(), world.connect());
+        monitor(world, watcher);
+        prepare_updates(world);
+        world.transact(writer, "1", "A", &insert("a"));
+        world.run();
+        world.transact(writer, "2", "A", &insert("b"));
+        world.run();
+        world.transact(writer, "3", "A", &insert("c"));
+        world.ask(watcher, "1", "list_dbs", "[]");
+        world.run();
+        let others = world.take(writer);
+        assert_eq!(world.take(watcher), "", "nothing before the update");
+        world.served("A").is_worker_held = false;
+        world.run();
+        others + "\n" + &world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<1>"]}]}
+        {"error":null,"id":3,"result":[{"uuid":["uuid","<2>"]}]}
+
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"a"}}}}]}
+        {"id":null,"method":"update","params":["m",{"T":{"<1>":{"new":{"k":"b"}},"<2>":{"new":{"k":"c"}}}}]}
+        {"error":null,"id":1,"result":["A","B","_Server"]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn whoever_watches_its_own_commit_has_the_reply_behind_the_update() {
+    let told = play(|world| {
+        let (client, other) = (world.connect(), world.connect());
+        monitor(world, client);
+        prepare_updates(world);
+        world.transact(client, "1", "A", &insert("a"));
+        world.run();
+        world.transact(client, "2", "A", &insert("b"));
+        world.run();
+        world.transact(other, "1", "A", &insert("c"));
+        world.run();
+        let others = world.take(other);
+        assert_eq!(world.take(client), "", "nothing before the update");
+        world.served("A").is_worker_held = false;
+        world.run();
+        others + "\n" + &world.take(client)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]}]}
+
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"a"}}}}]}
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]}]}
+        {"id":null,"method":"update","params":["m",{"T":{"<1>":{"new":{"k":"c"}},"<2>":{"new":{"k":"b"}}}}]}
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<2>"]}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn an_update_that_comes_to_nothing_is_not_sent_and_the_next_one_is() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect(), world.connect());
+        world.transact(writer, "1", "A", &insert("a"));
+        world.run();
+        monitor(world, watcher);
+        prepare_updates(world);
+        // The first is under way, the other two merge.
+        for (id, key) in [("2", "b"), ("3", "c"), ("4", "b")] {
+            let update =
+                format!(r#"{{"op":"update","table":"T","where":[],"row":{{"k":"{key}"}}}}"#);
+            world.transact(writer, id, "A", &update);
+            world.run();
+        }
+        world.served("A").is_worker_held = false;
+        world.run();
+        let first = world.take(watcher);
+        world.transact(writer, "5", "A", &insert("d"));
+        world.run();
+        first + "\n" + &world.take(watcher)
+    });
+    expect![[r#"
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"b"},"old":{"k":"a"}}}}]}
+
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"d"}}}}]}
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_conversion_has_updates_written() {
+    let told = play(|world| {
+        let (watcher, writer) = (world.connect_aware(), world.connect());
+        world.take(watcher);
+        monitor(world, watcher);
+        prepare_updates(world);
+        world.transact(writer, "1", "A", &insert("a"));
+        world.run();
+        // The conversion overtakes the update.
+        let job = world.served("A").jobs.pop_front().expect("ordered");
+        world.served("A").is_worker_held = false;
+        let params = format!(r#"["A",{}]"#, wider_schema("A"));
+        world.ask(writer, "2", "convert", &params);
+        world.run();
+        world.served("A").jobs.push_back(job);
+        world.run();
+        world.take(watcher)
+    });
+    expect![[r#"
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"a"}}}}]}
+        {"id":null,"method":"monitor_canceled","params":["m"]}
+    "#]]
+    .assert_eq(&told);
 }

@@ -1,0 +1,229 @@
+//! Texts so long that the database does not write them itself: results of transactions that select much, updates that tell of many rows.
+//!
+//! What such a text says is settled when it is to leave; it is written as a job, away from the database, and delivered when it is there.
+//!
+//! Invariants: what is said to a session meanwhile follows in order; it is told of no changes until then, so they merge; what it
+//! sends waits. Before all monitors go (the database is converted or removed), texts are written on the spot. A text that is delivered
+//! is written: no shard waits for one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use corvid_engine::LongResult;
+use corvid_monitor::{Frame, LateText, NOTHING, SessionId, SharedText};
+use foldhash::fast::FixedState;
+
+use super::outputs::reply_around;
+use super::transact::handled_by;
+use super::{DatabaseService, Now};
+use crate::job::Job;
+use crate::message::{Deliver, Piece, Request};
+
+/// Steps that the database spends on the selections of one transaction (looks at a row, writes an atom); some 500 us.
+pub(super) const SELECT_STEPS_MAX: u64 = 8192;
+
+/// The result of a transaction, of which selections are left out.
+#[derive(Debug)]
+struct LateResult(LongResult);
+
+impl LateText for LateResult {
+    fn pieces(&self) -> &[Arc<[u8]>] {
+        self.0.text()
+    }
+
+    fn is_written(&self) -> bool {
+        self.0.is_written()
+    }
+}
+
+/// The sessions that wait for a text, each with what is to be said to it from that text on.
+#[derive(Debug, Default)]
+pub(super) struct Late(HashMap<SessionId, Waiting, FixedState>);
+
+#[derive(Debug)]
+struct Waiting {
+    /// Begins with a text that is being written. Of results with the request, to tell how long it took.
+    deliveries: VecDeque<(Deliver, Option<Box<Request>>)>,
+    /// The session's output is drained: afterwards it is to be told of changes.
+    is_ready: bool,
+}
+
+impl Late {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a session waits.
+    pub(super) fn contains(&self, session: SessionId) -> bool {
+        self.0.contains_key(&session)
+    }
+
+    /// Keeps what is said to a session that waits; gives it back if it does not.
+    pub(super) fn follow(&mut self, deliver: Deliver) -> Option<Deliver> {
+        let Some(waiting) = self.0.get_mut(&deliver.session) else {
+            return Some(deliver);
+        };
+        // It is drained again when this is.
+        waiting.is_ready &= !deliver.updates;
+        waiting.deliveries.push_back((deliver, None));
+        None
+    }
+}
+
+impl DatabaseService {
+    /// Sets how many steps the database spends on the selections of one transaction; what takes more is left to the worker.
+    pub fn set_select_steps_max(&mut self, steps: u64) {
+        self.select_steps_max = steps;
+    }
+
+    /// Sets how many changed rows an update may tell of; those of more are left to the worker.
+    pub fn set_update_rows_max(&mut self, rows: usize) {
+        self.monitors.set_update_rows_max(rows);
+    }
+
+    /// Replies with a result that may leave now, once it is written.
+    pub(super) fn reply_late(&mut self, request: Request, result: LongResult) {
+        self.send_updates(request.session);
+        if request.info.is_closed() {
+            self.outputs.free(result);
+            return;
+        }
+        let text = SharedText::Late(Arc::new(LateResult(result)));
+        let mut reply = vec![reply_around(&request.id, text)];
+        self.await_late(request.session, &mut reply);
+        for reply in reply {
+            let handled = handled_by(&request);
+            self.outputs.reply_shared(request.session, reply, handled);
+        }
+        match self.outputs.late.0.get_mut(&request.session) {
+            Some(waiting) => {
+                if let Some((_, source)) = waiting.deliveries.back_mut() {
+                    *source = Some(Box::new(request));
+                }
+            }
+            None => self.count_reply(&request),
+        }
+    }
+
+    /// Has the texts of these frames written that are not, and the session wait for them. Where it waits for first contents besides, they are
+    /// written on the spot.
+    pub(super) fn await_late(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
+        let unwritten = frames.iter().filter_map(|frame| frame.body.unwritten());
+        let texts: Vec<_> = unwritten.cloned().collect();
+        let is_waiting = self.outputs.late.contains(session);
+        if texts.is_empty() || (!is_waiting && self.held.contains(session)) {
+            if !is_waiting {
+                frames.retain_mut(|frame| self.take_written(frame));
+            }
+            return;
+        }
+        if !is_waiting {
+            let waiting = Waiting {
+                deliveries: VecDeque::new(),
+                is_ready: self.monitors.is_ready(session),
+            };
+            self.outputs.late.0.insert(session, waiting);
+            self.held.hold(session);
+            self.monitors.set_ready(session, false);
+        }
+        let jobs = texts.into_iter().map(|text| Job::Text(session, text));
+        self.outputs.jobs.extend(jobs);
+    }
+
+    /// The session's output is drained.
+    pub(super) fn drained(&mut self, session: SessionId) {
+        self.has_read(session);
+        match self.outputs.late.0.get_mut(&session) {
+            Some(waiting) => waiting.is_ready = true,
+            None => self.monitors.set_ready(session, true),
+        }
+    }
+
+    /// A text is written, perhaps in vain: what need not wait any longer is delivered.
+    pub(super) fn text_written(&mut self, now: Now, session: SessionId) {
+        self.slow.set_now(now);
+        loop {
+            let Some(waiting) = self.outputs.late.0.get_mut(&session) else {
+                return;
+            };
+            if waiting
+                .deliveries
+                .front()
+                .is_some_and(|(deliver, _)| is_unwritten(deliver))
+            {
+                return;
+            }
+            let Some((deliver, request)) = waiting.deliveries.pop_front() else {
+                break;
+            };
+            self.deliver(deliver, request);
+        }
+        self.go_on(session);
+    }
+
+    /// Writes every text on the spot.
+    pub(super) fn write_all_late(&mut self) {
+        let mut sessions: Vec<_> = self.outputs.late.0.keys().copied().collect();
+        sessions.sort_unstable();
+        for session in sessions {
+            let waiting = self.outputs.late.0.get_mut(&session);
+            let deliveries = waiting.map(|waiting| std::mem::take(&mut waiting.deliveries));
+            for (deliver, request) in deliveries.into_iter().flatten() {
+                self.deliver(deliver, request);
+            }
+            self.go_on(session);
+        }
+    }
+
+    /// The session is closed.
+    pub(super) fn drop_late(&mut self, session: SessionId) {
+        if let Some(waiting) = self.outputs.late.0.remove(&session) {
+            self.outputs.free(waiting);
+        }
+    }
+
+    /// The session waits for no text any longer.
+    fn go_on(&mut self, session: SessionId) {
+        if let Some(waiting) = self.outputs.late.0.remove(&session) {
+            self.monitors.set_ready(session, waiting.is_ready);
+            let sent = self.held.let_go(session).unwrap_or_default();
+            self.go_on_with(sent);
+        }
+    }
+
+    fn deliver(&mut self, mut deliver: Deliver, request: Option<Box<Request>>) {
+        if let Some(request) = request {
+            self.note_slow_result(&request);
+        }
+        deliver.pieces.retain_mut(|piece| match piece {
+            Piece::Update(frame) => self.take_written(frame),
+            Piece::Message(_) => true,
+        });
+        if deliver.updates && deliver.pieces.is_empty() {
+            // Nobody would tell when that is drained.
+            self.drained(deliver.session);
+            return;
+        }
+        if !deliver.updates && self.unread.count(deliver.session, &deliver.pieces) {
+            deliver.updates = true;
+            if let Some(waiting) = self.outputs.late.0.get_mut(&deliver.session) {
+                waiting.is_ready = false;
+            }
+        }
+        self.outputs.deliveries.push(deliver);
+    }
+
+    /// Takes a frame's text as written, now if need be. False when it is an update whose changes have turned out to cancel out.
+    fn take_written(&mut self, frame: &mut Frame) -> bool {
+        let Some(source) = frame.body.settle() else {
+            return true;
+        };
+        self.outputs.free(source);
+        !matches!(frame.body.pieces(), [only] if **only == *NOTHING)
+    }
+}
+
+fn is_unwritten(deliver: &Deliver) -> bool {
+    let mut pieces = deliver.pieces.iter();
+    pieces.any(|piece| matches!(piece, Piece::Update(frame) if frame.body.unwritten().is_some()))
+}
