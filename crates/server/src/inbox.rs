@@ -127,9 +127,13 @@ pub(crate) mod tests {
     }
 
     fn request(operations: &str) -> ToDatabase {
+        request_of(1, operations)
+    }
+
+    fn request_of(connection: u64, operations: &str) -> ToDatabase {
         let frame = format!("[\"_Server\",{operations}]").into_bytes();
         ToDatabase::Request(Request {
-            session: corvid_service::frontend::session_id(0, 1),
+            session: corvid_service::frontend::session_id(0, connection),
             info: Arc::new(SessionInfo::new(false, String::new(), None)),
             arrived_ms: 0,
             stamp: 0,
@@ -219,9 +223,11 @@ pub(crate) mod tests {
                     for number in 0..250 {
                         let long =
                             r#"{"op":"select","table":"Database","where":[["name","!=","0"]]}"#;
-                        let mut inputs = vec![request(&insert(1000 * shard + number))];
+                        // Of a session each: nobody reads here, and one that does not read is held after a mebibyte of long replies.
+                        let name = 1000 * shard + number;
+                        let mut inputs = vec![request_of(name as u64, &insert(name))];
                         if number % 16 == 0 {
-                            inputs.push(request(long));
+                            inputs.push(request_of(name as u64, long));
                         }
                         inbox.send_and_work(&mut inputs);
                         assert!(inputs.is_empty());

@@ -99,8 +99,8 @@ impl DatabaseService {
 
     /// The session has read everything: it goes on if it was held for that.
     pub(super) fn has_read(&mut self, session: SessionId) {
-        self.unread.sent.remove(&session);
-        if self.unread.held.remove(&session) {
+        // Perhaps before its next request, for which it would have been held.
+        if self.unread.forget(session) {
             let sent = self.held.let_go(session).unwrap_or_default();
             self.go_on_with(sent);
         }

@@ -13,5 +13,6 @@ mod ordering;
 mod random;
 mod removal;
 mod storage;
+mod unread;
 mod waits;
 mod world;
