@@ -155,3 +155,16 @@ fn recordings_are_refused() {
         assert_eq!(said, format!("{program}: {name} is not supported\n"));
     }
 }
+
+#[test]
+fn a_relay_is_refused() {
+    let setup = Setup {
+        options: vec!["--no-dbs".to_owned()],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let relay = "relay:D:tcp:127.0.0.1:1".to_owned();
+    let reply = server.control("ovsdb-server/add-db", &[relay]);
+    let refusal = "ovsdb error: relay:D:tcp:127.0.0.1:1: relays are not built yet\n";
+    assert_eq!(reply.expect("a reply")["error"], refusal);
+}

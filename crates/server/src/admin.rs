@@ -92,10 +92,6 @@ pub fn register(registry: &mut Registry<Server>) {
             Ok(String::new())
         },
     );
-    // Databases are never backups yet, and this is what a server without any answers.
-    registry.register("ovsdb-server/sync-status", "", 0, 0, |_: &mut Server, _| {
-        Ok("state: active\n".to_owned())
-    });
     registry.register(
         "ovsdb-server/disable-monitor-cond",
         "",
@@ -134,7 +130,10 @@ pub fn register(registry: &mut Registry<Server>) {
 }
 
 /// What is served can be changed by commands unless a file says it.
-fn by_hand(server: &Server) -> Result<(), String> {
+///
+/// # Errors
+/// A file does.
+pub fn by_hand(server: &Server) -> Result<(), String> {
     server.config_file().map_or(Ok(()), |path| {
         Err(format!(
             "Update the {path} and use ovsdb-server/reload instead"

@@ -10,6 +10,7 @@ use corvid_os::{dirs, errno};
 
 use crate::config_file::{ConfigFile, DatabaseConfig, ServiceModel};
 use crate::server::Server;
+use crate::sync::ActiveBackup;
 
 /// A configuration file and what it has brought about.
 #[derive(Debug)]
@@ -62,11 +63,20 @@ impl Configured {
             let reason = format!("database {entry} removed from configuration");
             server.remove_database(&name, &reason, None);
         }
+        let other_model = |entry: &String, _: &mut String| {
+            let wanted = config.databases.get(entry);
+            wanted.is_some_and(|wanted| !is_plain_file(wanted))
+        };
+        for (entry, name) in self.databases.extract_if(.., other_model) {
+            let reason = format!("service model changed for database {entry}");
+            server.remove_database(&name, &reason, None);
+        }
         // What one entry named another may name now.
         server.settle_removals();
         let mut has_failed = false;
         for (entry, wanted) in &config.databases {
-            if self.databases.contains_key(entry) {
+            if let Some(name) = self.databases.get(entry) {
+                server.set_model(name, model_of(wanted));
                 continue;
             }
             match open(server, entry, wanted) {
@@ -79,6 +89,7 @@ impl Configured {
                 }
             }
         }
+        server.settle_roles();
         if has_failed {
             warn(format_args!("failed to configure databases"));
             return Err(Failed);
@@ -120,16 +131,39 @@ fn read(path: &str) -> Option<ConfigFile> {
 fn open(server: &mut Server, entry: &str, wanted: &DatabaseConfig) -> Result<String, String> {
     match wanted.model {
         Some(ServiceModel::Relay) => Err(format!("ovsdb error: {entry}: relays are not built yet")),
-        Some(ServiceModel::ActiveBackup) if wanted.is_backup => {
-            Err(format!("ovsdb error: {entry}: backups are not built yet"))
-        }
         Some(ServiceModel::Clustered) => Err(format!(
             "ovsdb error: {entry}: database is standalone and not clustered"
         )),
         Some(ServiceModel::Standalone | ServiceModel::ActiveBackup) | None => {
-            server.add_database(&in_database_dir(entry))
+            server.add_database_as(&in_database_dir(entry), model_of(wanted))
         }
     }
+}
+
+/// Whether an entry asks for what a standalone file can be served as.
+fn is_plain_file(wanted: &DatabaseConfig) -> bool {
+    !matches!(
+        wanted.model,
+        Some(ServiceModel::Relay | ServiceModel::Clustered)
+    )
+}
+
+/// The active-backup kind that an entry asks for, if it does.
+fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
+    if wanted.model != Some(ServiceModel::ActiveBackup) {
+        return None;
+    }
+    let source = wanted.source.as_ref();
+    Some(ActiveBackup {
+        is_backup: wanted.is_backup,
+        source: source
+            .map(|source| source.remote.clone())
+            .unwrap_or_default(),
+        options: source
+            .map(|source| source.options.clone())
+            .unwrap_or_default(),
+        excluded: wanted.exclude_tables.join(","),
+    })
 }
 
 fn serve_remotes(server: &mut Server, config: &ConfigFile) -> Result<(), Failed> {

@@ -20,7 +20,7 @@ use corvid_service::{DatabaseService, Now};
 use crate::heartbeat::Heartbeat;
 use crate::main_thread::MainThread;
 use crate::metrics::database::DatabaseFigures;
-use crate::shard::ShardMessage;
+use crate::shard::{ShardMessage, ToSource};
 use crate::storage::Storage;
 use crate::worker::Worker;
 
@@ -222,6 +222,10 @@ impl Driver {
         }
         self.deliver();
         self.count_told();
+        for (id, connection, order) in self.service.outputs().source_orders.drain(..) {
+            let order = ToSource::Order(connection, order);
+            self.shards[0].post(ShardMessage::Source(id, order));
+        }
         // A database that is gone must be free to be opened again by whoever hears of it.
         if events
             .iter()

@@ -23,8 +23,12 @@ pub struct CommandLine {
     pub no_default_database: bool,
     /// `--config-file`
     pub config_file: Option<String>,
-    /// One of `--sync-from`, `--sync-exclude-tables` and `--active` was given.
-    pub is_about_backups: bool,
+    /// `--sync-from`
+    pub sync_from: Option<String>,
+    /// `--sync-exclude-tables`
+    pub sync_exclude_tables: Option<String>,
+    /// `--active`
+    pub is_active: bool,
     /// `--unixctl`
     pub unixctl: Option<String>,
     /// `--metrics-listen`
@@ -51,8 +55,9 @@ enum Id {
     Run,
     NoDbs,
     ConfigFile,
-    /// Accepted; backups are not built yet.
-    Backup(BackupOption),
+    SyncFrom,
+    SyncExcludeTables,
+    Active,
     DisableColumnDiff,
     SlowTransaction,
     /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
@@ -70,14 +75,6 @@ enum Id {
 const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of times)";
 const DATABASES: &str = "Database options";
 const SYNCING: &str = "Syncing options";
-
-/// An option of backups.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum BackupOption {
-    SyncFrom,
-    SyncExcludeTables,
-    Active,
-}
 
 const NO_DATA_CONVERSION: &str = "disable-file-no-data-conversion";
 
@@ -106,13 +103,13 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
     }));
     specs.extend([
-        Spec::long("sync-from", Arg::Required, Id::Backup(BackupOption::SyncFrom))
+        Spec::long("sync-from", Arg::Required, Id::SyncFrom)
             .means("SERVER", "be a backup of the active SERVER")
             .within(SYNCING),
-        Spec::long("sync-exclude-tables", Arg::Required, Id::Backup(BackupOption::SyncExcludeTables))
+        Spec::long("sync-exclude-tables", Arg::Required, Id::SyncExcludeTables)
             .means("DB:TABLE,...", "do not copy these tables")
             .within(SYNCING),
-        Spec::long("active", Arg::None, Id::Backup(BackupOption::Active))
+        Spec::long("active", Arg::None, Id::Active)
             .means("", "with --sync-from, start as the active server")
             .within(SYNCING),
         Spec::long("no-dbs", Arg::None, Id::NoDbs)
@@ -190,7 +187,7 @@ impl CommandLine {
     /// What cannot go together, in the reference's words and order.
     fn conflict(&self) -> Option<&'static str> {
         self.config_file.as_ref()?;
-        if self.is_about_backups {
+        if self.sync_from.is_some() || self.sync_exclude_tables.is_some() || self.is_active {
             Some(
                 "--config-file is mutually exclusive with --sync-from, --sync-exclude and --active",
             )
@@ -216,7 +213,9 @@ impl CommandLine {
             Id::Run => self.run = value,
             Id::NoDbs => self.no_default_database = true,
             Id::ConfigFile => self.config_file = value,
-            Id::Backup(_) => self.is_about_backups = true,
+            Id::SyncFrom => self.sync_from = value,
+            Id::SyncExcludeTables => self.sync_exclude_tables = value,
+            Id::Active => self.is_active = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => self.slow_ms = slow_ms(&value.unwrap_or_default()),
             Id::Accepted(_) => {}

@@ -15,7 +15,7 @@ use corvid_rpc::{Reconnect, backoff};
 use crate::remote_options::RemoteOptions;
 
 /// What an attempt fails with when the remote's text names no way to connect.
-const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
+pub const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
 
 /// How the connection to a remote stands.
 #[derive(Clone, Debug, Default)]
@@ -158,14 +158,7 @@ impl Outgoing {
     /// The connection, or the attempt, has ended.
     pub fn closed(&mut self, now: Now, reason: &CloseReason) {
         self.conn = None;
-        let end = match reason {
-            CloseReason::EndOfFile => End::Closed,
-            CloseReason::Failed(code) | CloseReason::ConnectFailed(code) => {
-                End::Failed(errno::text_of(*code))
-            }
-            _ => End::Local,
-        };
-        self.reconnect.disconnected(now.mono_ms, end);
+        self.reconnect.disconnected(now.mono_ms, end_of(reason));
         self.board.lock().session = None;
         self.show(now);
     }
@@ -178,22 +171,30 @@ impl Outgoing {
         standing.connected_at_ms = ago(self.reconnect.since_connect_ms(now.mono_ms));
         standing.disconnected_at_ms = ago(self.reconnect.since_disconnect_ms(now.mono_ms));
         drop(standing);
-        self.log();
+        log_notices(&mut self.reconnect, &self.name);
     }
+}
 
-    fn log(&mut self) {
-        for notice in self.reconnect.take_notices() {
-            let level = match notice.level() {
-                Level::Debug => LogLevel::Dbg,
-                Level::Info => LogLevel::Info,
-                Level::Warn => LogLevel::Warn,
-                Level::Error => LogLevel::Err,
-            };
-            vlog::log(
-                Module::Reconnect,
-                level,
-                format_args!("{}: {notice}", self.name),
-            );
+/// Why a connection that we opened, or the attempt, has ended.
+pub fn end_of(reason: &CloseReason) -> End {
+    match reason {
+        CloseReason::EndOfFile => End::Closed,
+        CloseReason::Failed(code) | CloseReason::ConnectFailed(code) => {
+            End::Failed(errno::text_of(*code))
         }
+        _ => End::Local,
+    }
+}
+
+/// Logs what the machine of the connection `name` has to say.
+pub fn log_notices(reconnect: &mut Reconnect, name: &str) {
+    for notice in reconnect.take_notices() {
+        let level = match notice.level() {
+            Level::Debug => LogLevel::Dbg,
+            Level::Info => LogLevel::Info,
+            Level::Warn => LogLevel::Warn,
+            Level::Error => LogLevel::Err,
+        };
+        vlog::log(Module::Reconnect, level, format_args!("{name}: {notice}"));
     }
 }

@@ -18,6 +18,8 @@ use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::saved::{Configuration, Saved};
 use crate::server::{Config, Server};
+use crate::sync::Sync;
+use crate::sync_commands;
 use crate::tls::TlsSettings;
 use crate::watchdog::Vigil;
 
@@ -43,6 +45,7 @@ pub fn run(line: CommandLine) {
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
     admin::register(control.registry());
     admin::register_watching(control.registry());
+    sync_commands::register(control.registry());
     if line.disable_column_diff {
         admin::register_column_diff(control.registry());
     }
@@ -143,6 +146,13 @@ fn save(line: &CommandLine) -> std::io::Result<Saved> {
     Saved::create(&Configuration {
         databases: databases(line),
         remotes: line.remotes.clone(),
+        sync: Sync {
+            is_on: line.sync_from.is_some(),
+            is_backup: line.sync_from.is_some() && !line.is_active,
+            source: line.sync_from.clone(),
+            excluded: line.sync_exclude_tables.clone().unwrap_or_default(),
+            probe_interval_ms: None,
+        },
     })
 }
 
@@ -151,6 +161,7 @@ fn serve(server: &mut Server, saved: &Saved) -> Result<(), Failed> {
     let configuration = saved.read().unwrap_or_else(|error| {
         program::fatal_error("failed to read the saved configuration", &error)
     });
+    server.set_sync(configuration.sync);
     for file in &configuration.databases {
         if let Err(error) = server.add_database(file) {
             warn(format_args!("failed to open database '{file}': {error}"));

@@ -12,6 +12,8 @@ use corvid_json::Value;
 use corvid_os::anonymous;
 use corvid_os::vlog::{self, Module};
 
+use crate::sync::Sync;
+
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
@@ -19,6 +21,8 @@ pub struct Configuration {
     pub databases: Vec<String>,
     /// Remotes, as they were given.
     pub remotes: Vec<String>,
+    /// Whether databases are backups, and of whom.
+    pub sync: Sync,
 }
 
 /// Where it is kept.
@@ -56,6 +60,7 @@ impl Saved {
         Ok(Configuration {
             databases: list("databases"),
             remotes: list("remotes"),
+            sync: read_sync(json.get("sync").unwrap_or(&Value::Null)),
         })
     }
 
@@ -74,11 +79,47 @@ impl Saved {
         let members = [
             ("databases", list(&configuration.databases)),
             ("remotes", list(&configuration.remotes)),
+            ("sync", write_sync(&configuration.sync)),
         ];
-        let members = members.map(|(name, value)| (BString::from(name), value));
-        let text = Value::Object(members.into_iter().collect()).to_bytes();
+        let text = object(members).to_bytes();
         self.file.set_len(0)?;
         self.file.write_all_at(&text, 0)
+    }
+}
+
+fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let members = members.into_iter();
+    Value::Object(
+        members
+            .map(|(name, value)| (BString::from(name), value))
+            .collect(),
+    )
+}
+
+fn write_sync(sync: &Sync) -> Value {
+    let mut members = vec![
+        ("on", Value::Bool(sync.is_on)),
+        ("backup", Value::Bool(sync.is_backup)),
+        ("excluded", Value::string(&sync.excluded)),
+    ];
+    let source = sync.source.as_ref();
+    members.extend(source.map(|source| ("source", Value::string(source))));
+    let probe = sync
+        .probe_interval_ms
+        .map(|ms| Value::string(ms.to_string()));
+    members.extend(probe.map(|ms| ("probe", ms)));
+    object(members)
+}
+
+fn read_sync(json: &Value) -> Sync {
+    let flag = |name: &str| json.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+    Sync {
+        is_on: flag("on"),
+        is_backup: flag("backup"),
+        source: text("source"),
+        excluded: text("excluded").unwrap_or_default(),
+        probe_interval_ms: text("probe").and_then(|ms| ms.parse().ok()),
     }
 }
 
@@ -91,11 +132,19 @@ mod tests {
         let configuration = |databases: &[&str], remotes: &[&str]| Configuration {
             databases: databases.iter().map(ToString::to_string).collect(),
             remotes: remotes.iter().map(ToString::to_string).collect(),
+            sync: Sync::default(),
         };
         let first = configuration(&["a.db", "/var/b.db"], &["punix:\"x\"", "ptcp:6640"]);
         let saved = Saved::create(&first).unwrap();
         assert_eq!(saved.read().unwrap(), first);
-        let second = configuration(&[], &["db:A,B,C"]);
+        let mut second = configuration(&[], &["db:A,B,C"]);
+        second.sync = Sync {
+            is_on: true,
+            is_backup: true,
+            source: Some("tcp:192.0.2.1:6641".to_owned()),
+            excluded: "A:T,U".to_owned(),
+            probe_interval_ms: Some(5000),
+        };
         saved.write(&second);
         assert_eq!(saved.read().unwrap(), second);
     }

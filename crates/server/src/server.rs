@@ -2,6 +2,7 @@
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
 mod following;
+mod roles;
 mod tls_columns;
 mod waiting;
 
@@ -25,6 +26,7 @@ use corvid_service::directory::Directory;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Era, Event, ToDatabase, ToShard};
+use corvid_service::replication::SourceId;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
@@ -44,6 +46,7 @@ use crate::reports::{Questions, Reports};
 use crate::saved::{Configuration, Saved};
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::storage::{InboxHandle, Storage};
+use crate::sync::{ActiveBackup, Sync};
 use crate::tls::TlsSettings;
 use crate::worker::Worker;
 use waiting::{Removal, Waiting};
@@ -57,6 +60,10 @@ struct Served {
     shortcut: Inbox,
     inbox: Arc<MailSender<ToDatabase>>,
     thread: JoinHandle<()>,
+    /// `None`: it is standalone.
+    model: Option<ActiveBackup>,
+    /// The connection to what it follows, while it is a backup.
+    following: Option<SourceId>,
 }
 
 /// How the server keeps files and sizes itself.
@@ -99,6 +106,9 @@ pub struct Server {
     /// Where a server that takes our place finds what is served.
     saved: Option<Saved>,
     configured: Option<Configured>,
+    server_id: Uuid,
+    sync: Sync,
+    last_source: u64,
 }
 
 impl Server {
@@ -157,11 +167,14 @@ impl Server {
             is_started: false,
             saved: None,
             configured: None,
+            server_id,
+            sync: Sync::default(),
+            last_source: 0,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema));
-        server.serve(server_db::NAME, database, None)?;
+        server.serve(server_db::NAME, database, None, None)?;
         Ok(server)
     }
 
@@ -216,14 +229,30 @@ impl Server {
         saved.write(&Configuration {
             databases: files.map(|(_, served)| served.name.clone()).collect(),
             remotes: self.remotes.given().map(str::to_owned).collect(),
+            sync: self.sync.clone(),
         });
     }
 
-    /// Opens a file and serves its database; returns the database's name.
+    /// Opens a file and serves its database as others are; returns the database's name.
     ///
     /// # Errors
     /// Worded as the reference does.
     pub fn add_database(&mut self, file: &str) -> Result<String, String> {
+        self.add_database_as(file, self.default_model())
+    }
+
+    /// The same, as a standalone database or one of the active-backup kind.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn add_database_as(
+        &mut self,
+        file: &str,
+        model: Option<ActiveBackup>,
+    ) -> Result<String, String> {
+        if file.starts_with("relay:") {
+            return Err(format!("ovsdb error: {file}: relays are not built yet"));
+        }
         let absolute = std::path::absolute(file)
             .map_or_else(|_| file.to_owned(), |path| path.display().to_string());
         if self
@@ -245,7 +274,7 @@ impl Server {
             return Err(format!("ovsdb error: {name}: duplicate database name"));
         }
         let file = (opened.file, opened.state);
-        self.serve(&absolute, opened.database, Some(file))
+        self.serve(&absolute, opened.database, Some(file), model)
             .map_err(|error| error.to_string())?;
         self.follow_again(&name);
         self.disconnect_unaware(&format!("adding {name} database"), None);
@@ -259,6 +288,7 @@ impl Server {
         name: &str,
         database: Database,
         file: Option<(LogFile, FileState)>,
+        model: Option<ActiveBackup>,
     ) -> std::io::Result<()> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
@@ -314,9 +344,15 @@ impl Server {
             shortcut,
             inbox: sender,
             thread,
+            model,
+            following: None,
         };
+        let is_backup = served.model.as_ref().is_some_and(|model| model.is_backup);
         self.databases.insert(schema.name.to_string(), served);
+        let token = is_backup.then(|| self.waiting.several(1, None)[0]);
+        let connection = token.and_then(|token| self.tell_role(&schema.name, token));
         self.publish();
+        self.open_source(connection);
         self.tell_server_db(server_db::insert(&schema));
         Ok(())
     }
@@ -329,6 +365,7 @@ impl Server {
             if let Some(metrics) = &self.config.metrics {
                 metrics.remove_database(name);
             }
+            self.follow_no_more(&served);
             self.publish();
             let removal = Removal {
                 name: name.to_owned(),
@@ -436,7 +473,7 @@ impl Server {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
-        let tokens = self.waiting.compaction(chosen.len(), replier);
+        let tokens = self.waiting.several(chosen.len(), Some(replier));
         for (name, token) in chosen.into_iter().zip(tokens) {
             vlog::info(
                 Module::OvsdbServer,
@@ -536,7 +573,9 @@ impl Server {
                     answer(removal.replier, Ok(String::new()));
                 }
             }
-            Event::Compacted(Some(token), result) => self.waiting.compacted(token, result),
+            Event::Compacted(Some(token), result) => self.waiting.one_done(token, result),
+            Event::RoleSet(token) => self.waiting.one_done(token, Ok(())),
+            Event::Replication(notice) => roles::log(&notice),
             Event::Compacted(None, result) => {
                 if let Err(error) = result {
                     vlog::warn(
@@ -588,6 +627,7 @@ impl Server {
         let mut threads = Vec::new();
         for name in names {
             if let Some(served) = self.databases.remove(&name) {
+                self.follow_no_more(&served);
                 let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
                 threads.push(served.thread);
                 let removal = Removal {

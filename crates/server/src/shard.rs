@@ -1,6 +1,7 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
 
 mod figures;
+mod sources;
 mod texts;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use corvid_service::Frontend;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, Text, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
+use corvid_service::replication::{SourceId, SourceOrder};
 use foldhash::fast::FixedState;
 
 use crate::inbox::Inbox;
@@ -28,6 +30,7 @@ use crate::outbox::Outbox;
 use crate::outgoing::{Board, Outgoing};
 use crate::remote_options::RemoteOptions;
 use figures::length;
+use sources::Sources;
 use texts::Texts;
 
 /// What shards are sent.
@@ -43,10 +46,25 @@ pub enum ShardMessage {
     SetOptions(Source, RemoteOptions),
     /// Drop the connection to this remote, and connect no more.
     Disconnect(String),
+    /// About the connection of a backup to what it follows.
+    Source(SourceId, ToSource),
     /// The served databases and the queues of their threads.
     Databases(Arc<Directory>, HashMap<DatabaseId, Inbox>),
     /// Tell how the sessions stand.
     Look,
+}
+
+/// About the connection of a backup to what it follows.
+#[derive(Debug)]
+pub enum ToSource {
+    /// Connect to this server for this database, and keep connecting.
+    Open(DatabaseId, String, RemoteOptions),
+    /// It has other options.
+    SetOptions(RemoteOptions),
+    /// The database wants this done on the connection with this number.
+    Order(u64, SourceOrder),
+    /// Drop the connection, and connect no more.
+    Close,
 }
 
 /// Where a session comes from.
@@ -69,6 +87,7 @@ pub struct ShardSessions {
     conns: HashMap<SessionId, ConnId, FixedState>,
     next_session: u64,
     outgoing: Vec<Outgoing>,
+    sources: Sources,
     remotes: RemoteTable,
     outbox: Outbox,
     texts: Texts,
@@ -108,6 +127,7 @@ impl ShardSessions {
             conns: HashMap::default(),
             next_session: 0,
             outgoing: Vec::new(),
+            sources: Sources::default(),
             remotes,
             outbox: Outbox::default(),
             texts: Texts::new(shards[usize::from(number)].clone()),
@@ -246,6 +266,9 @@ impl Handler for ShardSessions {
     type Message = ShardMessage;
 
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
+        if self.sources.opened(now, conn, &mut self.outbox) {
+            return;
+        }
         self.next_session += 1;
         let session = session_id(self.number, self.next_session);
         let (source, remote, options) = match info.listener {
@@ -295,6 +318,7 @@ impl Handler for ShardSessions {
 
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io) {
         let Some(client) = self.sessions.get(&conn) else {
+            self.sources.frame(conn, frame, io, &mut self.outbox);
             return;
         };
         let Some(figures) = self.figures.clone() else {
@@ -314,6 +338,7 @@ impl Handler for ShardSessions {
     /// Requests that arrived before the end are answered if the client still listens; there is nothing to wait for otherwise.
     fn end_of_input(&mut self, _now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get(&conn) else {
+            io.close_after_flush(conn);
             return;
         };
         if self.frontend.end_of_input(client.session) {
@@ -322,7 +347,8 @@ impl Handler for ShardSessions {
     }
 
     fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io) {
-        let is_ours = self.outgoing_of(conn).is_some();
+        let is_source = self.sources.closed(now, conn, &reason, &mut self.outbox);
+        let is_ours = is_source || self.outgoing_of(conn).is_some();
         if let Some(outgoing) = self.outgoing_of(conn) {
             outgoing.closed(now, &reason);
         }
@@ -371,6 +397,7 @@ impl Handler for ShardSessions {
                     outgoing.conn().into_iter().for_each(|conn| io.close(conn));
                 }
             }
+            ShardMessage::Source(id, message) => self.sources.message(now, id, message, io),
             ShardMessage::Databases(directory, databases) => {
                 self.outbox.replace(databases);
                 self.frontend
@@ -393,16 +420,18 @@ impl Handler for ShardSessions {
         for outgoing in &mut self.outgoing {
             outgoing.run(now, io);
         }
+        self.sources.run(now, io);
     }
 
     fn next_timeout(&self) -> Option<u64> {
-        if self.outgoing.is_empty() {
+        if self.outgoing.is_empty() && self.sources.is_empty() {
             return None;
         }
         let now = Now::read();
         self.outgoing
             .iter()
             .filter_map(|outgoing| outgoing.deadline_ms(now))
+            .chain(self.sources.deadline_ms(now))
             .min()
     }
 

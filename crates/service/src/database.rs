@@ -5,6 +5,7 @@
 //! its record is stored, in order, and so does every later answer that could have seen it. Work that needs settled state
 //! (monitor requests, conversion, compaction) is deferred until nothing is parked.
 
+mod backup;
 mod conversion;
 mod convert;
 mod errands;
@@ -44,6 +45,7 @@ use crate::message::{
     ToDatabase,
 };
 use crate::storage::{FileState, Growth};
+use backup::Backup;
 use conversion::Conversion;
 use convert::canceled_because;
 use first_answers::FirstAnswers;
@@ -113,6 +115,8 @@ pub struct DatabaseService {
     row_log: RowLog,
     counts: Counts,
     slow: SlowLog,
+    /// What it follows, if it is a backup.
+    backup: Option<Box<Backup>>,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
@@ -163,6 +167,7 @@ impl DatabaseService {
             row_log: RowLog::default(),
             counts: Counts::default(),
             slow: SlowLog::default(),
+            backup: None,
             sessions: HashMap::default(),
             locks,
             uuids,
@@ -202,6 +207,7 @@ impl DatabaseService {
             ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
             ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
             ToDatabase::Done(_, Done::Text(session)) => self.text_written(now, session),
+            ToDatabase::Done(number, Done::Compared(found)) => self.compared(now, number, found),
             ToDatabase::Done(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
@@ -277,6 +283,7 @@ impl DatabaseService {
                 self.send_updates(session);
                 self.outputs.handled(session, answer);
             }
+            ToDatabase::Source(id, event) => self.source(now, id, event),
             ToDatabase::Control(control) => self.control(now, control),
             ToDatabase::Stored(..)
             | ToDatabase::Rewrite(..)
@@ -318,6 +325,7 @@ impl DatabaseService {
             } => self.follow(name, &table, &column, texts_only),
             Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
+            Control::SetRole(role, token) => self.set_role(now, role, token),
             Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
             Control::Report(token) => {
                 let report = Box::new(self.report());
@@ -338,6 +346,7 @@ impl DatabaseService {
         self.cancel_monitors();
         self.cancel_triggers();
         self.followed.clear();
+        self.end_backup();
         self.sessions.clear();
         self.kept = Kept::default();
         self.let_unread_go();
@@ -390,6 +399,9 @@ impl DatabaseService {
                 let event = Event::StorageStatus(token, Some(self.removed_error()));
                 self.outputs.events.push(event);
             }
+            ToDatabase::Control(Control::SetRole(_, token)) => {
+                self.outputs.events.push(Event::RoleSet(token));
+            }
             ToDatabase::Control(Control::Report(token)) => {
                 let report = Box::<Report>::default();
                 self.outputs.events.push(Event::Report(token, report));
@@ -402,6 +414,7 @@ impl DatabaseService {
                 | Control::ShowStatus(_)
                 | Control::LogRows(..),
             )
+            | ToDatabase::Source(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
             | ToDatabase::Stored(..)

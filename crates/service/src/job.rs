@@ -5,12 +5,13 @@ use std::any::Any;
 use std::sync::Arc as StdArc;
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta, Schema, WireError};
+use corvid_data::{Arc, Delta, Recorded, Schema, WireError};
 use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_log::write_transaction;
 use corvid_monitor::{Contents, LateText, SessionId, Written};
 
 use crate::message::ToDatabase;
+use crate::replication::difference::{self, Contents as SourceContents};
 
 /// Tells the answer to the present job from those to jobs that nobody waits for any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,15 @@ pub enum Job {
     /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
     /// by [`Done::Text`].
     Text(SessionId, StdArc<dyn LateText>),
+    /// Find what must change for a snapshot to hold the contents of a source. Answered by [`Done::Compared`].
+    Compare {
+        /// Its number.
+        number: JobNumber,
+        /// What the source holds.
+        contents: SourceContents,
+        /// What we hold.
+        snapshot: Snapshot,
+    },
     /// Free this: freeing many rows takes long. Not answered.
     Free(Box<dyn Any + Send>),
 }
@@ -68,6 +78,8 @@ pub enum Done {
     Contents(Written),
     /// Of [`Job::Text`].
     Text(SessionId),
+    /// Of [`Job::Compare`].
+    Compared(Result<Recorded, WireError>),
 }
 
 /// A conversion that has followed its source for a while.
@@ -108,6 +120,14 @@ impl Job {
             Job::Text(session, text) => {
                 text.pieces();
                 Some(ToDatabase::Done(JobNumber(0), Done::Text(session)))
+            }
+            Job::Compare {
+                number,
+                contents,
+                snapshot,
+            } => {
+                let found = difference::difference(&contents, &snapshot);
+                Some(ToDatabase::Done(number, Done::Compared(found)))
             }
             Job::Free(_) => None,
         }

@@ -13,6 +13,7 @@ pub mod message;
 pub mod quota;
 pub mod remote_rows;
 pub mod remote_status;
+pub mod replication;
 pub mod server_db;
 pub mod storage;
 

@@ -13,6 +13,7 @@ use crate::counts::Counts;
 use crate::job::{Done, JobNumber};
 use crate::remote_rows::RemoteRows;
 use crate::remote_status::RemoteStatuses;
+use crate::replication::{Notice, Role, SourceEvent, SourceId, Standing};
 
 /// A served database; a database that is removed and added again gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -182,6 +183,8 @@ pub enum ToDatabase {
     Rewrite(RewriteNumber, Result<RewriteStage, StoreError>),
     /// What came of a [`Job`](crate::job::Job).
     Done(JobNumber, Done),
+    /// From the connection to what a backup follows.
+    Source(SourceId, SourceEvent),
     /// From the server itself.
     Control(Control),
 }
@@ -199,6 +202,8 @@ pub enum Control {
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
     Remove,
+    /// Take writes, or follow another server, from a settled moment on; answered by [`Event::RoleSet`] with this number.
+    SetRole(Role, u64),
     /// Answered by [`Event::StorageStatus`] with this number.
     StorageStatus(u64),
     /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes.
@@ -414,6 +419,10 @@ pub enum Event {
     Report(u64, Box<Report>),
     /// A transaction took long: the line.
     Slow(String),
+    /// Answer to [`Control::SetRole`]: from here on requests are served in the new role.
+    RoleSet(u64),
+    /// What a backup has to say.
+    Replication(Notice),
     /// A row of a table that is logged has changed: the line.
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column to show anything in.
@@ -429,6 +438,8 @@ pub struct Report {
     pub usage: Usage,
     /// Its tables.
     pub tables: Vec<TableReport>,
+    /// How it stands as a backup; `None`: it is active.
+    pub replication: Option<Standing>,
     /// What it has done so far.
     pub counts: Counts,
     /// Answers that wait for their record, or for an earlier one, to be stored.

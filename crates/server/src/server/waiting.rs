@@ -4,7 +4,7 @@
 //! finds here whom to answer. Nothing here knows how a command is carried out. Used by the main thread only.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use corvid_engine::Snapshot;
@@ -19,7 +19,9 @@ use crate::main_thread::MainThread;
 #[derive(Default)]
 pub(super) struct Waiting {
     last_token: u64,
-    compactions: HashMap<u64, Rc<RefCell<Compaction>>>,
+    several: HashMap<u64, Rc<RefCell<Several>>>,
+    /// Of `several`: databases that have yet to take their role.
+    roles: HashSet<u64>,
     /// The copy to be written stands here until there is a snapshot.
     backups: HashMap<u64, (Option<Backup>, Replier)>,
     statuses: HashMap<u64, Replier>,
@@ -43,8 +45,8 @@ pub(super) struct Removal {
     pub(super) replier: Option<Replier>,
 }
 
-/// A compaction of one or several databases.
-struct Compaction {
+/// Something that several databases do: compaction, a change of roles.
+struct Several {
     databases_left: usize,
     errors: Vec<String>,
     replier: Option<Replier>,
@@ -56,24 +58,35 @@ impl Waiting {
         self.last_token
     }
 
-    /// `replier` waits until so many databases are compacted; a token for each.
-    pub(super) fn compaction(&mut self, databases: usize, replier: Replier) -> Vec<u64> {
-        let compaction = Rc::new(RefCell::new(Compaction {
+    /// `replier`, if anybody, waits until so many databases have done something; a token for each.
+    pub(super) fn several(&mut self, databases: usize, replier: Option<Replier>) -> Vec<u64> {
+        let several = Rc::new(RefCell::new(Several {
             databases_left: databases,
             errors: Vec::new(),
-            replier: Some(replier),
+            replier,
         }));
         let tokens: Vec<u64> = (0..databases).map(|_| self.token()).collect();
-        let entries = tokens.iter().map(|token| (*token, compaction.clone()));
-        self.compactions.extend(entries);
+        let entries = tokens.iter().map(|token| (*token, several.clone()));
+        self.several.extend(entries);
         tokens
     }
 
-    /// A database is compacted, or not.
-    pub(super) fn compacted(&mut self, token: u64, outcome: Result<(), StoreError>) {
-        if let Some(compaction) = self.compactions.remove(&token) {
-            compaction.borrow_mut().finish_one(outcome);
+    /// A database has done it, or not.
+    pub(super) fn one_done(&mut self, token: u64, outcome: Result<(), StoreError>) {
+        self.roles.remove(&token);
+        if let Some(several) = self.several.remove(&token) {
+            several.borrow_mut().finish_one(outcome);
         }
+    }
+
+    /// What this token is for is that a database takes its role.
+    pub(super) fn role_awaited(&mut self, token: u64) {
+        self.roles.insert(token);
+    }
+
+    /// Whether a database has yet to take its role.
+    pub(super) fn has_roles(&self) -> bool {
+        !self.roles.is_empty()
     }
 
     /// `replier` waits until a snapshot has been taken and written.
@@ -122,7 +135,7 @@ impl Waiting {
     }
 }
 
-impl Compaction {
+impl Several {
     fn finish_one(&mut self, outcome: Result<(), StoreError>) {
         self.databases_left -= 1;
         let error = outcome.err().map(|error| error.to_wire().to_string());

@@ -323,7 +323,7 @@ impl DatabaseService {
             }
             Done::CarriedOver(Err(_)) => self.start_conversion_again(),
             // Is not a step of a conversion.
-            Done::Contents(_) | Done::Text(_) => {}
+            Done::Contents(_) | Done::Text(_) | Done::Compared(_) => {}
         }
         self.advance_conversion(now);
         self.resume(now);

@@ -75,8 +75,11 @@ impl DatabaseService {
         }
     }
 
-    /// Makes the rows behind followed columns show how their remotes stand.
+    /// Makes the rows behind followed columns show how their remotes stand. Those of a backup are copies and stay so.
     pub(super) fn show_status(&mut self, now: Now, statuses: &RemoteStatuses) {
+        if self.is_backup() {
+            return;
+        }
         let columns = self
             .followed
             .iter()

@@ -11,6 +11,7 @@ use corvid_rpc::message;
 use super::late::Late;
 use crate::job::Job;
 use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
+use crate::replication::{SourceId, SourceOrder};
 
 /// Longer results leave in pieces of this length, which are freed as they are sent, bytes.
 const WHOLE_BYTES: usize = 256 << 10;
@@ -31,6 +32,8 @@ pub struct Outputs {
     pub answered: Vec<u64>,
     /// Sessions that wait for texts which are being written.
     pub(super) late: Late,
+    /// For the connection, with its number, to what a backup follows.
+    pub source_orders: Vec<(SourceId, u64, SourceOrder)>,
 }
 
 impl Outputs {
@@ -43,6 +46,7 @@ impl Outputs {
             events: Vec::new(),
             answered: Vec::new(),
             late: Late::default(),
+            source_orders: Vec::new(),
         }
     }
 

@@ -45,4 +45,6 @@ pub(super) enum Origin {
     Client(Box<Request>),
     /// The server itself, with the `params` text.
     Server(Vec<u8>),
+    /// What a backup follows.
+    Source,
 }

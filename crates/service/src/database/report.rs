@@ -39,6 +39,7 @@ impl DatabaseService {
             deferred: self.deferred.len() as u64,
             file,
             is_converting: self.conversion.is_some(),
+            replication: self.backup_standing(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use corvid_data::{Arc, Delta, Tag, WireError};
+use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Allowance, Context, LockOwner, LongResult, Outcome, TooLong};
 use corvid_log::write_transaction;
 use corvid_monitor::SessionId;
@@ -119,6 +119,22 @@ impl DatabaseService {
             self.retry_concerned(now, committed.as_deref());
             self.release();
         }
+    }
+
+    /// A transaction of what a backup follows: stored and told like any other, answered to nobody.
+    ///
+    /// # Errors
+    /// It does not fit what is here; nothing changes then.
+    pub(super) fn replicate(&mut self, now: Now, recorded: Recorded) -> Result<(), WireError> {
+        let delta = Arc::new(self.database.replay(recorded, &mut *self.uuids)?);
+        if delta.is_empty() {
+            return Ok(());
+        }
+        let nothing = Answer::Result(Vec::new());
+        self.park_executed(now, Some(delta.clone()), false, nothing, Origin::Source);
+        self.retry_concerned(now, Some(&delta));
+        self.release();
+        Ok(())
     }
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
@@ -426,6 +442,7 @@ impl DatabaseService {
                 // What the server itself wrote is of no use to anybody when it cannot be stored.
                 (Origin::Server(params), _) if !failed => self.transact_internally(now, &params),
                 (Origin::Server(_), _) => {}
+                (Origin::Source, _) => self.source_not_stored(now),
             }
         }
         self.release();

@@ -1,0 +1,225 @@
+//! Which databases are backups, and of whom (distribution.md 3): set by commands or by a configuration file, carried out by the databases
+//! and by the shard that connects. Part of the main thread.
+//!
+//! Invariant: a database is told of its role before clients can reach it, and its connection is opened when the shard can reach the database.
+
+use corvid_os::unixctl::Replier;
+use corvid_service::message::{Control, ToDatabase};
+use corvid_service::replication::{Exclusions, Following, Notice, Role, SourceId};
+use corvid_service::{replication, server_db};
+
+use super::{Served, Server, answer};
+use crate::shard::{ShardMessage, ToSource};
+use crate::sync::{self, ActiveBackup, Shown, Sync};
+use corvid_os::vlog::{self, Level, Module};
+
+impl Server {
+    /// What was set before holds for the databases that are served from now on.
+    pub fn set_sync(&mut self, sync: Sync) {
+        self.sync = sync;
+    }
+
+    /// How databases are served that nothing else is said of.
+    pub fn default_model(&self) -> Option<ActiveBackup> {
+        self.sync.model()
+    }
+
+    /// Whom backups follow, or are to follow.
+    pub fn sync_source(&self) -> String {
+        let own = self.models().next().map(|model| model.source.clone());
+        self.sync.source.clone().or(own).unwrap_or_default()
+    }
+
+    /// Sets whom backups follow; they do from the next time on that they are made to connect.
+    pub fn set_sync_source(&mut self, source: &str) {
+        self.sync.source = Some(source.to_owned());
+        for served in self.databases.values_mut() {
+            if let Some(model) = &mut served.model {
+                source.clone_into(&mut model.source);
+            }
+        }
+        self.save();
+    }
+
+    /// Makes every database a backup; `replier` is answered when all of them are.
+    pub fn become_backup(&mut self, replier: Replier) {
+        if self.sync.source.is_none() {
+            let text = "Unable to connect: active server is not specified.\n";
+            replier.reply(Ok(text.to_owned()));
+            return;
+        }
+        self.sync.is_on = true;
+        self.sync.is_backup = true;
+        self.take_roles(Some(replier), |_| true);
+    }
+
+    /// Makes every database active; `replier` is answered when all of them are.
+    pub fn become_active(&mut self, replier: Replier) {
+        self.sync.is_backup = false;
+        self.take_roles(Some(replier), |served| served.model.is_some());
+    }
+
+    /// The tables that backups leave alone, as given.
+    pub fn sync_excluded(&self) -> String {
+        let own = self.models().next().map(|model| model.excluded.clone());
+        let excluded = Some(self.sync.excluded.clone()).filter(|list| !list.is_empty());
+        excluded.or(own).unwrap_or_default()
+    }
+
+    /// Sets the tables that backups leave alone, and has them begin anew; `replier` is answered when they do.
+    pub fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
+        excluded.clone_into(&mut self.sync.excluded);
+        for served in self.databases.values_mut() {
+            if let Some(model) = &mut served.model {
+                excluded.clone_into(&mut model.excluded);
+            }
+        }
+        let is_backup = |served: &Served| served.following.is_some();
+        self.take_roles(Some(replier), is_backup);
+    }
+
+    /// Sets the interval of probes towards the source, ms; 0: none.
+    pub fn set_sync_probe_interval(&mut self, interval_ms: u64) {
+        self.sync.probe_interval_ms = Some(interval_ms);
+        for served in self.databases.values_mut() {
+            if let Some(model) = &mut served.model {
+                model.options.probe_interval = Some(interval_ms);
+                if let Some(id) = served.following {
+                    let options = ToSource::SetOptions(model.options.clone());
+                    self.shards.handles()[0].post(ShardMessage::Source(id, options));
+                }
+            }
+        }
+        self.save();
+    }
+
+    /// Shows how backups stand.
+    pub fn sync_status(&mut self, replier: Replier) {
+        self.ask(|server, reports| {
+            let shown = server.databases.iter().map(|(name, served)| Shown {
+                name,
+                model: served.model.as_ref(),
+                standing: reports.get(name).and_then(|report| report.replication),
+            });
+            let shown: Vec<Shown<'_>> = shown.collect();
+            replier.reply(Ok(sync::status(&shown)));
+        });
+    }
+
+    /// Serves a database in another way from now on, without closing it. Does nothing when it is served so.
+    pub fn set_model(&mut self, database: &str, model: Option<ActiveBackup>) {
+        let Some(served) = self.databases.get_mut(database) else {
+            return;
+        };
+        if served.model == model {
+            return;
+        }
+        served.model = model;
+        let token = self.waiting.several(1, None)[0];
+        self.take_role(database, token);
+    }
+
+    /// Waits until every database has taken its role.
+    pub fn settle_roles(&mut self) {
+        while self.waiting.has_roles() {
+            match self.events.recv() {
+                Ok(report) => self.run_report(report),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Databases of the active-backup kind.
+    fn models(&self) -> impl Iterator<Item = &ActiveBackup> {
+        let served = self.databases.values();
+        served.filter_map(|served| served.model.as_ref())
+    }
+
+    /// Gives those databases the role that is set.
+    fn take_roles(&mut self, replier: Option<Replier>, concerns: impl Fn(&Served) -> bool) {
+        let chosen: Vec<String> = self
+            .databases
+            .iter()
+            .filter(|(name, served)| *name != server_db::NAME && concerns(served))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in &chosen {
+            if let Some(served) = self.databases.get_mut(name) {
+                served.model = self.sync.model();
+            }
+        }
+        self.save();
+        if chosen.is_empty() {
+            answer(replier, Ok(String::new()));
+            return;
+        }
+        let tokens = self.waiting.several(chosen.len(), replier);
+        for (name, token) in chosen.iter().zip(tokens) {
+            self.take_role(name, token);
+        }
+    }
+
+    /// Has a database take the role of its model, from the beginning.
+    fn take_role(&mut self, database: &str, token: u64) {
+        let connection = self.tell_role(database, token);
+        self.open_source(connection);
+    }
+
+    /// Tells a database its role; returns the connection that it needs.
+    #[must_use]
+    pub(super) fn tell_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
+        let served = self.databases.get_mut(database)?;
+        let shard = &self.shards.handles()[0];
+        if let Some(id) = served.following.take() {
+            shard.post(ShardMessage::Source(id, ToSource::Close));
+        }
+        self.waiting.role_awaited(token);
+        let backup = served.model.as_ref().filter(|model| model.is_backup);
+        let Some(model) = backup else {
+            let active = Control::SetRole(Role::Active, token);
+            let _ = served.inbox.send(ToDatabase::Control(active));
+            return None;
+        };
+        self.last_source += 1;
+        let id = SourceId(self.last_source);
+        let following = Following {
+            id,
+            excluded: Exclusions::of(database, &model.excluded),
+            server_id: self.server_id,
+        };
+        let role = Role::Backup(Box::new(following));
+        let role = ToDatabase::Control(Control::SetRole(role, token));
+        let _ = served.inbox.send(role);
+        let open = ToSource::Open(served.id, model.source.clone(), model.options.clone());
+        served.following = Some(id);
+        Some((id, open))
+    }
+
+    /// Has the connection of a backup made, if there is to be one.
+    pub(super) fn open_source(&self, connection: Option<(SourceId, ToSource)>) {
+        if let Some((id, open)) = connection {
+            self.shards.handles()[0].post(ShardMessage::Source(id, open));
+        }
+    }
+
+    /// A database goes, and with it its connection.
+    pub(super) fn follow_no_more(&self, served: &Served) {
+        if let Some(id) = served.following {
+            self.shards.handles()[0].post(ShardMessage::Source(id, ToSource::Close));
+        }
+    }
+}
+
+/// Logs what a backup has to say.
+pub(super) fn log(notice: &Notice) {
+    let level = match notice.level() {
+        replication::Level::Info => Level::Info,
+        replication::Level::Warn => Level::Warn,
+        replication::Level::Error => Level::Err,
+    };
+    let module = match notice {
+        Notice::Failed(_) => Module::OvsdbError,
+        _ => Module::Replication,
+    };
+    vlog::log(module, level, format_args!("{notice}"));
+}

@@ -1,0 +1,217 @@
+//! A database that is a backup: what its source says is applied here, in order, and clients may only read.
+//!
+//! Invariants: while it is a backup nothing but the source changes it. Contents are compared away from the database, on a snapshot that
+//! therefore stays true; texts that arrive meanwhile wait, and the shell is told of a text only when it has been worked off, so it stops
+//! reading before many wait. What belongs to an earlier time of being a backup is ignored.
+
+use std::collections::VecDeque;
+
+use corvid_data::wire::Repeats;
+use corvid_data::{Recorded, WireError};
+use corvid_json::Pieces;
+
+use super::transact::conversion_not_allowed;
+use super::{DatabaseService, Now};
+use crate::job::{Job, JobNumber};
+use crate::message::Event;
+use crate::replication::difference::Contents;
+use crate::replication::{
+    Replication, Role, SourceEvent, SourceId, SourceOrder, Standing, Step, read_update,
+};
+
+/// Longer texts are freed elsewhere, bytes.
+const FREED_BYTES: usize = 1 << 20;
+
+/// What a backup keeps besides its rows.
+pub(super) struct Backup {
+    replication: Replication,
+    /// The number of the connection.
+    connection: u64,
+    /// The comparison of contents that is awaited.
+    comparing: Option<JobNumber>,
+    /// Texts that wait for its end.
+    waiting: VecDeque<Pieces>,
+    repeats: Repeats,
+}
+
+impl DatabaseService {
+    pub(super) fn is_backup(&self) -> bool {
+        self.backup.is_some()
+    }
+
+    /// How it stands as a backup.
+    pub(super) fn backup_standing(&self) -> Option<Standing> {
+        let backup = self.backup.as_ref()?;
+        Some(backup.replication.standing())
+    }
+
+    /// Changes roles at a settled moment. Transactions that wait are tried in the new role.
+    pub(super) fn set_role(&mut self, now: Now, role: Role, token: u64) {
+        self.end_backup();
+        if let Role::Backup(following) = role {
+            self.options.read_only = true;
+            let name = self.database.schema().name.to_string();
+            self.backup = Some(Box::new(Backup {
+                replication: Replication::new(&name, *following),
+                connection: 0,
+                comparing: None,
+                waiting: VecDeque::new(),
+                repeats: Repeats::default(),
+            }));
+            if self.conversion.is_some() {
+                self.give_up_conversion(now, Some(&conversion_not_allowed(&name)));
+            }
+        }
+        self.outputs.events.push(Event::RoleSet(token));
+    }
+
+    /// From here on clients may write.
+    pub(super) fn end_backup(&mut self) {
+        if let Some(backup) = self.backup.take() {
+            self.options.read_only = false;
+            self.outputs.free(backup.waiting);
+        }
+    }
+
+    /// The connection to the source has something to say.
+    pub(super) fn source(&mut self, now: Now, id: SourceId, event: SourceEvent) {
+        let Some(backup) = self.backup.as_mut().filter(|backup| backup.id() == id) else {
+            return;
+        };
+        match event {
+            SourceEvent::Connected(number) => {
+                backup.connection = number;
+                let mut steps = Vec::new();
+                backup.replication.connected(&mut steps);
+                self.take_steps(now, Vec::new(), steps);
+            }
+            SourceEvent::Disconnected => {
+                backup.replication.disconnected();
+                backup.comparing = None;
+                let waiting = std::mem::take(&mut backup.waiting);
+                if !waiting.is_empty() {
+                    self.outputs.free(waiting);
+                }
+            }
+            SourceEvent::Text(text) => {
+                backup.waiting.push_back(text);
+                self.take_texts(now);
+            }
+        }
+    }
+
+    /// Works off what the source has said, up to contents that must be compared.
+    fn take_texts(&mut self, now: Now) {
+        while let Some(backup) = &mut self.backup
+            && backup.comparing.is_none()
+            && let Some(text) = backup.waiting.pop_front()
+        {
+            let text = text.into_bytes();
+            let text_bytes = text.len();
+            let mut steps = Vec::new();
+            let schema = self.database.schema();
+            backup.replication.text(&text, schema, &mut steps);
+            let taken = SourceOrder::Taken(text_bytes);
+            let taken = (backup.id(), backup.connection, taken);
+            self.take_steps(now, text, steps);
+            self.outputs.source_orders.push(taken);
+        }
+    }
+
+    /// Carries steps out, which may refer to `text`.
+    fn take_steps(&mut self, now: Now, mut text: Vec<u8>, steps: Vec<Step>) {
+        for step in steps {
+            let Some(backup) = &mut self.backup else {
+                return;
+            };
+            let (id, connection) = (backup.id(), backup.connection);
+            let mut order = |order| self.outputs.source_orders.push((id, connection, order));
+            match step {
+                Step::Send(text) => order(SourceOrder::Send(text)),
+                Step::Reconnect => order(SourceOrder::Reconnect),
+                Step::Rest => order(SourceOrder::Rest),
+                Step::Notice(notice) => self.outputs.events.push(Event::Replication(notice)),
+                Step::Contents(place) => {
+                    self.last_job += 1;
+                    let number = JobNumber(self.last_job);
+                    backup.comparing = Some(number);
+                    let contents = Contents {
+                        text: std::mem::take(&mut text),
+                        place,
+                        excluded: backup.replication.following().excluded.clone(),
+                    };
+                    self.outputs.jobs.push(Job::Compare {
+                        number,
+                        contents,
+                        snapshot: self.database.snapshot(),
+                    });
+                }
+                Step::Update(place, encoding) => {
+                    let database = &self.database;
+                    let recorded = read_update(
+                        &text[place],
+                        database.schema(),
+                        encoding,
+                        &mut backup.repeats,
+                        &|table, uuid| database.get(table, uuid).is_some(),
+                    );
+                    let applied = recorded.and_then(|recorded| self.replicate(now, recorded));
+                    self.check_applied(now, applied);
+                }
+            }
+        }
+        if text.len() > FREED_BYTES {
+            self.outputs.free(text);
+        }
+    }
+
+    fn check_applied(&mut self, now: Now, applied: Result<(), WireError>) {
+        if let (Err(error), Some(backup)) = (applied, &mut self.backup) {
+            let mut steps = Vec::new();
+            backup.replication.update_refused(error, &mut steps);
+            self.take_steps(now, Vec::new(), steps);
+        }
+    }
+
+    /// What must change for us to hold what the source holds is known.
+    pub(super) fn compared(
+        &mut self,
+        now: Now,
+        number: JobNumber,
+        found: Result<Recorded, WireError>,
+    ) {
+        let is_awaited = |backup: &&mut Box<Backup>| backup.comparing == Some(number);
+        let Some(backup) = self.backup.as_mut().filter(is_awaited) else {
+            self.outputs.free(found);
+            return;
+        };
+        backup.comparing = None;
+        let applied = found.and_then(|recorded| self.replicate(now, recorded));
+        if let Some(backup) = &mut self.backup {
+            let mut steps = Vec::new();
+            match applied {
+                Ok(()) => backup.replication.applied(),
+                Err(error) => backup.replication.contents_refused(&error, &mut steps),
+            }
+            self.take_steps(now, Vec::new(), steps);
+        }
+        self.take_texts(now);
+        self.resume(now);
+    }
+
+    /// Something that came from the source could not be stored and is undone.
+    pub(super) fn source_not_stored(&mut self, now: Now) {
+        if let Some(backup) = &mut self.backup {
+            backup.comparing = None;
+            let mut steps = Vec::new();
+            backup.replication.not_stored(&mut steps);
+            self.take_steps(now, Vec::new(), steps);
+        }
+    }
+}
+
+impl Backup {
+    fn id(&self) -> SourceId {
+        self.replication.following().id
+    }
+}

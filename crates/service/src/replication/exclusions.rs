@@ -1,0 +1,53 @@
+//! Tables that a backup leaves alone (`--sync-exclude-tables`).
+//!
+//! A list holds `DB:TABLE` or `TABLE`, which means that table of every database, separated by commas or spaces. Nothing in it is an error:
+//! what names no table leaves nothing out.
+
+use std::collections::BTreeSet;
+
+/// Names of the tables of one database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exclusions(BTreeSet<String>);
+
+impl Exclusions {
+    /// What a list says of a database.
+    #[must_use]
+    pub fn of(database: &str, list: &str) -> Exclusions {
+        let entries = list.split([',', ' ']).filter(|entry| !entry.is_empty());
+        let tables = entries.filter_map(|entry| match entry.split_once(':') {
+            None => Some(entry),
+            Some((named, table)) => (named == database && !table.is_empty()).then_some(table),
+        });
+        Exclusions(tables.map(str::to_owned).collect())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a table is left alone.
+    #[must_use]
+    pub fn contains(&self, table: &str) -> bool {
+        self.0.contains(table)
+    }
+
+    /// The tables, sorted.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_name_a_table_of_one_database_or_of_all() {
+        let excluded = Exclusions::of("A", "A:T,B:U V , A:,:W,A:x:y");
+        assert!(excluded.tables().eq(["T", "V", "x:y"]));
+        assert!(excluded.contains("T") && !excluded.contains("U"));
+        assert!(Exclusions::of("A", " ,").is_empty());
+    }
+}

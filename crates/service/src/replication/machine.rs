@@ -1,0 +1,664 @@
+//! The conversation of one backup with its source (distribution.md 3.2): one question at a time, then updates without end.
+//!
+//! Pure: texts come in, steps come out, in order. It keeps the state of the conversation and no rows.
+
+use std::ops::Range;
+
+use corvid_data::{Schema, WireError};
+use corvid_json::{ArrayWriter, Kind, Reader, Value, write};
+use corvid_rpc::Message;
+use corvid_rpc::message::write_request;
+
+use super::{Encoding, Following, Notice, Standing, mismatches};
+
+/// What follows from an event; [`Range`]s are places in the text that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write this to the source.
+    Send(Vec<u8>),
+    /// Bring the database to these contents, then call [`Replication::applied`] or [`Replication::contents_refused`]; texts that arrive
+    /// meanwhile are kept for afterwards.
+    Contents(Range<usize>),
+    /// Apply this update; if it does not fit, call [`Replication::update_refused`].
+    Update(Range<usize>, Encoding),
+    /// Give the connection up for another.
+    Reconnect,
+    /// Give the connection up, and leave the source alone for a while.
+    Rest,
+    /// Tell this.
+    Notice(Notice),
+}
+
+/// Where the conversation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Disconnected,
+    /// Waits for the reply to `get_server_id`.
+    ServerId,
+    /// Waits for the reply to `list_dbs`.
+    Databases,
+    /// Waits for the reply to `get_schema`.
+    Schema,
+    /// Waits for the reply to the monitor request.
+    Contents(Encoding),
+    /// The contents are being applied.
+    Applying(Encoding),
+    Replicating(Encoding),
+    Failed,
+}
+
+/// The machine of one database that is a backup.
+#[derive(Debug)]
+pub struct Replication {
+    following: Following,
+    /// Its name, which is the monitor's id too.
+    database: String,
+    state: State,
+    /// Tables and columns of the source, as the monitor is asked for.
+    monitored: Vec<u8>,
+    /// Of the last request.
+    request: u64,
+    /// Why the last attempt failed; told once.
+    failure: Option<Notice>,
+}
+
+impl Replication {
+    /// Of the database with this name; not connected yet.
+    #[must_use]
+    pub fn new(database: &str, following: Following) -> Replication {
+        Replication {
+            following,
+            database: database.to_owned(),
+            state: State::Disconnected,
+            monitored: Vec::new(),
+            request: 0,
+            failure: None,
+        }
+    }
+
+    /// What it follows.
+    #[must_use]
+    pub fn following(&self) -> &Following {
+        &self.following
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        match self.state {
+            State::Replicating(_) => Standing::Replicating,
+            // While it rests, and until an attempt succeeds, the failure is what there is to say.
+            _ if self.failure.is_some() => Standing::Failed,
+            _ => Standing::Connecting,
+        }
+    }
+
+    /// The connection stands.
+    pub fn connected(&mut self, steps: &mut Vec<Step>) {
+        self.state = State::ServerId;
+        self.ask("get_server_id", b"[]", steps);
+    }
+
+    /// The connection is gone.
+    pub fn disconnected(&mut self) {
+        self.state = State::Disconnected;
+    }
+
+    /// A text has arrived; `local` is our schema.
+    pub fn text(&mut self, text: &[u8], local: &Schema, steps: &mut Vec<Step>) {
+        if matches!(self.state, State::Disconnected | State::Failed) {
+            return;
+        }
+        match Message::parse(text) {
+            Err(error) => self.fail(error.to_string(), steps),
+            Ok(Message::Reply { id, result }) if self.is_awaited(id) => {
+                self.reply(text, result, local, steps);
+            }
+            Ok(Message::ErrorReply { id, error }) if self.is_awaited(id) => {
+                self.error_reply(error, steps);
+            }
+            Ok(Message::Notification { method, params }) => {
+                if let State::Replicating(encoding) = self.state
+                    && *method == *encoding.update_method()
+                {
+                    match self.updates(params) {
+                        Some(updates) => {
+                            steps.push(Step::Update(place(text, updates), encoding));
+                        }
+                        None => self.fail("malformed update".to_owned(), steps),
+                    }
+                }
+            }
+            Ok(_) => {}
+        }
+    }
+
+    /// The contents are those of the source now.
+    pub fn applied(&mut self) {
+        if let State::Applying(encoding) = self.state {
+            self.state = State::Replicating(encoding);
+            self.failure = None;
+        }
+    }
+
+    /// The contents cannot be taken.
+    pub fn contents_refused(&mut self, error: &WireError, steps: &mut Vec<Step>) {
+        self.fail(error.to_string(), steps);
+    }
+
+    /// An update cannot be applied: everything is fetched again.
+    pub fn update_refused(&mut self, error: WireError, steps: &mut Vec<Step>) {
+        let notice = Notice::UpdateFailed(self.database.clone(), error);
+        self.start_again(notice, steps);
+    }
+
+    /// What was applied could not be stored, and is undone: everything is fetched again.
+    pub fn not_stored(&mut self, steps: &mut Vec<Step>) {
+        let notice = Notice::NotStored(self.database.clone());
+        self.start_again(notice, steps);
+    }
+
+    fn start_again(&mut self, notice: Notice, steps: &mut Vec<Step>) {
+        if self.state != State::Disconnected {
+            self.state = State::Disconnected;
+            steps.extend([Step::Notice(notice), Step::Reconnect]);
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: &[u8], steps: &mut Vec<Step>) {
+        self.request += 1;
+        let mut text = Vec::new();
+        write_request(
+            &mut text,
+            method,
+            params,
+            self.request.to_string().as_bytes(),
+        );
+        steps.push(Step::Send(text));
+    }
+
+    fn is_awaited(&self, id: &[u8]) -> bool {
+        id == self.request.to_string().as_bytes()
+    }
+
+    fn reply(&mut self, text: &[u8], result: &[u8], local: &Schema, steps: &mut Vec<Step>) {
+        match self.state {
+            State::ServerId => self.server_id(result, steps),
+            State::Databases => self.databases(result, steps),
+            State::Schema => self.schema(result, local, steps),
+            State::Contents(encoding) => {
+                if result.first() != Some(&b'{') {
+                    self.fail("malformed contents".to_owned(), steps);
+                    return;
+                }
+                self.state = State::Applying(encoding);
+                steps.extend([
+                    Step::Notice(Notice::Resetting(self.database.clone())),
+                    Step::Contents(place(text, result)),
+                ]);
+            }
+            State::Disconnected | State::Applying(_) | State::Replicating(_) | State::Failed => {}
+        }
+    }
+
+    fn server_id(&mut self, result: &[u8], steps: &mut Vec<Step>) {
+        let own = self.following.server_id.to_string();
+        if Value::parse(result).is_ok_and(|id| id.as_str() == Some(&own)) {
+            let why = "Server ID check failed: Self replicating is not allowed";
+            self.fail(why.to_owned(), steps);
+            return;
+        }
+        self.state = State::Databases;
+        self.ask("list_dbs", b"[]", steps);
+    }
+
+    fn databases(&mut self, result: &[u8], steps: &mut Vec<Step>) {
+        let names = Value::parse(result).unwrap_or(Value::Null);
+        let mut names = names.as_array().unwrap_or_default().iter();
+        if !names.any(|name| name.as_str() == Some(&self.database)) {
+            let name = &self.database;
+            let why = format!("list_dbs failed: {name}: database name is not in the list");
+            self.fail(why, steps);
+            return;
+        }
+        self.state = State::Schema;
+        let params = Value::Array(vec![Value::string(&self.database)]).to_bytes();
+        self.ask("get_schema", &params, steps);
+    }
+
+    fn schema(&mut self, result: &[u8], local: &Schema, steps: &mut Vec<Step>) {
+        let parsed = Value::parse(result)
+            .map_err(|error| error.to_string())
+            .and_then(|json| Schema::from_json(&json).map_err(|error| error.to_string()));
+        let source = match parsed {
+            Ok(source) => source,
+            Err(why) => return self.fail(format!("get_schema failed: {why}"), steps),
+        };
+        let name = || self.database.clone();
+        let mut notices = Vec::new();
+        let has_other_version = source.version != local.version;
+        if has_other_version {
+            notices.push(Notice::OtherVersion(name()));
+        }
+        let found = mismatches(local, &source);
+        let is_good = found.is_empty();
+        notices.extend(found.into_iter().map(Notice::Mismatch));
+        if !is_good {
+            let last = Notice::CannotBeReplicated(name());
+            self.fail_with(notices, last, steps);
+            return;
+        }
+        if has_other_version {
+            notices.push(Notice::CanBeReplicated(name()));
+        }
+        steps.extend(notices.into_iter().map(Step::Notice));
+        self.monitored = self.requests(&source);
+        let encoding = if self.following.excluded.is_empty() {
+            Encoding::Differences
+        } else {
+            Encoding::Values
+        };
+        self.monitor(encoding, steps);
+    }
+
+    fn monitor(&mut self, encoding: Encoding, steps: &mut Vec<Step>) {
+        self.state = State::Contents(encoding);
+        let name = Value::string(&self.database).to_bytes();
+        let params = [
+            b"[".as_slice(),
+            &name,
+            b",",
+            &name,
+            b",",
+            &self.monitored,
+            b"]",
+        ]
+        .concat();
+        self.ask(encoding.method(), &params, steps);
+    }
+
+    /// All columns of all tables that are not left out.
+    fn requests(&self, source: &Schema) -> Vec<u8> {
+        let tables = source
+            .tables()
+            .iter()
+            .filter(|table| !self.following.excluded.contains(&table.name));
+        let mut text = b"{".to_vec();
+        for table in tables {
+            if text.len() > 1 {
+                text.push(b',');
+            }
+            write::string(&mut text, table.name.as_bytes());
+            text.extend_from_slice(b":[{\"columns\":");
+            let mut columns = ArrayWriter::new(&mut text);
+            for column in table.columns() {
+                write::string(columns.element(), column.name.as_bytes());
+            }
+            columns.end();
+            text.extend_from_slice(b"}]");
+        }
+        text.push(b'}');
+        text
+    }
+
+    /// An error in place of what was asked for. An old source, or one that was told so, knows no conditions; then values must do.
+    fn error_reply(&mut self, error: &[u8], steps: &mut Vec<Step>) {
+        let asked = match self.state {
+            State::ServerId => "get_server_id",
+            State::Databases => "list_dbs",
+            State::Schema => "get_schema",
+            State::Contents(Encoding::Differences) if is_unknown_method(error) => {
+                self.monitor(Encoding::Values, steps);
+                return;
+            }
+            State::Contents(_) => "monitor",
+            State::Disconnected | State::Applying(_) | State::Replicating(_) | State::Failed => {
+                return;
+            }
+        };
+        let why = format!("{asked} failed: {}", String::from_utf8_lossy(error));
+        self.fail(why, steps);
+    }
+
+    /// The updates in the params of a notification that is about our monitor.
+    fn updates<'t>(&self, params: &'t [u8]) -> Option<&'t [u8]> {
+        let mut reader = Reader::trusted(params);
+        reader.begin_array().ok()?;
+        reader.next_element().ok()?.then_some(())?;
+        (&*reader.string().ok()? == self.database.as_bytes()).then_some(())?;
+        reader.next_element().ok()?.then_some(())?;
+        (reader.peek().ok()? == Kind::Object).then_some(())?;
+        reader.skip().ok()
+    }
+
+    fn fail(&mut self, why: String, steps: &mut Vec<Step>) {
+        self.fail_with(Vec::new(), Notice::Failed(why), steps);
+    }
+
+    /// Gives up for a while; told only when it is news.
+    fn fail_with(&mut self, details: Vec<Notice>, last: Notice, steps: &mut Vec<Step>) {
+        self.state = State::Failed;
+        if self.failure.as_ref() != Some(&last) {
+            steps.extend(details.into_iter().map(Step::Notice));
+            steps.push(Step::Notice(last.clone()));
+            self.failure = Some(last);
+        }
+        steps.push(Step::Rest);
+    }
+}
+
+impl Encoding {
+    fn method(self) -> &'static str {
+        match self {
+            Encoding::Values => "monitor",
+            Encoding::Differences => "monitor_cond",
+        }
+    }
+
+    fn update_method(self) -> &'static [u8] {
+        match self {
+            Encoding::Values => b"update",
+            Encoding::Differences => b"update2",
+        }
+    }
+}
+
+fn is_unknown_method(error: &[u8]) -> bool {
+    let error = Value::parse(error).unwrap_or(Value::Null);
+    let text = error.get("error").unwrap_or(&error);
+    text.as_str() == Some("unknown method")
+}
+
+/// Where `part` is in `text`, of which it is a part.
+fn place(text: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replication::{Exclusions, SourceId};
+    use corvid_data::{Tag, Uuid};
+    use expect_test::{Expect, expect};
+
+    const TABLES: &str = r#"{"T":{"columns":{"n":{"type":"integer"},"e":{"type":"integer","ephemeral":true}}},
+        "U":{"columns":{"n":{"type":"integer"}}}}"#;
+
+    fn schema(version: &str, tables: &str) -> String {
+        format!(r#"{{"name":"D","version":"{version}","tables":{tables}}}"#)
+    }
+
+    /// A backup that excludes these tables, and what it has said.
+    struct Play {
+        replication: Replication,
+        local: Schema,
+        said: String,
+    }
+
+    impl Play {
+        fn new(excluded: &str) -> Play {
+            let following = Following {
+                id: SourceId(1),
+                excluded: Exclusions::of("D", excluded),
+                server_id: Uuid::ZERO,
+            };
+            let local = Value::parse(schema("1.0.0", TABLES).as_bytes()).unwrap();
+            Play {
+                replication: Replication::new("D", following),
+                local: Schema::from_json(&local).unwrap(),
+                said: String::new(),
+            }
+        }
+
+        fn note(&mut self, text: &str, steps: Vec<Step>) {
+            for step in steps {
+                let line = match step {
+                    Step::Send(bytes) => format!("> {}", String::from_utf8_lossy(&bytes)),
+                    Step::Contents(place) => format!("contents {}", &text[place]),
+                    Step::Update(place, encoding) => format!("{encoding:?} {}", &text[place]),
+                    Step::Reconnect => "reconnect".to_owned(),
+                    Step::Rest => "rest".to_owned(),
+                    Step::Notice(notice) => format!("{:?}: {notice}", notice.level()),
+                };
+                self.said.push_str(&line);
+                self.said.push('\n');
+            }
+            let standing = self.replication.standing();
+            self.said.push_str(&format!("  {standing:?}\n"));
+        }
+
+        fn connect(&mut self) {
+            let mut steps = Vec::new();
+            self.replication.connected(&mut steps);
+            self.note("", steps);
+        }
+
+        fn hear(&mut self, text: &str) {
+            self.said.push_str(&format!("< {text}\n"));
+            let mut steps = Vec::new();
+            self.replication
+                .text(text.as_bytes(), &self.local, &mut steps);
+            self.note(text, steps);
+        }
+
+        /// The source answers the last question.
+        fn answer(&mut self, result: &str) {
+            let id = self.replication.request;
+            self.hear(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#));
+        }
+
+        /// Everything up to the monitor request goes well.
+        fn reach_monitor(&mut self) {
+            self.connect();
+            self.answer(r#""11111111-1111-4111-8111-111111111111""#);
+            self.answer(r#"["_Server","D"]"#);
+            self.said.clear();
+            self.answer(&schema("1.0.0", TABLES));
+        }
+
+        fn expect(self, expected: &Expect) {
+            expected.assert_eq(&self.said);
+        }
+    }
+
+    #[test]
+    fn one_question_follows_the_other_and_then_come_updates() {
+        let mut play = Play::new("");
+        play.connect();
+        play.answer(r#""11111111-1111-4111-8111-111111111111""#);
+        play.answer(r#"["_Server","D"]"#);
+        play.answer(&schema("1.0.0", TABLES));
+        play.answer(r#"{"T":{}}"#);
+        play.replication.applied();
+        play.hear(r#"{"id":null,"method":"update2","params":["D",{"T":{"x":1}}]}"#);
+        play.hear(r#"{"id":null,"method":"locked","params":["x"]}"#);
+        play.replication.disconnected();
+        play.connect();
+        play.expect(&expect![[r#"
+            > {"id":1,"method":"get_server_id","params":[]}
+              Connecting
+            < {"id":1,"result":"11111111-1111-4111-8111-111111111111","error":null}
+            > {"id":2,"method":"list_dbs","params":[]}
+              Connecting
+            < {"id":2,"result":["_Server","D"],"error":null}
+            > {"id":3,"method":"get_schema","params":["D"]}
+              Connecting
+            < {"id":3,"result":{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"n":{"type":"integer"},"e":{"type":"integer","ephemeral":true}}},
+                    "U":{"columns":{"n":{"type":"integer"}}}}},"error":null}
+            > {"id":4,"method":"monitor_cond","params":["D","D",{"T":[{"columns":["e","n"]}],"U":[{"columns":["n"]}]}]}
+              Connecting
+            < {"id":4,"result":{"T":{}},"error":null}
+            Info: D: Monitor reply received. Resetting the database.
+            contents {"T":{}}
+              Connecting
+            < {"id":null,"method":"update2","params":["D",{"T":{"x":1}}]}
+            Differences {"T":{"x":1}}
+              Replicating
+            < {"id":null,"method":"locked","params":["x"]}
+              Replicating
+            > {"id":5,"method":"get_server_id","params":[]}
+              Connecting
+        "#]]);
+    }
+
+    #[test]
+    fn with_tables_left_out_values_are_asked_for() {
+        let mut play = Play::new("D:U");
+        play.reach_monitor();
+        play.answer("{}");
+        play.replication.applied();
+        play.hear(r#"{"id":null,"method":"update","params":["D",{}]}"#);
+        play.expect(&expect![[r#"
+            < {"id":3,"result":{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"n":{"type":"integer"},"e":{"type":"integer","ephemeral":true}}},
+                    "U":{"columns":{"n":{"type":"integer"}}}}},"error":null}
+            > {"id":4,"method":"monitor","params":["D","D",{"T":[{"columns":["e","n"]}]}]}
+              Connecting
+            < {"id":4,"result":{},"error":null}
+            Info: D: Monitor reply received. Resetting the database.
+            contents {}
+              Connecting
+            < {"id":null,"method":"update","params":["D",{}]}
+            Values {}
+              Replicating
+        "#]]);
+    }
+
+    #[test]
+    fn a_source_without_conditions_is_asked_for_values() {
+        let mut play = Play::new("");
+        play.reach_monitor();
+        play.said.clear();
+        play.hear(r#"{"id":4,"error":"unknown method"}"#);
+        play.hear(r#"{"id":5,"error":{"error":"syntax error","details":"x"}}"#);
+        play.expect(&expect![[r#"
+            < {"id":4,"error":"unknown method"}
+            > {"id":5,"method":"monitor","params":["D","D",{"T":[{"columns":["e","n"]}],"U":[{"columns":["n"]}]}]}
+              Connecting
+            < {"id":5,"error":{"error":"syntax error","details":"x"}}
+            Error: unexpected ovsdb error: monitor failed: {"error":"syntax error","details":"x"}
+            rest
+              Failed
+        "#]]);
+    }
+
+    #[test]
+    fn what_cannot_be_replicated_is_told_once_and_tried_again() {
+        let mut play = Play::new("");
+        for _ in 0..2 {
+            play.connect();
+            play.answer(r#""00000000-0000-0000-0000-000000000000""#);
+            play.replication.disconnected();
+        }
+        play.connect();
+        play.answer(r#""11111111-1111-4111-8111-111111111111""#);
+        play.answer(r#"["_Server","E"]"#);
+        play.connect();
+        play.answer(r#""11111111-1111-4111-8111-111111111111""#);
+        play.answer(r#"["D"]"#);
+        play.answer(&schema(
+            "2.0.0",
+            r#"{"T":{"columns":{"n":{"type":"string"}}},"X":{"columns":{"x":{"type":"real"}}}}"#,
+        ));
+        play.expect(&expect![[r#"
+            > {"id":1,"method":"get_server_id","params":[]}
+              Connecting
+            < {"id":1,"result":"00000000-0000-0000-0000-000000000000","error":null}
+            Error: unexpected ovsdb error: Server ID check failed: Self replicating is not allowed
+            rest
+              Failed
+            > {"id":2,"method":"get_server_id","params":[]}
+              Failed
+            < {"id":2,"result":"00000000-0000-0000-0000-000000000000","error":null}
+            rest
+              Failed
+            > {"id":3,"method":"get_server_id","params":[]}
+              Failed
+            < {"id":3,"result":"11111111-1111-4111-8111-111111111111","error":null}
+            > {"id":4,"method":"list_dbs","params":[]}
+              Failed
+            < {"id":4,"result":["_Server","E"],"error":null}
+            Error: unexpected ovsdb error: list_dbs failed: D: database name is not in the list
+            rest
+              Failed
+            > {"id":5,"method":"get_server_id","params":[]}
+              Failed
+            < {"id":5,"result":"11111111-1111-4111-8111-111111111111","error":null}
+            > {"id":6,"method":"list_dbs","params":[]}
+              Failed
+            < {"id":6,"result":["D"],"error":null}
+            > {"id":7,"method":"get_schema","params":["D"]}
+              Failed
+            < {"id":7,"result":{"name":"D","version":"2.0.0","tables":{"T":{"columns":{"n":{"type":"string"}}},"X":{"columns":{"x":{"type":"real"}}}}},"error":null}
+            Info: Schema version mismatch, checking if D can still be replicated or not.
+            Info: Column n mismatch in local db schema table T.
+            Info: Table X not present in the local db schema
+            Info: D cannot be replicated.
+            rest
+              Failed
+        "#]]);
+    }
+
+    #[test]
+    fn another_version_may_fit() {
+        let mut play = Play::new("");
+        play.connect();
+        play.answer(r#""11111111-1111-4111-8111-111111111111""#);
+        play.answer(r#"["D"]"#);
+        play.said.clear();
+        play.answer(&schema(
+            "2.0.0",
+            r#"{"T":{"columns":{"n":{"type":"integer"}}}}"#,
+        ));
+        play.expect(&expect![[r#"
+            < {"id":3,"result":{"name":"D","version":"2.0.0","tables":{"T":{"columns":{"n":{"type":"integer"}}}}},"error":null}
+            Info: Schema version mismatch, checking if D can still be replicated or not.
+            Info: D can be replicated.
+            > {"id":4,"method":"monitor_cond","params":["D","D",{"T":[{"columns":["n"]}]}]}
+              Connecting
+        "#]]);
+    }
+
+    #[test]
+    fn an_update_that_does_not_fit_has_everything_fetched_again() {
+        let mut play = Play::new("");
+        play.reach_monitor();
+        play.answer("{}");
+        play.replication.applied();
+        play.said.clear();
+        let mut steps = Vec::new();
+        let error = WireError::new(Tag::ConsistencyViolation, "row x is inserted and exists");
+        play.replication.update_refused(error, &mut steps);
+        play.replication.not_stored(&mut steps);
+        play.note("", steps);
+        // What the old connection still says is nothing any more.
+        play.hear(r#"{"id":null,"method":"update2","params":["D",{}]}"#);
+        play.expect(&expect![[r#"
+            Warn: D: an update of the active server does not fit (consistency violation: row x is inserted and exists); fetching everything again
+            reconnect
+              Connecting
+            < {"id":null,"method":"update2","params":["D",{}]}
+              Connecting
+        "#]]);
+    }
+
+    #[test]
+    fn nonsense_ends_the_attempt() {
+        for text in [
+            "[]",
+            r#"{"id":4,"result":[]}"#,
+            r#"{"id":4,"result":[],"error":null}"#,
+        ] {
+            let mut play = Play::new("");
+            play.reach_monitor();
+            play.hear(text);
+            assert!(play.said.ends_with("rest\n  Failed\n"), "{}", play.said);
+        }
+        let mut play = Play::new("");
+        play.reach_monitor();
+        play.answer("{}");
+        play.replication.applied();
+        play.hear(r#"{"id":null,"method":"update2","params":["E",{}]}"#);
+        assert!(play.said.ends_with("rest\n  Failed\n"), "{}", play.said);
+    }
+}

@@ -1,0 +1,80 @@
+//! What a backup has to say in the log, in the reference's words where it has some.
+
+use std::fmt::{self, Display, Formatter};
+
+use corvid_data::WireError;
+
+use super::Mismatch;
+
+/// How important a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The course of things.
+    Info,
+    /// The copy must be made anew.
+    Warn,
+    /// Replication has failed.
+    Error,
+}
+
+/// One event. Displays as it is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The source's schema of this database has another version.
+    OtherVersion(String),
+    /// Something of the source's schema has no place here.
+    Mismatch(Mismatch),
+    /// All of it has a place.
+    CanBeReplicated(String),
+    /// Not all of it has.
+    CannotBeReplicated(String),
+    /// The contents of this database have arrived and replace ours.
+    Resetting(String),
+    /// The source says, or answers, something that ends replication.
+    Failed(String),
+    /// An update of this database does not fit what is here.
+    UpdateFailed(String, WireError),
+    /// What arrived for this database could not be stored.
+    NotStored(String),
+}
+
+impl Notice {
+    /// How important it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Notice::Failed(_) => Level::Error,
+            Notice::UpdateFailed(..) | Notice::NotStored(_) => Level::Warn,
+            _ => Level::Info,
+        }
+    }
+}
+
+impl Display for Notice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::OtherVersion(database) => write!(
+                f,
+                "Schema version mismatch, checking if {database} can still be replicated or not."
+            ),
+            Notice::Mismatch(mismatch) => mismatch.fmt(f),
+            Notice::CanBeReplicated(database) => write!(f, "{database} can be replicated."),
+            Notice::CannotBeReplicated(database) => write!(f, "{database} cannot be replicated."),
+            Notice::Resetting(database) => {
+                write!(
+                    f,
+                    "{database}: Monitor reply received. Resetting the database."
+                )
+            }
+            Notice::Failed(why) => write!(f, "unexpected ovsdb error: {why}"),
+            Notice::UpdateFailed(database, error) => write!(
+                f,
+                "{database}: an update of the active server does not fit ({error}); fetching everything again"
+            ),
+            Notice::NotStored(database) => write!(
+                f,
+                "{database}: what the active server sent could not be stored; fetching everything again"
+            ),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Backups: two worlds, one with the source and one with its backup, and the bytes between them.
+
+use corvid_data::Uuid;
+use corvid_json::{Pieces, Value};
+use corvid_monitor::SessionId;
+use corvid_service::message::{Control, Event, ToDatabase};
+use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
+use corvid_service::replication::{
+    Exclusions, Following, Role, SourceEvent, SourceId, SourceOrder, Standing,
+};
+
+use crate::world::{World, wider_schema};
+
+/// Orders of events that each play is acted under.
+const SEEDS: u64 = 40;
+
+/// A source, its backup, and the connection between them.
+struct Pair {
+    source: World,
+    backup: World,
+    id: SourceId,
+    session: Option<SessionId>,
+    connections: u64,
+    /// Messages of the source that have been passed on.
+    passed: usize,
+    /// Bytes of texts that the backup has not worked off.
+    untaken: usize,
+    /// Orders to let the source rest.
+    rests: usize,
+}
+
+impl Pair {
+    fn new(seed: u64, excluded: &str) -> Pair {
+        let mut pair = Pair {
+            source: World::new(seed),
+            backup: World::new(seed + 1000),
+            id: SourceId(0),
+            session: None,
+            connections: 0,
+            passed: 0,
+            untaken: 0,
+            rests: 0,
+        };
+        pair.follow(excluded);
+        pair
+    }
+
+    /// Makes the backup one, from the beginning.
+    fn follow(&mut self, excluded: &str) {
+        self.cut();
+        self.id = SourceId(self.id.0 + 1);
+        let following = Following {
+            id: self.id,
+            excluded: Exclusions::of("A", excluded),
+            server_id: Uuid([9; 16]),
+        };
+        self.set_role(Role::Backup(Box::new(following)));
+    }
+
+    fn set_role(&mut self, role: Role) {
+        let id = self.backup.id("A");
+        let order = Control::SetRole(role, 1);
+        self.backup.post(id, ToDatabase::Control(order));
+    }
+
+    fn tell(&mut self, event: SourceEvent) {
+        let id = self.backup.id("A");
+        self.backup.post(id, ToDatabase::Source(self.id, event));
+    }
+
+    fn connect(&mut self) {
+        self.session = Some(self.source.connect());
+        self.passed = 0;
+        self.untaken = 0;
+        self.connections += 1;
+        self.tell(SourceEvent::Connected(self.connections));
+    }
+
+    /// The connection is lost.
+    fn cut(&mut self) {
+        if let Some(session) = self.session.take() {
+            if !self.source.clients[&session].is_gone {
+                self.source.disconnect(session);
+            }
+            self.tell(SourceEvent::Disconnected);
+        }
+    }
+
+    /// Carries bytes until nobody has anything to say.
+    fn run(&mut self) {
+        loop {
+            self.source.run();
+            self.backup.run();
+            if !self.pass() {
+                return;
+            }
+        }
+    }
+
+    fn pass(&mut self) -> bool {
+        let mut is_busy = false;
+        let id = self.id;
+        let orders = std::mem::take(&mut self.backup.service("A").outputs().source_orders);
+        for (of, connection, order) in orders {
+            is_busy = true;
+            if (of, connection) != (id, self.connections) {
+                continue;
+            }
+            match order {
+                SourceOrder::Send(text) => {
+                    let text = String::from_utf8(text).expect("text");
+                    if let Some(session) = self.session {
+                        self.source.send(session, &text);
+                    }
+                }
+                SourceOrder::Taken(bytes) => self.untaken = self.untaken.saturating_sub(bytes),
+                SourceOrder::Reconnect => {
+                    self.cut();
+                    self.connect();
+                }
+                SourceOrder::Rest => {
+                    self.rests += 1;
+                    self.cut();
+                }
+            }
+        }
+        let Some(session) = self.session else {
+            return is_busy;
+        };
+        let client = &self.source.clients[&session];
+        let texts: Vec<Vec<u8>> = client.received[self.passed..]
+            .iter()
+            .map(Value::to_bytes)
+            .collect();
+        let is_lost = client.closed.is_some();
+        self.passed += texts.len();
+        for text in texts {
+            is_busy = true;
+            self.untaken += text.len();
+            self.tell(SourceEvent::Text(Pieces::from(text)));
+        }
+        if is_lost {
+            is_busy = true;
+            self.cut();
+            self.connect();
+        }
+        is_busy
+    }
+
+    fn write(&mut self, operations: &str) {
+        let client = self.source.connect();
+        self.source.transact(client, "1", "A", operations);
+        self.source.run();
+        self.source.disconnect(client);
+    }
+
+    fn standing(&mut self) -> Option<Standing> {
+        let id = self.backup.id("A");
+        self.backup.events.clear();
+        let report = ToDatabase::Control(Control::Report(7));
+        self.backup.post(id, report);
+        self.backup.run();
+        let mut events = self.backup.events.iter();
+        events.find_map(|event| match event {
+            Event::Report(7, report) => Some(report.replication),
+            _ => None,
+        })?
+    }
+
+    fn check_equal(&mut self) {
+        assert_eq!(self.backup.contents("A"), self.source.contents("A"));
+        assert_eq!(self.untaken, 0, "every text is worked off");
+    }
+
+    fn check_idle(mut self) {
+        self.cut();
+        self.source.check_idle();
+        self.backup.check_idle();
+    }
+}
+
+fn insert(key: &str, number: i64) -> String {
+    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}","n":{number}}}}}"#)
+}
+
+#[test]
+fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.write(&insert("a", 1));
+        pair.connect();
+        for _ in 0..seed % 7 {
+            pair.source.run();
+            pair.backup.run();
+            pair.pass();
+        }
+        pair.write(&[insert("b", 2), insert("c", 3)].join(","));
+        pair.write(r#"{"op":"delete","table":"T","where":[["k","==","a"]]}"#);
+        if seed % 3 == 0 {
+            pair.cut();
+            pair.write(&insert("while-cut", 4));
+            pair.connect();
+        }
+        pair.run();
+        pair.check_equal();
+        assert_eq!(pair.standing(), Some(Standing::Replicating));
+        pair.write(r#"{"op":"mutate","table":"T","where":[],"mutations":[["n","*=",3]]}"#);
+        // Keys that change places: valid as a whole only.
+        pair.write(
+            r#"{"op":"update","table":"T","where":[["k","==","b"]],"row":{"k":"x"}},
+               {"op":"update","table":"T","where":[["k","==","c"]],"row":{"k":"b"}},
+               {"op":"update","table":"T","where":[["k","==","x"]],"row":{"k":"c"}}"#,
+        );
+        pair.run();
+        pair.check_equal();
+        pair.cut();
+        pair.run();
+        assert_eq!(pair.standing(), Some(Standing::Connecting));
+        pair.check_idle();
+    }
+}
+
+#[test]
+fn clients_read_and_wait_on_a_backup_and_write_when_it_is_active() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.connect();
+        pair.run();
+        let client = pair.backup.connect();
+        let wait = r#"{"op":"wait","table":"T","where":[["k","==","a"]],"columns":["n"],"until":"==","rows":[{"n":1}]}"#;
+        pair.backup.transact(client, "1", "A", wait);
+        pair.backup.transact(client, "2", "A", &insert("b", 1));
+        pair.backup.ask(client, "3", "lock", r#"["l"]"#);
+        pair.backup.ask(
+            client,
+            "4",
+            "convert",
+            &format!(r#"["A",{}]"#, wider_schema("A")),
+        );
+        pair.backup.run();
+        let said = pair.backup.take(client);
+        let refusal = "insert operation not allowed when database server is in read only mode";
+        assert!(
+            said.contains(refusal) && said.contains(r#"{"locked":true}"#),
+            "{said}"
+        );
+        assert!(said.contains("conversion is not allowed for read-only database A"));
+        pair.write(&insert("a", 1));
+        pair.run();
+        assert!(pair.backup.take(client).contains(r#""id":1,"result":[{}]"#));
+        pair.set_role(Role::Active);
+        pair.backup.transact(client, "5", "A", &insert("b", 1));
+        pair.backup.run();
+        assert!(
+            pair.backup
+                .take(client)
+                .contains(r#""id":5,"result":[{"uuid""#)
+        );
+        // What the old source says is nothing any more.
+        pair.write(&insert("c", 1));
+        pair.run();
+        assert_eq!(pair.backup.contents("A").len(), 2);
+        pair.untaken = 0;
+        pair.check_idle();
+    }
+}
+
+#[test]
+fn a_conversion_at_the_source_is_followed_or_refused() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.write(&insert("a", 1));
+        pair.connect();
+        pair.run();
+        let client = pair.source.connect();
+        let convert = format!(r#"["A",{}]"#, wider_schema("A"));
+        pair.source.ask(client, "1", "convert", &convert);
+        pair.run();
+        assert_eq!(pair.standing(), Some(Standing::Failed));
+        assert_eq!((pair.rests, pair.session), (1, None));
+        assert_eq!(pair.backup.contents("A").len(), 1, "it keeps what it has");
+        // Once it is active it can be converted too, and then follows again.
+        pair.set_role(Role::Active);
+        let client = pair.backup.connect();
+        pair.backup.ask(client, "1", "convert", &convert);
+        pair.backup.run();
+        pair.follow("");
+        pair.connect();
+        pair.write(&insert("b", 1));
+        pair.run();
+        pair.check_equal();
+        assert_eq!(pair.standing(), Some(Standing::Replicating));
+        pair.check_idle();
+    }
+}
+
+#[test]
+fn a_conversion_of_what_becomes_a_backup_is_given_up() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.set_role(Role::Active);
+        pair.backup.run();
+        pair.backup.served("A").is_worker_held = true;
+        let client = pair.backup.connect();
+        let convert = format!(r#"["A",{}]"#, wider_schema("A"));
+        pair.backup.ask(client, "1", "convert", &convert);
+        pair.backup.run();
+        pair.follow("");
+        pair.backup.run();
+        let said = pair.backup.take(client);
+        assert!(
+            said.contains("conversion is not allowed for read-only database A"),
+            "{said}"
+        );
+        pair.backup.served("A").is_worker_held = false;
+        pair.connect();
+        pair.run();
+        pair.check_equal();
+        pair.check_idle();
+    }
+}
+
+#[test]
+fn tables_left_out_are_left_alone() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "A:Other");
+        let other = r#"{"op":"insert","table":"Other","row":{"n":1}}"#;
+        pair.write(&[&insert("a", 1), other].map(String::from).join(","));
+        pair.connect();
+        pair.run();
+        assert_eq!(pair.backup.contents("A").len(), 1);
+        pair.write(other);
+        pair.write(r#"{"op":"update","table":"T","where":[],"row":{"n":5}}"#);
+        pair.run();
+        let rows = pair.backup.contents("A");
+        assert!(rows.len() == 1 && rows[0].starts_with("T "), "{rows:?}");
+        pair.follow("");
+        pair.connect();
+        pair.run();
+        pair.check_equal();
+        pair.check_idle();
+    }
+}
+
+#[test]
+fn what_cannot_be_stored_is_fetched_again() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.connect();
+        pair.run();
+        pair.backup.disk("A").failures = 1;
+        pair.write(&insert("a", 1));
+        pair.write(&insert("b", 1));
+        pair.run();
+        pair.check_equal();
+        assert_eq!(pair.standing(), Some(Standing::Replicating));
+        pair.check_idle();
+    }
+}
+
+#[test]
+fn rows_of_a_backup_are_what_the_source_says() {
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.write(
+            r#"{"op":"insert","table":"Connection","uuid-name":"c","row":{"target":"tcp:x"}},
+               {"op":"insert","table":"Global","row":{"connections":["named-uuid","c"]}}"#,
+        );
+        pair.connect();
+        pair.run();
+        let id = pair.backup.id("A");
+        let follow = Control::Follow {
+            name: "db:A,Global,connections".to_owned(),
+            table: "Global".to_owned(),
+            column: "connections".to_owned(),
+            texts_only: false,
+        };
+        let connected = RemoteStatus {
+            is_connected: true,
+            ..RemoteStatus::default()
+        };
+        let statuses = RemoteStatuses::from([("tcp:x".to_owned(), connected)]);
+        for order in [follow, Control::ShowStatus(statuses.into())] {
+            pair.backup.post(id, ToDatabase::Control(order));
+        }
+        pair.run();
+        pair.check_equal();
+        pair.check_idle();
+    }
+}
