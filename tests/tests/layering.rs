@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
-const LEVELS: [(&str, u32); 16] = [
+const LEVELS: [(&str, u32); 17] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -20,6 +20,7 @@ const LEVELS: [(&str, u32); 16] = [
     ("cs", 3),
     ("idl", 4),
     ("os", 3),
+    ("driver", 5),
     ("service", 5),
     ("server", BINARY),
     ("client", BINARY),

@@ -17,7 +17,7 @@
 //! assert!(matches!(client.poll_event(), Some(Event::Note(_))), "connecting...");
 //! ```
 
-mod chance;
+pub mod chance;
 pub mod client;
 pub mod condition;
 mod conditions;
@@ -30,6 +30,7 @@ mod remotes;
 mod server_db;
 pub mod update;
 
+pub use chance::Chance;
 pub use client::{Client, Options, State};
 pub use condition::{Clause, Condition, Function};
 pub use event::{Event, Input, Outcome, Output, RequestId, Update};

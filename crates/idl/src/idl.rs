@@ -18,6 +18,7 @@ use corvid_data::{Arc, Schema, TableId, Uuid};
 
 use crate::class::Class;
 use crate::fetch::{FetchOutcome, Fetches};
+use crate::provisional::Provisional;
 use crate::replica::{Replica, Resync};
 use crate::txn::compose::Expected;
 use crate::txn::reply::{self, Verdict};
@@ -36,6 +37,8 @@ pub struct Idl {
     fetches: Fetches,
     notes: VecDeque<IdlNote>,
     last_txn: u64,
+    /// For rows that the server is to name.
+    provisional: Provisional,
 }
 
 /// What is remembered of a transaction.
@@ -86,6 +89,7 @@ impl Idl {
             ..options
         };
         Idl {
+            provisional: Provisional::new(options.seed),
             client: Client::new(options),
             replica: Replica::new(class, Resync::default()),
             open: None,

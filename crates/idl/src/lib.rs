@@ -6,7 +6,7 @@
 //! own, and commits: the server gets the difference, and the replica goes back to what it was until the server tells of the change.
 //!
 //! ```
-//! use corvid_data::{Arc, Atom, Datum, Schema, Uuid};
+//! use corvid_data::{Arc, Atom, Datum, Schema};
 //! use corvid_idl::{Class, Idl, Status};
 //! use corvid_json::Value;
 //!
@@ -18,7 +18,7 @@
 //!
 //! let mut idl = Idl::new(class, 1);
 //! let txn = idl.begin()?;
-//! let ann = idl.insert(name.table, Uuid::from_random([7; 16]), false)?;
+//! let ann = idl.insert_new(name.table)?;
 //! idl.write(ann, name, Datum::from(Atom::String("ann".into())))?;
 //! assert_eq!(idl.row_count(name.table), 1, "within the transaction it is there");
 //! assert_eq!(idl.commit()?, Status::TryAgain, "nobody is connected");
@@ -36,11 +36,13 @@ pub mod idl;
 pub mod index;
 mod mapping;
 mod order;
+mod provisional;
 mod references;
 mod replica;
 pub mod row;
 mod table;
 pub mod track;
+pub mod turns;
 pub mod txn;
 
 pub use class::{Class, ClassError, Column, Mode};
@@ -50,4 +52,5 @@ pub use index::{Comparator, Cursor, Direction, IndexColumn, IndexId, Key};
 pub use replica::Resync;
 pub use row::RowId;
 pub use track::{Kind, Tracked};
-pub use txn::{Element, Misuse, Status, TxnId};
+pub use turns::{Turn, Turns};
+pub use txn::{Element, Finished, Misuse, Status, TxnId};

@@ -71,6 +71,27 @@ impl Status {
     }
 }
 
+/// How a transaction ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// In one word.
+    pub status: Status,
+    /// For [`Status::Error`]: the first result that is one, as JSON.
+    pub error: Option<String>,
+    /// What a counter was incremented to.
+    pub counter: Option<i64>,
+    pub(crate) inserted: BTreeMap<Uuid, Uuid>,
+}
+
+impl Finished {
+    /// The row as the server knows it that was inserted under this handle, if the transaction succeeded.
+    #[must_use]
+    pub fn inserted(&self, row: RowId) -> Option<RowId> {
+        let uuid = *self.inserted.get(&row.uuid)?;
+        Some(RowId { uuid, ..row })
+    }
+}
+
 /// A call that makes no sense where it is made. Nothing has changed by it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

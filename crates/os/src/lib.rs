@@ -36,6 +36,7 @@ pub mod program;
 #[cfg(feature = "progress")]
 pub mod progress;
 pub mod random;
+pub mod readiness;
 pub mod replacement;
 pub mod resolve;
 pub mod segment;

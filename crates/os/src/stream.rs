@@ -4,7 +4,7 @@
 //! complete; it may hold back what it has taken to send, so whoever waits for output to be gone asks [`Write::flush`].
 
 use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use mio::net::{TcpStream, UnixStream};
@@ -231,6 +231,16 @@ impl Write for Stream {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
             Stream::Tls(carrier) => carrier.flush(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tls(carrier) => carrier.socket().as_fd(),
         }
     }
 }

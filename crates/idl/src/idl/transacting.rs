@@ -10,7 +10,7 @@ use crate::class::Column;
 use crate::row::RowId;
 use crate::txn::compose::compose;
 use crate::txn::reply::Verdict;
-use crate::txn::{Element, Misuse, OpenTxn, Status, TxnId};
+use crate::txn::{Element, Finished, Misuse, OpenTxn, Status, TxnId};
 
 /// Beginning and ending.
 impl Idl {
@@ -105,6 +105,18 @@ impl Idl {
         });
     }
 
+    /// All that is known of a transaction that is no longer open, which is forgotten with it.
+    pub fn finish(&mut self, txn: TxnId) -> Option<Finished> {
+        let verdict = self.closed.remove(&txn)?.verdict;
+        self.forget(txn);
+        Some(Finished {
+            status: verdict.status,
+            error: verdict.error,
+            counter: verdict.counter,
+            inserted: verdict.inserted,
+        })
+    }
+
     /// What became of a transaction; `None` when it was forgotten.
     #[must_use]
     pub fn status(&self, txn: TxnId) -> Option<Status> {
@@ -159,6 +171,21 @@ impl Idl {
     ) -> Result<RowId, Misuse> {
         let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
         open.insert(&mut self.replica, table, uuid, is_persistent)
+    }
+
+    /// Inserts a row with all columns at their defaults, which goes by a UUID of this client's own until the server gives it another
+    /// ([`Idl::inserted_uuid`]).
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn insert_new(&mut self, table: TableId) -> Result<RowId, Misuse> {
+        loop {
+            let uuid = self.provisional.next();
+            match self.insert(table, uuid, false) {
+                Err(Misuse::UuidInUse) => {}
+                other => return other,
+            }
+        }
     }
 
     /// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when the last strong reference goes.

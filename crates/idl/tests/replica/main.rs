@@ -14,3 +14,4 @@ mod resync;
 mod server;
 mod tracking;
 mod transactions;
+mod turns;

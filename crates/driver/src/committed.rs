@@ -1,0 +1,42 @@
+//! A transaction that succeeded.
+
+use corvid_idl::{Finished, RowId, Status};
+
+use crate::error::Error;
+
+/// What came of a transaction that succeeded, or that had nothing to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed<T> {
+    /// What the function that made it returned.
+    pub value: T,
+    finished: Finished,
+}
+
+impl<T> Committed<T> {
+    /// An error for what did not succeed and cannot by being made again.
+    pub(crate) fn of(value: T, finished: Finished) -> Result<Committed<T>, Error> {
+        match finished.status {
+            Status::Success | Status::Unchanged => Ok(Committed { value, finished }),
+            Status::Error => Err(Error::Refused(finished.error.unwrap_or_default())),
+            status => Err(Error::Ended(status)),
+        }
+    }
+
+    /// The row as the server knows it that was inserted under this handle.
+    #[must_use]
+    pub fn inserted(&self, row: RowId) -> Option<RowId> {
+        self.finished.inserted(row)
+    }
+
+    /// What the counter was incremented to.
+    #[must_use]
+    pub fn incremented_to(&self) -> Option<i64> {
+        self.finished.counter
+    }
+
+    /// Whether there was anything to change.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.finished.status == Status::Success
+    }
+}

@@ -1,0 +1,45 @@
+//! Clients of an OVSDB database over real connections: [`corvid_idl`] with sockets, a clock and chance.
+//!
+//! The core says what is to be done; the drivers here do it, each for another kind of program:
+//!
+//! | Program | Driver |
+//! |---|---|
+//! | does one thing at a time | [`blocking::Client`] |
+//! | has an event loop of its own | [`polled::Client`]: a descriptor and a time to wait for |
+//! | is asynchronous | `tokio::Client`, with the feature `tokio` |
+//!
+//! All of them connect to `tcp:`, `ssl:` and `unix:` remotes, wait for servers on `ptcp:`, `pssl:` and `punix:`, and go on for ever, whatever
+//! servers come and go. What a driver holds is an [`Idl`]: reading, transactions, indexes and the rest are described there.
+//!
+//! ```no_run
+//! use corvid_data::{Arc, Schema};
+//! use corvid_driver::blocking::Client;
+//! use corvid_idl::Class;
+//! use std::time::Duration;
+//! # fn schema() -> Schema { unimplemented() }
+//! # fn unimplemented() -> ! { std::process::exit(0) }
+//!
+//! let class = Class::everything(Arc::new(schema()));
+//! let name = class.column("Bridge", "name")?;
+//! let mut client = Client::connect(class, "unix:/var/run/openvswitch/db.sock")?;
+//! client.wait_for_contents(Some(Duration::from_secs(10)))?;
+//! for row in client.idl().rows(name.table) {
+//!     println!("{:?}", client.idl().read(row, name));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate knows sockets and time, and nothing of what rows mean.
+
+pub mod blocking;
+mod committed;
+mod error;
+pub mod polled;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+mod transport;
+
+pub use committed::Committed;
+pub use corvid_idl::Idl;
+pub use corvid_os::tls::{Authority, Credentials, Settings};
+pub use error::Error;

@@ -1,0 +1,153 @@
+//! A client for asynchronous programs, on tokio. With the feature `tokio`.
+//!
+//! A client is a value that one task owns; it does its work while that task waits in one of its methods, and nothing in between. Futures of
+//! these methods may be dropped at any moment without loss: what was begun goes on with the next call. Time limits are those of
+//! `tokio::time::timeout` around a call.
+
+use std::ops::Deref;
+
+use corvid_cs::Condition;
+use corvid_data::TableId;
+use corvid_idl::{FetchId, FetchOutcome, Idl, Misuse, Status, TxnId};
+use corvid_os::readiness;
+
+use crate::committed::Committed;
+use crate::error::Error;
+use crate::polled;
+
+/// A client whose waits are futures.
+#[derive(Debug)]
+pub struct Client {
+    inner: polled::Client,
+}
+
+impl Client {
+    /// An asynchronous client from a poll-style one.
+    #[must_use]
+    pub fn over(client: polled::Client) -> Client {
+        Client { inner: client }
+    }
+
+    /// The client.
+    #[must_use]
+    pub fn idl(&self) -> &Idl {
+        self.inner.idl()
+    }
+
+    /// The client, to change something through it.
+    pub fn idl_mut(&mut self) -> &mut Idl {
+        self.inner.idl_mut()
+    }
+
+    /// Waits until something holds, which is looked at after every change.
+    ///
+    /// # Errors
+    /// A transaction is open, or no remote is left to try.
+    pub async fn wait_until(&mut self, mut holds: impl FnMut(&Idl) -> bool) -> Result<(), Error> {
+        loop {
+            self.inner.run()?;
+            if holds(self.inner.idl()) {
+                return Ok(());
+            }
+            if !self.inner.idl().session_state().is_alive() {
+                return Err(Error::Dead);
+            }
+            readiness::ready(self.inner.wanted()).await?;
+        }
+    }
+
+    /// Waits for the first contents, of this connection or any before.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub async fn wait_for_contents(&mut self) -> Result<(), Error> {
+        self.wait_until(Idl::has_ever_connected).await
+    }
+
+    /// Waits until [`Idl::change_seqno`] is another one than `seqno`; returns the new one.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub async fn wait_for_change(&mut self, seqno: u64) -> Result<u64, Error> {
+        self.wait_until(|idl| idl.change_seqno() != seqno).await?;
+        Ok(self.idl().change_seqno())
+    }
+
+    /// Wants other rows of a table, and waits until that is in force.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`]; the wish remains.
+    pub async fn set_condition(
+        &mut self,
+        table: TableId,
+        condition: Condition,
+    ) -> Result<(), Error> {
+        let now_ms = self.inner.now_ms();
+        let promise = self.idl_mut().set_condition(now_ms, table, condition);
+        self.wait_until(|idl| idl.condition_seqno() >= promise)
+            .await
+    }
+
+    /// Waits for the end of a fetch.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`]; [`Misuse::RowGone`] when its end was told before.
+    pub async fn finish_fetch(&mut self, fetch: FetchId) -> Result<FetchOutcome, Error> {
+        loop {
+            match self.idl_mut().take_fetch_outcome(fetch) {
+                Some(FetchOutcome::Pending) => {}
+                Some(outcome) => return Ok(outcome),
+                None => return Err(Error::Misuse(Misuse::RowGone)),
+            }
+            let seqno = self.idl().change_seqno();
+            self.wait_for_change(seqno).await?;
+        }
+    }
+
+    /// Commits the open transaction and waits for what comes of it.
+    ///
+    /// # Errors
+    /// None is open; as [`Client::wait_until`] otherwise.
+    pub async fn commit(&mut self) -> Result<(TxnId, Status), Error> {
+        let txn = self.idl().open_txn().ok_or(Misuse::NoTransaction)?;
+        self.idl_mut().commit()?;
+        let is_final = |idl: &Idl| idl.status(txn) != Some(Status::Incomplete);
+        if !is_final(self.idl()) {
+            self.wait_until(is_final).await?;
+        }
+        let status = self.idl().status(txn).ok_or(Misuse::NoTransaction)?;
+        Ok((txn, status))
+    }
+
+    /// Makes a transaction, commits it, and makes it again as long as that may help; as
+    /// [`crate::blocking::Client::transact`].
+    ///
+    /// # Errors
+    /// As there, without a time limit.
+    pub async fn transact<T>(
+        &mut self,
+        mut make: impl FnMut(&mut Idl) -> Result<T, Misuse>,
+    ) -> Result<Committed<T>, Error> {
+        loop {
+            let seqno = self.idl().change_seqno();
+            let txn = self.idl_mut().begin()?;
+            let value = make(self.idl_mut()).inspect_err(|_| self.inner.idl_mut().forget(txn))?;
+            self.commit().await?;
+            let finished = self.idl_mut().finish(txn).ok_or(Misuse::NoTransaction)?;
+            if finished.status == Status::TryAgain {
+                self.wait_for_change(seqno).await?;
+            } else {
+                return Committed::of(value, finished);
+            }
+        }
+    }
+}
+
+/// Reading goes without a word.
+impl Deref for Client {
+    type Target = Idl;
+
+    fn deref(&self) -> &Idl {
+        self.idl()
+    }
+}

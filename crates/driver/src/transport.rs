@@ -1,0 +1,279 @@
+//! One connection at a time: it does what the core demands and tells what happened.
+//!
+//! Never blocks, but for looking up names where the owner wants that. Invariant: of a connection that was given up nothing is told any
+//! more. What is to be sent waits here without a limit: it is what the application's own transactions say, and no more than those that
+//! are outstanding.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use corvid_cs::Output;
+use corvid_os::errno;
+use corvid_os::listener::Listener;
+use corvid_os::socket::DSCP_DEFAULT;
+use corvid_os::stream::{Resolve, Stream};
+use corvid_os::target::Target;
+use corvid_os::tls::Credentials;
+use corvid_rpc::notice::End;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What happened to the connection.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    Listening,
+    Connected,
+    /// So many bytes are at the beginning of [`Transport::bytes`]; none when reading was in vain.
+    Received(usize),
+    Sent,
+    Ended(End),
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    state: State,
+    output: VecDeque<Vec<u8>>,
+    /// How much of the first of them is sent.
+    sent: usize,
+    /// Something may be held back below us (by TLS).
+    is_unflushed: bool,
+    /// Reading, or writing, would block, as far as is known in this round.
+    is_read_blocked: bool,
+    is_write_blocked: bool,
+    buffer: Box<[u8]>,
+    credentials: Option<Arc<Credentials>>,
+    resolve: Resolve,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    /// To be told.
+    Ended(End),
+    Listening {
+        listener: Listener,
+        is_told: bool,
+    },
+    Connecting(Stream),
+    Open(Stream),
+}
+
+/// What a transport waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interest<'a> {
+    pub(crate) fd: Option<BorrowedFd<'a>>,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// Something is to be told already.
+    pub(crate) is_due: bool,
+}
+
+impl Transport {
+    pub(crate) fn new(resolve: Resolve) -> Transport {
+        Transport {
+            state: State::Idle,
+            output: VecDeque::new(),
+            sent: 0,
+            is_unflushed: false,
+            is_read_blocked: false,
+            is_write_blocked: false,
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            credentials: None,
+            resolve,
+        }
+    }
+
+    /// For `ssl:` and `pssl:`, from the next connection on.
+    pub(crate) fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
+        self.credentials = credentials;
+    }
+
+    /// What was received last.
+    pub(crate) fn bytes(&self, count: usize) -> &[u8] {
+        &self.buffer[..count]
+    }
+
+    pub(crate) fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Connect { remote } => {
+                self.close();
+                self.state = self.open(&remote).unwrap_or_else(|error| {
+                    let end = End::Failed(errno::text(&error));
+                    State::Ended(end)
+                });
+            }
+            Output::Disconnect => self.close(),
+            Output::Send(bytes) => {
+                if matches!(self.state, State::Open(_)) {
+                    self.output.push_back(bytes);
+                }
+            }
+        }
+    }
+
+    fn open(&self, remote: &str) -> io::Result<State> {
+        let credentials = self.credentials.as_ref();
+        match Target::parse(remote).map_err(|error| errno::from_code(error.errno()))? {
+            Target::Active(active) => {
+                let stream = Stream::connect(&active, DSCP_DEFAULT, self.resolve, credentials)?;
+                Ok(State::Connecting(stream))
+            }
+            Target::Passive(passive) => {
+                let listener = Listener::open(&passive, DSCP_DEFAULT, credentials)
+                    .map_err(|failure| failure.error)?;
+                Ok(State::Listening {
+                    listener,
+                    is_told: false,
+                })
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Idle;
+        self.output.clear();
+        (self.sent, self.is_unflushed) = (0, false);
+        self.begin_round();
+    }
+
+    /// What would have blocked may not any more.
+    pub(crate) fn begin_round(&mut self) {
+        (self.is_read_blocked, self.is_write_blocked) = (false, false);
+    }
+
+    /// The next thing that happened, if any can be had without waiting. Reading in vain happens once in each round.
+    pub(crate) fn step(&mut self, wants_input: bool) -> Option<Happened> {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Idle => None,
+            State::Ended(end) => Some(Happened::Ended(end)),
+            State::Listening { listener, is_told } => Some(self.listen(listener, is_told)?),
+            State::Connecting(mut stream) => match stream.connect_result() {
+                Ok(Some(())) => {
+                    self.state = State::Open(stream);
+                    Some(Happened::Connected)
+                }
+                Ok(None) => {
+                    self.state = State::Connecting(stream);
+                    None
+                }
+                Err(error) => Some(Happened::Ended(End::Failed(errno::text(&error)))),
+            },
+            State::Open(mut stream) => {
+                let happened = self.exchange(&mut stream, wants_input);
+                if matches!(happened, Some(Happened::Ended(_))) {
+                    drop(stream);
+                    self.close();
+                } else {
+                    self.state = State::Open(stream);
+                }
+                happened
+            }
+        }
+    }
+
+    fn listen(&mut self, listener: Listener, is_told: bool) -> Option<Happened> {
+        let accepted = if is_told { listener.accept() } else { Ok(None) };
+        match accepted {
+            Ok(Some((stream, _))) if stream.needs_handshake() => {
+                self.state = State::Connecting(stream);
+                None
+            }
+            Ok(Some((stream, _))) => {
+                self.state = State::Open(stream);
+                Some(Happened::Connected)
+            }
+            Ok(None) => {
+                self.state = State::Listening {
+                    listener,
+                    is_told: true,
+                };
+                (!is_told).then_some(Happened::Listening)
+            }
+            Err(error) => Some(Happened::Ended(End::Failed(errno::text(&error)))),
+        }
+    }
+
+    fn exchange(&mut self, stream: &mut Stream, wants_input: bool) -> Option<Happened> {
+        match self.write(stream) {
+            Ok(true) => return Some(Happened::Sent),
+            Ok(false) => {}
+            Err(error) => return Some(Happened::Ended(End::Failed(errno::text(&error)))),
+        }
+        if self.is_read_blocked || !wants_input {
+            return None;
+        }
+        loop {
+            return Some(match stream.read(&mut self.buffer) {
+                Ok(0) => Happened::Ended(End::Closed),
+                Ok(count) => Happened::Received(count),
+                Err(error) if errno::is_again(&error) => {
+                    self.is_read_blocked = true;
+                    Happened::Received(0)
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Happened::Ended(End::Failed(errno::text(&error))),
+            });
+        }
+    }
+
+    /// Sends some of what waits; whether anything went out.
+    fn write(&mut self, stream: &mut Stream) -> io::Result<bool> {
+        while !self.is_write_blocked {
+            let outcome = match self.output.front() {
+                Some(bytes) => stream.write(&bytes[self.sent..]),
+                None if self.is_unflushed => stream.flush().map(|()| 0),
+                None => return Ok(false),
+            };
+            match outcome {
+                Ok(0) if self.output.is_empty() => self.is_unflushed = false,
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.sent += count;
+                    self.is_unflushed = true;
+                    if self
+                        .output
+                        .front()
+                        .is_some_and(|bytes| bytes.len() == self.sent)
+                    {
+                        self.output.pop_front();
+                        self.sent = 0;
+                    }
+                    return Ok(true);
+                }
+                Err(error) if errno::is_again(&error) => self.is_write_blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    pub(crate) fn interest(&self, wants_input: bool) -> Interest<'_> {
+        let (fd, readable, writable) = match &self.state {
+            State::Idle | State::Ended(_) => (None, false, false),
+            State::Listening { listener, .. } => (Some(listener.as_fd()), true, false),
+            State::Connecting(stream) => {
+                let writable = stream.wants_writable();
+                (Some(stream.as_fd()), !writable, writable)
+            }
+            State::Open(stream) => {
+                let writable = !self.output.is_empty() || self.is_unflushed;
+                (Some(stream.as_fd()), wants_input, writable)
+            }
+        };
+        Interest {
+            fd: fd.filter(|_| readable || writable),
+            readable,
+            writable,
+            is_due: match &self.state {
+                State::Ended(_) => true,
+                State::Listening { is_told, .. } => !is_told,
+                _ => false,
+            },
+        }
+    }
+}

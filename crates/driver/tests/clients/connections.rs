@@ -1,0 +1,192 @@
+//! Kinds of connections, and what becomes of a client when they are lost or refused.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use corvid_driver::blocking::Client;
+use corvid_driver::{Authority, Credentials, Error, Settings, polled};
+use corvid_tests::server::{Implementation, Server};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+
+/// Inserts a keeper, if there is a server that lets it.
+fn insert(client: &mut Client, text: &str) {
+    let name = column(client, "name");
+    client
+        .transact(PATIENCE, |idl| {
+            let row = idl.insert_new(name.table)?;
+            idl.write(row, name, string(text))
+        })
+        .expect("it fits");
+}
+
+/// The port that a server listens on, by its log.
+fn port(server: &Server) -> u16 {
+    let log = server.log();
+    let line = log.rsplit("listening on port ").next().expect("a line");
+    let digits: String = line.chars().take_while(char::is_ascii_digit).collect();
+    digits
+        .parse()
+        .unwrap_or_else(|_| panic!("no port in {log}"))
+}
+
+/// A port where nobody listens.
+fn closed_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its own").port()
+}
+
+#[test]
+fn a_server_that_comes_back_is_found_again() {
+    on_each(|implementation| {
+        let mut server = server(implementation, &[]);
+        let mut client = Client::connect(class(), &remote(&server)).expect("a client");
+        client.wait_for_contents(PATIENCE).expect("contents");
+        insert(&mut client, "ann");
+        let seqno = client.session_state().session_seqno();
+        server.restart().expect("it starts again");
+        insert(&mut client, "bob");
+        assert!(client.session_state().session_seqno() > seqno);
+        assert_eq!(names(&client), ["ann", "bob"]);
+    });
+}
+
+#[test]
+fn of_several_remotes_one_that_answers_is_found() {
+    on_each(|implementation| {
+        for host in ["127.0.0.1", "[::1]"] {
+            let server = server(implementation, &[&format!("--remote=ptcp:0:{host}")]);
+            let remotes = format!(
+                "tcp:127.0.0.1:{},unix:/nowhere/at/all,tcp:{host}:{}",
+                closed_port(),
+                port(&server)
+            );
+            let mut client = Client::connect(class(), &remotes).expect("a client");
+            client.wait_for_contents(PATIENCE).expect("contents");
+            insert(&mut client, "ann");
+            assert!(
+                client
+                    .session_state()
+                    .remote()
+                    .ends_with(&port(&server).to_string())
+            );
+        }
+    });
+}
+
+#[test]
+fn a_refused_connection_is_told_to_who_wants_one_attempt() {
+    let mut inner = polled::Client::new(class(), None).expect("a client");
+    let now_ms = inner.now_ms();
+    let remote = format!("tcp:127.0.0.1:{}", closed_port());
+    inner.idl_mut().session().set_remote(now_ms, &remote, false);
+    let mut client = Client::over(inner);
+    let outcome = client.wait_for_contents(PATIENCE);
+    assert!(matches!(outcome, Err(Error::Dead)), "{outcome:?}");
+    let mut notes = Vec::new();
+    while let Some(note) = client.idl_mut().poll_note() {
+        notes.push(note.to_string());
+    }
+    assert!(
+        notes.iter().any(|note| note.contains("Connection refused")),
+        "{notes:?}"
+    );
+    // Others go on trying, until their time is over.
+    let mut client = Client::connect(class(), &remote).expect("a client");
+    let outcome = client.wait_for_contents(Some(Duration::from_millis(50)));
+    assert!(matches!(outcome, Err(Error::TimedOut)));
+}
+
+#[test]
+fn a_server_may_connect_to_the_client() {
+    on_each(|implementation| {
+        let folder = tempfile(implementation);
+        let socket = folder.path().join("client.sock");
+        let mut client =
+            Client::connect(class(), &format!("punix:{}", socket.display())).expect("a client");
+        let outcome = client.wait_for_contents(Some(Duration::from_millis(20)));
+        assert!(
+            matches!(outcome, Err(Error::TimedOut)),
+            "nobody is there yet"
+        );
+        let _server = server(
+            implementation,
+            &[&format!("--remote=unix:{}", socket.display())],
+        );
+        client.wait_for_contents(PATIENCE).expect("contents");
+        insert(&mut client, "ann");
+        assert_eq!(names(&client), ["ann"]);
+    });
+}
+
+fn tempfile(implementation: Implementation) -> tempfile::TempDir {
+    let prefix = format!("corvid-driver-{implementation:?}");
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .tempdir()
+        .expect("a folder")
+}
+
+type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+fn named(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+/// Writes key and certificate of somebody.
+fn issue(folder: &Path, name: &str, issuer: &Issuer) {
+    let key = KeyPair::generate().expect("a key");
+    let certificate = named(name).signed_by(&key, issuer).expect("signed");
+    std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).expect("written");
+    std::fs::write(folder.join(format!("{name}.pem")), certificate.pem()).expect("written");
+}
+
+#[test]
+fn tls_both_ways() {
+    on_each(|implementation| {
+        let folder = tempfile(implementation);
+        let mut params = named("authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer =
+            Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a CA");
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("ca.pem"), issuer.pem()).expect("written");
+        issue(folder.path(), "server", &issuer);
+        issue(folder.path(), "client", &issuer);
+        let server = server(
+            implementation,
+            &[
+                &format!("--private-key={}", at("server.key")),
+                &format!("--certificate={}", at("server.pem")),
+                &format!("--ca-cert={}", at("ca.pem")),
+                "--remote=pssl:0:127.0.0.1",
+            ],
+        );
+        let remote = format!("ssl:127.0.0.1:{}", port(&server));
+        let mut client = Client::connect(class(), &remote).expect("a client");
+        let outcome = client.wait_for_contents(Some(Duration::from_millis(50)));
+        assert!(
+            matches!(outcome, Err(Error::TimedOut)),
+            "without credentials"
+        );
+        let mut client = Client::connect(class(), &remote).expect("a client");
+        client.set_credentials(Some(Credentials::new(&Settings {
+            private_key: Some(at("client.key")),
+            certificate: Some(at("client.pem")),
+            authority: Some(Authority {
+                file: at("ca.pem"),
+                is_bootstrapped: false,
+            }),
+            ..Settings::default()
+        })));
+        client.wait_for_contents(PATIENCE).expect("contents");
+        let long = "x".repeat(500_000);
+        insert(&mut client, &long);
+        assert_eq!(names(&client), [long]);
+    });
+}

@@ -1,0 +1,69 @@
+//! The poll-style client, in an event loop of two.
+
+use std::time::{Duration, Instant};
+
+use corvid_driver::polled::Client;
+use corvid_idl::{Misuse, Status};
+use corvid_os::signals;
+
+use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+
+/// Runs clients in turn until something holds, waiting for one at a time and never for long.
+fn run_until(clients: &mut [&mut Client], mut holds: impl FnMut(&[&mut Client]) -> bool) {
+    let begin = Instant::now();
+    loop {
+        for client in clients.iter_mut() {
+            client.run().expect("none is open");
+        }
+        if holds(clients) {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE.expect("some"), "it never holds");
+        for client in clients.iter_mut() {
+            let wait = client.wait();
+            let (readable, writable) = (i16::from(wait.readable), 4 * i16::from(wait.writable));
+            let fd = wait.fd.map(|fd| (fd, readable | writable));
+            let short = Duration::from_millis(5);
+            let timeout = wait.timeout.map_or(short, |timeout| timeout.min(short));
+            signals::poll_or_die(fd, Some(timeout)).expect("polled");
+        }
+    }
+}
+
+#[test]
+fn two_clients_share_a_loop() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let connect = || Client::connect(class(), &remote(&server)).expect("a client");
+        let (mut ann, mut bob) = (connect(), connect());
+        run_until(&mut [&mut ann, &mut bob], |clients| {
+            clients
+                .iter()
+                .all(|client| client.idl().has_ever_connected())
+        });
+        let name = column(ann.idl(), "name");
+        let idl = ann.idl_mut();
+        let txn = idl.begin().unwrap();
+        let row = idl.insert_new(name.table).unwrap();
+        idl.write(row, name, string("ann")).unwrap();
+        assert_eq!(ann.run(), Err(Misuse::TransactionOpen));
+        assert_eq!(ann.idl_mut().commit(), Ok(Status::Incomplete));
+        let wait = ann.wait();
+        assert!(
+            wait.fd.is_some() && wait.writable,
+            "what is sent leaves with the next run"
+        );
+        run_until(&mut [&mut ann, &mut bob], |clients| {
+            clients
+                .iter()
+                .all(|client| client.idl().row_count(name.table) == 1)
+        });
+        run_until(&mut [&mut ann, &mut bob], |clients| {
+            clients[0].idl().status(txn) == Some(Status::Success)
+        });
+        assert_eq!(names(bob.idl()), ["ann"]);
+        // At rest: nothing but reading and time.
+        let wait = bob.wait();
+        assert!(wait.readable && !wait.writable && wait.timeout != Some(Duration::ZERO));
+    });
+}

@@ -1,0 +1,99 @@
+//! The client for tokio.
+
+use std::time::Duration;
+
+use corvid_data::{Atom, Datum};
+use corvid_driver::polled;
+use corvid_driver::tokio::Client;
+use corvid_idl::FetchOutcome;
+
+use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+
+async fn connected(remote: String) -> Client {
+    let client = polled::Client::connect(class(), &remote).expect("a client");
+    let mut client = Client::over(client);
+    client.wait_for_contents().await.expect("contents");
+    client
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let limit = PATIENCE.expect("some");
+    runtime
+        .block_on(async { tokio::time::timeout(limit, future).await })
+        .expect("in time")
+}
+
+#[test]
+fn tasks_of_one_runtime_are_clients_of_one_server() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let remote = remote(&server);
+        block_on(async {
+            let mut watcher = connected(remote.clone()).await;
+            let counter = tokio::spawn(count(remote.clone()));
+            let other = count(remote).await;
+            let first = counter.await.expect("no panic");
+            assert_eq!(first.min(other), 1, "one of them was the first");
+            let age = column(&watcher, "age");
+            watcher
+                .wait_until(|idl| {
+                    let row = idl.rows(age.table).next();
+                    let age = row.and_then(|row| idl.read(row, age)?.as_integer());
+                    age == Some(10)
+                })
+                .await
+                .expect("told");
+            assert_eq!(names(&watcher), ["counter"]);
+            // What was waited for in vain goes on.
+            let seqno = watcher.change_seqno();
+            let soon = Duration::from_millis(10);
+            let nothing = tokio::time::timeout(soon, watcher.wait_for_change(seqno)).await;
+            assert!(nothing.is_err());
+            let secret = column(&watcher, "secret");
+            let fetch = watcher.idl_mut().fetch_column(secret).expect("on demand");
+            let outcome = watcher.finish_fetch(fetch).await;
+            assert!(matches!(outcome, Ok(FetchOutcome::Success)));
+        });
+    });
+}
+
+/// Adds five to a counter that is made if it is not there, one at a time; returns what the first addition came to.
+async fn count(remote: String) -> i64 {
+    let mut client = connected(remote).await;
+    let (name, age) = (column(&client, "name"), column(&client, "age"));
+    let mut first = None;
+    for _ in 0..5 {
+        // Two may make the counter at once: its name is unique, so one of them is refused and looks again.
+        let sum = loop {
+            let made = client
+                .transact(|idl| {
+                    let there = idl.rows(name.table).next();
+                    let row = match there {
+                        Some(row) => row,
+                        None => {
+                            let row = idl.insert_new(name.table)?;
+                            idl.write(row, name, string("counter"))?;
+                            row
+                        }
+                    };
+                    idl.verify(row, age)?;
+                    let now = idl.read(row, age).and_then(|age| age.as_integer());
+                    let sum = now.unwrap_or(0) + 1;
+                    idl.write(row, age, Datum::one(Atom::Integer(sum)))?;
+                    Ok(sum)
+                })
+                .await;
+            match made {
+                Ok(made) => break made.value,
+                Err(corvid_driver::Error::Refused(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        first.get_or_insert(sum);
+    }
+    first.unwrap_or(0)
+}

@@ -1,0 +1,25 @@
+//! Names for rows until the server gives them others.
+//!
+//! They need to differ from each other and from the rows of the replica, and nothing more: no server sees them but as names within one
+//! transaction. So they come from the client's seed, which keeps equal runs equal.
+
+use corvid_cs::Chance;
+use corvid_data::Uuid;
+
+/// A sequence of UUIDs.
+#[derive(Debug)]
+pub(crate) struct Provisional(Chance);
+
+impl Provisional {
+    pub(crate) fn new(seed: u64) -> Provisional {
+        Provisional(Chance::new(seed))
+    }
+
+    pub(crate) fn next(&mut self) -> Uuid {
+        let mut bytes = [0; 16];
+        for half in bytes.chunks_exact_mut(8) {
+            half.copy_from_slice(&self.0.word().to_be_bytes());
+        }
+        Uuid::from_random(bytes)
+    }
+}
