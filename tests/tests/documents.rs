@@ -6,12 +6,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
     "PERF.md",
     "docs/metrics.md",
+    "docs/operating/audit.md",
+    "docs/operating/logs.md",
 ];
 
 /// Documents whose tables name tests.

@@ -94,9 +94,13 @@ fn every_option_has_a_row() {
 #[test]
 fn every_control_command_has_a_row() {
     let setup = Setup {
-        options: ["--no-dbs", "--disable-file-column-diff"]
-            .map(str::to_owned)
-            .to_vec(),
+        options: [
+            "--no-dbs",
+            "--disable-file-column-diff",
+            "--audit-log=<dir>/audit.log",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         ..Setup::default()
     };
     let server = Server::start(Implementation::Corvid, &setup).expect("a server");

@@ -1,7 +1,7 @@
-//! Files that must not outlive this process: pidfile and sockets.
+//! What has to be done before this process ends: files that must not outlive it (pidfile and sockets), and last words of others.
 //!
-//! One list per process. It is emptied by deletion on orderly exit, by fatal errors and by caught fatal signals, and is
-//! forgotten (without deletion) in a forked child, whose parent's files are not its own. A path in the list exists or is
+//! One list of each per process. They are worked off on orderly exit, by fatal errors and by caught fatal signals, and are
+//! forgotten in a forked child, whose parent's files are not its own. A path in the list exists or is
 //! about to be made by this process.
 
 use std::io;
@@ -12,9 +12,16 @@ use crate::errno;
 use crate::vlog::{self, Module};
 
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static LAST_WORDS: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
 fn files() -> MutexGuard<'static, Vec<PathBuf>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has `words` called at the end, on the thread that ends the process. They must not take long.
+pub fn say_at_last(words: impl FnOnce() + Send + 'static) {
+    let mut all = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push(Box::new(words));
 }
 
 /// Adds a file to be removed at the end.
@@ -40,17 +47,26 @@ pub fn unlink_now(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path).inspect_err(|error| could_not_unlink(path, error))
 }
 
-/// Removes all files of the list. What is gone already, or belongs to another by now, is nobody's concern at the end.
-pub fn unlink_all() {
+/// Lets everybody say their last words, and removes all files of the list. What is gone already, or belongs to another by now, is nobody's
+/// concern at the end.
+pub fn run() {
+    let words = std::mem::take(&mut *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner));
+    for say in words {
+        say();
+    }
     let files = std::mem::take(&mut *files());
     for file in files {
         let _ = std::fs::remove_file(&file);
     }
 }
 
-/// Forgets all files: they belong to the parent of this forked process.
+/// Forgets everything: it is the business of the parent of this forked process.
 pub(crate) fn forget_all() {
     files().clear();
+    LAST_WORDS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clear();
 }
 
 fn could_not_unlink(path: &Path, error: &io::Error) {

@@ -79,7 +79,7 @@ pub fn fatal_logged(module: vlog::Module, message: impl fmt::Display) -> ! {
 
 /// Removes the files of the cleanup list and ends the process.
 pub fn exit(status: i32) -> ! {
-    cleanup::unlink_all();
+    cleanup::run();
     std::process::exit(status)
 }
 

@@ -86,7 +86,7 @@ pub fn run() {
             Module::FatalSignal,
             format_args!("terminating with signal {signal} ({name})"),
         );
-        cleanup::unlink_all();
+        cleanup::run();
         die_of(signal);
     }
 }

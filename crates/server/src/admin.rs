@@ -1,7 +1,8 @@
 //! The commands of the control socket that concern the server (cli.md 2.4).
 
-use corvid_os::memory;
 use corvid_os::unixctl::{Registry, register_builtin};
+use corvid_os::vlog::FileError;
+use corvid_os::{errno, memory, vlog};
 
 use crate::remote_options::RemoteOptions;
 use crate::reports;
@@ -237,10 +238,35 @@ pub fn register_column_diff(registry: &mut Registry<Server>) {
     );
 }
 
+/// Registers the command that opens the audit log again after rotation. `vlog/reopen`, which scripts for rotation call, does it too.
+pub fn register_audit(registry: &mut Registry<Server>) {
+    registry.register_deferred(
+        "ovsdb-server/audit-reopen",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| server.reopen_audit_log(replier),
+    );
+    registry.register_deferred(
+        "vlog/reopen",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| match vlog::reopen_file() {
+            // There need not be another log besides.
+            Ok(()) | Err(FileError::NotConfigured) => server.reopen_audit_log(replier),
+            Err(FileError::Open(_, error)) => replier.reply(Err(errno::text(&error))),
+            Err(error) => replier.reply(Err(error.to_string())),
+        },
+    );
+}
+
 /// Every command that there can be, each with its meaning, for the manual.
 #[must_use]
 pub fn all() -> Registry<Server> {
     let mut registry = Registry::default();
+    // First: its `vlog/reopen` is not another command to people.
+    register_audit(&mut registry);
     register_builtin(&mut registry);
     register(&mut registry);
     register_watching(&mut registry);
@@ -259,6 +285,10 @@ fn describe(registry: &mut Registry<Server>) {
         ),
         ("ovsdb-server/add-db", "serve a database file"),
         ("ovsdb-server/add-remote", "connect or listen to REMOTE"),
+        (
+            "ovsdb-server/audit-reopen",
+            "open the audit log again (exists only with --audit-log)",
+        ),
         (
             "ovsdb-server/backup",
             "write a copy of DB to FILE, while it is served",

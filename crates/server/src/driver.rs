@@ -17,6 +17,7 @@ use corvid_service::frontend::shard_of;
 use corvid_service::message::{Event, Method, ToDatabase, ToShard};
 use corvid_service::{DatabaseService, Now};
 
+use crate::audit::AuditLog;
 use crate::heartbeat::Heartbeat;
 use crate::main_thread::MainThread;
 use crate::metrics::database::DatabaseFigures;
@@ -39,6 +40,8 @@ pub struct Driver {
     pub shards: Vec<ShardHandle<ShardMessage>>,
     /// Where events go.
     pub main: MainThread,
+    /// Where the audit trail is kept, if there is one.
+    pub audit: Option<AuditLog>,
     /// Tells that work goes on here.
     pub heartbeat: Heartbeat,
     /// Where durations are counted, if anybody wants to know them.
@@ -201,6 +204,10 @@ impl Driver {
     }
 
     fn hand_over(&mut self) {
+        let entries = std::mem::take(&mut self.service.outputs().audit);
+        if let Some(audit) = self.audit.as_ref().filter(|_| !entries.is_empty()) {
+            audit.push(entries);
+        }
         let mut events = std::mem::take(&mut self.service.outputs().events);
         // What a column held when it was first followed comes before what it holds now.
         let early: Vec<Event> = events

@@ -117,6 +117,7 @@ pub(crate) mod tests {
             worker: Worker::new(InboxHandle(Weak::new())).unwrap(),
             shards: shards.handles().to_vec(),
             main,
+            audit: None,
             heartbeat: Heartbeat::default(),
             figures: None,
             untold_since_ns: 0,

@@ -8,6 +8,7 @@ use corvid_os::program;
 use corvid_os::tls;
 use corvid_os::tls::options::TlsOption;
 use corvid_os::vlog::options::{self as log_options, LogOption};
+use corvid_service::audit::Exclusions;
 
 use crate::limits::{self, LimitOption};
 use crate::manual;
@@ -39,6 +40,10 @@ pub struct CommandLine {
     pub disable_column_diff: bool,
     /// `--slow-transaction`, ms; `u64::MAX`: off.
     pub slow_ms: u64,
+    /// `--audit-log`
+    pub audit_log: Option<String>,
+    /// `--audit-exclude`
+    pub audit_exclusions: Exclusions,
     /// Key, certificate and the like, as files or as `db:` columns.
     pub tls: tls::Settings,
     /// What clients may have the server hold.
@@ -60,6 +65,8 @@ enum Id {
     Active,
     DisableColumnDiff,
     SlowTransaction,
+    AuditLog,
+    AuditExclude,
     /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
     Accepted(&'static str),
     /// Not built; whoever asks for it must hear that.
@@ -124,6 +131,18 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::long("slow-transaction", Arg::Required, Id::SlowTransaction)
             .in_full()
             .means("MS", "log transactions that take as long (default: 1000, 0: none)")
+            .within(log_options::GROUP),
+        Spec::long("audit-log", Arg::Required, Id::AuditLog)
+            .in_full()
+            .means("FILE", "append who changed what to FILE (JSON lines)")
+            .within(log_options::GROUP)
+            .more(
+                "After the file has been renamed, `ovsdb-server/audit-reopen` or `vlog/reopen` on the control socket begins a new one. \
+                 Writing never holds up anybody: records that cannot be written are missing, and the log says how many.",
+            ),
+        Spec::long("audit-exclude", Arg::Required, Id::AuditExclude)
+            .in_full()
+            .means("LIST", "DB:TABLE[:COLUMN],... that the audit log leaves out")
             .within(log_options::GROUP),
         Spec::long(NO_DATA_CONVERSION, Arg::None, Id::Accepted(NO_DATA_CONVERSION))
             .means("", "accepted for compatibility, without effect")
@@ -218,6 +237,14 @@ impl CommandLine {
             Id::Active => self.is_active = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => self.slow_ms = slow_ms(&value.unwrap_or_default()),
+            Id::AuditLog => self.audit_log = value,
+            Id::AuditExclude => {
+                if let Err(element) = self.audit_exclusions.add(&value.unwrap_or_default()) {
+                    program::fatal(format_args!(
+                        "--audit-exclude: \"{element}\" is not DB:TABLE or DB:TABLE:COLUMN"
+                    ));
+                }
+            }
             Id::Accepted(_) => {}
             Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),

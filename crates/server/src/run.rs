@@ -1,5 +1,6 @@
 //! From the command line to the main loop and out again (cli.md 1.9).
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,11 @@ use corvid_os::memory::{self, MemoryLog};
 use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
-use corvid_os::{clock, coverage, descriptors, dirs, program, signals};
+use corvid_os::{cleanup, clock, coverage, descriptors, dirs, program, signals};
+use corvid_service::audit::Exclusions;
 
 use crate::admin;
+use crate::audit::AuditLog;
 use crate::configured::{Configured, Failed, settle_tls};
 use crate::metrics::Metrics;
 use crate::options::CommandLine;
@@ -38,6 +41,7 @@ pub fn run(line: CommandLine) {
     } else {
         line.tls
     };
+    let audit_log = line.audit_log.as_deref().map(absolute);
     // It means this process, not what becomes of it.
     let watchdog = Watchdog::from_env();
     let startup = line.daemon.start();
@@ -50,7 +54,13 @@ pub fn run(line: CommandLine) {
         admin::register_column_diff(control.registry());
     }
     let metrics = line.metrics_listen.as_deref().map(serve_metrics);
+    // As the user that we are now, which must be able to open it again.
+    let audit = audit_log.map(|path| {
+        admin::register_audit(control.registry());
+        keep_audit_log(&path, line.audit_exclusions)
+    });
     let config = Config {
+        audit,
         shards: shard_count(),
         column_diff: !line.disable_column_diff,
         slow_ms: line.slow_ms,
@@ -139,6 +149,22 @@ fn serve_metrics(address: &str) -> Arc<Metrics> {
         failed(&format_args!("could not listen ({error})"));
     }
     metrics
+}
+
+/// A daemon leaves the directory that relative names are meant from.
+fn absolute(file: &str) -> PathBuf {
+    std::path::absolute(file).unwrap_or_else(|_| file.into())
+}
+
+/// Opens the audit log; whatever ends the process, but for a kill, what is left in it by then is written.
+fn keep_audit_log(file: &Path, exclusions: Exclusions) -> AuditLog {
+    let audit = AuditLog::open(file, exclusions).unwrap_or_else(|error| {
+        let file = file.display();
+        program::fatal_error(format_args!("{file}: cannot open audit log"), &error)
+    });
+    let last = audit.clone();
+    cleanup::say_at_last(move || last.close());
+    audit
 }
 
 /// Keeps what the command line says for the server that begins now, and for those after it.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
+use corvid_os::errno;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::service_manager;
@@ -31,6 +32,7 @@ use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
 
+use crate::audit::AuditLog;
 use crate::backup::Backup;
 use crate::configured::{Configured, Failed};
 use crate::database_thread::DatabaseThread;
@@ -75,6 +77,8 @@ pub struct Config {
     pub column_diff: bool,
     /// Transactions that take this long are logged, ms.
     pub slow_ms: u64,
+    /// Where the audit trail is kept, if there is one.
+    pub audit: Option<AuditLog>,
     /// Key, certificate and the like.
     pub tls: Settings,
     /// What clients may have the server hold.
@@ -318,12 +322,15 @@ impl Server {
         let mut service =
             DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
         service.set_slow_ms(self.config.slow_ms);
+        let audit = self.config.audit.clone().filter(|_| !is_server);
+        service.set_audited(audit.is_some());
         let driver = Arc::new(Mutex::new(Driver {
             service,
             storage,
             worker: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
+            audit,
             heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
             figures,
             untold_since_ns: 0,
@@ -482,6 +489,17 @@ impl Server {
             let _ = self.databases[name]
                 .inbox
                 .send(ToDatabase::Control(Control::Compact(Some(token))));
+        }
+    }
+
+    /// Opens the audit log again after rotation, if there is one; `replier` is answered when everything from before is in the old file.
+    pub fn reopen_audit_log(&self, replier: Replier) {
+        match &self.config.audit {
+            None => replier.reply(Ok(String::new())),
+            Some(audit) => audit.reopen(|outcome| {
+                let outcome = outcome.map(|()| String::new());
+                replier.reply(outcome.map_err(|error| errno::text(&error)));
+            }),
         }
     }
 

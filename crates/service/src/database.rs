@@ -5,6 +5,7 @@
 //! its record is stored, in order, and so does every later answer that could have seen it. Work that needs settled state
 //! (monitor requests, conversion, compaction) is deferred until nothing is parked.
 
+mod audited;
 mod backup;
 mod conversion;
 mod convert;
@@ -117,6 +118,8 @@ pub struct DatabaseService {
     slow: SlowLog,
     /// What it follows, if it is a backup.
     backup: Option<Box<Backup>>,
+    /// There is an audit trail.
+    is_audited: bool,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
     uuids: Box<dyn UuidSource + Send>,
@@ -168,6 +171,7 @@ impl DatabaseService {
             counts: Counts::default(),
             slow: SlowLog::default(),
             backup: None,
+            is_audited: false,
             sessions: HashMap::default(),
             locks,
             uuids,

@@ -3,6 +3,7 @@
 //!
 //! This crate names no socket, file, clock, thread or random source: the `server` binary (or a simulator) drives it.
 
+pub mod audit;
 pub mod counts;
 pub mod database;
 pub mod directory;

@@ -239,7 +239,7 @@ impl DatabaseService {
             return self.carry_over_here();
         }
         if self.growth.is_none() {
-            self.finish_conversion(Ok(()));
+            self.finish_conversion(now, Ok(()));
             return false;
         }
         conversion.file = NewFile::Swapping;

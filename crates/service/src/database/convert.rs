@@ -17,7 +17,10 @@ impl DatabaseService {
             return;
         }
         match self.new_schema(&request) {
-            Err(error) => self.fail(&request, &error),
+            Err(error) => {
+                self.audit_refusal(now, &request, &error);
+                self.fail(&request, &error);
+            }
             Ok(schema) => {
                 self.conversion = Some(Conversion::new(request, schema));
                 self.advance_conversion(now);
@@ -61,7 +64,7 @@ impl DatabaseService {
     }
 
     /// The new file is in place (or is not): swap, then tell everybody, in the order of protocol.md 4.15.
-    pub(super) fn finish_conversion(&mut self, result: Result<(), StoreError>) {
+    pub(super) fn finish_conversion(&mut self, now: Now, result: Result<(), StoreError>) {
         let Some(mut conversion) = self.conversion.take() else {
             return;
         };
@@ -98,6 +101,7 @@ impl DatabaseService {
         self.free_database(Some(old));
         self.follow_again();
         let request = self.end_conversion(conversion);
+        self.audit_conversion(now, &request);
         self.reply(request, b"{}".to_vec());
         self.cancel_triggers();
         self.outputs

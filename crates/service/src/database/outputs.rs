@@ -9,6 +9,7 @@ use corvid_monitor::{Frame, SessionId, SharedText};
 use corvid_rpc::message;
 
 use super::late::Late;
+use crate::audit::Entry;
 use crate::job::Job;
 use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
 use crate::replication::{SourceId, SourceOrder};
@@ -28,6 +29,8 @@ pub struct Outputs {
     pub jobs: Vec<Job>,
     /// For the main thread.
     pub events: Vec<Event>,
+    /// For the audit trail.
+    pub audit: Vec<Entry>,
     /// Stamps of transactions whose answers are among the deliveries; of those that bore one, and did not wait on purpose.
     pub answered: Vec<u64>,
     /// Sessions that wait for texts which are being written.
@@ -44,6 +47,7 @@ impl Outputs {
             stores: Vec::new(),
             jobs: Vec::new(),
             events: Vec::new(),
+            audit: Vec::new(),
             answered: Vec::new(),
             late: Late::default(),
             source_orders: Vec::new(),

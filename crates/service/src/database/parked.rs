@@ -3,16 +3,21 @@
 use corvid_data::{Arc, Delta, WireError};
 use corvid_engine::LongResult;
 
+use crate::audit::What;
 use crate::message::{Request, Ticket};
 
 /// A request that is done with and whose answer may not leave yet.
 pub(super) struct Parked {
     /// The record that must be stored first; `None`: only those before it.
     pub(super) ticket: Option<Ticket>,
-    /// `_date` of that record, ms since the Unix epoch.
+    /// Length of that record; 0: there is none.
+    pub(super) record_bytes: usize,
+    /// When it was executed, the `_date` of that record; ms since the Unix epoch.
     pub(super) date_ms: i64,
     /// What it changed.
     pub(super) delta: Option<Arc<Delta>>,
+    /// What the audit trail is to be told of a refusal.
+    pub(super) refused: Option<Box<What>>,
     /// What to say.
     pub(super) answer: Answer,
     /// Whom to answer; kept whole, so that it can be executed again should an earlier record fail to be stored.

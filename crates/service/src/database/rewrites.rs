@@ -187,8 +187,8 @@ impl DatabaseService {
             }
             // Once the new file is in place memory must follow it, even if nobody knows whether a crash would bring the old one back:
             // nothing is appended to either after such a failure.
-            Purpose::Conversion if is_in_place => self.finish_conversion(Ok(())),
-            Purpose::Conversion => self.finish_conversion(result),
+            Purpose::Conversion if is_in_place => self.finish_conversion(now, Ok(())),
+            Purpose::Conversion => self.finish_conversion(now, result),
         }
         self.compact_wanted(now);
         // It may have waited for the swap.

@@ -180,6 +180,7 @@ impl DatabaseService {
                 tally,
             } => {
                 self.counts.executed(&tally, delta.is_some());
+                let refused = self.refusal(&request, tally.error, &result);
                 let answer = if left_out.is_empty() {
                     Answer::Result(result)
                 } else {
@@ -188,6 +189,9 @@ impl DatabaseService {
                 let committed = delta.clone();
                 let origin = Origin::Client(Box::new(request));
                 self.park_executed(now, delta, durable, answer, origin);
+                if let (Some(refused), Some(parked)) = (refused, self.parked.back_mut()) {
+                    parked.refused = Some(refused);
+                }
                 committed
             }
             Outcome::Blocked { deadline_ms, reads } => {
@@ -231,6 +235,7 @@ impl DatabaseService {
                 let (schema, is_diff) = (self.database.schema(), self.options.column_diff);
                 write_transaction(&mut record, schema, delta, now.wall_ms, is_diff).map(|_| record)
             });
+        let record_bytes = record.as_ref().map_or(0, Vec::len);
         let ticket = record.map(|record| {
             let ticket = self.take_ticket();
             if let Some(growth) = &mut self.growth {
@@ -247,8 +252,10 @@ impl DatabaseService {
         self.parked_bytes += answer.len();
         self.parked.push_back(Parked {
             ticket,
+            record_bytes,
             date_ms: now.wall_ms,
             delta,
+            refused: None,
             answer,
             origin,
         });
@@ -264,8 +271,10 @@ impl DatabaseService {
         self.parked_bytes += answer.len();
         self.parked.push_back(Parked {
             ticket: None,
+            record_bytes: 0,
             date_ms: 0,
             delta: None,
+            refused: None,
             answer,
             origin,
         });
@@ -367,7 +376,7 @@ impl DatabaseService {
             .take_while(|parked| is_free(parked))
             .count();
         let released: Vec<Parked> = self.parked.drain(..count).collect();
-        for parked in released {
+        for mut parked in released {
             self.parked_bytes -= parked.answer.len();
             if let Some(delta) = &parked.delta {
                 self.counts.committed += 1;
@@ -389,9 +398,13 @@ impl DatabaseService {
                 for dropped in self.monitors.take_dropped() {
                     self.outputs.free(dropped);
                 }
+                self.audit_commit(&parked, txn, delta);
                 if let Origin::Client(request) = &parked.origin {
                     self.note_slow_commit(request, delta);
                 }
+            }
+            if let Some(refused) = parked.refused.take() {
+                self.audit_refused(parked.date_ms, &parked.origin, *refused);
             }
             let has_changed = parked.delta.is_some();
             if let Origin::Client(request) = parked.origin {
@@ -428,6 +441,9 @@ impl DatabaseService {
         for parked in undone {
             let failed = has_failed(&parked);
             self.counts.unstored += u64::from(failed);
+            if failed {
+                self.audit_unstored(&parked, error);
+            }
             match (parked.origin, parked.answer) {
                 // Behind those that are executed again, for answers keep their order.
                 (origin @ Origin::Client(_), Answer::Result(mut result)) if failed => {

@@ -1,0 +1,376 @@
+//! The file of the audit trail: who writes it, and what happens when it cannot be written.
+//!
+//! Databases hand their entries over and go on; a thread of its own writes them out, appends them and opens the file again after rotation. So an
+//! audit trail holds up nobody, and that has a price which is told wherever it is paid: when the disk refuses records, or entries come
+//! faster than they are written and the queue is full ([`QUEUED_BYTES_MAX`]), records are missing. The log then says how many (WARN), and so does the
+//! trail itself, by a record with the outcome `lost`, as soon as it can be written again.
+//!
+//! What a record says is made by [`corvid_service::audit`]. Records are appended with one write for what has arrived together; they are not synced.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use corvid_os::vlog::{self, Module, RateLimit};
+use corvid_os::{clock, date, errno};
+use corvid_service::audit::{Entry, Exclusions};
+use crossbeam_channel::{Receiver, Sender};
+
+/// Entries wait as long as they keep no more than this, or nothing else waits.
+const QUEUED_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes that are collected before they are written.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// How long the end of the server waits for the last records.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// For the thread.
+enum ToTrail {
+    Entries(Vec<Entry>),
+    Reopen(Box<dyn FnOnce(std::io::Result<()>) + Send>),
+    /// Answer when everything before this is written, and end.
+    End(Sender<()>),
+}
+
+/// Where databases leave their entries; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AuditLog {
+    thread: Sender<ToTrail>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    /// Weight of what waits, bytes.
+    queued: AtomicUsize,
+    /// Entries that found the queue full and are not told of yet.
+    dropped: AtomicU64,
+}
+
+impl AuditLog {
+    /// Opens the file of this absolute name, for appending, and starts the thread. Of the entries it is not told what `exclusions` name.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or no thread made.
+    pub fn open(path: &Path, exclusions: Exclusions) -> std::io::Result<AuditLog> {
+        let file = open(path)?;
+        let is_torn = is_torn(path);
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            queued: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+        });
+        let (thread, arrived) = crossbeam_channel::unbounded();
+        let trail = Trail {
+            file,
+            shared: shared.clone(),
+            is_torn,
+            lost: 0,
+        };
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || run(trail, &exclusions, &arrived))?;
+        Ok(AuditLog { thread, shared })
+    }
+
+    /// Leaves entries to be written. Never waits: when too much is queued they are dropped, and counted.
+    pub fn push(&self, entries: Vec<Entry>) {
+        let weight = weight(&entries);
+        let before = self.shared.queued.fetch_add(weight, Ordering::Relaxed);
+        let count = entries.len() as u64;
+        let is_full = before > 0 && before + weight > QUEUED_BYTES_MAX;
+        if is_full || self.thread.send(ToTrail::Entries(entries)).is_err() {
+            self.shared.queued.fetch_sub(weight, Ordering::Relaxed);
+            self.shared.dropped.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Opens the file of that name again, after rotation; `finish` is told, on the trail's thread, what came of it. What was left before
+    /// goes to the old file.
+    pub fn reopen(&self, finish: impl FnOnce(std::io::Result<()>) + Send + 'static) {
+        // The thread ends with the server.
+        let _ = self.thread.send(ToTrail::Reopen(Box::new(finish)));
+    }
+
+    /// Waits, but not for ever, until everything is written.
+    pub fn close(&self) {
+        let (answer, answered) = crossbeam_channel::bounded(1);
+        if self.thread.send(ToTrail::End(answer)).is_ok() {
+            let _ = answered.recv_timeout(FAREWELL);
+        }
+    }
+}
+
+fn weight(entries: &[Entry]) -> usize {
+    entries.iter().map(Entry::weight).sum()
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o640)
+        .open(path)
+}
+
+/// Whether the file ends in the middle of a record, as after a kill or a full disk.
+fn is_torn(path: &Path) -> bool {
+    let last = || {
+        let file = File::open(path).ok()?;
+        // What is no file, a pipe above all, is not read.
+        let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+        let mut last = [0];
+        let end = metadata.len().checked_sub(1)?;
+        file.read_exact_at(&mut last, end).ok().map(|()| last[0])
+    };
+    last().is_some_and(|last| last != b'\n')
+}
+
+/// The thread.
+fn run(mut trail: Trail, exclusions: &Exclusions, arrived: &Receiver<ToTrail>) {
+    // What is to be written; reused.
+    let mut text = Vec::new();
+    while let Ok(first) = arrived.recv() {
+        for message in std::iter::once(first).chain(arrived.try_iter()) {
+            match message {
+                ToTrail::Entries(entries) => {
+                    let weight = weight(&entries);
+                    for entry in &entries {
+                        let time = rfc3339(entry.date_ms);
+                        entry.write(&time, exclusions, &mut text, &mut |text| {
+                            if text.len() >= WRITE_BYTES {
+                                trail.write_out(text);
+                            }
+                        });
+                    }
+                    // They hold versions of rows that nobody else may need any more.
+                    drop(entries);
+                    trail.shared.queued.fetch_sub(weight, Ordering::Relaxed);
+                }
+                ToTrail::Reopen(finish) => {
+                    trail.write_out(&mut text);
+                    finish(trail.reopen());
+                }
+                ToTrail::End(answer) => {
+                    trail.write_out(&mut text);
+                    // Who asked may have stopped waiting.
+                    let _ = answer.send(());
+                    return;
+                }
+            }
+        }
+        trail.write_out(&mut text);
+    }
+}
+
+/// The file, and what is known of it.
+struct Trail {
+    file: File,
+    shared: Arc<Shared>,
+    /// The file ends in the middle of a record.
+    is_torn: bool,
+    /// Records that could not be written and are not told of in the file yet.
+    lost: u64,
+}
+
+impl Trail {
+    fn reopen(&mut self) -> std::io::Result<()> {
+        self.file = open(&self.shared.path)?;
+        self.is_torn = is_torn(&self.shared.path);
+        Ok(())
+    }
+
+    /// Writes what is there, preceded by what the file does not know yet of records that are missing; nothing is left in `text`.
+    fn write_out(&mut self, text: &mut Vec<u8>) {
+        let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            self.lost += dropped;
+            self.complain("the queue is full", dropped);
+        }
+        if text.is_empty() && self.lost == 0 {
+            return;
+        }
+        let mut before = Vec::new();
+        if self.is_torn {
+            before.push(b'\n');
+        }
+        if self.lost > 0 {
+            let time = rfc3339(clock::wall_ms());
+            let lost = self.lost;
+            // No text in it needs escaping.
+            before.extend_from_slice(
+                format!("{{\"time\":\"{time}\",\"outcome\":\"lost\",\"records\":{lost}}}\n")
+                    .as_bytes(),
+            );
+        }
+        let own = before.len();
+        text.splice(0..0, before);
+        let (written, outcome) = self.append(text);
+        if written >= own {
+            self.lost = 0;
+        }
+        if let Err(error) = outcome {
+            let missing = &text[written.max(own)..];
+            let records = missing.iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.lost += records;
+            if records > 0 {
+                let error = errno::text(&error);
+                self.complain(&format!("write failed ({error})"), records);
+            }
+        }
+        text.clear();
+        text.shrink_to(2 * WRITE_BYTES);
+    }
+
+    /// How much is written, and what came in between.
+    fn append(&mut self, bytes: &[u8]) -> (usize, std::io::Result<()>) {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.file.write(&bytes[written..]) {
+                Ok(0) => return (written, Err(std::io::ErrorKind::WriteZero.into())),
+                Ok(more) => {
+                    written += more;
+                    self.is_torn = bytes[written - 1] != b'\n';
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return (written, Err(error)),
+            }
+        }
+        (written, Ok(()))
+    }
+
+    fn complain(&self, why: &str, records: u64) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let path = self.shared.path.display();
+        let message = format_args!("audit log {path}: {why}, {records} records lost");
+        vlog::warn_limited(&LIMIT, Module::OvsdbServer, message);
+    }
+}
+
+/// `2026-11-21T15:00:00.000Z`
+fn rfc3339(ms: i64) -> String {
+    let text = date::utc_text(ms);
+    let (day, time) = text.split_once(' ').unwrap_or((&text, ""));
+    format!("{day}T{time}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+
+    use corvid_data::uuid::Uuid;
+    use corvid_data::{Delta, Tag};
+    use corvid_service::audit::{What, Who};
+    use corvid_service::server_db;
+
+    #[test]
+    fn dates_are_those_of_rfc_3339() {
+        assert_eq!(rfc3339(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
+    }
+
+    fn entry(what: What) -> Entry {
+        Entry {
+            date_ms: 0,
+            schema: corvid_data::Arc::new(server_db::schema().unwrap()),
+            who: Who::Server,
+            what,
+        }
+    }
+
+    fn denied(comment: &str) -> Entry {
+        entry(What::Denied {
+            tag: Tag::NotAllowed,
+            details: String::new(),
+            operations: Vec::new(),
+            comment: comment.to_owned(),
+        })
+    }
+
+    /// One that keeps this much, and says nothing.
+    fn heavy(record_bytes: usize) -> Entry {
+        entry(What::Committed {
+            txn: Uuid::ZERO,
+            delta: corvid_data::Arc::new(Delta::default()),
+            record_bytes,
+        })
+    }
+
+    /// What the log has, with the times cut off.
+    fn lines(path: &Path) -> Vec<String> {
+        let text = std::fs::read_to_string(path).unwrap();
+        let cut = |line: &str| {
+            line.split_once("Z\",")
+                .map_or(line, |(_, rest)| rest)
+                .to_owned()
+        };
+        text.lines().map(cut).collect()
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_spoils_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        std::fs::write(&path, "{\"time\":\"19").unwrap();
+        let log = AuditLog::open(&path, Exclusions::default()).unwrap();
+        log.push(vec![denied("a"), denied("b")]);
+        log.close();
+        let lines = lines(&path);
+        assert_eq!((lines.len(), lines[0].as_str()), (3, "{\"time\":\"19"));
+        assert!(lines[2].ends_with("\"comment\":\"b\",\"operations\":[]}"));
+        // Nobody writes any more, and nobody waits.
+        log.push(vec![denied("c")]);
+        log.close();
+        assert_eq!(self::lines(&path).len(), 3);
+    }
+
+    /// A pipe that nobody reads holds the thread up.
+    #[test]
+    fn who_finds_the_queue_full_goes_on_and_what_is_missing_is_told() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
+        let log = AuditLog::open(&path, Exclusions::default()).unwrap();
+        log.push(vec![denied(&"x".repeat(1 << 20))]);
+        // It is at it.
+        reader.read_exact(&mut [0]).unwrap();
+        log.push(vec![heavy(QUEUED_BYTES_MAX / 2)]);
+        log.push(vec![heavy(QUEUED_BYTES_MAX / 2), heavy(0)]);
+        log.push(vec![denied("there is room for it")]);
+        log.push(vec![heavy(QUEUED_BYTES_MAX)]);
+        assert_eq!(log.shared.dropped.load(Ordering::Relaxed), 3);
+
+        let (sender, received) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let mut bytes = [0; 65536];
+            while !text.ends_with(b"operations\":[]}\n") || !text.windows(5).any(|w| w == b"there")
+            {
+                let count = reader.read(&mut bytes).unwrap();
+                text.extend_from_slice(&bytes[..count]);
+            }
+            sender.send(String::from_utf8(text).unwrap()).unwrap();
+        });
+        let text = received.recv_timeout(Duration::from_secs(60)).unwrap();
+        log.close();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].len() > 1 << 20, "{}", lines[0].len());
+        assert!(
+            lines[1].ends_with("\"outcome\":\"lost\",\"records\":3}"),
+            "{}",
+            lines[1]
+        );
+        assert!(lines[2].contains("there is room for it"));
+        assert_eq!(log.shared.queued.load(Ordering::Relaxed), 0);
+        // Larger than the queue, but alone.
+        log.push(vec![heavy(2 * QUEUED_BYTES_MAX)]);
+    }
+}

@@ -1,0 +1,335 @@
+//! The audit trail: who did what to which database, as JSON, one object on a line.
+//!
+//! An [`Entry`] is made by the database when it releases a commit or the refusal of a transaction for want of rights, cannot store a commit, or
+//! is converted. It shares the delta with everybody else, so making one costs the same however many rows were changed; what it says is written out
+//! by whoever keeps the trail, on a thread of its own. The form is part of what operators rely on: `docs/operating/audit.md` tells
+//! it. This file knows neither files nor clocks; what a date looks like is said by the caller.
+
+mod exclusions;
+
+use std::sync::Arc;
+
+use corvid_data::diff::{Change, changes};
+use corvid_data::wire::{write_atom, write_datum};
+use corvid_data::{ColumnSchema, Datum, Delta, Row, RowChange, Schema, TableSchema, Tag, Uuid};
+use corvid_json::write;
+use corvid_json::writer::{ArrayWriter, ObjectWriter};
+use corvid_monitor::SessionId;
+
+use crate::message::SessionInfo;
+pub use exclusions::{Excluded, Exclusions};
+
+/// Rows in one record; those of larger transactions are told in several.
+const ROWS_PER_RECORD: usize = 1000;
+
+/// Elements of a column up to which it is shown before and after; of larger ones, what was added and removed.
+const WHOLE_MAX: usize = 64;
+
+/// What an entry and each row of it keep in memory, roughly, beside values; bytes.
+const ENTRY_BYTES: usize = 512;
+const ROW_BYTES: usize = 256;
+
+/// Something to be remembered.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// When, ms since the Unix epoch.
+    pub date_ms: i64,
+    /// Of the database, as it was then.
+    pub schema: corvid_data::Arc<Schema>,
+    /// Who did it.
+    pub who: Who,
+    /// What was done.
+    pub what: What,
+}
+
+/// Who did it.
+#[derive(Clone, Debug)]
+pub enum Who {
+    /// A client.
+    Client(SessionId, Arc<SessionInfo>),
+    /// The server itself: the status of remotes, above all.
+    Server,
+    /// The active server that this one is a backup of; it knows whose change it was.
+    Source,
+}
+
+/// What was done.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A transaction changed rows.
+    Committed {
+        /// Its id, as `monitor_cond_since` gives it.
+        txn: Uuid,
+        /// The rows.
+        delta: corvid_data::Arc<Delta>,
+        /// Length of its record in the file.
+        record_bytes: usize,
+    },
+    /// A transaction would have changed rows, but could not be stored; it has been undone.
+    Unstored {
+        /// The rows.
+        delta: corvid_data::Arc<Delta>,
+        /// Length of the record that the file did not take.
+        record_bytes: usize,
+        /// Why.
+        details: String,
+    },
+    /// A transaction was refused: its client may not do that.
+    Denied {
+        /// Which kind of right is missing.
+        tag: Tag,
+        /// The words that the client was told.
+        details: String,
+        /// Operation and table of each operation, as far as they were said.
+        operations: Vec<(String, String)>,
+        /// Its comments.
+        comment: String,
+    },
+    /// The database has the schema of this entry now.
+    Converted,
+}
+
+impl Entry {
+    /// How much it keeps in memory, roughly, bytes. Values that were replaced or deleted do not count: an earlier entry has brought
+    /// them, or they were there before.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let more = match &self.what {
+            What::Committed {
+                delta,
+                record_bytes,
+                ..
+            }
+            | What::Unstored {
+                delta,
+                record_bytes,
+                ..
+            } => delta.changes.len() * ROW_BYTES + record_bytes,
+            What::Denied {
+                details, comment, ..
+            } => details.len() + comment.len(),
+            What::Converted => 0,
+        };
+        ENTRY_BYTES + more
+    }
+
+    /// Appends its records, each with a newline, and calls `written` after each; none when everything that it tells of is excluded. `time` is
+    /// its date.
+    pub fn write(
+        &self,
+        time: &str,
+        exclusions: &Exclusions,
+        out: &mut Vec<u8>,
+        written: &mut impl FnMut(&mut Vec<u8>),
+    ) {
+        match &self.what {
+            What::Committed { txn, delta, .. } => {
+                let outcome = [("outcome", &b"committed"[..]), ("txn", &txn.to_text())];
+                self.write_rows(time, exclusions, delta, &outcome, out, written);
+                return;
+            }
+            What::Unstored { delta, details, .. } => {
+                let outcome = [("outcome", &b"failed"[..]), ("error", details.as_bytes())];
+                self.write_rows(time, exclusions, delta, &outcome, out, written);
+                return;
+            }
+            What::Denied {
+                tag,
+                details,
+                operations,
+                comment,
+            } => {
+                let mut object = self
+                    .head(time, out)
+                    .string("outcome", b"denied")
+                    .string("error", tag.text().as_bytes())
+                    .string("details", details.as_bytes());
+                object = with_comment(object, comment);
+                let mut list = ArrayWriter::new(object.member("operations"));
+                for (operation, table) in operations {
+                    let object = ObjectWriter::new(list.element());
+                    let object = object.string("op", operation.as_bytes());
+                    object.string("table", table.as_bytes()).end();
+                }
+                list.end();
+                object.end();
+            }
+            What::Converted => {
+                let object = self.head(time, out).string("outcome", b"converted");
+                object
+                    .string("version", self.schema.version.as_bytes())
+                    .end();
+            }
+        }
+        out.push(b'\n');
+        written(out);
+    }
+
+    /// Time, database and who.
+    fn head<'o>(&self, time: &str, out: &'o mut Vec<u8>) -> ObjectWriter<'o> {
+        let mut object = ObjectWriter::new(out)
+            .string("time", time.as_bytes())
+            .string("database", self.schema.name.as_bytes());
+        self.who.write(object.member("who"));
+        object
+    }
+
+    fn write_rows(
+        &self,
+        time: &str,
+        exclusions: &Exclusions,
+        delta: &Delta,
+        outcome: &[(&str, &[u8])],
+        out: &mut Vec<u8>,
+        written: &mut impl FnMut(&mut Vec<u8>),
+    ) {
+        let excluded = exclusions.of(&self.schema);
+        let is_told = |change: &&RowChange| !excluded.has_table(change.table);
+        let told: Vec<&RowChange> = delta.changes.iter().filter(is_told).collect();
+        let parts = told.len().div_ceil(ROWS_PER_RECORD);
+        for (number, rows) in told.chunks(ROWS_PER_RECORD).enumerate() {
+            let mut object = self.head(time, out);
+            for (name, value) in outcome {
+                object = object.string(name, value);
+            }
+            object = with_comment(object, &delta.comment);
+            if parts > 1 {
+                write::integer(object.member("part"), number as i64 + 1);
+                write::integer(object.member("parts"), parts as i64);
+            }
+            if told.len() < delta.changes.len() {
+                let left_out = delta.changes.len() - told.len();
+                write::integer(object.member("excluded"), left_out as i64);
+            }
+            let mut list = ArrayWriter::new(object.member("rows"));
+            for change in rows {
+                write_row(&self.schema, &excluded, change, list.element());
+            }
+            list.end();
+            object.end();
+            out.push(b'\n');
+            written(out);
+        }
+    }
+}
+
+impl Who {
+    fn write(&self, out: &mut Vec<u8>) {
+        let (session, info) = match self {
+            Who::Server => return ObjectWriter::new(out).string("peer", b"server").end(),
+            Who::Source => return ObjectWriter::new(out).string("peer", b"source").end(),
+            Who::Client(session, info) => (session, info),
+        };
+        let mut object = ObjectWriter::new(out).string("peer", info.peer.as_bytes());
+        if let Some(client) = &info.client_id {
+            object = object.string("client", client.as_bytes());
+        }
+        if !info.role.is_empty() {
+            object = object.string("role", info.role.as_bytes());
+        }
+        object = object.string("remote", info.remote.as_bytes());
+        object
+            .string("session", format!("{:x}", session.0).as_bytes())
+            .end();
+    }
+}
+
+fn with_comment<'o>(object: ObjectWriter<'o>, comment: &str) -> ObjectWriter<'o> {
+    if comment.is_empty() {
+        object
+    } else {
+        object.string("comment", comment.as_bytes())
+    }
+}
+
+fn write_row(schema: &Schema, excluded: &Excluded, change: &RowChange, out: &mut Vec<u8>) {
+    let table = schema.table(change.table);
+    let mut object = ObjectWriter::new(out)
+        .string("table", table.name.as_bytes())
+        .string("uuid", &change.uuid.to_text());
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => {
+            object = object.string("op", b"update");
+            let mut columns = ObjectWriter::new(object.member("columns"));
+            for diff in &change.diffs {
+                if excluded.has_column(change.table, diff.column) {
+                    continue;
+                }
+                let column = table.column(diff.column);
+                let at = usize::from(diff.column.0);
+                let out = columns.member(column.name.as_bytes());
+                write_change(column, &old.columns[at], &new.columns[at], out);
+            }
+            columns.end();
+        }
+        (None, Some(row)) => {
+            object = object.string("op", b"insert");
+            write_cells(table, excluded, change, row, object.member("after"));
+        }
+        (Some(row), None) => {
+            object = object.string("op", b"delete");
+            write_cells(table, excluded, change, row, object.member("before"));
+        }
+        (None, None) => {}
+    }
+    object.end();
+}
+
+/// The columns of a row that differ from their defaults.
+fn write_cells(
+    table: &TableSchema,
+    excluded: &Excluded,
+    change: &RowChange,
+    row: &Row,
+    out: &mut Vec<u8>,
+) {
+    let mut cells = ObjectWriter::new(out);
+    for (id, column) in table.iter() {
+        let datum = &row.columns[usize::from(id.0)];
+        if !excluded.has_column(change.table, id) && !datum.is_default(&column.column_type) {
+            let out = cells.member(column.name.as_bytes());
+            write_datum(out, datum, column.column_type.is_map());
+        }
+    }
+    cells.end();
+}
+
+/// A changed column: whole when it is small, else what was added and removed.
+fn write_change(column: &ColumnSchema, old: &Datum, new: &Datum, out: &mut Vec<u8>) {
+    let is_map = column.column_type.is_map();
+    let mut object = ObjectWriter::new(out);
+    if old.len().max(new.len()) <= WHOLE_MAX {
+        write_datum(object.member("before"), old, is_map);
+        write_datum(object.member("after"), new, is_map);
+        object.end();
+        return;
+    }
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    changes(old, new, &mut |change| match change {
+        Change::Added(key, value) => added.push((key, value)),
+        Change::Removed(key, value) => removed.push((key, value)),
+        Change::Replaced(key, before, after) => {
+            removed.push((key, Some(before)));
+            added.push((key, Some(after)));
+        }
+    });
+    for (name, elements) in [("removed", removed), ("added", added)] {
+        let out = object.member(name);
+        out.extend_from_slice(if is_map { b"[\"map\"," } else { b"[\"set\"," });
+        let mut list = ArrayWriter::new(out);
+        for (key, value) in elements {
+            match value {
+                None => write_atom(list.element(), key),
+                Some(value) => {
+                    let mut pair = ArrayWriter::new(list.element());
+                    write_atom(pair.element(), key);
+                    write_atom(pair.element(), value);
+                    pair.end();
+                }
+            }
+        }
+        list.end();
+        out.push(b']');
+    }
+    object.end();
+}

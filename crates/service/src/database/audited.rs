@@ -1,0 +1,133 @@
+//! What a database has to say for the audit trail ([`crate::audit`]), when there is one.
+//!
+//! Costs one look at a flag when there is none. Entries leave with the other outputs, before the answer that they are about.
+
+use corvid_data::{Arc, Delta, Tag, Uuid, WireError};
+use corvid_json::Reader;
+
+use super::slow::member;
+use super::{DatabaseService, Now};
+use crate::audit::{Entry, What, Who};
+use crate::message::{Request, StoreError};
+
+use super::parked::{Origin, Parked};
+
+/// Operations of a refused transaction that are told.
+const OPERATIONS_MAX: usize = 100;
+
+impl DatabaseService {
+    /// Whether there is an audit trail; there is none at first.
+    pub fn set_audited(&mut self, is_audited: bool) {
+        self.is_audited = is_audited;
+    }
+
+    /// A commit is released.
+    pub(super) fn audit_commit(&mut self, parked: &Parked, txn: Uuid, delta: &Arc<Delta>) {
+        if self.is_audited {
+            let what = What::Committed {
+                txn,
+                delta: delta.clone(),
+                record_bytes: parked.record_bytes,
+            };
+            self.audit(parked.date_ms, who(&parked.origin), what);
+        }
+    }
+
+    /// A commit could not be stored.
+    pub(super) fn audit_unstored(&mut self, parked: &Parked, error: &StoreError) {
+        if let Some(delta) = parked.delta.as_ref().filter(|_| self.is_audited) {
+            let what = What::Unstored {
+                delta: delta.clone(),
+                record_bytes: parked.record_bytes,
+                details: format!("{} ({})", error.details, error.io_error),
+            };
+            self.audit(parked.date_ms, who(&parked.origin), what);
+        }
+    }
+
+    /// The answer to a transaction is released that was refused.
+    pub(super) fn audit_refused(&mut self, date_ms: i64, origin: &Origin, refused: What) {
+        self.audit(date_ms, who(origin), refused);
+    }
+
+    /// What is to be told of a transaction that has failed with `error`, if that is for want of rights.
+    pub(super) fn refusal(
+        &self,
+        request: &Request,
+        error: Option<Tag>,
+        result: &[u8],
+    ) -> Option<Box<What>> {
+        let tag = error.filter(|tag| self.is_audited && is_refusal(*tag))?;
+        let mut comments = Vec::new();
+        let mut operations = Vec::new();
+        for element in elements(request.params()).skip(1).take(OPERATIONS_MAX) {
+            comments.extend(member(element, "comment"));
+            let name = |name| member(element, name).unwrap_or_default();
+            operations.push((name("op"), name("table")));
+        }
+        let is_it = |element: &&[u8]| member(element, "error").is_some_and(|e| e == tag.text());
+        let details = elements(result).filter(is_it).last();
+        let what = What::Denied {
+            tag,
+            details: details
+                .and_then(|element| member(element, "details"))
+                .unwrap_or_default(),
+            operations,
+            comment: comments.join("\n"),
+        };
+        Some(Box::new(what))
+    }
+
+    /// A conversion was refused; it is told if that is for want of rights.
+    pub(super) fn audit_refusal(&mut self, now: Now, request: &Request, error: &WireError) {
+        if self.is_audited && is_refusal(error.tag) {
+            let what = What::Denied {
+                tag: error.tag,
+                details: error.details.clone(),
+                operations: vec![(request.method.name().to_owned(), String::new())],
+                comment: String::new(),
+            };
+            let who = Who::Client(request.session, request.info.clone());
+            self.audit(now.wall_ms, who, what);
+        }
+    }
+
+    /// The database has another schema, because of this request.
+    pub(super) fn audit_conversion(&mut self, now: Now, request: &Request) {
+        if self.is_audited {
+            let who = Who::Client(request.session, request.info.clone());
+            self.audit(now.wall_ms, who, What::Converted);
+        }
+    }
+
+    fn audit(&mut self, date_ms: i64, who: Who, what: What) {
+        self.outputs.audit.push(Entry {
+            date_ms,
+            schema: self.database.schema().clone(),
+            who,
+            what,
+        });
+    }
+}
+
+fn is_refusal(tag: Tag) -> bool {
+    matches!(tag, Tag::PermissionError | Tag::NotAllowed)
+}
+
+fn who(origin: &Origin) -> Who {
+    match origin {
+        Origin::Client(request) => Who::Client(request.session, request.info.clone()),
+        Origin::Server(_) => Who::Server,
+        Origin::Source => Who::Source,
+    }
+}
+
+/// The elements of an array whose syntax has been checked.
+fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut reader = Reader::trusted(array);
+    let mut is_open = reader.begin_array().is_ok();
+    std::iter::from_fn(move || {
+        is_open = is_open && matches!(reader.next_element(), Ok(true));
+        is_open.then(|| reader.skip().ok()).flatten()
+    })
+}

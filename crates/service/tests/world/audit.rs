@@ -1,0 +1,80 @@
+//! What databases have to say for the audit trail: everything once, commits in their order, whatever the disk does.
+
+use corvid_json::Value;
+use corvid_service::audit::{Exclusions, What};
+use corvid_service::message::SessionInfo;
+use expect_test::expect;
+
+use crate::world::{World, play};
+
+const DURABLE: &str = r#"{"op":"commit","durable":true}"#;
+
+fn insert(row: &str) -> String {
+    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{row}"}}}}"#)
+}
+
+/// The records of `A`, a line each: outcome, and keys of rows or the error.
+fn trail(world: &mut World) -> String {
+    let entries = std::mem::take(&mut world.service("A").outputs().audit);
+    let mut text = Vec::new();
+    for entry in &entries {
+        if let What::Committed { record_bytes, .. } = &entry.what {
+            assert!(entry.weight() > *record_bytes && *record_bytes > 0);
+        }
+        entry.write("", &Exclusions::default(), &mut text, &mut |_| {});
+    }
+    let text = String::from_utf8(text).expect("UTF-8");
+    let brief = |line: &str| {
+        let record = Value::parse(line.as_bytes()).expect("JSON");
+        let of = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default();
+        let rows = record.get("rows").map_or(String::new(), |rows| {
+            let rows = rows.to_string();
+            let keys = rows.split(r#""k":""#).skip(1);
+            keys.filter_map(|rest| rest.split('"').next()).collect()
+        });
+        format!("{} {rows} {}\n", of("outcome"), of("error"))
+    };
+    text.lines().map(brief).collect()
+}
+
+#[test]
+fn without_a_trail_nothing_is_kept_for_it() {
+    play(|world| {
+        let client = world.connect();
+        world.transact(client, "1", "A", &insert("a"));
+        world.run();
+        assert!(world.service("A").outputs().audit.is_empty());
+        world.take(client)
+    });
+}
+
+#[test]
+fn failed_commits_refusals_and_commits_that_are_executed_again_are_told_once_and_in_order() {
+    let told = play(|world| {
+        world.service("A").set_audited(true);
+        let one = world.connect();
+        let reader = world.connect_as(SessionInfo::new(true, String::new(), None));
+        world.disk("A").is_held = true;
+        world.disk("A").failures = 1;
+        world.transact(one, "1", "A", &format!("{},{DURABLE}", insert("a")));
+        world.run();
+        // All of these have seen the commit that fails, and are done again.
+        world.transact(one, "2", "A", &insert("a"));
+        world.run();
+        world.transact(reader, "1", "A", &insert("b"));
+        world.run();
+        world.transact(one, "3", "A", &insert("c"));
+        world.run();
+        assert_eq!(trail(world), "", "nothing is known yet");
+        world.disk("A").is_held = false;
+        world.run();
+        trail(world)
+    });
+    expect![[r#"
+        failed a x.db: write failed (No space left on device)
+        committed a 
+        denied  not allowed
+        committed c 
+    "#]]
+    .assert_eq(&told);
+}
