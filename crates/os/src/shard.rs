@@ -20,6 +20,7 @@ mod inbox;
 mod io;
 mod limits;
 mod output;
+mod remains;
 mod run;
 mod timers;
 

@@ -39,6 +39,11 @@ impl Output {
         }
     }
 
+    /// Takes off the first segment, sent or not, of a connection that is gone.
+    pub(super) fn pop(&mut self) -> Option<Segment> {
+        self.segments.pop_front()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

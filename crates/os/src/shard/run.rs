@@ -18,6 +18,7 @@ use super::inbox::Envelope;
 use super::io::Io;
 use super::limits::Accounts;
 use super::output::Progress;
+use super::remains::Remains;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
 use crate::clock::Now;
 use crate::errno;
@@ -60,6 +61,7 @@ pub(super) struct Shard<H: Handler> {
     scratch: Box<[u8]>,
     envelopes: Vec<Envelope<H::Message>>,
     interval: PollInterval,
+    remains: Remains,
 }
 
 impl<H: Handler> Shard<H> {
@@ -84,6 +86,7 @@ impl<H: Handler> Shard<H> {
             scratch: vec![0; READ_BYTES].into_boxed_slice(),
             envelopes: Vec::new(),
             interval: PollInterval::new(&format!("shard{index}")),
+            remains: Remains::default(),
         })
     }
 
@@ -113,7 +116,8 @@ impl<H: Handler> Shard<H> {
 
     /// How long to wait for events; `None` for as long as it takes.
     fn wait(&self) -> Option<Duration> {
-        let has_work = !self.io.scheduled.is_empty() || !self.io.dirty.is_empty();
+        let has_work =
+            !self.io.scheduled.is_empty() || !self.io.dirty.is_empty() || !self.remains.is_empty();
         if has_work || !self.inbox.sleep() {
             return Some(Duration::ZERO);
         }
@@ -158,6 +162,7 @@ impl<H: Handler> Shard<H> {
         }
         self.flush_all(now);
         self.handler.flushed(now, &mut self.io);
+        self.remains.dissolve();
         self.bury(now);
     }
 
@@ -479,6 +484,8 @@ impl<H: Handler> Shard<H> {
             };
             let _ = self.io.registry.deregister(conn.stream.source());
             let reason = conn.doom.take().unwrap_or(CloseReason::Local);
+            self.remains.take(std::mem::take(&mut conn.output));
+            // The peer sees the end before the handler does.
             drop(conn);
             self.handler.closed(now, id, reason, &mut self.io);
         }
