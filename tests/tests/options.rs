@@ -140,6 +140,7 @@ fn a_listener_that_keeps_failing_is_logged_once() {
 
 #[test]
 fn recordings_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
     for (program, option) in [
         ("ovsdb-server", "--record"),
         ("ovsdb-server", "--replay=there"),
@@ -148,6 +149,7 @@ fn recordings_are_refused() {
     ] {
         let mut command = Command::new(corvid_tests::binary::bin(program));
         command.args([option, "list-dbs", "unix:nowhere"]);
+        command.current_dir(folder.path());
         let output = command.output().expect("started");
         assert_eq!(output.status.code(), Some(1));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
