@@ -4,7 +4,7 @@ BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
 
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test setup docs deb container guard guard-accept bench bench-allocators
+.PHONY: run test setup man docs deb container guard guard-accept bench bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -23,9 +23,10 @@ test: setup
 	$(RELEASE)/corvid-guard check
 	cargo test --workspace
 
-# Manual pages and completions, from the tables of options and commands, below target/docs.
-docs:
+# Manual pages, and with completions too, from the tables of options and commands, below target/docs.
+man:
 	cargo run --quiet --release -p corvid-xtask -- man target/docs/man
+docs: man
 	cargo run --quiet --release -p corvid-xtask -- completions target/docs
 
 # A package for this Debian or Ubuntu, in target/deb.

@@ -19,6 +19,30 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("ovs-appctl", "man8/ovs-appctl.8"),
 ];
 
+/// Commands of `ovsdb-client`.
+const CLIENT: [&str; 20] = [
+    "list-dbs",
+    "get-schema",
+    "get-schema-version",
+    "get-schema-cksum",
+    "list-tables",
+    "list-columns",
+    "transact",
+    "query",
+    "dump",
+    "monitor",
+    "monitor-cond",
+    "monitor-cond-since",
+    "backup",
+    "restore",
+    "convert",
+    "needs-conversion",
+    "wait",
+    "lock",
+    "steal",
+    "unlock",
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -103,6 +127,46 @@ fn pages_name_every_option_and_command() {
     }
 }
 
+/// The commands of the two programs whose first word is one.
+fn commands(program: &str) -> Vec<String> {
+    match program {
+        "ovsdb-client" => CLIENT.iter().map(|&name| name.to_owned()).collect(),
+        "ovsdb-tool" => {
+            let listed = text(&run(Command::new(bin(program)).arg("list-commands")));
+            let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+            listed.lines().skip(1).filter_map(first).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn pages_and_help_name_commands_and_letters() {
+    let dir = made("man");
+    let letters = ["pcCvhV", "fdtpcCvhV", "mvhVo", "tTfeovhV"];
+    for ((program, page), letters) in PROGRAMS.into_iter().zip(letters) {
+        let page = fs::read_to_string(dir.path().join(page)).expect("a page");
+        let page = page.replace("\\-", "-");
+        let help = text(&run(Command::new(bin(program)).arg("--help")));
+        for letter in letters.chars() {
+            let (bold, plain) = (format!("-{letter}"), format!("  -{letter}"));
+            assert!(page.contains(&bold), "the page of {program}: -{letter}");
+            assert!(help.contains(&plain), "{program} --help: -{letter}");
+        }
+        for command in commands(program) {
+            let is_term = |line: &str| {
+                let words = line.trim_start_matches("\\fB").trim_end_matches("\\fR");
+                words.split([' ', '\\']).any(|word| word == command)
+            };
+            assert!(
+                page.lines().any(is_term),
+                "the page of {program}: {command}"
+            );
+            assert!(help.lines().any(is_term), "{program} --help: {command}");
+        }
+    }
+}
+
 #[test]
 fn options_that_scripts_search_for_are_in_the_help() {
     for (program, options) in [
@@ -144,6 +208,18 @@ fn pages_are_sound() {
 fn completions_complete() {
     let dir = made("completions");
     let file = |place: &str| dir.path().join(place).display().to_string();
+    let completed = |program: &str, typed: &str| {
+        // What was typed last is the word to complete, or nothing behind a blank.
+        let script = format!(
+            "set -u; source '{}'; function=$(complete -p {program} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
+             COMP_WORDS=({program} {typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             $function {program} \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            file(&format!("bash-completion/completions/{program}"))
+        );
+        let found = text(&run(Command::new("bash").args(["-c", &script])));
+        found.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
     for (program, typed, expected) in [
         ("ovsdb-server", "--overw", "--overwrite-pidfile"),
         ("ovsdb-client", "monitor-cond-s", "monitor-cond-since"),
@@ -153,16 +229,16 @@ fn completions_complete() {
         ("ovsdb-client", "dump --form", "--format"),
         ("ovs-appctl", "version --tar", "--target"),
     ] {
-        let script = format!(
-            "set -u; source '{}'; function=$(complete -p {program} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
-             COMP_WORDS=({program} {typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
-             $function {program} \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; \
-             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            file(&format!("bash-completion/completions/{program}"))
-        );
-        let found = text(&run(Command::new("bash").args(["-c", &script])));
-        let found: Vec<&str> = found.lines().collect();
-        assert_eq!(found, [expected], "{program} {typed}");
+        assert_eq!(completed(program, typed), [expected], "{program} {typed}");
+    }
+    for (program, _) in PROGRAMS {
+        let (offered, options) = (completed(program, "''"), completed(program, "--"));
+        for command in commands(program) {
+            assert!(offered.contains(&command), "{program}: {command}");
+        }
+        for option in long_options(&text(&run(Command::new(bin(program)).arg("--help")))) {
+            assert!(options.contains(&option), "{program}: {option}");
+        }
     }
     for (shell, check, place) in [
         ("zsh", "-n", "zsh/vendor-completions/_"),
