@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corvid_tests::client::{Client, Received};
+use corvid_tests::http;
 use corvid_tests::ledger::{self, Answer, Contents, DATABASE, Ledger};
 use corvid_tests::process::Process;
 use corvid_tests::random::{self, Random};
@@ -380,6 +381,10 @@ fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
         "sync-status x",
         "set-active-ovsdb-server-probe-interval",
         "set-active-ovsdb-server-probe-interval soon",
+        "set-active-ovsdb-server-probe-interval 0x7",
+        "set-active-ovsdb-server-probe-interval 99999999999",
+        "set-active-ovsdb-server-probe-interval +5000",
+        "set-active-ovsdb-server-probe-interval -1",
         "set-active-ovsdb-server-probe-interval 5000",
         "set-active-ovsdb-server ACTIVE",
         "get-active-ovsdb-server",
@@ -395,6 +400,11 @@ fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
     for line in [
         "sync-status",
         "set-active-ovsdb-server-probe-interval 0",
+        // Whom it follows next is not whom it follows.
+        "set-active-ovsdb-server tcp:127.0.0.1:1",
+        "get-active-ovsdb-server",
+        "sync-status",
+        "set-active-ovsdb-server ACTIVE",
         "set-sync-exclude-tables Ledger:Filler",
         "get-sync-exclude-tables",
     ] {
@@ -417,6 +427,45 @@ fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
         );
     }
     told
+}
+
+#[test]
+fn watchers_see_how_a_backup_stands() {
+    let schema = ledger::schema(1);
+    let mut active = Node::new(Corvid, &schema, &[]);
+    let pages = tempfile::tempdir().expect("a directory");
+    let socket = pages.path().join("http");
+    let backup = Node::started(
+        Corvid,
+        &schema,
+        &[
+            format!("--sync-from={}", active.remote()),
+            format!("--metrics-listen=unix:{}", socket.display()),
+        ],
+    );
+    let get = |page: &str| http::get(&socket, page, "*/*").expect("an answer");
+    let sample = |state: &str| {
+        format!("corvid_database_replication{{database=\"Ledger\",state=\"{state}\"}} ")
+    };
+    let stands = |state: &str| get("/metrics").body.contains(&(sample(state) + "1\n"));
+    assert!(stands("connecting"));
+    let page = get("/readyz");
+    let why = "[-]replication:Ledger failed: this backup has yet to receive what its source holds";
+    assert!(
+        page.status == 503 && page.body.contains(why),
+        "{}",
+        page.body
+    );
+    assert_eq!(get("/readyz?exclude=replication").status, 200);
+    active.process.start().expect("a server");
+    wait_for("it replicates", &[&backup], || stands("replicating"));
+    assert_eq!(get("/readyz").status, 200);
+    active.process.kill();
+    wait_for("it has lost its source", &[&backup], || stands("lost"));
+    assert_eq!(get("/readyz").status, 200, "what it holds can be read");
+    assert_eq!(backup.control("disconnect-active-ovsdb-server"), "");
+    assert!(!get("/metrics").body.contains(&sample("lost")));
+    assert_eq!(get("/readyz").status, 200);
 }
 
 #[test]

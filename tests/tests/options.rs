@@ -169,4 +169,18 @@ fn a_relay_is_refused() {
     let reply = server.control("ovsdb-server/add-db", &[relay]);
     let refusal = "ovsdb error: relay:D:tcp:127.0.0.1:1: relays are not built yet\n";
     assert_eq!(reply.expect("a reply")["error"], refusal);
+    let folder = tempfile::tempdir().expect("a directory");
+    let starts = |database: &str| {
+        let mut command = Command::new(corvid_tests::binary::bin("ovsdb-server"));
+        command.args(["--unixctl=none", database]);
+        command
+            .current_dir(folder.path())
+            .env("OVS_DBDIR", folder.path());
+        let output = command.output().expect("started");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(starts("relay:D:tcp:127.0.0.1:1").contains(refusal));
+    // Without remotes it is the name of a file.
+    assert!(starts("relay:D:").contains("relay:D:: open failed (No such file or directory)"));
 }

@@ -64,8 +64,8 @@ struct Served {
     thread: JoinHandle<()>,
     /// `None`: it is standalone.
     model: Option<ActiveBackup>,
-    /// The connection to what it follows, while it is a backup.
-    following: Option<SourceId>,
+    /// The connection to what it follows, and what that is, while it is a backup.
+    following: Option<(SourceId, String)>,
 }
 
 /// How the server keeps files and sizes itself.
@@ -254,7 +254,7 @@ impl Server {
         file: &str,
         model: Option<ActiveBackup>,
     ) -> Result<String, String> {
-        if file.starts_with("relay:") {
+        if is_relay(file) {
             return Err(format!("ovsdb error: {file}: relays are not built yet"));
         }
         let absolute = std::path::absolute(file)
@@ -718,6 +718,14 @@ fn answer(replier: Option<Replier>, outcome: Result<String, String>) {
     if let Some(replier) = replier {
         replier.reply(outcome);
     }
+}
+
+/// Whether a database is to be another server's, `relay:NAME:REMOTES`. What only begins like that is the name of a file.
+fn is_relay(file: &str) -> bool {
+    let parts = file
+        .strip_prefix("relay:")
+        .and_then(|rest| rest.split_once(':'));
+    parts.is_some_and(|(_, remotes)| !remotes.is_empty())
 }
 
 /// Whether two names mean one file, links included.

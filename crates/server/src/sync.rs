@@ -58,6 +58,8 @@ pub struct Shown<'a> {
     pub name: &'a str,
     /// `None`: standalone.
     pub model: Option<&'a ActiveBackup>,
+    /// Whom it follows; its model may name another, whom it is to follow from the next time on.
+    pub source: &'a str,
     /// How it says that it stands; `None`: active.
     pub standing: Option<Standing>,
 }
@@ -71,7 +73,7 @@ pub fn status(databases: &[Shown<'_>]) -> String {
     let mut out = String::new();
     for (place, shown) in databases.iter().enumerate() {
         let Some(model) = shown.model else { continue };
-        let (name, source) = (shown.name, &model.source);
+        let Shown { name, source, .. } = shown;
         let state = if shown.standing.is_some() {
             "backup"
         } else {
@@ -80,7 +82,9 @@ pub fn status(databases: &[Shown<'_>]) -> String {
         out.push_str(&format!("state: {state}\ndatabase: {name}\n"));
         match shown.standing {
             None => {}
-            Some(Standing::Connecting) => out.push_str(&format!("connecting: {source}")),
+            Some(Standing::Connecting | Standing::Lost) => {
+                out.push_str(&format!("connecting: {source}"));
+            }
             Some(Standing::Failed) => out.push_str(&format!("Replication to ({source}) failed")),
             Some(Standing::Replicating) => {
                 out.push_str(&format!("replicating: {source}\n"));
@@ -112,18 +116,20 @@ mod tests {
     fn each_database_has_a_block_and_the_state_comes_first() {
         let model = ActiveBackup {
             is_backup: true,
-            source: "tcp:h:1".to_owned(),
+            source: "tcp:next:1".to_owned(),
             excluded: "A:T,U B:V".to_owned(),
             ..ActiveBackup::default()
         };
         let shown = |name, standing| Shown {
             name,
             model: Some(&model),
+            source: "tcp:h:1",
             standing,
         };
         let server = Shown {
             name: "_Server",
             model: None,
+            source: "",
             standing: None,
         };
         assert_eq!(status(&[server]), "state: active\n");
@@ -135,9 +141,10 @@ mod tests {
             Shown {
                 name: "_Server",
                 model: None,
+                source: "",
                 standing: None,
             },
-            shown("a", Some(Standing::Connecting)),
+            shown("a", Some(Standing::Lost)),
         ];
         let lines = [
             "state: backup",

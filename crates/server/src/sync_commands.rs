@@ -38,7 +38,10 @@ pub fn register(registry: &mut Registry<Server>) {
     let set_probe = "ovsdb-server/set-active-ovsdb-server-probe-interval";
     registry.register(set_probe, "", 1, 1, |server: &mut Server, args| {
         by_hand(server)?;
-        let interval_ms: i32 = args[0].trim_ascii().parse().map_err(|_| BAD_INTERVAL)?;
+        let interval_ms: i32 = args[0]
+            .trim_ascii_start()
+            .parse()
+            .map_err(|_| BAD_INTERVAL)?;
         server.set_sync_probe_interval(u64::try_from(interval_ms).unwrap_or(0));
         Ok(String::new())
     });

@@ -86,15 +86,38 @@ pub enum SourceOrder {
 /// How long a source that cannot be replicated is left alone, ms. Long enough for what is logged at each attempt to stay little.
 pub const REST_MS: u64 = 10_000;
 
-/// How a backup stands, for `ovsdb-server/sync-status`.
+/// How a backup stands, for `ovsdb-server/sync-status` and whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is not connected, or has yet to receive the contents.
+    /// It has yet to receive the contents.
     Connecting,
+    /// It had everything at a time, and is not connected, or receives the contents again.
+    Lost,
     /// It has everything and receives updates.
     Replicating,
     /// The source cannot be replicated.
     Failed,
+}
+
+impl Standing {
+    /// Every one.
+    pub const ALL: [Standing; 4] = [
+        Standing::Connecting,
+        Standing::Lost,
+        Standing::Replicating,
+        Standing::Failed,
+    ];
+
+    /// One word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Connecting => "connecting",
+            Standing::Lost => "lost",
+            Standing::Replicating => "replicating",
+            Standing::Failed => "failed",
+        }
+    }
 }
 
 /// How updates are encoded.

@@ -12,6 +12,7 @@ use corvid_os::durations::{BOUNDS_NS, Counted};
 use corvid_os::process_figures::ProcessFigures;
 use corvid_os::{clock, program};
 use corvid_service::message::{FileReport, Report};
+use corvid_service::replication;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
@@ -302,6 +303,14 @@ impl Scrape {
             (database.alone(), u64::from(is_poisoned))
         });
         self.whole(families::STORAGE_POISONED, poisoned);
+        let standings = databases.iter().flat_map(|database| {
+            let standing = database.report.replication;
+            let states = standing.into_iter().flat_map(move |standing| {
+                replication::Standing::ALL.map(|state| (state.name(), u64::from(state == standing)))
+            });
+            states.map(|(state, value)| (database.with(state), value))
+        });
+        self.whole(families::REPLICATION, standings);
         let now_ms = clock::mono_ms();
         let ages = databases.iter().filter_map(|database| {
             let age_ms = database.figures.call().age_ms(now_ms)?;

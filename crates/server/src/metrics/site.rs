@@ -2,6 +2,7 @@
 
 use corvid_os::clock;
 use corvid_os::http::{Request, Response, Site};
+use corvid_service::replication::Standing;
 
 use super::call::Call;
 use super::exposition;
@@ -134,6 +135,17 @@ impl Metrics {
                 "a sync has failed, nothing is written to the file any more: mend the disk, then run ovsdb-server/compact; \
                  do not restart before",
             )
+        }));
+        checks.extend(self.served().iter().filter_map(|(name, figures)| {
+            let standing = figures.latest().replication?;
+            let why = match standing {
+                Standing::Connecting => "this backup has yet to receive what its source holds",
+                Standing::Failed => {
+                    "the source of this backup cannot be replicated, the log says why"
+                }
+                Standing::Lost | Standing::Replicating => "",
+            };
+            Some(check(&format!("replication:{name}"), why.is_empty(), why))
         }));
         checks
     }

@@ -84,7 +84,7 @@ impl Server {
         for served in self.databases.values_mut() {
             if let Some(model) = &mut served.model {
                 model.options.probe_interval = Some(interval_ms);
-                if let Some(id) = served.following {
+                if let Some((id, _)) = served.following {
                     let options = ToSource::SetOptions(model.options.clone());
                     self.shards.handles()[0].post(ShardMessage::Source(id, options));
                 }
@@ -99,6 +99,7 @@ impl Server {
             let shown = server.databases.iter().map(|(name, served)| Shown {
                 name,
                 model: served.model.as_ref(),
+                source: served.following.as_ref().map_or("", |(_, source)| source),
                 standing: reports.get(name).and_then(|report| report.replication),
             });
             let shown: Vec<Shown<'_>> = shown.collect();
@@ -170,7 +171,7 @@ impl Server {
     pub(super) fn tell_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
         let served = self.databases.get_mut(database)?;
         let shard = &self.shards.handles()[0];
-        if let Some(id) = served.following.take() {
+        if let Some((id, _)) = served.following.take() {
             shard.post(ShardMessage::Source(id, ToSource::Close));
         }
         self.waiting.role_awaited(token);
@@ -191,7 +192,7 @@ impl Server {
         let role = ToDatabase::Control(Control::SetRole(role, token));
         let _ = served.inbox.send(role);
         let open = ToSource::Open(served.id, model.source.clone(), model.options.clone());
-        served.following = Some(id);
+        served.following = Some((id, model.source.clone()));
         Some((id, open))
     }
 
@@ -204,7 +205,7 @@ impl Server {
 
     /// A database goes, and with it its connection.
     pub(super) fn follow_no_more(&self, served: &Served) {
-        if let Some(id) = served.following {
+        if let Some((id, _)) = served.following {
             self.shards.handles()[0].post(ShardMessage::Source(id, ToSource::Close));
         }
     }

@@ -58,6 +58,8 @@ pub struct Replication {
     monitored: Vec<u8>,
     /// Of the last request.
     request: u64,
+    /// It has held what the source held.
+    was_equal: bool,
     /// Why the last attempt failed; told once.
     failure: Option<Notice>,
 }
@@ -72,6 +74,7 @@ impl Replication {
             state: State::Disconnected,
             monitored: Vec::new(),
             request: 0,
+            was_equal: false,
             failure: None,
         }
     }
@@ -89,6 +92,7 @@ impl Replication {
             State::Replicating(_) => Standing::Replicating,
             // While it rests, and until an attempt succeeds, the failure is what there is to say.
             _ if self.failure.is_some() => Standing::Failed,
+            _ if self.was_equal => Standing::Lost,
             _ => Standing::Connecting,
         }
     }
@@ -137,6 +141,7 @@ impl Replication {
     pub fn applied(&mut self) {
         if let State::Applying(encoding) = self.state {
             self.state = State::Replicating(encoding);
+            self.was_equal = true;
             self.failure = None;
         }
     }
@@ -498,7 +503,7 @@ mod tests {
             < {"id":null,"method":"locked","params":["x"]}
               Replicating
             > {"id":5,"method":"get_server_id","params":[]}
-              Connecting
+              Lost
         "#]]);
     }
 
@@ -636,9 +641,9 @@ mod tests {
         play.expect(&expect![[r#"
             Warn: D: an update of the active server does not fit (consistency violation: row x is inserted and exists); fetching everything again
             reconnect
-              Connecting
+              Lost
             < {"id":null,"method":"update2","params":["D",{}]}
-              Connecting
+              Lost
         "#]]);
     }
 

@@ -215,7 +215,7 @@ fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
         pair.check_equal();
         pair.cut();
         pair.run();
-        assert_eq!(pair.standing(), Some(Standing::Connecting));
+        assert_eq!(pair.standing(), Some(Standing::Lost));
         pair.check_idle();
     }
 }
