@@ -52,8 +52,12 @@ impl Node {
 
     /// A backup of `active`.
     fn backup(implementation: Implementation, schema: &Value, active: &Node) -> Node {
-        let source = format!("--sync-from={}", active.remote());
-        Node::started(implementation, schema, &[source])
+        let mut options = vec![format!("--sync-from={}", active.remote())];
+        if implementation == Corvid {
+            // The contents of a source are longer, and no message of a client.
+            options.push("--max-message=1M".to_owned());
+        }
+        Node::started(implementation, schema, &options)
     }
 
     fn remote(&self) -> String {

@@ -6,13 +6,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
     "PERF.md",
     "docs/metrics.md",
     "docs/operating/audit.md",
+    "docs/operating/backups.md",
     "docs/operating/logs.md",
 ];
 

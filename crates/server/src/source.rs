@@ -162,7 +162,11 @@ impl Source {
             None => Err(NO_SUCH_METHOD.to_owned()),
         };
         match attempt {
-            Ok(conn) => self.conn = Some(conn),
+            Ok(conn) => {
+                // All its contents are one text.
+                io.trust(conn);
+                self.conn = Some(conn);
+            }
             Err(text) => self.reconnect.disconnected(now.mono_ms, End::Failed(text)),
         }
     }

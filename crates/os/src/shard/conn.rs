@@ -70,6 +70,8 @@ pub(super) struct Conn {
     partial_bytes: usize,
     /// For it, and for earlier texts until they are handled.
     charge: Charge,
+    /// Charged to nobody.
+    is_trusted: bool,
     /// Its length when it was last checked.
     checked: usize,
 }
@@ -108,6 +110,7 @@ impl Conn {
             partial: Pieces::default(),
             partial_bytes: 0,
             charge: Charge::new(accounts),
+            is_trusted: false,
             checked: 0,
         }
     }
@@ -148,9 +151,16 @@ impl Conn {
         received
     }
 
-    /// The length of the text in the making, if it is a long one.
+    /// Limits texts no longer; before anything is received.
+    pub(super) fn trust(&mut self) {
+        self.is_trusted = true;
+        self.charge = Charge::new(&Arc::default());
+    }
+
+    /// The length of the text in the making, if it is a long one that counts.
     pub(super) fn unfinished_bytes(&self) -> Option<usize> {
-        (self.partial_bytes > 0 && self.charge.bytes() > 0).then_some(self.partial_bytes)
+        let counts = !self.is_trusted && self.charge.bytes() > 0;
+        (self.partial_bytes > 0 && counts).then_some(self.partial_bytes)
     }
 
     /// Whether there is anything to [settle](Conn::settle).

@@ -169,6 +169,13 @@ impl Io {
         self.insert(stream, info, false)
     }
 
+    /// What this peer sends counts against no limit: it was not the peer who chose to talk.
+    pub fn trust(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn) {
+            found.trust();
+        }
+    }
+
     /// The connections of this shard, those being opened included.
     pub fn connections(&self) -> impl Iterator<Item = (ConnId, &ConnInfo)> {
         self.conns.iter().map(|(_, conn)| (conn.id, &conn.info))

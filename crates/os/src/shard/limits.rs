@@ -5,7 +5,8 @@
 //! ([`Handler::held_bytes`](super::Handler::held_bytes)), so that senders do not outrun those who read. Short texts ([`FREE_BYTES`]) are not counted, so
 //! most connections never touch the shared counters but when they come and go. What happens at a limit: a connection too many is
 //! closed at once, so that its client looks elsewhere instead of waiting; who sends too long a text, or reads too little, is
-//! disconnected; when texts in the making are too much together, the longest of the shard at hand goes. Known to shards only.
+//! disconnected; when texts in the making are too much together, the longest of the shard at hand goes. Peers that the handler trusts
+//! ([`Io::trust`](super::Io::trust)) count for nothing. Known to shards only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
