@@ -91,7 +91,7 @@ peers! {
     ovsdbapp "ovsdbapp" &[];
     go_libovsdb "go-libovsdb" &[];
     tls "tls" &[];
-    starts_and_processes "command-lines" &["starts", "daemons"];
+    starts_and_processes "command-lines" &["starts", "daemons", "row-remotes"];
     control_commands_and_logs "command-lines" &["channel", "log-forms", "syslog"];
     options_of_clients_and_tools "command-lines" &["client", "tools"];
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use corvid_data::Schema;
 use corvid_json::Value;
 use corvid_os::blocking::Connection;
-use corvid_os::target::{Target, TargetError};
+use corvid_os::target::Target;
 use corvid_os::tls::Credentials;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{errno, signals};
@@ -47,16 +47,8 @@ impl Session {
     /// `failed to connect to "SERVER" (REASON)`
     pub(crate) fn open(server: &str, credentials: &Arc<Credentials>) -> Result<Session, Failure> {
         let target = Target::parse(server);
-        match &target {
-            Ok(_) | Err(TargetError::UnknownScheme) => {}
-            Err(error) => {
-                vlog::err(Module::SocketUtil, format_args!("{error}"));
-                if server.starts_with("tcp:") {
-                    let reason = errno::text(&errno::from_code(error.errno()));
-                    let line = format_args!("{server}: connect: {reason}");
-                    vlog::err(Module::StreamTcp, line);
-                }
-            }
+        if let Err(error) = &target {
+            error.log(server);
         }
         let listening = || {
             let line = format_args!("{server}: waiting for connection...");

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use crate::args::{Arg, Spec};
 use crate::vlog::{self, Destination, Level, Module};
-use crate::{cleanup, errno, pidfile, program, signals};
+use crate::{cleanup, crash, errno, pidfile, program, signals};
 
 use fork::Forked;
 use user::User;
@@ -161,7 +161,7 @@ impl Options {
                 Err(error) => give_up(&error, "could not initiate process monitoring"),
             }
         }
-        if let Err(error) = signals::init() {
+        if let Err(error) = signals::init().and_then(|()| crash::init()) {
             program::fatal_error("could not catch signals", &error);
         }
         if let Some(path) = &self.pidfile {

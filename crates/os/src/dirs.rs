@@ -36,7 +36,11 @@ pub fn log() -> PathBuf {
 #[must_use]
 pub fn db() -> PathBuf {
     from_env("OVS_DBDIR").unwrap_or_else(|| match env::var_os("OVS_SYSCONFDIR") {
-        Some(directory) => Path::new(&directory).join("openvswitch"),
+        // Not joined as paths are: an empty one stands for the root, as it does for the reference.
+        Some(mut directory) => {
+            directory.push("/openvswitch");
+            directory.into()
+        }
         None => Path::new(SYSCONFDIR).join("openvswitch"),
     })
 }

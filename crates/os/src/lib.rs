@@ -14,6 +14,7 @@ pub mod blocking;
 pub mod cleanup;
 pub mod clock;
 pub mod coverage;
+mod crash;
 pub mod daemon;
 pub mod date;
 pub mod descriptors;

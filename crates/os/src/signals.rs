@@ -42,7 +42,7 @@ pub fn init() -> io::Result<()> {
     EVENT.store(event, Ordering::SeqCst);
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // The runtime's handler looks for stack overflows and swallows the first such signal that another process sends; a
-        // supervisor waits for this process to die of it.
+        // supervisor waits for this process to die of it. Daemons have a handler of their own (`crate::crash`).
         // SAFETY: the default action is always valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }

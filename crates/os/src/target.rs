@@ -88,6 +88,8 @@ pub enum TargetError {
     UnknownScheme,
     /// A host is missing or malformed.
     BadHost(String),
+    /// There are more colons than `HOST:PORT` has, so it is open which of them the port follows.
+    NoPort(String),
     /// A port is not a number between 0 (1 for active methods) and 65535.
     BadPort {
         /// what follows the scheme
@@ -105,6 +107,21 @@ impl TargetError {
     pub fn errno(&self) -> i32 {
         libc::EAFNOSUPPORT
     }
+
+    /// Logs what is wrong with `target`, unless it is of no scheme, which its attempts to connect will tell.
+    pub fn log(&self, target: &str) {
+        let module = match self {
+            TargetError::UnknownScheme => return,
+            TargetError::BadDescriptor(_) => Module::StreamFd,
+            _ => Module::SocketUtil,
+        };
+        vlog::err(module, format_args!("{self}"));
+        if target.starts_with("tcp:") {
+            let reason = crate::errno::text_of(self.errno());
+            let line = format_args!("{target}: connect: {reason}");
+            vlog::err(Module::StreamTcp, line);
+        }
+    }
 }
 
 /// The line for the log, without module.
@@ -113,6 +130,7 @@ impl fmt::Display for TargetError {
         match self {
             TargetError::UnknownScheme => f.write_str(&crate::errno::text_of(self.errno())),
             TargetError::BadHost(suffix) => write!(f, "{suffix}: host must be specified"),
+            TargetError::NoPort(suffix) => write!(f, "{suffix}: port must be specified"),
             TargetError::BadPort { suffix, port } => {
                 write!(f, "{suffix}: bad port number \"{port}\"")
             }
@@ -172,6 +190,7 @@ fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
             warn_of_default_port();
             PORT_DEFAULT
         }
+        Some(port) if port.contains(':') => return Err(TargetError::NoPort(suffix.to_owned())),
         Some(port) => parse_port(suffix, port).and_then(|number| match number {
             0 => Err(TargetError::BadPort {
                 suffix: suffix.to_owned(),
@@ -230,10 +249,13 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
             suffix: suffix_owned,
         });
     }
-    let bare = ip
-        .strip_prefix('[')
-        .and_then(|ip| ip.strip_suffix(']'))
-        .unwrap_or(ip);
+    let bare = match ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']')) {
+        Some(bare) => bare,
+        None if ip.contains(':') && !ip.starts_with('[') => {
+            return Err(TargetError::NoPort(suffix_owned));
+        }
+        None => ip,
+    };
     let (ip, scope) = parse_ip(bare).ok_or_else(|| TargetError::BadHost(suffix_owned.clone()))?;
     Ok(Local {
         ip,
@@ -336,5 +358,7 @@ mod tests {
         assert_eq!(text("nothing"), "Address family not supported by protocol");
         assert_eq!(text("tcp::6640"), ":6640: host must be specified");
         assert_eq!(text("tcp:a:0"), "a:0: bad port number \"0\"");
+        assert_eq!(text("tcp:a:1:2"), "a:1:2: port must be specified");
+        assert_eq!(text("ptcp:0:::1"), "0:::1: port must be specified");
     }
 }

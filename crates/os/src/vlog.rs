@@ -183,6 +183,13 @@ pub(crate) fn emergency(module: Module, message: &str) {
     sinks().emit_except_console(module, Level::Emer, message);
 }
 
+/// As [`emergency`], from a thread that panics, maybe while it logs: says nothing then.
+pub(crate) fn last_words(module: Module, message: &str) {
+    if let Ok(mut sinks) = SINKS.try_lock() {
+        sinks.emit_except_console(module, Level::Emer, message);
+    }
+}
+
 impl Sinks {
     fn emit(&mut self, module: Module, level: Level, message: &str) {
         self.emit_to(&Destination::ALL, module, level, message);

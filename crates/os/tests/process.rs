@@ -73,6 +73,12 @@ fn play_daemon() -> ExitCode {
         .register("crash", "", 0, 0, |_, _| std::process::abort());
     server
         .registry()
+        .register("panic", "", 0, 0, |_, _| panic!("told to panic"));
+    server
+        .registry()
+        .register("recurse", "", 0, 0, |_, _| Ok(recurse(&[0]).to_string()));
+    server
+        .registry()
         .register("join", "WORD...", 1, 3, |_, words| Ok(words.join("+")));
     server
         .registry()
@@ -101,6 +107,16 @@ fn play_daemon() -> ExitCode {
     program::exit(0)
 }
 
+/// Calls itself until the stack is used up.
+fn recurse(bytes: &[u8]) -> usize {
+    if bytes.is_empty() {
+        return 0;
+    }
+    let more = [bytes.len() as u8; 512];
+    let found = recurse(std::hint::black_box(&more));
+    found + more.len()
+}
+
 /// A client that waits for an answer that never comes, under a deadline of one second.
 fn play_waiter() -> ExitCode {
     program::init_waiting("waiter".as_ref());
@@ -115,7 +131,7 @@ fn play_waiter() -> ExitCode {
 type Case = (&'static str, fn(&Place));
 
 fn run_cases() -> ExitCode {
-    let cases: [Case; 8] = [
+    let cases: [Case; 9] = [
         (
             "a_detached_daemon_is_found_by_the_reference_client",
             detached_daemon,
@@ -135,6 +151,7 @@ fn run_cases() -> ExitCode {
         ("a_failing_start_reaches_the_caller", failing_start),
         ("sigterm_cleans_up_and_kills", sigterm),
         ("a_crashed_daemon_is_started_again", supervision),
+        ("faults_are_told_in_the_log", last_words),
         ("a_deadline_kills_by_alarm", deadline),
     ];
     for (number, (name, case)) in cases.into_iter().enumerate() {
@@ -590,6 +607,34 @@ fn supervision(place: &Place) {
     ] {
         assert!(log.contains(&line), "{line} is not in\n{log}");
     }
+}
+
+fn last_words(place: &Place) {
+    let log_after = |command: &str| {
+        place.started(&["--detach", "--pidfile", "-vconsole:off", "--log-file"]);
+        let pid = place.pid().unwrap();
+        match command {
+            "kill" => kill(pid, "-SEGV"),
+            _ => assert!(!place.appctl(&[command]).status.success()),
+        }
+        eventually("its end", || (!is_alive(pid)).then_some(()));
+        let log = std::fs::read_to_string(place.path("testd.log")).unwrap();
+        std::fs::remove_file(place.path("testd.log")).unwrap();
+        log
+    };
+    for fault in ["kill", "recurse"] {
+        let log = log_after(fault);
+        let (_, trace) = log
+            .split_once("\nSIGSEGV detected, backtrace:\n")
+            .unwrap_or_else(|| panic!("{fault}: {log}"));
+        let calls = trace.lines().filter(|line| line.contains("(+0x"));
+        assert!(calls.count() > 1, "{log}");
+    }
+    let log = log_after("panic");
+    let told = log
+        .lines()
+        .any(|line| line.contains("|util|EMER|panicked at "));
+    assert!(told && log.contains("told to panic"), "{log}");
 }
 
 fn deadline(place: &Place) {

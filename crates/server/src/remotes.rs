@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use corvid_os::clock::Now;
 use corvid_os::shard::{ListenerHandle, ListenerId, ListenerStatus, Shards};
-use corvid_os::target::{Target, TargetError};
+use corvid_os::target::Target;
 use corvid_os::vlog::{self, Module};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::locks::Locks;
@@ -173,9 +173,8 @@ impl Remotes {
                 By::Listener(self.shards.listen(id, &name, passive, options.dscp))
             }
             active => {
-                if let Err(error @ (TargetError::BadHost(_) | TargetError::BadPort { .. })) = active
-                {
-                    vlog::err(Module::SocketUtil, format_args!("{error}"));
+                if let Err(error) = active {
+                    error.log(&name);
                 }
                 let board = Board::default();
                 let connect = ShardMessage::Connect(name.clone(), options.clone(), board.clone());

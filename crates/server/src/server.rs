@@ -619,6 +619,12 @@ impl Server {
                 let message = format_args!("No status column present in the {table} table");
                 vlog::warn_limited(&LIMIT, Module::OvsdbServer, message);
             }
+            Event::NoTarget(table) => {
+                static LIMIT: RateLimit = RateLimit::new(1, 1);
+                let message =
+                    format_args!("Table `{table}' has missing or invalid `target' column");
+                vlog::info_limited(&LIMIT, Module::OvsdbServer, message);
+            }
             Event::RemotesChanged(name, texts) if self.tls.concerns(&name) => {
                 self.tls.set(&name, &texts);
             }

@@ -427,6 +427,8 @@ pub enum Event {
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column to show anything in.
     NoStatusColumn(String),
+    /// A row of this table is to describe a remote and has no `target`.
+    NoTarget(String),
     /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
     StorageStatus(u64, Option<StoreError>),
 }

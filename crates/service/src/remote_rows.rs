@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::{AtomRef, AtomType, ColumnId, Datum, Row, TableId, TableSchema, Uuid};
+use corvid_data::{AtomRef, AtomType, ColumnId, Datum, Row, TableId, TableSchema};
 use corvid_engine::Database;
 
 /// A column of targets, or of references to rows that each describe a remote.
@@ -10,8 +10,18 @@ use corvid_engine::Database;
 pub struct RemoteColumn {
     table: TableId,
     column: ColumnId,
-    /// The table that the column's UUIDs refer to.
-    rows: Option<TableId>,
+    holds: Holds,
+}
+
+/// What the type of a column makes of its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// Strings: every one is a target.
+    Targets,
+    /// References to rows of this table, one target each.
+    Rows(TableId),
+    /// Anything else, maps among it: no remotes.
+    Nothing,
 }
 
 /// One remote as its row describes it; what the row leaves open is `None`.
@@ -51,30 +61,27 @@ impl RemoteColumn {
         let column_id = table_schema
             .column_id(column)
             .ok_or_else(|| format!("\"{name}\": table \"{table}\" has no column \"{column}\""))?;
-        let key = &table_schema.column(column_id).column_type.key;
-        let rows = key.reference.as_ref().map(|reference| reference.table);
+        let holds = Holds::of(table_schema, column_id);
         Ok(RemoteColumn {
             table: table_id,
             column: column_id,
-            rows,
+            holds,
         })
     }
 
     /// Whether it is a column of strings, one or a set.
     #[must_use]
-    pub fn holds_texts(&self, database: &Database) -> bool {
-        let table = database.schema().table(self.table);
-        if self.column.is_standard() {
-            return false;
-        }
-        let column_type = &table.column(self.column).column_type;
-        column_type.key.atom == AtomType::String && !column_type.is_map()
+    pub fn holds_texts(&self) -> bool {
+        self.holds == Holds::Targets
     }
 
     /// The table whose rows describe remotes, unless the column holds targets alone.
     #[must_use]
     pub fn described_in(&self) -> Option<TableId> {
-        self.rows
+        match self.holds {
+            Holds::Rows(table) => Some(table),
+            Holds::Targets | Holds::Nothing => None,
+        }
     }
 
     /// The rows that describe remotes now, with their targets.
@@ -82,61 +89,87 @@ impl RemoteColumn {
         &'a self,
         database: &'a Database,
     ) -> impl Iterator<Item = (&'a str, &'a Row)> {
-        let table = self.rows.filter(|_| !self.column.is_standard());
-        let references = table.into_iter().flat_map(move |table| {
-            database.rows(self.table).flat_map(move |row| {
-                let cell = &row.columns[usize::from(self.column.0)];
-                cell.keys().filter_map(move |atom| match atom {
-                    AtomRef::Uuid(uuid) => database.get(table, uuid).map(|row| (table, row)),
-                    _ => None,
-                })
-            })
-        });
-        references.filter_map(|(table, row)| {
+        let rows = self.referenced(database);
+        rows.filter_map(|(schema, row)| Some((target(schema, row)?, row)))
+    }
+
+    /// Whether one of the rows that describe remotes names no target.
+    #[must_use]
+    pub fn lacks_a_target(&self, database: &Database) -> bool {
+        let mut rows = self.referenced(database);
+        rows.any(|(schema, row)| target(schema, row).is_none())
+    }
+
+    /// The rows that the column refers to.
+    fn referenced<'a>(
+        &'a self,
+        database: &'a Database,
+    ) -> impl Iterator<Item = (&'a TableSchema, &'a Row)> {
+        self.described_in().into_iter().flat_map(move |table| {
             let schema = database.schema().table(table);
-            match scalar(schema, row, "target", AtomType::String)? {
-                AtomRef::String(target) => Some((target.as_str(), &**row)),
+            let atoms = database
+                .rows(self.table)
+                .flat_map(|row| row.columns[usize::from(self.column.0)].keys());
+            atoms.filter_map(move |atom| match atom {
+                AtomRef::Uuid(uuid) => Some((schema, &**database.get(table, uuid)?)),
                 _ => None,
-            }
+            })
         })
     }
 
     /// Whether a change of `table` can change the remotes.
     #[must_use]
     pub fn depends_on(&self, table: TableId) -> bool {
-        self.table == table || self.rows == Some(table)
+        self.table == table || self.described_in() == Some(table)
     }
 
     /// The remotes that the column names now.
     #[must_use]
     pub fn read(&self, database: &Database) -> RemoteRows {
-        let mut remotes = RemoteRows::new();
-        if self.column.is_standard() {
-            return remotes;
-        }
-        for row in database.rows(self.table) {
-            for atom in row.columns[usize::from(self.column.0)].keys() {
-                match (atom, self.rows) {
-                    (AtomRef::String(target), _) => {
-                        remotes.insert(target.to_string(), RemoteRow::default());
-                    }
-                    (AtomRef::Uuid(uuid), Some(table)) => {
-                        remotes.extend(describe(database, table, uuid));
-                    }
-                    _ => {}
-                }
+        match self.holds {
+            Holds::Nothing => RemoteRows::new(),
+            Holds::Targets => {
+                let rows = database.rows(self.table);
+                let atoms = rows.flat_map(|row| row.columns[usize::from(self.column.0)].keys());
+                let targets = atoms.filter_map(|atom| atom.as_string().map(str::to_owned));
+                targets.map(|text| (text, RemoteRow::default())).collect()
+            }
+            Holds::Rows(_) => {
+                let rows = self.referenced(database);
+                rows.filter_map(|(schema, row)| describe(schema, row))
+                    .collect()
             }
         }
-        remotes
+    }
+}
+
+impl Holds {
+    fn of(schema: &TableSchema, column: ColumnId) -> Holds {
+        if column.is_standard() {
+            return Holds::Nothing;
+        }
+        let column_type = &schema.column(column).column_type;
+        let key = &column_type.key;
+        match &key.reference {
+            _ if column_type.is_map() => Holds::Nothing,
+            Some(reference) => Holds::Rows(reference.table),
+            None if key.atom == AtomType::String => Holds::Targets,
+            None => Holds::Nothing,
+        }
+    }
+}
+
+fn target<'a>(schema: &TableSchema, row: &'a Row) -> Option<&'a str> {
+    match scalar(schema, row, "target", AtomType::String)? {
+        AtomRef::String(target) => Some(target.as_str()),
+        _ => None,
     }
 }
 
 /// Target and options of one row; `None` without a usable target.
-fn describe(database: &Database, table: TableId, uuid: Uuid) -> Option<(String, RemoteRow)> {
-    let schema = database.schema().table(table);
-    let row = database.get(table, uuid)?;
+fn describe(schema: &TableSchema, row: &Row) -> Option<(String, RemoteRow)> {
     let cell = |name: &str, atom: AtomType| scalar(schema, row, name, atom);
-    let target = cell("target", AtomType::String)?.as_string()?.to_owned();
+    let target = target(schema, row)?.to_owned();
     let dscp = map_value(schema, row, "other_config", "dscp")
         .and_then(|text| text.parse::<u8>().ok())
         .filter(|dscp| *dscp < 64);

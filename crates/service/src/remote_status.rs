@@ -77,6 +77,8 @@ pub struct WriteBack {
     pub params: Option<Vec<u8>>,
     /// The table of the rows that have no `status` column.
     pub without_status: Option<String>,
+    /// The table of the rows if one of them has no `target`.
+    pub without_target: Option<String>,
 }
 
 /// Compares the rows that `column` refers to with what is known.
@@ -103,6 +105,7 @@ pub fn write_back(database: &Database, column: &RemoteColumn, known: &RemoteStat
         }),
         without_status: (columns.status.is_none() && column.described(database).next().is_some())
             .then(|| schema.name.to_string()),
+        without_target: (column.lacks_a_target(database)).then(|| schema.name.to_string()),
     }
 }
 

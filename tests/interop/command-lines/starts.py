@@ -108,6 +108,35 @@ REMOTES = [
         "! TIME|N|stream_fd|ERR|pfd:9: not a socket", "! TIME|N|ovsdb_jsonrpc_server|ERR|pfd:9: listen failed: Socket operation on non-socket", "= 0")),
 ]
 
+# Long enough for the first attempts.
+LASTING = "ovsdb-server good.db --run 'sleep .2'"
+LONG = "l" * 60
+
+ADDRESSES = [
+    # How often is tried in that time is open.
+    *(f"{LASTING} '--remote={remote}' 2>&1 | cut -d'|' -f3- | sort -u" for remote in (
+        "ptcp:0:[::1]", "ptcp:0:[::]", "ptcp:0:127.0.0.1:x", "ptcp:0:203.0.113.7", "ptcp:-1", "ptcp:x", "ptcp:0x50", "ptcp:0:::1", "ptcp:65536", "pssl:0:127.0.0.1", "pssl:x",
+        "tcp:127.0.0.1:1", "tcp:[::1]:1", "tcp:127.0.0.1:x", "tcp:127.0.0.1:99999", "tcp:127.0.0.1:1:2", "ssl:127.0.0.1:1", "unix:", "unix:dir", "unix:nosuch.sock", "punix:dir",
+        "PTCP:1", "tcp", ":", "punix", "fd:3", "relay:x:y", "ptcp:127.0.0.1")),
+    Known(f"{LASTING} '--remote=tcp:[::1]'", "the default port belongs to addresses of IPv6 too", (
+        "! TIME|N|stream|WARN|The default OVSDB port number has changed from 6632 to 6640",
+        "! TIME|N|reconnect|INFO|tcp:[::1]: connecting...", "! TIME|N|reconnect|INFO|tcp:[::1]: connection attempt failed (Connection refused)", "= 0")),
+    # Names that are longer than the kernel takes.
+    f"mkdir {LONG} {LONG}/{LONG}; ovsdb-server good.db --remote=punix:$PWD/{LONG}/{LONG}/s.sock --unixctl=$PWD/{LONG}/{LONG}/s.ctl"
+    f" --run 'cd {LONG}/{LONG}; ls; ovsdb-client list-dbs unix:$PWD/s.sock; ovs-appctl -t $PWD/s.ctl version'; ls {LONG}/{LONG}",
+    "ovsdb-server good.db --remote=ptcp:0:127.0.0.1 --log-file=p.log -vconsole:off --run 'port=$(sed -n s/.*listening.on.port.//p p.log);"
+    " ovsdb-client list-dbs tcp:127.0.0.1:$port; ovsdb-server --no-dbs --remote=ptcp:$port:127.0.0.1 --run true 2>&1 | sed s/$port/PORT/g | cut -d\"|\" -f3- | sort -u'",
+    # A place that is taken is taken over.
+    "ovsdb-server good.db --remote=punix:b.sock --run 'ovsdb-server --no-dbs --remote=punix:b.sock --run true; ls *.sock'",
+    "touch f.sock; ovsdb-server good.db --remote=punix:f.sock --run 'stat -c %F f.sock'; ls f.sock",
+    *(f"umask {mask}; ovsdb-server good.db --remote=punix:b.sock --pidfile --log-file=u{mask}.log --run 'stat -c %a b.sock *.pid *.ctl u{mask}.log'" for mask in ("0", "077")),
+]
+
+ENVIRONMENT = [
+    "mkdir etc etc/openvswitch; cp good.db etc/openvswitch/conf.db; OVS_DBDIR= OVS_SYSCONFDIR=$PWD/etc ovsdb-server --run 'ovs-appctl -t $(echo $PWD/*.ctl) ovsdb-server/list-dbs'",
+    "OVS_DBDIR= OVS_SYSCONFDIR= ovsdb-server --run true",
+]
+
 TLS = [
     *(f"{SERVER} --{option}=db:mydb,T,n" for option in ("private-key", "certificate", "ca-cert", "bootstrap-ca-cert", "ssl-protocols", "ssl-ciphers")),
     *(f"{SERVER} --private-key=db:{column}" for column in ("nosuch,T,name", "mydb,X,name", "mydb,T,nosuch", "mydb,T", "mydb,T,set", "mydb,T,name")),
@@ -147,4 +176,4 @@ USERS = [
     f"{SERVER} --user={name}" for name in ("nosuchuser", "nobody:nosuchgroup", "nobody:root", ":nosuchgroup", ":nogroup", "root", "root:root", ":root", ":", "''")
 ] + [f"{SERVER} --pidfile=x.pid --user=nosuchuser", "setpriv --reuid=65534 --regid=65534 --clear-groups ovsdb-server --no-dbs --user=nobody --run true"]
 
-LINES = [SETUP, *OPTIONS, *LOGGING, *DATABASES, *REMOTES, *TLS, *SOCKETS_AND_PIDFILES, *USERS]
+LINES = [SETUP, *OPTIONS, *LOGGING, *DATABASES, *REMOTES, *ADDRESSES, *ENVIRONMENT, *TLS, *SOCKETS_AND_PIDFILES, *USERS]

@@ -4,8 +4,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use crate::crash;
 
 /// A log file's name and, unless it is closed, its descriptor.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ impl LogFile {
     pub(super) fn open(name: PathBuf) -> io::Result<LogFile> {
         let path = std::path::absolute(&name).unwrap_or_else(|_| name.clone());
         let file = open(&path)?;
+        crash::write_to(file.as_raw_fd());
         Ok(LogFile {
             name,
             path,
@@ -38,6 +42,7 @@ impl LogFile {
     }
 
     pub(super) fn close(&mut self) {
+        crash::write_to(-1);
         self.file = None;
     }
 
@@ -62,6 +67,7 @@ impl LogFile {
     }
 
     pub(super) fn replace(&mut self, file: File) {
+        crash::write_to(file.as_raw_fd());
         self.file = Some(file);
     }
 

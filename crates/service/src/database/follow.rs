@@ -31,7 +31,7 @@ impl DatabaseService {
         self.followed.retain(|followed| followed.name != name);
         let column = RemoteColumn::find(&self.database, &name, table, column_name);
         let column = column.and_then(|column| {
-            if !texts_only || column.holds_texts(&self.database) {
+            if !texts_only || column.holds_texts() {
                 return Ok(column);
             }
             Err(format!(
@@ -89,6 +89,8 @@ impl DatabaseService {
             .collect();
         for write_back in all {
             let missing = write_back.without_status.map(Event::NoStatusColumn);
+            self.outputs.events.extend(missing);
+            let missing = write_back.without_target.map(Event::NoTarget);
             self.outputs.events.extend(missing);
             if let Some(params) = write_back.params {
                 self.transact_internally(now, &params);
