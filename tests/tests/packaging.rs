@@ -103,6 +103,7 @@ fn pages_name_every_option_and_command() {
         options: vec![
             "--no-dbs".to_owned(),
             "--disable-file-column-diff".to_owned(),
+            "--disable-file-no-data-conversion".to_owned(),
         ],
         ..Setup::default()
     };

@@ -97,6 +97,7 @@ fn every_control_command_has_a_row() {
         options: [
             "--no-dbs",
             "--disable-file-column-diff",
+            "--disable-file-no-data-conversion",
             "--audit-log=<dir>/audit.log",
         ]
         .map(str::to_owned)

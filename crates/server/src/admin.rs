@@ -7,6 +7,7 @@ use corvid_os::{errno, memory, vlog};
 use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::server::Server;
+use crate::sync_commands;
 
 /// Registers them.
 pub fn register(registry: &mut Registry<Server>) {
@@ -238,6 +239,13 @@ pub fn register_column_diff(registry: &mut Registry<Server>) {
     );
 }
 
+/// Registers the command that takes `--disable-file-no-data-conversion` back; there is none without the option. Records of conversions
+/// with and without data exist in the files of clusters only, so no database that is served here is any different afterwards.
+pub fn register_no_data_conversion(registry: &mut Registry<Server>) {
+    let name = "ovsdb/file/no-data-conversion-enable";
+    registry.register(name, "", 0, 0, |_, _| Ok(String::new()));
+}
+
 /// Registers the command that opens the audit log again after rotation. `vlog/reopen`, which scripts for rotation call, does it too.
 pub fn register_audit(registry: &mut Registry<Server>) {
     registry.register_deferred(
@@ -270,7 +278,9 @@ pub fn all() -> Registry<Server> {
     register_builtin(&mut registry);
     register(&mut registry);
     register_watching(&mut registry);
+    sync_commands::register(&mut registry);
     register_column_diff(&mut registry);
+    register_no_data_conversion(&mut registry);
     describe(&mut registry);
     registry
 }
@@ -375,6 +385,10 @@ fn describe(registry: &mut Registry<Server>) {
         (
             "ovsdb/file/column-diff-enable",
             "take --disable-file-column-diff back (exists only with it)",
+        ),
+        (
+            "ovsdb/file/no-data-conversion-enable",
+            "take --disable-file-no-data-conversion back (exists only with it)",
         ),
     ]);
 }

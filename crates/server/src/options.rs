@@ -38,6 +38,8 @@ pub struct CommandLine {
     pub run: Option<String>,
     /// `--disable-file-column-diff`
     pub disable_column_diff: bool,
+    /// `--disable-file-no-data-conversion`: about clustered databases alone
+    pub disable_no_data_conversion: bool,
     /// `--slow-transaction`, ms; `u64::MAX`: off.
     pub slow_ms: u64,
     /// `--audit-log`
@@ -67,8 +69,7 @@ enum Id {
     SlowTransaction,
     AuditLog,
     AuditExclude,
-    /// Accepted; takes effect with the feature it belongs to. The name keeps abbreviations of several ambiguous.
-    Accepted(&'static str),
+    DisableNoDataConversion,
     /// Not built; whoever asks for it must hear that.
     Refused(&'static str),
     Help,
@@ -82,8 +83,6 @@ enum Id {
 const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of times)";
 const DATABASES: &str = "Database options";
 const SYNCING: &str = "Syncing options";
-
-const NO_DATA_CONVERSION: &str = "disable-file-no-data-conversion";
 
 /// In the order in which an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
@@ -144,9 +143,13 @@ fn specs() -> Vec<Spec<Id>> {
             .in_full()
             .means("LIST", "DB:TABLE[:COLUMN],... that the audit log leaves out")
             .within(log_options::GROUP),
-        Spec::long(NO_DATA_CONVERSION, Arg::None, Id::Accepted(NO_DATA_CONVERSION))
-            .means("", "accepted for compatibility, without effect")
-            .within(DATABASES),
+        Spec::long(
+            "disable-file-no-data-conversion",
+            Arg::None,
+            Id::DisableNoDataConversion,
+        )
+        .means("", "write data with conversions to clustered databases")
+        .within(DATABASES),
         Spec::long("config-file", Arg::Required, Id::ConfigFile)
             .means("FILE", "take remotes and databases from FILE (JSON)")
             .within(DATABASES)
@@ -245,7 +248,7 @@ impl CommandLine {
                     ));
                 }
             }
-            Id::Accepted(_) => {}
+            Id::DisableNoDataConversion => self.disable_no_data_conversion = true,
             Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),

@@ -53,6 +53,9 @@ pub fn run(line: CommandLine) {
     if line.disable_column_diff {
         admin::register_column_diff(control.registry());
     }
+    if line.disable_no_data_conversion {
+        admin::register_no_data_conversion(control.registry());
+    }
     let metrics = line.metrics_listen.as_deref().map(serve_metrics);
     // As the user that we are now, which must be able to open it again.
     let audit = audit_log.map(|path| {

@@ -138,8 +138,13 @@ LINES = [
     f"{ASK} list-commands | grep ovsdb/",
     f"{ASK} ovsdb/file/column-diff-enable x",
     f"{ASK} ovsdb/file/column-diff-enable",
+    f"{ASK} ovsdb/file/no-data-conversion-enable",
     f"{ASK} ovsdb-server/compact",
     f"{ASK} vlog/reopen",
     f"{ASK} vlog/close",
     f"{ASK} exit",
+    Known("ovsdb-server --no-dbs -vconsole:off --unixctl=n.ctl --disable-file-no-data-conversion --run 'for words in enable \"enable x\"; do"
+          " ovs-appctl -t $PWD/n.ctl ovsdb/file/no-data-conversion-$words 2>&1; done; ovs-appctl -t $PWD/n.ctl list-commands | grep ovsdb/; true'", "not in 3.1", (
+              '  "ovsdb/file/no-data-conversion-enable" command takes at most 0 arguments', "  ovs-appctl: $DIR/n.ctl: server returned an error",
+              "    ovsdb/file/no-data-conversion-enable ", "= 0")),
 ]
