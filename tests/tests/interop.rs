@@ -85,6 +85,7 @@ peers! {
     start_lines_of_ovn_ctl "stock-scripts" &["ovn"];
     ovs_ctl_and_ovn_ctl "stock-scripts" &["scripts", "upgrade", "unit"];
     ovs_ctl_with_certificates "stock-scripts" &["ovs-tls"];
+    ovn_ctl_with_northd "stock-scripts" &["northd"];
     ovn_ctl_with_certificates "stock-scripts" &["ovn-tls"];
     ovs_vswitchd "ovs-vswitchd" &[];
     python3_openvswitch "python3-openvswitch" &[];

@@ -116,7 +116,8 @@ impl<'t> Permission<'t> {
                 let is_listed = |column: &ColumnId| {
                     listed.contains(AtomRef::String(&self.target.column(*column).name))
                 };
-                rows.all(|row| self.authorizes(row, client_id) && columns.iter().all(is_listed))
+                let all_are_listed = columns.iter().all(is_listed);
+                rows.all(|row| all_are_listed && self.authorizes(row, client_id))
             }
         }
     }
@@ -147,7 +148,11 @@ impl<'t> Permission<'t> {
         let datum = own_column(row, column)?;
         let found = match (key, value_type) {
             (None, None) if column_type.max == 1 => datum.first(),
-            (Some(key), Some(AtomType::String)) => datum.get(AtomRef::String(&Str::new(key))),
+            (Some(key), Some(AtomType::String))
+                if column_type.max == corvid_data::ColumnType::UNLIMITED =>
+            {
+                datum.get(AtomRef::String(&Str::new(key)))
+            }
             _ => None,
         };
         Some(found?.as_string() == Some(client_id))

@@ -159,6 +159,79 @@ fn no_entry_no_write() {
         .assert_eq(&stranger.run(r#"{"op":"insert","table":"Closed","row":{}}"#));
 }
 
+/// Rules whose tables or columns have other types than rules have: nobody may write by them.
+#[test]
+fn rules_of_another_shape_deny() {
+    const ODD: &str = r#"{"name":"Odd","tables":{
+        "RBAC_Role":{"isRoot":true,"columns":{
+            "name":{"type":"string"},
+            "permissions":{"type":{"key":"string","value":{"type":"uuid","refTable":"P"},"min":0,"max":"unlimited"}}}},
+        "P":{"isRoot":true,"columns":{
+            "authorization":{"type":{"key":"string","min":0,"max":"unlimited"}},
+            "insert_delete":{"type":"boolean"},
+            "update":{"type":{"key":"string","min":0,"max":3}}}},
+        "T":{"isRoot":true,"columns":{
+            "n":{"type":"integer"},
+            "few":{"type":{"key":"string","value":"string","min":0,"max":2}},
+            "many":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+            "names":{"type":{"key":"string","min":0,"max":2}}}}}}"#;
+    let refused = |action: &str| {
+        format!(
+            r#"[{{"details":"RBAC rules for client \"me\" role \"host\" prohibit {action} table \"T\".","error":"permission error"}}]"#
+        )
+    };
+    let outcome = |authorization: &str, operation: &str| {
+        let mut odd = Fixture::new(ODD);
+        odd.run(&format!(
+            r#"{{"op":"insert","table":"P","uuid-name":"p","row":{{"authorization":"{authorization}","insert_delete":true,"update":"n"}}}},
+               {{"op":"insert","table":"RBAC_Role","row":{{"name":"host","permissions":["map",[["T",["named-uuid","p"]]]]}}}},
+               {{"op":"insert","table":"T","row":{{"names":"me","few":["map",[["k","me"]]],"many":["map",[["k","me"]]]}}}}"#
+        ));
+        odd.role = Some("host".into());
+        odd.client_id = Some("me".into());
+        odd.run(operation)
+    };
+    let delete = r#"{"op":"delete","table":"T","where":[]}"#;
+    assert_eq!(outcome("many:k", delete), r#"[{"count":1}]"#);
+    // Of a bounded map, another key, a map as a whole, a key of a set, a set, a number, nothing of that name.
+    for authorization in ["few:k", "many:x", "many", "names:me", "names", "n", "zz"] {
+        assert_eq!(outcome(authorization, delete), refused("row deletion from"));
+    }
+    // Columns are listed in a set that has bounds.
+    let update = r#"{"op":"update","table":"T","where":[],"row":{"n":1}}"#;
+    assert_eq!(outcome("", update), refused("modification of"));
+    let nothing = r#"{"op":"mutate","table":"T","where":[false],"mutations":[["n","+=",1]]}"#;
+    assert_eq!(outcome("", nothing), refused("mutate operation on"));
+}
+
+#[test]
+fn rules_and_rows_are_those_that_the_transaction_sees() {
+    // A row that was given away is not one's own any more.
+    check(
+        Some("hv1"),
+        r#"{"op":"insert","table":"Chassis","row":{"name":"x","other":["map",[["owner","hv1"]]]}},
+           {"op":"update","table":"Chassis","where":[["name","==","x"]],"row":{"other":["map",[["owner","hv2"]]]}},
+           {"op":"update","table":"Chassis","where":[["name","==","x"]],"row":{"nb":2}}"#,
+        &expect![[
+            r#"[{"uuid":["uuid","<13>"]},{"count":1},{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit modification of table \"Chassis\".","error":"permission error"}]"#
+        ]],
+    );
+    // A key behind a column is no column of `update`.
+    let mut listed = guarded(None);
+    listed.role = None;
+    listed.run(r#"{"op":"update","table":"RBAC_Permission","where":[["update","includes","nb"]],"row":{"update":["set",["nb","other:x"]]}}"#);
+    listed.role = Some("host".into());
+    listed.client_id = Some("hv1".into());
+    expect![[r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit mutate operation on table \"Chassis\".","error":"permission error"}]"#]]
+        .assert_eq(&listed.run(r#"{"op":"mutate","table":"Chassis","where":[["name","==","hv1"]],"mutations":[["other","insert",["map",[["x","y"]]]]]}"#));
+    // The role's entry refers to nothing any more.
+    listed.role = None;
+    listed.run(r#"{"op":"delete","table":"RBAC_Permission","where":[]}"#);
+    listed.role = Some("host".into());
+    expect![[r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit row deletion from table \"Open\".","error":"permission error"}]"#]]
+        .assert_eq(&listed.run(r#"{"op":"delete","table":"Open","where":[false]}"#));
+}
+
 #[test]
 fn databases_without_roles_have_no_rules() {
     let mut zoo = Fixture::zoo();
