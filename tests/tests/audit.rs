@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use corvid_tests::client::Client;
+use corvid_tests::http;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
@@ -288,7 +289,10 @@ fn a_trail_that_cannot_be_written_holds_up_nobody_and_says_what_is_missing() {
     let folder = tempfile::tempdir().expect("a directory");
     let link = folder.path().join("audit.log");
     symlink("/dev/full", &link).expect("linked");
-    let server = start(&[&format!("--audit-log={}", link.display())]);
+    let server = start(&[
+        &format!("--audit-log={}", link.display()),
+        &format!("--metrics-listen=unix:{}/http", folder.path().display()),
+    ]);
     let mut client = server.connect().expect("a connection");
     let insert = json!(["Data", {"op": "insert", "table": "T", "row": {}}]);
     for _ in 0..3 {
@@ -302,6 +306,10 @@ fn a_trail_that_cannot_be_written_holds_up_nobody_and_says_what_is_missing() {
     let complaint = "write failed (No space left on device)";
     assert!(log.contains("|ovsdb_server|WARN|audit log "), "{log}");
     assert!(log.contains(complaint), "{log}");
+
+    let lost = "corvid_audit_records_lost_total 3\n";
+    let pages = http::get(&folder.path().join("http"), "/metrics", "*/*").expect("an answer");
+    assert!(pages.body.contains(lost), "{}", pages.body);
 
     // Space again.
     fs::remove_file(&link).expect("removed");

@@ -145,6 +145,15 @@ fn slow_transactions_are_told_with_who_and_what() {
     let tail = r#"ms (1 comment, 5000 insert; comment "many"; 5000 rows changed)"#;
     assert!(line.ends_with(tail), "{line}");
 
+    // Long ones are not read again for that; the comment is known.
+    let mut long = inserts(1);
+    let text = json!({"op": "insert", "table": "T", "row": {"name": "x".repeat(2 << 20)}});
+    long.as_array_mut().expect("an array").push(text);
+    client.call("transact", &long).expect("a reply");
+    log_with(&server, |log| {
+        log.contains(r#" bytes; comment "many"; 2 rows changed)"#)
+    });
+
     // What changes nothing is told of, too: looks at each row for each operation, and a long result that is written by another thread.
     let mut idle = vec![json!("D")];
     idle.extend((0..500).map(

@@ -44,13 +44,25 @@ impl Watched {
         file: &Path,
         prepare: impl FnOnce(Process, &Path) -> Process,
     ) -> Watched {
+        Watched::start_with(home, file, &[], prepare)
+    }
+
+    /// The same with more options.
+    fn start_with(
+        home: TempDir,
+        file: &Path,
+        options: &[&str],
+        prepare: impl FnOnce(Process, &Path) -> Process,
+    ) -> Watched {
         let columns = json!({"n": {"type": "integer"}, "text": {"type": "string"}});
         let schema = json!({"name": "D", "tables": {"T": {"columns": columns, "isRoot": true}}});
         database_file::create(file, &schema).expect("a file");
         let pages = home.path().join("http");
         let program = Implementation::Corvid.server_binary().expect("built");
         let option = format!("--metrics-listen=unix:{}", pages.display());
-        let process = Process::new(&program, home.path(), &[option.into(), file.into()]);
+        let mut arguments = vec![option.into(), file.into()];
+        arguments.extend(options.iter().map(Into::into));
+        let process = Process::new(&program, home.path(), &arguments);
         let mut process = prepare(process, home.path());
         process.start().expect("a server");
         Watched { process, home }
@@ -287,6 +299,36 @@ fn databases_that_come_and_go_are_watched_while_they_are_served() {
     control("ovsdb-server/remove-db", "E");
     assert!(!watched.metrics().0.contains(atoms));
     assert_eq!(watched.status_of("/livez"), 200);
+}
+
+#[test]
+fn clients_that_limits_send_away_are_counted() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("D.db");
+    let options = ["--max-sessions=1", "--max-message=1M"];
+    let watched = Watched::start_with(home, &file, &options, |process, _| process);
+    // Whoever looked whether it has started may still be there.
+    let mut client = None;
+    watched.wait_for("a place is free", || {
+        let mut found = watched.process.connect().expect("a connection");
+        let is_served = found.call("echo", &json!([])).is_ok();
+        client = is_served.then_some(found);
+        is_served
+    });
+    let mut client = client.expect("just found");
+    let refused_before = watched.metrics().of("corvid_sessions_refused_total");
+    let mut second = watched.process.connect().expect("a connection");
+    let refused = second.receive(LIMIT).expect("no error");
+    assert!(matches!(refused, Received::Closed), "{refused:?}");
+    let figures = watched.metrics();
+    assert_eq!(figures.of("corvid_sessions_max"), 1.0);
+    let refused = figures.of("corvid_sessions_refused_total") - refused_before;
+    assert_eq!(refused, 1.0);
+    assert_eq!(figures.of("corvid_sessions"), 1.0);
+    // It may be gone before all is sent.
+    let _ = client.send(format!("[\"{}", "x".repeat(2 << 20)).as_bytes());
+    let closed = "corvid_sessions_closed_total{reason=\"limit\"}";
+    watched.wait_for("it is dropped", || watched.metrics().of(closed) == 1.0);
 }
 
 /// The library that makes syncs fail, built in `folder`.

@@ -33,7 +33,7 @@ pub use accept::{ListenerId, ListenerStatus};
 pub use group::{ListenerHandle, Shards};
 pub use inbox::ShardHandle;
 pub use io::Io;
-pub use limits::Limits;
+pub use limits::{Limits, Refusals};
 
 use corvid_json::Pieces;
 

@@ -51,6 +51,10 @@ struct Shared {
     queued: AtomicUsize,
     /// Entries that found the queue full and are not told of yet.
     dropped: AtomicU64,
+    /// Records written.
+    written: AtomicU64,
+    /// Records that are missing, those that were told of included.
+    missing: AtomicU64,
 }
 
 impl AuditLog {
@@ -65,6 +69,8 @@ impl AuditLog {
             path: path.to_owned(),
             queued: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            missing: AtomicU64::new(0),
         });
         let (thread, arrived) = crossbeam_channel::unbounded();
         let trail = Trail {
@@ -88,7 +94,15 @@ impl AuditLog {
         if is_full || self.thread.send(ToTrail::Entries(entries)).is_err() {
             self.shared.queued.fetch_sub(weight, Ordering::Relaxed);
             self.shared.dropped.fetch_add(count, Ordering::Relaxed);
+            self.shared.missing.fetch_add(count, Ordering::Relaxed);
         }
+    }
+
+    /// Records that were written, and records that are missing, since the start.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.shared.written), read(&self.shared.missing))
     }
 
     /// Opens the file of that name again, after rotation; `finish` is told, on the trail's thread, what came of it. What was left before
@@ -215,9 +229,13 @@ impl Trail {
         if written >= own {
             self.lost = 0;
         }
+        let (there, missing) = text[own..].split_at(written.saturating_sub(own));
+        let records = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let count = |cell: &AtomicU64, text| cell.fetch_add(records(text), Ordering::Relaxed);
+        count(&self.shared.written, there);
         if let Err(error) = outcome {
-            let missing = &text[written.max(own)..];
-            let records = missing.iter().filter(|byte| **byte == b'\n').count() as u64;
+            count(&self.shared.missing, missing);
+            let records = records(missing);
             self.lost += records;
             if records > 0 {
                 let error = errno::text(&error);
@@ -362,6 +380,7 @@ mod tests {
         log.close();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
+        assert_eq!(log.counts(), (2, 3));
         assert!(lines[0].len() > 1 << 20, "{}", lines[0].len());
         assert!(
             lines[1].ends_with("\"outcome\":\"lost\",\"records\":3}"),

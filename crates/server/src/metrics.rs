@@ -22,10 +22,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use corvid_os::shard::ShardHandle;
+use corvid_os::shard::{Refusals, ShardHandle};
 use corvid_os::tls::Credentials;
 use corvid_service::locks::Locks;
 
+use crate::audit::AuditLog;
 use crate::shard::ShardMessage;
 use database::DatabaseFigures;
 use shard::ShardFigures;
@@ -48,9 +49,15 @@ struct Shard {
 
 /// What else is looked at.
 #[derive(Debug)]
-struct Surroundings {
-    credentials: Arc<Credentials>,
-    locks: Arc<Mutex<Locks>>,
+pub struct Surroundings {
+    /// Of TLS.
+    pub credentials: Arc<Credentials>,
+    /// All of them.
+    pub locks: Arc<Mutex<Locks>>,
+    /// Of connections.
+    pub refusals: Refusals,
+    /// Where the audit trail is kept, if there is one.
+    pub audit: Option<AuditLog>,
 }
 
 /// How far the server has come.
@@ -92,10 +99,10 @@ impl Metrics {
         shards.iter().map(|shard| shard.figures.clone()).collect()
     }
 
-    /// Tells where certificates and locks are kept. Once.
-    pub fn set_surroundings(&self, credentials: Arc<Credentials>, locks: Arc<Mutex<Locks>>) {
+    /// Tells what else to look at. Once.
+    pub fn set_surroundings(&self, surroundings: Surroundings) {
         // A second time would find the same.
-        let _ = self.surroundings.set(Surroundings { credentials, locks });
+        let _ = self.surroundings.set(surroundings);
     }
 
     /// A database is served from now on.

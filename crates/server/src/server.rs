@@ -41,7 +41,7 @@ use crate::heartbeat::Heartbeats;
 use crate::inbox::Inbox;
 use crate::main_thread::{MainThread, Report};
 use crate::metrics::database::DatabaseFigures;
-use crate::metrics::{Metrics, Stage};
+use crate::metrics::{Metrics, Stage, Surroundings};
 use crate::open::{self, RandomUuids};
 use crate::remotes::Remotes;
 use crate::reports::{Questions, Reports};
@@ -136,7 +136,12 @@ impl Server {
         let mut figures = Vec::new();
         if let Some(metrics) = &config.metrics {
             figures = metrics.add_shards(&handles);
-            metrics.set_surroundings(tls.credentials().clone(), locks.clone());
+            metrics.set_surroundings(Surroundings {
+                credentials: tls.credentials().clone(),
+                locks: locks.clone(),
+                refusals: shards.refusals(),
+                audit: config.audit.clone(),
+            });
         }
         let server_id: Uuid = RandomUuids::new()?.fresh();
         shards.start(|number| {

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use super::accept::Intake;
 use super::inbox::Envelope;
-use super::limits::{Accounts, Limits};
+use super::limits::{Accounts, Limits, Refusals};
 use super::run::Shard;
 use super::{Handler, ListenerId, ListenerStatus, ShardHandle};
 use crate::clock;
@@ -74,6 +74,12 @@ impl<M: Send + 'static> Shards<M> {
     /// Limits what clients may have the shards hold. Call before [`Shards::start`].
     pub fn set_limits(&mut self, limits: Limits) {
         self.accounts = Arc::new(Accounts::new(limits));
+    }
+
+    /// How often the limit of connections sent somebody away. Call after [`Shards::set_limits`].
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        Refusals::new(&self.accounts)
     }
 
     /// Makes remotes over TLS possible. Call before [`Shards::start`].

@@ -9,7 +9,7 @@
 //! ([`Io::trust`](super::Io::trust)) count for nothing. Known to shards only.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The beginning of a text that counts for nothing, bytes.
 const FREE_BYTES: usize = 64 * 1024;
@@ -43,6 +43,7 @@ impl Default for Limits {
 pub(super) struct Accounts {
     limits: Limits,
     connections: AtomicUsize,
+    refused: AtomicU64,
     unfinished: AtomicUsize,
 }
 
@@ -62,12 +63,38 @@ impl Accounts {
     pub(super) fn admit(self: &Arc<Accounts>) -> Option<Admitted> {
         let before = self.connections.fetch_add(1, Ordering::Relaxed);
         let admitted = Admitted(Arc::clone(self));
-        (before < self.limits.connections_max).then_some(admitted)
+        if before >= self.limits.connections_max {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(admitted)
     }
 
     /// Whether texts in the making are longer together than they may be.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.unfinished.load(Ordering::Relaxed) > self.limits.unfinished_bytes_max
+    }
+}
+
+/// How often there was no room for a connection; for whoever watches.
+#[derive(Debug, Clone)]
+pub struct Refusals(Arc<Accounts>);
+
+impl Refusals {
+    pub(super) fn new(accounts: &Arc<Accounts>) -> Refusals {
+        Refusals(Arc::clone(accounts))
+    }
+
+    /// Connections that were sent away since the start.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// How many may stand at a time; `None`: any number.
+    #[must_use]
+    pub fn connections_max(&self) -> Option<usize> {
+        Some(self.0.limits.connections_max).filter(|max| *max != usize::MAX)
     }
 }
 

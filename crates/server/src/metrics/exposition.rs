@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use corvid_engine::OPERATIONS;
 use corvid_os::durations::{BOUNDS_NS, Counted};
 use corvid_os::process_figures::ProcessFigures;
+use corvid_os::shard::Refusals;
 use corvid_os::{clock, program};
 use corvid_service::message::{FileReport, Report};
 use corvid_service::replication;
@@ -17,6 +18,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+
+use crate::audit::AuditLog;
 
 use super::database::DatabaseFigures;
 use super::families::{self, Family, Kind};
@@ -81,6 +84,7 @@ impl Scrape {
         scrape.of_work(&databases);
         scrape.of_content(&databases);
         scrape.of_files(&databases);
+        scrape.of_audit(metrics);
         scrape.of_process();
         scrape
     }
@@ -147,6 +151,14 @@ impl Scrape {
             (vec![why.name().to_owned()], count)
         });
         self.whole(families::SESSIONS_CLOSED, closed);
+        let refusals = metrics.surroundings.get().map(|it| &it.refusals);
+        self.one(
+            families::SESSIONS_REFUSED,
+            refusals.map_or(0, Refusals::count),
+        );
+        let sessions_max = refusals.and_then(Refusals::connections_max);
+        let sessions_max = sessions_max.map(|max| (Vec::new(), max as u64));
+        self.whole(families::SESSIONS_MAX, sessions_max);
         self.one(families::SESSIONS_BEHIND, standing.behind);
         self.one(families::BACKLOG, standing.backlog_bytes);
         self.one(families::BACKLOG_MAX, standing.backlog_max_bytes);
@@ -317,6 +329,20 @@ impl Scrape {
             Some((database.alone(), age_ms as f64 / 1e3))
         });
         self.real(families::REPORT_AGE, ages);
+    }
+
+    fn of_audit(&mut self, metrics: &Metrics) {
+        let surroundings = metrics.surroundings.get();
+        let audit = surroundings.and_then(|it| it.audit.as_ref());
+        let counts = audit.map(AuditLog::counts);
+        self.whole(
+            families::AUDIT_RECORDS,
+            counts.map(|(written, _)| (Vec::new(), written)),
+        );
+        self.whole(
+            families::AUDIT_LOST,
+            counts.map(|(_, lost)| (Vec::new(), lost)),
+        );
     }
 
     fn of_process(&mut self) {

@@ -55,7 +55,9 @@ families! {
 
     SESSIONS: Gauge "corvid_sessions" [] "Sessions of clients, accepted and made by us.";
     SESSIONS_OPENED: Counter "corvid_sessions_opened" [] "Sessions that began.";
-    SESSIONS_CLOSED: Counter "corvid_sessions_closed" ["reason"] "Sessions that ended: client (it closed), error (of the connection), bad_message, probe (no sign of life), disconnected (the server wanted it to start over), remote_removed, shutdown.";
+    SESSIONS_CLOSED: Counter "corvid_sessions_closed" ["reason"] "Sessions that ended: client (it closed), error (of the connection), bad_message, probe (no sign of life), limit (it left too much unread, or sent too much at once), disconnected (the server wanted it to start over), remote_removed, shutdown.";
+    SESSIONS_REFUSED: Counter "corvid_sessions_refused" [] "Clients that were sent away because all places were taken.";
+    SESSIONS_MAX: Gauge "corvid_sessions_max" [] "Sessions that there may be at a time; nothing without a limit.";
     SESSIONS_BEHIND: Gauge "corvid_sessions_behind" [] "Sessions that have yet to take output.";
     BACKLOG: Gauge "corvid_session_backlog_bytes" [] "Output that waits for clients to take it.";
     BACKLOG_MAX: Gauge "corvid_session_backlog_max_bytes" [] "The most output that waits for one client.";
@@ -102,6 +104,9 @@ families! {
     STORAGE_POISONED: Gauge "corvid_database_storage_poisoned" ["database"] "1 when a sync has failed, so that nothing is written before the file is replaced.";
     REPLICATION: Gauge "corvid_database_replication" ["database", "state"] "Of backups: 1 for how they stand: connecting (the contents have yet to come), lost (the connection is; they had everything), replicating, failed (the source cannot be replicated).";
     REPORT_AGE: Gauge "corvid_database_report_age_seconds" ["database"] "How old the gauges of this database are: it reports between two pieces of work.";
+
+    AUDIT_RECORDS: Counter "corvid_audit_records" [] "Records written to the audit log.";
+    AUDIT_LOST: Counter "corvid_audit_records_lost" [] "Records that the audit log lacks: the queue was full, or the disk refused them.";
 
     ALLOCATOR: Gauge "corvid_allocator_bytes" ["kind"] "What the allocator holds: allocated (by the program), active (pages in use), metadata, resident, mapped, retained (address space kept).";
     CPU: Counter "process_cpu_seconds" [] "CPU time spent, in user and kernel mode.";

@@ -18,6 +18,8 @@ pub enum End {
     BadMessage,
     /// It gave no sign of life.
     Probe,
+    /// It left too much unread, or sent too much at once.
+    Limit,
     /// The server wanted it to start over.
     Disconnected,
     /// Its remote was removed.
@@ -28,11 +30,12 @@ pub enum End {
 
 impl End {
     /// All, in order.
-    pub const ALL: [End; 7] = [
+    pub const ALL: [End; 8] = [
         End::Client,
         End::Error,
         End::BadMessage,
         End::Probe,
+        End::Limit,
         End::Disconnected,
         End::RemoteRemoved,
         End::Shutdown,
@@ -46,6 +49,7 @@ impl End {
             End::Error => "error",
             End::BadMessage => "bad_message",
             End::Probe => "probe",
+            End::Limit => "limit",
             End::Disconnected => "disconnected",
             End::RemoteRemoved => "remote_removed",
             End::Shutdown => "shutdown",
@@ -163,7 +167,7 @@ mod tests {
             (0..=place).for_each(|_| figures.close(why));
         }
         let counts = End::ALL.map(|why| figures.closed(why));
-        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -52,6 +52,7 @@ impl ShardFigures {
         self.close(known.unwrap_or(match reason {
             CloseReason::EndOfFile => End::Client,
             CloseReason::BadFraming => End::BadMessage,
+            CloseReason::LimitReached => End::Limit,
             CloseReason::ListenerRemoved => End::RemoteRemoved,
             CloseReason::Shutdown => End::Shutdown,
             CloseReason::Local => End::Disconnected,

@@ -123,7 +123,11 @@ impl DatabaseService {
         if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
             let rows = delta.changes.len();
             let plural = if rows == 1 { "" } else { "s" };
-            let what = format!("{}; {rows} row{plural} changed", describe(request.params()));
+            let mut what = describe(request.params());
+            if request.params().len() > READ_BYTES_MAX {
+                append_comment(&mut what, &delta.comment);
+            }
+            let what = format!("{what}; {rows} row{plural} changed");
             self.tell_slow(&request.info, elapsed_ms, &what);
         }
     }
@@ -147,11 +151,15 @@ fn describe(params: &[u8]) -> String {
         let separator = if out.is_empty() { "" } else { ", " };
         let _ = write!(out, "{separator}{count} {name}");
     }
+    append_comment(&mut out, &comment);
+    out
+}
+
+fn append_comment(out: &mut String, comment: &str) {
     if !comment.is_empty() {
         let shown: String = comment.chars().take(COMMENT_MAX).collect();
         let _ = write!(out, "; comment {shown:?}");
     }
-    out
 }
 
 /// How many operations of each name there are, and the texts of comments, joined by LF. Framing has checked the syntax.
