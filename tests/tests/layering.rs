@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
-const LEVELS: [(&str, u32); 17] = [
+const LEVELS: [(&str, u32); 18] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -26,11 +26,12 @@ const LEVELS: [(&str, u32); 17] = [
     ("client", BINARY),
     ("tool", BINARY),
     ("appctl", BINARY),
+    ("idlc", BINARY),
     ("fuzzing", DEVELOPMENT),
 ];
 
-/// More crates for development: simulator, benchmark, guard, packaging.
-const DEVELOPMENT_CRATES: [&str; 5] = ["sim", "bench", "guard", "tests", "xtask"];
+/// More crates for development: simulator, benchmark, guard, packaging, examples.
+const DEVELOPMENT_CRATES: [&str; 6] = ["sim", "bench", "guard", "tests", "xtask", "examples"];
 
 const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;

@@ -44,6 +44,7 @@ mod table;
 pub mod track;
 pub mod turns;
 pub mod txn;
+pub mod typed;
 
 pub use class::{Class, ClassError, Column, Mode};
 pub use fetch::{FetchError, FetchId, FetchOutcome};

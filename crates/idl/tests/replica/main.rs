@@ -15,3 +15,4 @@ mod server;
 mod tracking;
 mod transactions;
 mod turns;
+mod typed;

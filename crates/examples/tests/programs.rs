@@ -1,0 +1,188 @@
+//! The programs, on our server and on the reference's where it is installed, while a third client changes things.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use corvid_driver::blocking::Client;
+use corvid_examples::ovn_northbound::{self, LogicalSwitch, LogicalSwitchPort, PortGroup};
+use corvid_idl::Class;
+use corvid_idl::typed::Row;
+use corvid_tests::binary;
+use corvid_tests::server::{Implementation, Server, Setup};
+
+/// Longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program under test, ended with its handle.
+struct Program {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Program {
+    fn start(path: &str, remote: &str) -> Program {
+        let mut process = Command::new(path)
+            .arg(remote)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let output = BufReader::new(process.stdout.take().expect("piped"));
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Program { process, lines }
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn on_each(play: impl Fn(&str, &mut Client)) {
+    for implementation in [Implementation::Corvid, Implementation::Reference] {
+        if implementation == Implementation::Reference
+            && binary::reference("ovsdb-server").is_none()
+        {
+            eprintln!("SKIPPED: the reference server is not installed");
+            continue;
+        }
+        let schema = serde_json::from_str(include_str!("../schemas/northbound.ovsschema"));
+        let setup = Setup {
+            databases: vec![schema.expect("JSON")],
+            ..Setup::default()
+        };
+        let server = Server::start(implementation, &setup).expect("a server");
+        let remote = format!("unix:{}", server.socket().display());
+        let class = Class::everything(ovn_northbound::schema());
+        let mut client = Client::connect(class, &remote).expect("a client");
+        client.wait_for_contents(Some(PATIENCE)).expect("contents");
+        play(&remote, &mut client);
+    }
+}
+
+/// Adds a port to the only switch, which is made if need be.
+fn add_port(client: &mut Client, name: &str, group: &str) -> LogicalSwitchPort {
+    let made = client.transact(Some(PATIENCE), |idl| {
+        let there = LogicalSwitch::all(idl).next();
+        let switch = match there {
+            Some(switch) => switch,
+            None => LogicalSwitch::insert(idl)?,
+        };
+        let port = LogicalSwitchPort::insert(idl)?;
+        port.set_name(idl, name)?;
+        port.set_addresses(idl, ["0a:00:00:00:00:01 10.0.0.1"])?;
+        port.set_external_ids_key(idl, "group", group)?;
+        switch.add_ports(idl, port)?;
+        Ok(port)
+    });
+    let made = made.expect("it fits");
+    let row = made.inserted(made.value.id()).expect("inserted");
+    LogicalSwitchPort::of(row)
+}
+
+fn change(
+    client: &mut Client,
+    mut make: impl FnMut(&mut corvid_driver::Idl) -> Result<(), corvid_idl::Misuse>,
+) {
+    client.transact(Some(PATIENCE), &mut make).expect("it fits");
+}
+
+#[test]
+fn the_watcher_tells_what_happens() {
+    on_each(|remote, client| {
+        add_port(client, "old", "");
+        let watcher = Program::start(env!("CARGO_BIN_EXE_port-watcher"), remote);
+        assert_eq!(watcher.line(), r#"+ old ["0a:00:00:00:00:01 10.0.0.1"]"#);
+        let port = add_port(client, "new", "");
+        assert_eq!(watcher.line(), r#"+ new ["0a:00:00:00:00:01 10.0.0.1"]"#);
+        change(client, |idl| port.set_up(idl, Some(true)));
+        assert_eq!(watcher.line(), "~ new up: true");
+        change(client, |idl| port.add_addresses(idl, "dynamic").map(drop));
+        assert_eq!(
+            watcher.line(),
+            r#"~ new addresses: ["0a:00:00:00:00:01 10.0.0.1", "dynamic"]"#
+        );
+        change(client, |idl| {
+            let switch = LogicalSwitch::all(idl).next().expect("one");
+            switch.remove_ports(idl, port).map(drop)
+        });
+        assert_eq!(watcher.line(), "- new");
+    });
+}
+
+/// The groups by name, with the names of their ports.
+fn groups(idl: &corvid_driver::Idl) -> Vec<(String, Vec<String>)> {
+    let groups = PortGroup::all(idl).map(|group| {
+        let ports = group.ports(idl).into_iter();
+        let mut ports: Vec<String> = ports.map(|port| port.name(idl).to_string()).collect();
+        ports.sort();
+        (group.name(idl).to_string(), ports)
+    });
+    let mut groups: Vec<_> = groups.collect();
+    groups.sort();
+    groups
+}
+
+fn expect_groups(client: &mut Client, expected: &[(&str, &[&str])]) {
+    let expected: Vec<(String, Vec<String>)> = expected
+        .iter()
+        .map(|(group, ports)| {
+            let ports = ports.iter().map(|port| (*port).to_owned()).collect();
+            ((*group).to_owned(), ports)
+        })
+        .collect();
+    let outcome = client.wait_until(Some(PATIENCE), |idl| groups(idl) == expected);
+    assert!(
+        outcome.is_ok(),
+        "{:?} instead of {expected:?}",
+        groups(client.idl())
+    );
+}
+
+#[test]
+fn the_controller_keeps_groups_in_step() {
+    on_each(|remote, client| {
+        let a = add_port(client, "a", "web");
+        add_port(client, "loner", "");
+        let controller = Program::start(env!("CARGO_BIN_EXE_port-groups"), remote);
+        expect_groups(client, &[("web", &["a"])]);
+        let b = add_port(client, "b", "web");
+        add_port(client, "c", "db");
+        expect_groups(client, &[("db", &["c"]), ("web", &["a", "b"])]);
+        change(client, |idl| {
+            a.set_external_ids_key(idl, "group", "db").map(drop)
+        });
+        expect_groups(client, &[("db", &["a", "c"]), ("web", &["b"])]);
+        change(client, |idl| {
+            b.remove_external_ids_key(idl, "group").map(drop)
+        });
+        expect_groups(client, &[("db", &["a", "c"]), ("web", &[])]);
+        // One that takes over finds what its predecessor did.
+        drop(controller);
+        change(client, |idl| {
+            a.set_external_ids_key(idl, "group", "web").map(drop)
+        });
+        let _successor = Program::start(env!("CARGO_BIN_EXE_port-groups"), remote);
+        expect_groups(client, &[("db", &["c"]), ("web", &["a"])]);
+        change(client, |idl| {
+            let switch = LogicalSwitch::all(idl).next().expect("one");
+            switch.remove_ports(idl, a).map(drop)
+        });
+        expect_groups(client, &[("db", &["c"]), ("web", &[])]);
+    });
+}

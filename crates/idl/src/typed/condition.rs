@@ -1,0 +1,70 @@
+//! Conditions that only take clauses of their own table.
+
+use std::marker::PhantomData;
+
+use corvid_cs::{Clause, Condition};
+
+use super::Row;
+use crate::idl::Idl;
+
+/// A clause of a condition for rows of `R`: see [`super::TypedColumn::clause`].
+#[derive(Debug, Clone)]
+pub struct TypedClause<R> {
+    clause: Clause,
+    marker: PhantomData<fn() -> R>,
+}
+
+impl<R> TypedClause<R> {
+    pub(crate) fn new(clause: Clause) -> TypedClause<R> {
+        TypedClause {
+            clause,
+            marker: PhantomData,
+        }
+    }
+}
+
+/// Which rows of `R` are wanted.
+#[derive(Debug, Clone)]
+pub struct TypedCondition<R> {
+    condition: Condition,
+    marker: PhantomData<fn() -> R>,
+}
+
+impl<R: Row> TypedCondition<R> {
+    fn new(condition: Condition) -> TypedCondition<R> {
+        TypedCondition {
+            condition,
+            marker: PhantomData,
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all() -> TypedCondition<R> {
+        TypedCondition::new(Condition::all())
+    }
+
+    /// None of them.
+    #[must_use]
+    pub fn none() -> TypedCondition<R> {
+        TypedCondition::new(Condition::none())
+    }
+
+    /// And those for which this clause holds.
+    #[must_use]
+    pub fn or(mut self, clause: TypedClause<R>) -> TypedCondition<R> {
+        self.condition.add(clause.clause);
+        self
+    }
+
+    /// Without its type.
+    #[must_use]
+    pub fn into_condition(self) -> Condition {
+        self.condition
+    }
+
+    /// As [`Idl::set_condition`].
+    pub fn set(self, idl: &mut Idl, now_ms: u64) -> u64 {
+        idl.set_condition(now_ms, R::TABLE, self.condition)
+    }
+}

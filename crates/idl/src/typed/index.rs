@@ -1,0 +1,160 @@
+//! Indexes and keys that only take columns of their own table, with values of the right type.
+
+use std::marker::PhantomData;
+
+use super::{Kind, Row, TypedColumn};
+use crate::class::{Class, ClassError};
+use crate::idl::Idl;
+use crate::index::{Comparator, Direction, IndexColumn, IndexId, Key};
+
+/// An index in the making. The columns must be among those that the class holds.
+#[derive(Debug)]
+pub struct TypedIndexBuilder<R> {
+    columns: Vec<IndexColumn>,
+    marker: PhantomData<fn() -> R>,
+}
+
+impl<R: Row> Default for TypedIndexBuilder<R> {
+    fn default() -> Self {
+        TypedIndexBuilder {
+            columns: Vec::new(),
+            marker: PhantomData,
+        }
+    }
+}
+
+impl<R: Row> TypedIndexBuilder<R> {
+    /// An index without columns yet.
+    #[must_use]
+    pub fn new() -> TypedIndexBuilder<R> {
+        TypedIndexBuilder::default()
+    }
+
+    fn with(mut self, column: IndexColumn) -> TypedIndexBuilder<R> {
+        self.columns.push(column);
+        self
+    }
+
+    /// Then by this column, the least first.
+    #[must_use]
+    pub fn ascending<K: Kind>(self, column: TypedColumn<R, K>) -> TypedIndexBuilder<R> {
+        self.with(IndexColumn::ascending(column.column()))
+    }
+
+    /// Then by this column, the greatest first.
+    #[must_use]
+    pub fn descending<K: Kind>(self, column: TypedColumn<R, K>) -> TypedIndexBuilder<R> {
+        self.with(IndexColumn::descending(column.column()))
+    }
+
+    /// Then by this column in an order of its own.
+    #[must_use]
+    pub fn ordered<K: Kind>(
+        self,
+        column: TypedColumn<R, K>,
+        direction: Direction,
+        comparator: Comparator,
+    ) -> TypedIndexBuilder<R> {
+        self.with(IndexColumn {
+            column: column.column(),
+            direction,
+            comparator: Some(comparator),
+        })
+    }
+
+    /// Adds the index to a class.
+    ///
+    /// # Errors
+    /// As [`Class::add_index`].
+    pub fn build(self, class: &mut Class) -> Result<TypedIndex<R>, ClassError> {
+        let id = class.add_index(R::TABLE, "", self.columns)?;
+        Ok(TypedIndex {
+            id,
+            marker: PhantomData,
+        })
+    }
+}
+
+/// An index over the rows of `R`.
+#[derive(Debug)]
+pub struct TypedIndex<R> {
+    id: IndexId,
+    marker: PhantomData<fn() -> R>,
+}
+
+impl<R> Clone for TypedIndex<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for TypedIndex<R> {}
+
+impl<R: Row> TypedIndex<R> {
+    /// Without its type: for cursors.
+    #[must_use]
+    pub fn id(self) -> IndexId {
+        self.id
+    }
+
+    /// A key in which every column has its default.
+    #[must_use]
+    pub fn key(self, idl: &Idl) -> TypedKey<R> {
+        TypedKey {
+            key: idl.key(self.id),
+            marker: PhantomData,
+        }
+    }
+
+    /// All rows in order.
+    pub fn rows(self, idl: &Idl) -> impl Iterator<Item = R> + '_
+    where
+        R: 'static,
+    {
+        idl.range_of(self.id, None, None).map(R::of)
+    }
+
+    /// The rows from one key to another, both included, in the order of the index; `None` is without bound.
+    pub fn range<'a>(
+        self,
+        idl: &'a Idl,
+        from: Option<&'a TypedKey<R>>,
+        to: Option<&'a TypedKey<R>>,
+    ) -> impl Iterator<Item = R> + 'a
+    where
+        R: 'static,
+    {
+        let keys = (from.map(|from| &from.key), to.map(|to| &to.key));
+        idl.range_of(self.id, keys.0, keys.1).map(R::of)
+    }
+}
+
+/// A value for each column of an index of `R`.
+#[derive(Debug, Clone)]
+pub struct TypedKey<R> {
+    key: Key,
+    marker: PhantomData<fn() -> R>,
+}
+
+impl<R: Row> TypedKey<R> {
+    /// With this value for a column. One that the index does not have changes nothing.
+    #[must_use]
+    pub fn with<K: Kind>(mut self, column: TypedColumn<R, K>, value: K::Value) -> TypedKey<R> {
+        self.key.set(column.column(), K::write(value));
+        self
+    }
+
+    /// The first row that equals it.
+    #[must_use]
+    pub fn find(&self, idl: &Idl) -> Option<R> {
+        idl.find(&self.key).map(R::of)
+    }
+
+    /// The rows that equal it, by UUID.
+    pub fn rows<'a>(&'a self, idl: &'a Idl) -> impl Iterator<Item = R> + 'a
+    where
+        R: 'static,
+    {
+        idl.equal(&self.key).map(R::of)
+    }
+}

@@ -1,0 +1,148 @@
+//! Typed rows, written by hand as the generator writes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corvid_idl::typed::{
+    ColumnId, Map, Misuse, One, Optional, Real, Row, RowId, Set, Str, TableId, TypedColumn,
+    TypedCondition, TypedIndexBuilder, Uuid,
+};
+
+use crate::bed::Bed;
+
+macro_rules! row {
+    ($name:ident, $table:literal, $($constant:ident: $kind:ty = $id:literal, $column:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        struct $name(RowId);
+
+        impl Row for $name {
+            const TABLE: TableId = TableId($table);
+            fn of(row: RowId) -> Self {
+                Self(row)
+            }
+            fn id(self) -> RowId {
+                self.0
+            }
+        }
+
+        impl $name {
+            $(const $constant: TypedColumn<Self, $kind> = TypedColumn::new(ColumnId($id), $column);)*
+        }
+    };
+}
+
+row!(Kinds, 1,
+    B: One<bool> = 0, "b";
+    BA: Optional<bool> = 1, "ba";
+    NOTES: Map<Str, Str> = 3, "notes";
+    R: One<Real> = 4, "r";
+    REFS: Map<i64, Link> = 6, "refs";
+    SA: Set<Str> = 7, "sa";
+    U: One<Uuid> = 8, "u";
+);
+row!(Link, 2,
+    I: One<i64> = 0, "i";
+    MANY: Set<Link> = 1, "many";
+    ONE: Optional<Link> = 2, "one";
+);
+
+#[test]
+fn values_go_in_and_come_out_as_they_are() {
+    let mut bed = Bed::with_client();
+    let schema = bed.idl().schema().clone();
+    assert_eq!(
+        schema
+            .table(Kinds::TABLE)
+            .column(Kinds::U.column().id)
+            .name
+            .as_str(),
+        Kinds::U.name()
+    );
+    let half = Real::new(0.5).expect("finite");
+    let uuid = bed.uuid();
+    let fill = |idl: &mut corvid_idl::Idl| -> Result<(), Misuse> {
+        let link = Link::insert(idl)?;
+        Link::I.write(link, idl, 7)?;
+        Link::ONE.write(link, idl, Some(link))?;
+        Link::MANY.add(link, idl, link)?;
+        let kinds = Kinds::insert(idl)?;
+        Kinds::B.write(kinds, idl, true)?;
+        Kinds::BA.write(kinds, idl, Some(false))?;
+        Kinds::R.write(kinds, idl, half)?;
+        Kinds::U.write(kinds, idl, uuid)?;
+        Kinds::SA.write(kinds, idl, BTreeSet::from(["a".into(), "b".into()]))?;
+        Kinds::SA.remove(kinds, idl, "a".into())?;
+        Kinds::REFS.set_key(kinds, idl, 1, link)?;
+        Kinds::NOTES.set_key(kinds, idl, "k".into(), "v".into())?;
+        Kinds::NOTES.set_key(kinds, idl, "l".into(), "w".into())?;
+        Kinds::NOTES.remove_key(kinds, idl, "k".into())?;
+        Ok(())
+    };
+    bed.succeed(|bed| fill(bed.idl()).expect("it fits"));
+    let idl = bed.idl();
+    let (link, kinds) = (
+        Link::all(idl).next().expect("one"),
+        Kinds::all(idl).next().expect("one"),
+    );
+    assert_eq!(
+        (Link::I.read(link, idl), Link::ONE.read(link, idl)),
+        (7, Some(link))
+    );
+    assert_eq!(Link::MANY.read(link, idl), BTreeSet::from([link]));
+    assert_eq!(
+        (Kinds::B.read(kinds, idl), Kinds::BA.read(kinds, idl)),
+        (true, Some(false))
+    );
+    assert_eq!(
+        (Kinds::R.read(kinds, idl), Kinds::U.read(kinds, idl)),
+        (half, uuid)
+    );
+    assert_eq!(Kinds::SA.read(kinds, idl), BTreeSet::from(["b".into()]));
+    assert_eq!(Kinds::REFS.read(kinds, idl), BTreeMap::from([(1, link)]));
+    assert_eq!(
+        Kinds::NOTES.read(kinds, idl),
+        BTreeMap::from([("l".into(), "w".into())])
+    );
+    assert_eq!(Link::get(idl, link.uuid()), Some(link));
+    // Out of sight, a row is in nobody's values.
+    TypedCondition::<Link>::none().set(bed.idl(), 0);
+    bed.run();
+    let idl = bed.idl();
+    assert!(!link.is_there(idl) && Kinds::REFS.read(kinds, idl).is_empty());
+    assert_eq!(
+        (Link::I.read(link, idl), Link::ONE.read(link, idl)),
+        (0, None)
+    );
+    let promise = TypedCondition::none()
+        .or(Link::I.equal(7))
+        .set(bed.idl(), 0);
+    bed.run();
+    assert!(bed.idl().condition_seqno() >= promise && link.is_there(bed.idl()));
+}
+
+#[test]
+fn indexes_take_the_columns_of_their_table() {
+    let mut index = None;
+    let mut bed = Bed::with_class(|class| {
+        let builder = TypedIndexBuilder::new()
+            .descending(Link::I)
+            .ascending(Link::MANY);
+        index = builder.build(class).ok();
+    });
+    let index = index.expect("made");
+    bed.succeed(|bed| {
+        for number in [3, 1, 2] {
+            let link = Link::insert(bed.idl()).expect("new");
+            Link::I.write(link, bed.idl(), number).expect("fits");
+        }
+    });
+    let idl = bed.idl();
+    let numbers = |links: &mut dyn Iterator<Item = Link>| -> Vec<i64> {
+        links.map(|link| Link::I.read(link, idl)).collect()
+    };
+    assert_eq!(numbers(&mut index.rows(idl)), [3, 2, 1]);
+    let two = index.key(idl).with(Link::I, 2);
+    assert_eq!(numbers(&mut index.range(idl, Some(&two), None)), [2, 1]);
+    assert_eq!(numbers(&mut two.rows(idl)), [2]);
+    assert_eq!(two.find(idl).map(|link| Link::I.read(link, idl)), Some(2));
+    assert_eq!(index.id().table, Link::TABLE);
+}

@@ -1,0 +1,161 @@
+//! Types of elements and of whole columns.
+
+use std::collections::BTreeMap;
+
+use corvid_data::types::Bounds;
+use corvid_data::{AtomRef, AtomType, BaseType, ColumnType, TableId};
+
+use crate::names;
+
+/// The type of an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ElementType {
+    pub(crate) name: String,
+    pub(crate) is_row: bool,
+}
+
+impl ElementType {
+    /// What a function takes for it.
+    pub(crate) fn argument(&self) -> &str {
+        if self.is_text() {
+            "impl Into<Str>"
+        } else {
+            &self.name
+        }
+    }
+
+    /// What makes the argument an element.
+    pub(crate) fn conversion(&self) -> &'static str {
+        if self.is_text() { ".into()" } else { "" }
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        self.name == "Str"
+    }
+}
+
+/// The type of elements of a base type; `enumeration` is what it is called if it lists its values.
+pub(crate) fn element(
+    base: &BaseType,
+    enumeration: &str,
+    types: &BTreeMap<TableId, String>,
+) -> ElementType {
+    let plain = |name: &str| ElementType {
+        name: name.to_owned(),
+        is_row: false,
+    };
+    let target = base
+        .reference
+        .as_ref()
+        .and_then(|reference| types.get(&reference.table));
+    if let Some(target) = target {
+        return ElementType {
+            name: target.clone(),
+            is_row: true,
+        };
+    }
+    match base.atom {
+        AtomType::Integer => plain("i64"),
+        AtomType::Real => plain("Real"),
+        AtomType::Boolean => plain("bool"),
+        AtomType::Uuid => plain("Uuid"),
+        AtomType::String if variants(base).is_some() => plain(enumeration),
+        AtomType::String => plain("Str"),
+    }
+}
+
+/// The values of an enumeration with their names in Rust; `None` where there is none, or two would have the same name.
+pub(crate) fn variants(base: &BaseType) -> Option<Vec<(String, String)>> {
+    let values = base.enumeration.as_ref()?;
+    let mut variants: Vec<(String, String)> = Vec::new();
+    for value in values.keys() {
+        let AtomRef::String(text) = value else {
+            return None;
+        };
+        let name = names::camel(text);
+        let is_taken =
+            name == "Other" || name == "Self" || variants.iter().any(|(other, _)| *other == name);
+        if is_taken {
+            return None;
+        }
+        variants.push((name, text.to_string()));
+    }
+    Some(variants)
+}
+
+/// A type in words, for documentation.
+pub(crate) fn in_words(column: &ColumnType) -> String {
+    let (one, many) = base_in_words(&column.key);
+    match (&column.value, column.min, column.max) {
+        (Some(value), ..) => {
+            let (_, values) = base_in_words(value);
+            format!("a map from {many} to {values}{}", limit(column))
+        }
+        (None, 0, 1) => format!("{one}, or nothing"),
+        (None, 1, 1) => one,
+        (None, ..) => format!("a set of {many}{}", limit(column)),
+    }
+}
+
+fn limit(column: &ColumnType) -> String {
+    match (column.min, column.max) {
+        (0, ColumnType::UNLIMITED) => String::new(),
+        (0, max) => format!(", at most {max}"),
+        (min, ColumnType::UNLIMITED) => format!(", at least {min}"),
+        (min, max) => format!(", {min} to {max} of them"),
+    }
+}
+
+/// One value, and several.
+fn base_in_words(base: &BaseType) -> (String, String) {
+    if let Some(reference) = &base.reference {
+        let name = &reference.table_name;
+        return (format!("a row of `{name}`"), format!("rows of `{name}`"));
+    }
+    if let Some(values) = &base.enumeration {
+        let values: Vec<String> = values
+            .keys()
+            .map(|value| format!("`{}`", text(value)))
+            .collect();
+        let values = values.join(", ");
+        return (format!("one of {values}"), values);
+    }
+    let (one, many) = match base.atom {
+        AtomType::Integer => ("an integer", "integers"),
+        AtomType::Real => ("a real", "reals"),
+        AtomType::Boolean => ("a truth value", "truth values"),
+        AtomType::String => ("a string", "strings"),
+        AtomType::Uuid => ("a UUID", "UUIDs"),
+    };
+    let bounds = match base.bounds {
+        Bounds::None => String::new(),
+        Bounds::Integer { min, max } => between("", min, i64::MIN, max, i64::MAX),
+        Bounds::Real { min, max } => between("", min, f64::MIN, max, f64::MAX),
+        Bounds::Length { min, max } => between(" of lengths", min, 0, max, u32::MAX),
+    };
+    (format!("{one}{bounds}"), format!("{many}{bounds}"))
+}
+
+fn text(atom: AtomRef<'_>) -> String {
+    match atom {
+        AtomRef::String(text) => text.to_string(),
+        AtomRef::Integer(number) => number.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Bounds in words; those that are the type's own are none.
+fn between<T: Copy + PartialEq + std::fmt::Display>(
+    what: &str,
+    min: T,
+    least: T,
+    max: T,
+    most: T,
+) -> String {
+    match (min == least, max == most) {
+        (true, true) => String::new(),
+        (false, true) => format!("{what} from {min}"),
+        (true, false) => format!("{what} up to {max}"),
+        (false, false) => format!("{what} from {min} to {max}"),
+    }
+}

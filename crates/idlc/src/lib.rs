@@ -1,0 +1,162 @@
+//! Typed Rust for the tables of a schema.
+//!
+//! A schema, as JSON and perhaps with annotations, becomes one module: a handle for the rows of each table, a constant for each column, an
+//! enumeration for each column with a list of values. What it is made of is `corvid_idl::typed`; the generated text is to be read.
+//!
+//! ```
+//! let schema = r#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
+//!     "name":{"type":"string"},"mood":{"type":{"key":{"type":"string","enum":["set",["good","bad"]]}}}}}}}"#;
+//! let code = corvid_idlc::rust(schema)?;
+//! assert!(code.contains("pub mod zoo {") && code.contains("pub struct Keeper(RowId);"));
+//! assert!(code.contains("pub fn name(self, idl: &Idl) -> Str {"));
+//! assert!(code.contains("pub enum KeeperMood {"));
+//! # Ok::<(), corvid_idlc::Error>(())
+//! ```
+//!
+//! Called by the program `ovsdb-idlc` and by build scripts. Pure: text goes in and comes out.
+
+mod annotation;
+mod element;
+mod error;
+mod names;
+mod table;
+
+use corvid_data::Schema;
+use corvid_json::Value;
+
+pub use annotation::annotate;
+pub use error::Error;
+
+/// What generated code may use; it imports those of them that it names.
+const VOCABULARY: [&str; 23] = [
+    "Arc",
+    "Atom",
+    "AtomRef",
+    "BTreeMap",
+    "BTreeSet",
+    "Class",
+    "ColumnId",
+    "Element",
+    "Idl",
+    "Map",
+    "Misuse",
+    "One",
+    "OneRow",
+    "Optional",
+    "Real",
+    "Row",
+    "RowId",
+    "Schema",
+    "Set",
+    "Str",
+    "TableId",
+    "TypedColumn",
+    "Uuid",
+];
+
+/// The module for a schema, which may carry annotations (idl.md 7.1): one item, to be put into a file or included.
+///
+/// # Errors
+/// The text is no schema, or asks for code in other languages.
+pub fn rust(text: &str) -> Result<String, Error> {
+    let mut json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
+    annotation::strip(&mut json)?;
+    let schema = Schema::from_json(&json).map_err(|error| Error::Schema(error.to_string()))?;
+    let types = names::types_of(&schema)?;
+    let mut body = String::new();
+    for (id, _) in schema.iter() {
+        body += &table::table(&schema, id, &types)?;
+    }
+    body += &schema_constant(&schema);
+    let module = format!(
+        "/// The database `{name}`, version {version}.\n#[allow(dead_code, unreachable_pub)]\npub mod {module} {{\n{imports}\n{body}\n}}\n",
+        name = schema.name,
+        version = schema.version,
+        module = names::snake(&schema.name),
+        imports = imports(&body),
+    );
+    let file = syn::parse_file(&module).map_err(|error| Error::Generated(error.to_string()))?;
+    Ok(prettyplease::unparse(&file))
+}
+
+/// The imports that a module needs.
+fn imports(body: &str) -> String {
+    let is_named = |name: &&str| {
+        body.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .any(|word| word == *name)
+    };
+    let (standard, typed): (Vec<&str>, Vec<&str>) = VOCABULARY
+        .into_iter()
+        .filter(is_named)
+        .partition(|name| name.starts_with("BTree"));
+    let mut imports = String::new();
+    if !standard.is_empty() {
+        imports += &format!("use std::collections::{{{}}};\n", standard.join(", "));
+    }
+    imports + &format!("use corvid_idl::typed::{{self, {}}};\n", typed.join(", "))
+}
+
+fn schema_constant(schema: &Schema) -> String {
+    let text = schema.to_json().to_string();
+    format!(
+        "/// The schema that this code was made of.\n\
+         #[must_use]\npub fn schema() -> Arc<Schema> {{ typed::schema(SCHEMA) }}\n\
+         /// A class that holds nothing yet: add what is wanted.\n\
+         #[must_use]\npub fn class() -> Class {{ Class::new(schema()) }}\n\
+         const SCHEMA: &str = r####\"{text}\"####;\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
+      "Set":{"isRoot":true,"columns":{"type":{"type":"string"},"id":{"type":"integer"},"TABLE":{"type":"real"}}},
+      "Big_Cat":{"isRoot":true,"columns":{
+        "prey":{"type":{"key":{"type":"uuid","refTable":"Big_Cat"},"min":0,"max":"unlimited"}},
+        "den":{"type":{"key":{"type":"uuid","refTable":"Set"}}},
+        "by_number":{"type":{"key":"integer","value":{"type":"uuid","refTable":"Set","refType":"weak"},"min":0,"max":9}},
+        "nick":{"type":{"key":"string","min":0,"max":1},"mutable":false},
+        "sound":{"type":{"key":{"type":"string","enum":["set",["roar","a-b","a_b"]]},"min":0,"max":1}}}}}}"#;
+
+    #[test]
+    fn names_that_are_taken_give_way() {
+        let code = rust(ZOO).unwrap();
+        for expected in [
+            "pub struct SetRow(RowId);",
+            "pub fn type_(self, idl: &Idl) -> Str",
+            "pub fn id_(self, idl: &Idl) -> i64",
+            "pub const TABLE_: TypedColumn<Self, One<Real>>",
+            "pub fn prey(self, idl: &Idl) -> BTreeSet<BigCat>",
+            "pub fn den(self, idl: &Idl) -> Option<SetRow>",
+            "pub fn by_number(self, idl: &Idl) -> BTreeMap<i64, SetRow>",
+            "pub fn set_by_number_key(",
+            "pub fn add_prey(self, idl: &mut Idl, value: BigCat) -> Result<bool, Misuse>",
+            "pub fn set_nick(self, idl: &mut Idl, value: Option<&str>)",
+            "pub fn sound(self, idl: &Idl) -> Option<Str>",
+        ] {
+            assert!(code.contains(expected), "{expected} is not in\n{code}");
+        }
+        assert!(
+            !code.contains("enum BigCatSound"),
+            "two of its values have one name"
+        );
+    }
+
+    #[test]
+    fn what_is_no_schema_is_told() {
+        for (text, part) in [
+            ("{", "JSON"),
+            ("{}", "name"),
+            (r#"{"name":"a b","version":"1.0.0","tables":{}}"#, "a b"),
+            (
+                r#"{"name":"Z","version":"1.0.0","tables":{"T":{"columns":{"a":{"type":"string","extensions":{"synthetic":true}}}}}}"#,
+                "extensions of column a of table T",
+            ),
+        ] {
+            let error = rust(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
