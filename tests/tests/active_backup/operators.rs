@@ -1,0 +1,138 @@
+//! What operators ask of a backup, and what it shows of itself.
+
+use corvid_tests::ledger::{self, DATABASE};
+use corvid_tests::server::Implementation::{self, Corvid, Reference};
+use corvid_tests::{http, peer};
+use serde_json::Value;
+
+use crate::node::{Node, wait_for};
+
+#[test]
+fn commands_answer_as_the_reference_does() {
+    let schema = ledger::schema(1);
+    let ours = told(Corvid, &schema);
+    for line in ["state: backup", "exclude: Ledger:Filler", "state: active"] {
+        assert!(
+            ours.iter().any(|told| told.contains(line)),
+            "{line}: {ours:?}"
+        );
+    }
+    if Reference.server_binary().is_ok() {
+        assert_eq!(ours, told(Reference, &schema));
+    } else {
+        peer::say_skipped("commands of replication beside the reference: it is not installed");
+    }
+}
+
+/// What a server answers, lines of the status sorted: they are in the order of newer releases, but for the state (63).
+fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
+    let active = Node::started(Corvid, schema, &[]);
+    let node = Node::started(implementation, schema, &[]);
+    let mut told = Vec::new();
+    let mut ask = |line: &str| {
+        let answer = node.control(&line.replace("ACTIVE", &active.remote()));
+        let answer = answer.replace(&active.remote(), "ACTIVE");
+        let mut lines: Vec<&str> = answer.lines().filter(|line| !line.is_empty()).collect();
+        lines.sort_unstable();
+        told.push(format!("{line}: {}", lines.join("|")));
+    };
+    for line in [
+        "sync-status",
+        "get-active-ovsdb-server",
+        "get-sync-exclude-tables",
+        "connect-active-ovsdb-server",
+        "connect-active-ovsdb-server x",
+        "disconnect-active-ovsdb-server",
+        "disconnect-active-ovsdb-server x",
+        "set-active-ovsdb-server",
+        "set-active-ovsdb-server a b",
+        "get-active-ovsdb-server x",
+        "sync-status x",
+        "set-active-ovsdb-server-probe-interval",
+        "set-active-ovsdb-server-probe-interval soon",
+        "set-active-ovsdb-server-probe-interval 0x7",
+        "set-active-ovsdb-server-probe-interval 99999999999",
+        "set-active-ovsdb-server-probe-interval +5000",
+        "set-active-ovsdb-server-probe-interval -1",
+        "set-active-ovsdb-server-probe-interval 5000",
+        "set-active-ovsdb-server ACTIVE",
+        "get-active-ovsdb-server",
+        "sync-status",
+        "set-sync-exclude-tables a b",
+        "get-sync-exclude-tables x",
+        "connect-active-ovsdb-server",
+    ] {
+        ask(line);
+    }
+    let replicates = || node.control("sync-status").contains("replicating: ");
+    wait_for("it replicates", &[&node], replicates);
+    for line in [
+        "sync-status",
+        "set-active-ovsdb-server-probe-interval 0",
+        // Whom it follows next is not whom it follows.
+        "set-active-ovsdb-server tcp:127.0.0.1:1",
+        "get-active-ovsdb-server",
+        "sync-status",
+        "set-active-ovsdb-server ACTIVE",
+        "set-sync-exclude-tables Ledger:Filler",
+        "get-sync-exclude-tables",
+    ] {
+        ask(line);
+    }
+    wait_for("it replicates", &[&node], replicates);
+    for line in [
+        "sync-status",
+        "disconnect-active-ovsdb-server",
+        "sync-status",
+        "get-active-ovsdb-server",
+    ] {
+        ask(line);
+    }
+    // Newer releases, and we, go on to name databases that were backups.
+    for line in &mut told {
+        *line = line.replace(
+            &format!("database: {DATABASE}|state: active"),
+            "state: active",
+        );
+    }
+    told
+}
+
+#[test]
+fn watchers_see_how_a_backup_stands() {
+    let schema = ledger::schema(1);
+    let mut active = Node::new(Corvid, &schema, &[]);
+    let pages = tempfile::tempdir().expect("a directory");
+    let socket = pages.path().join("http");
+    let backup = Node::started(
+        Corvid,
+        &schema,
+        &[
+            format!("--sync-from={}", active.remote()),
+            format!("--metrics-listen=unix:{}", socket.display()),
+        ],
+    );
+    let get = |page: &str| http::get(&socket, page, "*/*").expect("an answer");
+    let sample = |state: &str| {
+        format!("corvid_database_replication{{database=\"Ledger\",state=\"{state}\"}} ")
+    };
+    let stands = |state: &str| get("/metrics").body.contains(&(sample(state) + "1\n"));
+    assert!(stands("connecting"));
+    let page = get("/readyz");
+    let why = "[-]replication:Ledger failed: this backup has yet to receive what its source holds";
+    assert!(
+        page.status == 503 && page.body.contains(why),
+        "{}",
+        page.body
+    );
+    assert_eq!(get("/readyz?exclude=replication").status, 200);
+    active.process.start().expect("a server");
+    wait_for("it replicates", &[&backup], || stands("replicating"));
+    assert_eq!(get("/readyz").status, 200);
+    active.process.kill();
+    wait_for("it has lost its source", &[&backup], || stands("lost"));
+    assert_eq!(get("/readyz").status, 200, "what it holds can be read");
+    assert_eq!(backup.control("disconnect-active-ovsdb-server"), "");
+    assert!(!get("/metrics").body.contains(&sample("lost")));
+    assert_eq!(get("/readyz").status, 200);
+}
