@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -329,6 +330,62 @@ fn clients_that_limits_send_away_are_counted() {
     let _ = client.send(format!("[\"{}", "x".repeat(2 << 20)).as_bytes());
     let closed = "corvid_sessions_closed_total{reason=\"limit\"}";
     watched.wait_for("it is dropped", || watched.metrics().of(closed) == 1.0);
+}
+
+#[test]
+fn tls_connections_and_the_end_of_the_certificate_are_told() {
+    let home = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let made = Command::new("openssl")
+        .args("req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=me".split(' '))
+        .args(["-keyout", &at("key"), "-out", &at("certificate")])
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        peer::say_skipped("openssl is not installed: metrics of TLS");
+        return;
+    }
+    let (file, certificate) = (home.path().join("D.db"), at("certificate"));
+    let options = [
+        "--remote=pssl:0:127.0.0.1".to_owned(),
+        format!("--private-key={}", at("key")),
+        format!("--certificate={certificate}"),
+        format!("--ca-cert={certificate}"),
+    ];
+    let options = options.each_ref().map(String::as_str);
+    let watched = Watched::start_with(home, &file, &options, |process, _| process);
+    let expiry = watched
+        .metrics()
+        .of("corvid_tls_certificate_expiry_timestamp_seconds");
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a time");
+    let days = (expiry - now.as_secs_f64()) / 86_400.0;
+    assert!((29.0..=30.0).contains(&days), "{days}");
+
+    let handshakes = |result: &str| {
+        let name = format!("corvid_tls_handshakes_total{{result=\"{result}\"}}");
+        watched.metrics().of(&name)
+    };
+    let log = watched.process.log();
+    let port = log.split_once("listening on port ").expect("a port").1;
+    let port = port.lines().next().expect("a number");
+    let mut stranger = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).expect("accepted");
+    stranger.write_all(b"this is no handshake\n").expect("sent");
+    watched.wait_for("the failure is counted", || handshakes("failed") == 1.0);
+    assert_eq!(handshakes("ok"), 0.0);
+    let server = Implementation::Corvid.server_binary().expect("built");
+    let listed = Command::new(server.with_file_name("ovsdb-client"))
+        .arg(format!(
+            "--private-key={}",
+            watched.home.path().join("key").display()
+        ))
+        .args([
+            format!("--certificate={certificate}"),
+            format!("--ca-cert={certificate}"),
+        ])
+        .args(["list-dbs".to_owned(), format!("ssl:127.0.0.1:{port}")])
+        .output()
+        .expect("run");
+    assert!(listed.status.success(), "{listed:?}");
+    assert_eq!((handshakes("ok"), handshakes("failed")), (1.0, 1.0));
 }
 
 /// The library that makes syncs fail, built in `folder`.
