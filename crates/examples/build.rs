@@ -1,4 +1,5 @@
-//! Generates typed rows: of the tables that the programs here use, and of the schemas that the system's packages bring, where they are.
+//! Generates typed rows: of the tables that the programs here use, of the database of the tutorial, and of the schemas that the system's
+//! packages bring, where they are. And one function of all code that the tutorial shows.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -11,11 +12,19 @@ const PACKAGED: [(&str, &str); 4] = [
     ("has_vtep", "/usr/share/openvswitch/vtep.ovsschema"),
 ];
 
+/// The database that `make run` serves.
+const INVENTORY: &str = "../server/src/demo/inventory.ovsschema";
+
 fn main() {
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo gives one"));
     generate(
         Path::new("schemas/northbound.ovsschema"),
         &folder.join("example.rs"),
+    );
+    generate(Path::new(INVENTORY), &folder.join("inventory.rs"));
+    chain(
+        Path::new("../../docs/client-tutorial.md"),
+        &folder.join("tutorial.rs"),
     );
     for (name, path) in PACKAGED {
         println!("cargo:rustc-check-cfg=cfg({name})");
@@ -24,6 +33,18 @@ fn main() {
             generate(Path::new(path), &folder.join(name).with_extension("rs"));
         }
     }
+}
+
+/// The code of a text, in the order in which it is read, as a function that takes a remote.
+fn chain(document: &Path, code: &Path) {
+    println!("cargo:rerun-if-changed={}", document.display());
+    let text = fs::read_to_string(document).expect("it is there");
+    let blocks = text.split("```rust\n").skip(1);
+    let blocks: String = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    let function = format!(
+        "#[allow(clippy::redundant_closure_for_method_calls)] // Who learns reads closures more easily.\nfn tutorial(remote: &str) -> Result<(), Box<dyn std::error::Error>> {{\n{blocks}Ok(())\n}}\n"
+    );
+    fs::write(code, function).expect("written");
 }
 
 fn generate(schema: &Path, code: &Path) {

@@ -97,7 +97,7 @@ impl Controller {
 
 /// The group that a port is to be in; `None` also for one that is gone.
 fn wanted(idl: &Idl, port: LogicalSwitchPort) -> Option<Str> {
-    let group = port.external_ids(idl).remove(&Str::from(GROUP_KEY));
+    let group = port.external_ids(idl).remove(GROUP_KEY);
     group.filter(|group| !group.is_empty())
 }
 
