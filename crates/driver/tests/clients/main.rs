@@ -3,6 +3,7 @@
 
 mod bed;
 mod blocking;
+mod cluster;
 mod connections;
 mod polled;
 #[cfg(feature = "tokio")]

@@ -1,0 +1,141 @@
+//! Clients of a cluster of three servers of the reference, if it is installed: they go where the leader is.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use corvid_data::Uuid;
+use corvid_driver::blocking::Client;
+use corvid_driver::polled;
+use corvid_tests::binary;
+
+use crate::bed::{PATIENCE, SCHEMA, class, column, names, string};
+
+/// A member, ended with its handle.
+struct Member(Child);
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a program of the reference in the cluster's folder.
+fn command(name: &str, folder: &Path) -> Command {
+    let mut command = Command::new(binary::reference(name).expect("it is installed"));
+    command.current_dir(folder).env("OVS_RUNDIR", folder);
+    command
+}
+
+fn start(folder: &Path, number: usize) -> Member {
+    let member = command("ovsdb-server", folder)
+        .args(["-vconsole:off", "-vfile:off"])
+        .arg(format!("--remote=punix:{}", socket(folder, number)))
+        .arg(format!(
+            "--unixctl={}",
+            folder.join(format!("{number}.ctl")).display()
+        ))
+        .arg(format!("{number}.db"))
+        .stderr(Stdio::null())
+        .spawn();
+    Member(member.expect("it starts"))
+}
+
+fn socket(folder: &Path, number: usize) -> String {
+    folder.join(format!("{number}.sock")).display().to_string()
+}
+
+fn tool(folder: &Path, arguments: &[&str]) {
+    let status = command("ovsdb-tool", folder).args(arguments).status();
+    assert!(status.expect("it runs").success(), "{arguments:?}");
+}
+
+/// Which member a client is connected to.
+fn member_of(client: &Client) -> usize {
+    let remote = client.session_state().remote();
+    let name = remote.rsplit('/').next().expect("a path");
+    name.trim_end_matches(".sock").parse().expect("a number")
+}
+
+fn insert(client: &mut Client, text: &str) {
+    let name = column(client, "name");
+    client
+        .transact(PATIENCE, |idl| {
+            let row = idl.insert_new(name.table)?;
+            idl.write(row, name, string(text))
+        })
+        .expect("it fits");
+}
+
+#[test]
+fn a_client_follows_the_leader() {
+    if binary::reference("ovsdb-server").is_none() || binary::reference("ovsdb-tool").is_none() {
+        eprintln!(
+            "SKIPPED: the reference server is not installed, so no client was tried on a cluster"
+        );
+        return;
+    }
+    let folder = tempfile::Builder::new()
+        .prefix("corvid-cluster")
+        .tempdir()
+        .expect("a folder");
+    let folder = folder.path();
+    std::fs::write(folder.join("schema"), SCHEMA).expect("written");
+    tool(folder, &["create-cluster", "0.db", "schema", "unix:0.raft"]);
+    let mut members = vec![Some(start(folder, 0))];
+    for number in 1..3 {
+        let (file, own) = (format!("{number}.db"), format!("unix:{number}.raft"));
+        tool(folder, &["join-cluster", &file, "zoo", &own, "unix:0.raft"]);
+        members.push(Some(start(folder, number)));
+    }
+    let remotes: Vec<String> = (0..3)
+        .map(|number| format!("unix:{}", socket(folder, number)))
+        .collect();
+    let mut class = class();
+    class.track_all();
+    let mut client = Client::connect(class, &remotes.join(",")).expect("a client");
+    client.wait_for_contents(PATIENCE).expect("contents");
+    insert(&mut client, "ann");
+    // One that wants no leader is content with a follower, and with it alone.
+    let leader = member_of(&client);
+    let follower = (leader + 1) % 3;
+    let mut inner = polled::Client::new(crate::bed::class(), None).expect("a client");
+    let now_ms = inner.now_ms();
+    inner.idl_mut().session().set_leader_only(now_ms, false);
+    inner
+        .idl_mut()
+        .session()
+        .set_remote(now_ms, &remotes[follower], true);
+    let mut watcher = Client::over(inner);
+    watcher
+        .wait_until(PATIENCE, |idl| names(idl) == ["ann"])
+        .expect("told");
+    insert(&mut watcher, "bob");
+    client
+        .wait_until(PATIENCE, |idl| names(idl) == ["ann", "bob"])
+        .expect("told");
+    // The leader dies: another one is found, what was missed comes, and nothing else.
+    client.idl_mut().clear_changes();
+    members[leader] = None;
+    insert(&mut client, "cid");
+    assert_ne!(member_of(&client), leader);
+    assert_ne!(client.session_state().last_id(), Uuid::ZERO);
+    let table = column(&client, "name").table;
+    assert_eq!(
+        client.changes(table).len(),
+        1,
+        "what was there did not come again"
+    );
+    assert_eq!(names(&client), ["ann", "bob", "cid"]);
+    watcher
+        .wait_until(PATIENCE, |idl| names(idl).len() == 3)
+        .expect("told");
+    // It comes back as a follower, and is passed by.
+    members[leader] = Some(start(folder, leader));
+    client
+        .idl_mut()
+        .session()
+        .force_reconnect(corvid_os::clock::mono_ms());
+    insert(&mut client, "dan");
+    assert_ne!(member_of(&client), leader);
+}
