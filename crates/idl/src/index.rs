@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use corvid_data::{Datum, TableId, Uuid};
+use corvid_data::{Atom, Datum, TableId, Uuid};
 
 use crate::class::Column;
 use crate::order::{Order, Place};
@@ -56,6 +56,18 @@ impl IndexColumn {
     pub fn descending(column: Column) -> IndexColumn {
         IndexColumn {
             direction: Direction::Descending,
+            ..IndexColumn::ascending(column)
+        }
+    }
+
+    /// A map column in ascending order of the values at one key; rows without it come first. In a [`Key`] the value stands as a map of that
+    /// one pair.
+    #[must_use]
+    pub fn at_key(column: Column, key: Atom) -> IndexColumn {
+        let compare =
+            move |left: &Datum, right: &Datum| left.get(key.as_ref()).cmp(&right.get(key.as_ref()));
+        IndexColumn {
+            comparator: Some(Arc::new(compare)),
             ..IndexColumn::ascending(column)
         }
     }

@@ -10,7 +10,7 @@ use corvid_cs::{Plan, RowChange, TableUpdates, Update};
 use corvid_data::{Arc, ColumnId, Datum, TableId, Uuid};
 
 use crate::class::{Class, Mode};
-use crate::index::Index;
+use crate::index::{Index, IndexId, IndexSpec};
 use crate::mapping::{Cell, MappedTable, Mapping};
 use crate::references::{ReferencePlace, Referrers};
 use crate::row::Row;
@@ -63,6 +63,13 @@ impl Layout {
         layout
     }
 
+    /// An index of this table without rows.
+    fn index(&self, spec: &IndexSpec) -> Index {
+        let places = spec.columns.iter();
+        let places = places.filter_map(|column| self.place(column.column.id));
+        Index::new(spec.clone(), places.collect())
+    }
+
     pub(crate) fn place(&self, column: ColumnId) -> Option<usize> {
         self.places.get(usize::from(column.0)).copied().flatten()
     }
@@ -100,13 +107,10 @@ impl Replica {
         let ids = (0u16..).map(TableId).take(class.tables.len());
         let layouts: Vec<Layout> = ids.map(|id| Layout::new(&class, id)).collect();
         let table = |(class, layout): (&crate::class::TableClass, &Layout)| {
-            let index = |spec: &crate::index::IndexSpec| {
-                let places = spec.columns.iter();
-                let places = places.filter_map(|column| layout.place(column.column.id));
-                Index::new(spec.clone(), places.collect())
-            };
             let mut table = Table::default();
-            table.indexes = class.indexes.iter().map(index).collect();
+            for spec in &class.indexes {
+                table.add_index(layout.index(spec));
+            }
             table
         };
         let tables = class.tables.iter().zip(&layouts).map(table).collect();
@@ -126,6 +130,18 @@ impl Replica {
 
     pub(crate) fn set_resync(&mut self, resync: Resync) {
         self.resync = resync;
+    }
+
+    /// Adds an index over the rows that are there; the class must have taken it.
+    pub(crate) fn add_index(&mut self, id: IndexId) {
+        let number = usize::from(id.table.0);
+        let spec = self.class.tables[number]
+            .indexes
+            .get(usize::from(id.number));
+        if let Some(spec) = spec {
+            let index = self.layouts[number].index(spec);
+            self.tables[number].add_index(index);
+        }
     }
 
     pub(crate) fn table(&self, id: TableId) -> &Table {

@@ -87,6 +87,14 @@ impl Table {
         }
     }
 
+    /// Adds an index over the rows that are there.
+    pub(crate) fn add_index(&mut self, mut index: Index) {
+        for slot in (0u32..).take(self.slots.len()) {
+            index.insert(&self.slots, slot);
+        }
+        self.indexes.push(index);
+    }
+
     pub(crate) fn remove(&mut self, uuid: Uuid) -> Option<Row> {
         let slot = self.slot(uuid)?;
         for index in &mut self.indexes {

@@ -3,8 +3,8 @@
 use corvid_data::{Arc, ColumnSchema, Datum, TableId, Uuid};
 
 use super::Idl;
-use crate::class::Column;
-use crate::index::{Cursor, Index, IndexId, Key};
+use crate::class::{ClassError, Column};
+use crate::index::{Cursor, Index, IndexColumn, IndexId, Key};
 use crate::row::{Row, RowId};
 use crate::txn::RowState;
 
@@ -132,6 +132,21 @@ impl Idl {
 
 /// Indexes.
 impl Idl {
+    /// Makes an index of rows that are there already; otherwise as [`crate::Class::add_index`]. Costs a search for each row.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_index(
+        &mut self,
+        table: TableId,
+        name: &str,
+        columns: Vec<IndexColumn>,
+    ) -> Result<IndexId, ClassError> {
+        let id = self.replica.class.add_index(table, name, columns)?;
+        self.replica.add_index(id);
+        Ok(id)
+    }
+
     /// An index of a table by the name that it was given.
     #[must_use]
     pub fn index(&self, table: TableId, name: &str) -> Option<IndexId> {

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Kind, Row, TypedColumn};
+use super::{Element, Kind, Map, Row, TypedColumn};
 use crate::class::{Class, ClassError};
 use crate::idl::Idl;
 use crate::index::{Comparator, Direction, IndexColumn, IndexId, Key};
@@ -59,6 +59,29 @@ impl<R: Row> TypedIndexBuilder<R> {
             column: column.column(),
             direction,
             comparator: Some(comparator),
+        })
+    }
+
+    /// Then by the value at one key of this column; rows without it come first. In a [`TypedKey`] the value stands as a map of that one
+    /// pair.
+    #[must_use]
+    pub fn at_key<K: Element, V: Element>(
+        self,
+        column: TypedColumn<R, Map<K, V>>,
+        key: K,
+    ) -> TypedIndexBuilder<R> {
+        self.with(IndexColumn::at_key(column.column(), key.into_atom()))
+    }
+
+    /// Makes the index of rows that are there already.
+    ///
+    /// # Errors
+    /// As [`Idl::add_index`].
+    pub fn build_late(self, idl: &mut Idl) -> Result<TypedIndex<R>, ClassError> {
+        let id = idl.add_index(R::TABLE, "", self.columns)?;
+        Ok(TypedIndex {
+            id,
+            marker: PhantomData,
         })
     }
 

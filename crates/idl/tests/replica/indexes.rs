@@ -6,7 +6,7 @@ use std::sync::Arc;
 use corvid_data::Datum;
 use corvid_idl::{Class, ClassError, Direction, IndexColumn, IndexId, RowId};
 
-use crate::bed::{Bed, integer, integers, references, string};
+use crate::bed::{Bed, integer, integers, references, string, strings, text_atom};
 
 /// A client with an index on `s` of `simple` and one on `i`, the greatest first, then `s`.
 fn indexed() -> (Bed, IndexId, IndexId) {
@@ -247,4 +247,70 @@ fn what_cannot_be_indexed() {
         class.add_index(i.table, "x", columns),
         Err(ClassError::IndexExists("x".to_owned()))
     );
+}
+
+#[test]
+fn late_indexes_have_the_rows_that_are_there() {
+    let (mut bed, by_s, _) = indexed();
+    fill(&mut bed, &[("b", 1), ("a", 2), ("c", 3)]);
+    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    bed.idl().begin().unwrap();
+    bed.insert("simple", &[("s", string("d")), ("i", integer(0))]);
+    let columns = vec![IndexColumn::ascending(i)];
+    let late = bed.idl().add_index(i.table, "late", columns.clone());
+    let late = late.unwrap();
+    assert_eq!(
+        all(&bed, late),
+        "d0 b1 a2 c3",
+        "also those of the open transaction"
+    );
+    let txn = bed.idl().open_txn().unwrap();
+    bed.idl().abort(txn);
+    assert_eq!(all(&bed, late), "b1 a2 c3");
+    let first = bed.idl().range_of(late, None, None).next().unwrap();
+    bed.succeed(|bed| bed.idl().write(first, i, integer(9)).unwrap());
+    assert_eq!(
+        (all(&bed, late), all(&bed, by_s)),
+        ("a2 c3 b9".into(), "a2 b9 c3".into())
+    );
+    bed.idl().check_consistency().unwrap();
+    assert_eq!(bed.idl().index(s.table, "late"), Some(late));
+    assert!(bed.idl().add_index(i.table, "late", columns).is_err());
+}
+
+#[test]
+fn maps_are_ordered_by_one_of_their_keys() {
+    let mut index = None;
+    let mut bed = Bed::with_class(|class| {
+        let smap = class.column("maps", "smap").expect("a column");
+        let columns = vec![IndexColumn::at_key(smap, text_atom("id"))];
+        index = class.add_index(smap.table, "", columns).ok();
+    });
+    let index = index.expect("made");
+    bed.succeed(|bed| {
+        for (name, pairs) in [
+            ("none", &[("other", "9")][..]),
+            ("two", &[("id", "2"), ("other", "1")]),
+            ("one", &[("id", "1"), ("other", "3")]),
+        ] {
+            bed.insert("maps", &[("name", string(name)), ("smap", strings(pairs))]);
+        }
+    });
+    let smap = bed.column("maps", "smap");
+    let names = |bed: &Bed| -> Vec<String> {
+        let rows = bed.peers[0].idl.range_of(index, None, None);
+        rows.map(|row| bed.value(row, "name").replace('"', ""))
+            .collect()
+    };
+    assert_eq!(names(&bed), ["none", "one", "two"]);
+    let mut key = bed.idl().key(index);
+    key.set(smap, strings(&[("id", "2")]));
+    let found = bed.idl().find(&key).expect("it is there");
+    assert_eq!(bed.value(found, "name"), "\"two\"");
+    bed.succeed(|bed| {
+        bed.idl()
+            .set_key(found, smap, text_atom("id"), text_atom("0"))
+            .unwrap();
+    });
+    assert_eq!(names(&bed), ["none", "two", "one"]);
 }

@@ -145,4 +145,22 @@ fn indexes_take_the_columns_of_their_table() {
     assert_eq!(numbers(&mut two.rows(idl)), [2]);
     assert_eq!(two.find(idl).map(|link| Link::I.read(link, idl)), Some(2));
     assert_eq!(index.id().table, Link::TABLE);
+    let by_note = TypedIndexBuilder::new().at_key(Kinds::NOTES, "id".into());
+    let by_note = by_note.build_late(bed.idl()).expect("it is held");
+    bed.succeed(|bed| {
+        for number in ["1", "2"] {
+            let kinds = Kinds::insert(bed.idl()).expect("new");
+            let idl = bed.idl();
+            Kinds::NOTES
+                .set_key(kinds, idl, "id".into(), number.into())
+                .expect("fits");
+        }
+    });
+    let idl = bed.idl();
+    let notes = BTreeMap::from([("id".into(), "2".into())]);
+    let found = by_note.key(idl).with(Kinds::NOTES, notes.clone()).find(idl);
+    assert_eq!(
+        found.map(|kinds| Kinds::NOTES.read(kinds, idl)),
+        Some(notes)
+    );
 }
