@@ -132,8 +132,11 @@ impl Client {
             let seqno = self.idl().change_seqno();
             let txn = self.idl_mut().begin()?;
             let value = make(self.idl_mut()).inspect_err(|_| self.inner.idl_mut().forget(txn))?;
-            self.commit().await?;
-            let finished = self.idl_mut().finish(txn).ok_or(Misuse::NoTransaction)?;
+            let outcome = self.commit().await;
+            let finished = self.idl_mut().finish(txn);
+            let (_, Some(finished)) = (outcome?, finished) else {
+                return Err(Error::Misuse(Misuse::NoTransaction));
+            };
             if finished.status == Status::TryAgain {
                 self.wait_for_change(seqno).await?;
             } else {
