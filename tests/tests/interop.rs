@@ -93,7 +93,7 @@ peers! {
     go_libovsdb "go-libovsdb" &[];
     tls "tls" &[];
     starts_and_processes "command-lines" &["starts", "daemons", "row-remotes"];
-    control_commands_and_logs "command-lines" &["channel", "log-forms", "syslog"];
+    control_commands_and_logs "command-lines" &["channel", "log-forms", "messages", "syslog"];
     options_of_clients_and_tools "command-lines" &["client", "tools"];
 }
 

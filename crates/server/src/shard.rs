@@ -183,6 +183,9 @@ impl ShardSessions {
                 continue;
             };
             log_close(io.info(*conn).map_or("", |info| &info.name), &why);
+            if matches!(why, Close::BadMessage(_)) {
+                io.log_protocol_error(*conn);
+            }
             if let Some(client) = self.sessions.get_mut(conn) {
                 client.end = Some(End::of(&why));
             }
@@ -457,8 +460,8 @@ impl Handler for ShardSessions {
 fn log_close(name: &str, why: &Close) {
     static LIMIT: RateLimit = RateLimit::new(5, 5);
     match why {
-        Close::BadMessage(error) => {
-            let message = format_args!("{name}: received bad JSON-RPC message: {error}");
+        Close::BadMessage(what) => {
+            let message = format_args!("{name}: {what}");
             vlog::warn_limited(&LIMIT, Module::Jsonrpc, message);
         }
         Close::UnexpectedReply => {

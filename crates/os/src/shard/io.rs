@@ -15,6 +15,7 @@ use super::conn::Conn;
 use super::limits::Accounts;
 use super::timers::Timers;
 use super::{CloseReason, ConnId, ConnInfo, ListenerId};
+use crate::errno;
 use crate::segment::Segment;
 use crate::stream::{Resolve, Stream};
 use crate::target::Active;
@@ -313,6 +314,26 @@ impl Io {
 
     pub(super) fn get(&self, conn: ConnId) -> Option<&Conn> {
         self.conns.get(conn.slot()).filter(|found| found.id == conn)
+    }
+
+    /// Whether a listener has accepted it; the others are connections of ours.
+    pub(super) fn is_accepted(&self, conn: ConnId) -> bool {
+        self.info(conn).is_some_and(|info| info.listener.is_some())
+    }
+
+    /// Logs that an accepted connection ends because its peer says what makes no sense. For the handler, which closes it.
+    pub fn log_protocol_error(&self, conn: ConnId) {
+        self.log_dropped(conn, libc::EPROTO);
+    }
+
+    /// Logs that an accepted connection ends because of an error. Of a connection of ours its owner tells that, who makes it again.
+    pub(super) fn log_dropped(&self, conn: ConnId, code: i32) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        if self.is_accepted(conn) {
+            let (name, text) = (self.name(conn), errno::text_of(code));
+            let line = format_args!("{name}: connection dropped ({text})");
+            vlog::warn_limited(&LIMIT, Module::Reconnect, line);
+        }
     }
 
     pub(super) fn name(&self, conn: ConnId) -> Arc<str> {

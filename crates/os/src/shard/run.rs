@@ -274,20 +274,14 @@ impl<H: Handler> Shard<H> {
     /// A connection that never stood ends.
     fn connecting_failed(&mut self, id: ConnId, code: i32) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
-        static DROPPED_LIMIT: RateLimit = RateLimit::new(5, 5);
-        let is_accepted = self.io.info(id).is_some_and(|info| info.listener.is_some());
-        if is_accepted {
+        if self.io.is_accepted(id) {
             let (name, text) = (self.io.name(id), errno::text_of(code));
             vlog::warn_limited(
                 &LIMIT,
                 Module::Jsonrpc,
                 format_args!("{name}: receive error: {text}"),
             );
-            vlog::warn_limited(
-                &DROPPED_LIMIT,
-                Module::Reconnect,
-                format_args!("{name}: connection dropped ({text})"),
-            );
+            self.io.log_dropped(id, code);
         }
         self.io.doom(id, CloseReason::ConnectFailed(code));
     }
@@ -354,6 +348,7 @@ impl<H: Handler> Shard<H> {
                     Module::Jsonrpc,
                     format_args!("{name}: receive error: {text}"),
                 );
+                self.io.log_dropped(id, code);
                 self.io.doom(id, CloseReason::Failed(code));
             }
             InputEnd::TooLong => {
@@ -371,6 +366,7 @@ impl<H: Handler> Shard<H> {
                     Module::Jsonrpc,
                     format_args!("{name}: error parsing stream: {text}"),
                 );
+                self.io.log_dropped(id, libc::EPROTO);
                 self.io.doom(id, CloseReason::BadFraming);
             }
         }
@@ -465,6 +461,8 @@ impl<H: Handler> Shard<H> {
                     Module::Jsonrpc,
                     format_args!("{name}: send error: {text}"),
                 );
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                self.io.log_dropped(id, code);
                 self.io.doom(id, failed(error));
             }
         }

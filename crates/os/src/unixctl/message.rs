@@ -59,7 +59,7 @@ pub(super) fn request(text: &[u8]) -> Result<Request, Refusal> {
     let method = match object.get(bstr::BStr::new("method")) {
         Some(method) => method
             .as_str()
-            .ok_or_else(|| bad("\"method\" must be JSON string"))?
+            .ok_or_else(|| bad("method is not a JSON string"))?
             .to_owned(),
         None => {
             return Err(bad(if id.is_some() {

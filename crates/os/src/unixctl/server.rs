@@ -327,9 +327,7 @@ impl<C: 'static> Server<C> {
 
     /// Reads, handles requests while none is being answered, writes, and drops the connection when it is done for.
     fn serve(&mut self, slot: usize, context: &mut C) {
-        if let Err(text) = self.connections[slot].read() {
-            self.connections[slot].refuse(&Refusal::Syntax(text));
-        }
+        let read = self.connections[slot].read();
         while let Some(frame) = self.connections[slot].next_frame() {
             match message::request(&frame) {
                 Ok(request) => self.handle(slot, request, context),
@@ -337,6 +335,12 @@ impl<C: 'static> Server<C> {
             }
         }
         let connection = &mut self.connections[slot];
+        // What stands before it is answered, and may have been refused already.
+        if let Err(text) = read
+            && !connection.is_dead
+        {
+            connection.refuse(&Refusal::Syntax(text));
+        }
         let sent = connection.flush();
         let is_idle = connection.current.is_none() && connection.output.is_empty();
         if sent.is_err() || connection.is_dead || (connection.is_ended && is_idle) {

@@ -8,7 +8,7 @@ use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 /// Why the server closes a session, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// What it sent is no JSON-RPC message; the words say why.
+    /// What it sent is no JSON-RPC message; the log's words for it.
     BadMessage(String),
     /// It sent a reply that nobody asked for.
     UnexpectedReply,

@@ -167,7 +167,7 @@ impl Said {
             Ok(Message::Notification { .. }) => Said::Nothing,
             Ok(Message::Reply { id, .. }) if message::is_probe_id(id) => Said::Nothing,
             Ok(Message::Reply { .. } | Message::ErrorReply { .. }) => Said::Reply,
-            Err(error) => Said::Bad(error.to_string()),
+            Err(error) => Said::Bad(error.log_text()),
         }
     }
 }

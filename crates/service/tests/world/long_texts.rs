@@ -96,7 +96,7 @@ fn a_long_text_that_is_no_message_ends_its_session() {
         why + "\n" + &world.take(client) + &keys(world)
     });
     expect![[r#"
-        line 0, column 307242, byte 307242: syntax error expecting value
+        error parsing stream: line 0, column 307242, byte 307242: syntax error expecting value
         {"error":null,"id":1,"result":[{"rows":[]}]}
     "#]]
     .assert_eq(&told);

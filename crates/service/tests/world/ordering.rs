@@ -150,7 +150,7 @@ fn what_follows_a_bad_message_is_not_looked_at() {
         format!("{:?}\n", world.clients[&client].closed)
     });
     expect![[r#"
-        Some(BadMessage("\"params\" must be JSON array"))
+        Some(BadMessage("received bad JSON-RPC message: \"params\" must be JSON array"))
     "#]]
     .assert_eq(&told);
 }
