@@ -190,3 +190,33 @@ fn tls_both_ways() {
         assert_eq!(names(&client), [long]);
     });
 }
+
+#[test]
+fn a_server_without_conditions_shows_everything() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        server
+            .control("ovsdb-server/disable-monitor-cond", &[])
+            .expect("done");
+        let mut client = Client::connect(class(), &remote(&server)).expect("a client");
+        client.wait_for_contents(PATIENCE).expect("contents");
+        insert(&mut client, "ann");
+        assert!(!client.session_state().conditions_supported());
+        let table = column(&client, "name").table;
+        let none = corvid_cs::Condition::none();
+        client
+            .set_condition(table, none, PATIENCE)
+            .expect("in force at once");
+        assert_eq!(names(&client), ["ann"]);
+        let now_ms = corvid_os::clock::mono_ms();
+        let seqno = client.session_state().session_seqno();
+        client.idl_mut().session().force_reconnect(now_ms);
+        let is_back = |idl: &corvid_driver::Idl| {
+            let state = idl.session_state();
+            state.session_seqno() > seqno + 1 && state.is_monitoring()
+        };
+        client.wait_until(PATIENCE, is_back).expect("again");
+        insert(&mut client, "bob");
+        assert_eq!(names(&client), ["ann", "bob"]);
+    });
+}

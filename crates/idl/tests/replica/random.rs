@@ -1,5 +1,5 @@
-//! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, conversions, two kinds
-//! of server. After
+//! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, fetches, conversions, two
+//! kinds of server. After
 //! each settling every replica equals the server's contents as its condition restricts them, tracked changes lead from the
 //! contents before to those after, indexes equal sorted scans; and every transaction leaves the replica as it was.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use corvid_cs::{Clause, Condition, Function};
 use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
-use corvid_idl::{Class, IndexColumn, IndexId, Resync, RowId, Status};
+use corvid_idl::{Class, FetchId, FetchOutcome, IndexColumn, IndexId, Resync, RowId, Status};
 
 use crate::bed::{Bed, integer, integers, narrow_schema, schema, string, text_atom};
 
@@ -45,7 +45,12 @@ struct Watcher {
     /// The greatest `i` of `simple` that it wants to see.
     limit: Option<i64>,
     promise: u64,
+    /// What it asked for and was not told the end of.
+    fetches: Vec<FetchId>,
 }
+
+/// The peer that fetches `o` of `simple` on demand; the others monitor it.
+const FETCHER: usize = 1;
 
 #[test]
 fn replicas_follow_whatever_happens() {
@@ -77,6 +82,10 @@ fn live(seed: u64) {
         );
         let columns = vec![IndexColumn::descending(i), IndexColumn::ascending(s)];
         class.add_index(i.table, "", columns).expect("new");
+        if peer == FETCHER {
+            let o = class.column("simple", "o").expect("a column");
+            class.on_demand(o);
+        }
         bed.add(class);
         if peer == 2 {
             bed.peers[peer].idl.set_resync(Resync::Reload);
@@ -86,10 +95,11 @@ fn live(seed: u64) {
             epoch: 0,
             limit: None,
             promise: 0,
+            fetches: Vec::new(),
         });
     }
     for _ in 0..STEPS {
-        match dice.below(13) {
+        match dice.below(14) {
             0..6 => transact(&mut bed, &mut dice),
             6 => meddle(&mut bed, &mut dice),
             7 => bed.cut(dice.below(3)),
@@ -103,6 +113,7 @@ fn live(seed: u64) {
                 bed.server
                     .convert(&if is_narrow { narrow_schema() } else { schema() });
             }
+            13 => fetch(&mut bed, &mut dice, &mut watchers[FETCHER]),
             _ => settle(&mut bed, &mut watchers),
         }
     }
@@ -237,9 +248,52 @@ fn meddle(bed: &mut Bed, dice: &mut Dice) {
             r#"{{"op":"mutate","table":"maps","where":[],"mutations":[["smap","insert",["map",[["k","{low}"]]]]]}}"#
         ),
         r#"{"op":"update","table":"link","where":[],"row":{"many":["set",[]]}}"#.to_owned(),
+        format!(
+            r#"{{"op":"update","table":"simple","where":[["i",">",{low}]],"row":{{"o":{high}}}}}"#
+        ),
     ];
     bed.server
         .transact(&operations[dice.below(operations.len())]);
+}
+
+/// Something is fetched, if that can be had.
+fn fetch(bed: &mut Bed, dice: &mut Dice, watcher: &mut Watcher) {
+    let o = bed.column("simple", "o");
+    let idl = &mut bed.peers[FETCHER].idl;
+    let mut rows: Vec<RowId> = idl.rows(o.table).collect();
+    rows.sort();
+    let begun = match (dice.below(3), dice.pick(&rows)) {
+        (0, Some(row)) => idl.fetch_row(row, o),
+        (1, _) => idl.fetch_column(o),
+        _ => idl.fetch_table(o.table),
+    };
+    watcher.fetches.extend(begun);
+}
+
+/// Fetches everything; whatever was asked for before has come to an end.
+fn fetch_all(bed: &mut Bed, watcher: &mut Watcher) {
+    let o = bed.column("simple", "o");
+    let fetch = bed.peers[FETCHER].idl.fetch_column(o).expect("connected");
+    bed.run();
+    let idl = &mut bed.peers[FETCHER].idl;
+    assert_eq!(idl.take_fetch_outcome(fetch), Some(FetchOutcome::Success));
+    for fetch in watcher.fetches.drain(..) {
+        let outcome = idl.take_fetch_outcome(fetch);
+        assert!(outcome.is_some_and(|outcome| outcome != FetchOutcome::Pending));
+    }
+    assert!(!idl.is_column_fetch_pending(o) && !idl.is_table_fetch_pending(o.table));
+}
+
+/// Contents without what is fetched, which is not tracked.
+fn tracked(bed: &Bed, peer: usize, mut contents: Contents) -> Contents {
+    let o = bed.column("simple", "o");
+    let rows = contents
+        .iter_mut()
+        .filter(|((table, _), _)| *table == o.table);
+    for (_, columns) in rows.filter(|_| peer == FETCHER) {
+        columns[usize::from(o.id.0)] = Datum::empty();
+    }
+    contents
 }
 
 /// A client other than the first wants to see other rows of `simple`.
@@ -267,6 +321,7 @@ fn settle(bed: &mut Bed, watchers: &mut [Watcher]) {
         peer.is_deaf = false;
     }
     bed.run_until_connected();
+    fetch_all(bed, &mut watchers[FETCHER]);
     let served = served(bed);
     let simple = bed.table("simple");
     let i = bed.column("simple", "i").id;
@@ -281,7 +336,12 @@ fn settle(bed: &mut Bed, watchers: &mut [Watcher]) {
         let idl = &mut bed.peers[peer].idl;
         assert!(idl.condition_seqno() >= watcher.promise);
         replay(bed, peer, watcher);
-        assert_eq!(watcher.shadow, held, "tracked changes of peer {peer}");
+        let (seen, held) = (watcher.shadow.clone(), tracked(bed, peer, held));
+        assert_eq!(
+            tracked(bed, peer, seen),
+            held,
+            "tracked changes of peer {peer}"
+        );
         bed.peers[peer].idl.clear_changes();
         bed.peers[peer].idl.check_consistency().expect("settled");
         check_index(bed, peer);
