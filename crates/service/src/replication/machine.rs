@@ -159,6 +159,8 @@ impl Replication {
 
     /// What was applied could not be stored, and is undone: everything is fetched again.
     pub fn not_stored(&mut self, steps: &mut Vec<Step>) {
+        // It may be the first contents that are undone.
+        self.was_equal = false;
         let notice = Notice::NotStored(self.database.clone());
         self.start_again(notice, steps);
     }
@@ -634,16 +636,23 @@ mod tests {
         let mut steps = Vec::new();
         let error = WireError::new(Tag::ConsistencyViolation, "row x is inserted and exists");
         play.replication.update_refused(error, &mut steps);
-        play.replication.not_stored(&mut steps);
         play.note("", steps);
         // What the old connection still says is nothing any more.
         play.hear(r#"{"id":null,"method":"update2","params":["D",{}]}"#);
+        let mut steps = Vec::new();
+        play.replication.connected(&mut steps);
+        play.replication.not_stored(&mut steps);
+        play.note("", steps);
         play.expect(&expect![[r#"
             Warn: D: an update of the active server does not fit (consistency violation: row x is inserted and exists); fetching everything again
             reconnect
               Lost
             < {"id":null,"method":"update2","params":["D",{}]}
               Lost
+            > {"id":5,"method":"get_server_id","params":[]}
+            Warn: D: what the active server sent could not be stored; fetching everything again
+            reconnect
+              Connecting
         "#]]);
     }
 

@@ -1,5 +1,7 @@
 //! Backups: two worlds, one with the source and one with its backup, and the bytes between them.
 
+use std::collections::BTreeSet;
+
 use corvid_data::Uuid;
 use corvid_json::{Pieces, Value};
 use corvid_monitor::SessionId;
@@ -9,7 +11,7 @@ use corvid_service::replication::{
     Exclusions, Following, Role, SourceEvent, SourceId, SourceOrder, Standing,
 };
 
-use crate::world::{World, wider_schema};
+use crate::world::{Dice, World, wider_schema};
 
 /// Orders of events that each play is acted under.
 const SEEDS: u64 = 40;
@@ -218,6 +220,107 @@ fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
         assert_eq!(pair.standing(), Some(Standing::Lost));
         pair.check_idle();
     }
+}
+
+/// Something that a client may do to the table `T`; it may fail.
+fn anything(dice: &mut Dice) -> String {
+    let (key, number) = (dice.below(12), dice.below(100));
+    match dice.below(5) {
+        0 | 1 => insert(&format!("k{key}"), number as i64),
+        2 => format!(r#"{{"op":"delete","table":"T","where":[["k","==","k{key}"]]}}"#),
+        3 => {
+            format!(
+                r#"{{"op":"update","table":"T","where":[["n","<",{number}]],"row":{{"n":{key}}}}}"#
+            )
+        }
+        _ => r#"{"op":"mutate","table":"T","where":[],"mutations":[["n","+=",1]]}"#.to_owned(),
+    }
+}
+
+#[test]
+fn whatever_happens_a_backup_ends_as_its_source() {
+    let mut looks = 0;
+    for seed in 0..SEEDS * 5 {
+        println!("seed {seed}");
+        let mut dice = Dice::new(seed);
+        let mut pair = Pair::new(seed, "");
+        let (mut is_backup, mut written) = (true, 0);
+        let (writer, mut is_asked) = (pair.source.connect(), false);
+        let mut history = BTreeSet::from([pair.source.contents("A")]);
+        for _ in 0..120 {
+            match dice.below(32) {
+                // One after the other, so that every state is seen.
+                0..=3 if !is_asked || !pair.source.take(writer).is_empty() => {
+                    let operations = anything(&mut dice);
+                    pair.source.transact(writer, "1", "A", &operations);
+                    is_asked = true;
+                }
+                4 => pair.cut(),
+                5 | 6 if is_backup && pair.session.is_none() => pair.connect(),
+                7 => {
+                    pair.follow("");
+                    is_backup = true;
+                }
+                8 => {
+                    pair.cut();
+                    pair.set_role(Role::Active);
+                    is_backup = false;
+                }
+                9 => {
+                    let client = pair.backup.connect();
+                    let operations = anything(&mut dice);
+                    // Both worlds count, and rows of servers must never have the same identity.
+                    written += 1;
+                    let own =
+                        format!(r#""op":"insert","uuid":"00000000-0000-4000-9000-{written:012x}""#);
+                    let operations = operations.replace(r#""op":"insert""#, &own);
+                    pair.backup.transact(client, "1", "A", &operations);
+                }
+                10 => pair.backup.disk("A").failures = 1,
+                11 => pair.backup.served("A").is_worker_held = dice.below(2) == 0,
+                13 => pair.backup.disk("A").is_held = dice.below(2) == 0,
+                12 => {
+                    let id = pair.backup.id("A");
+                    let compact = Control::Compact(Some(dice.below(1000) as u64));
+                    pair.backup.post(id, ToDatabase::Control(compact));
+                }
+                _ => {
+                    for _ in 0..dice.below(60) {
+                        match dice.below(5) {
+                            0 => drop(pair.pass()),
+                            1 | 2 => {
+                                pair.source.step();
+                                history.insert(pair.source.contents("A"));
+                            }
+                            _ => drop(pair.backup.step()),
+                        }
+                        // Whoever has held everything holds what the source held at some time.
+                        let standing = pair.backup.service("A").report().replication;
+                        if matches!(standing, Some(Standing::Replicating | Standing::Lost)) {
+                            let contents = pair.backup.contents("A");
+                            assert!(history.contains(&contents), "{contents:#?}");
+                            looks += 1;
+                        }
+                    }
+                }
+            }
+        }
+        pair.backup.disk("A").failures = 0;
+        pair.backup.disk("A").is_held = false;
+        pair.backup.served("A").is_worker_held = false;
+        if !is_backup {
+            pair.follow("");
+        }
+        if pair.session.is_none() {
+            pair.connect();
+        }
+        pair.run();
+        assert_eq!(pair.standing(), Some(Standing::Replicating), "seed {seed}");
+        assert_eq!(pair.rests, 0, "seed {seed}");
+        pair.check_equal();
+        pair.check_idle();
+    }
+    assert!(looks > 1000, "only {looks}");
 }
 
 #[test]
