@@ -19,7 +19,7 @@ use crate::target::{Local, Passive};
 use crate::tls::Credentials;
 use crate::unix_path::UnixAddress;
 use crate::vlog::{self, Level, Module};
-use crate::{cleanup, errno, socket};
+use crate::{cleanup, errno, resolve, socket};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -84,7 +84,7 @@ enum Kind {
 }
 
 impl Listener {
-    /// Opens a listener. A port chosen by the kernel is logged.
+    /// Opens a listener. A port chosen by the kernel is logged. A name is looked up, which may take long; see [`Passive::resolved`].
     ///
     /// # Errors
     /// The address is in use or unusable. `pssl:` without credentials fails with `Protocol not available`; what credentials
@@ -202,7 +202,11 @@ impl AsRawFd for Listener {
 }
 
 fn open_tcp(local: &Local, dscp: u8) -> Result<(Socket, Kind), ListenError> {
-    let address = socket::address(local.ip, local.port, local.scope);
+    let ip = match &local.name {
+        Some(name) => resolve::now(name).ok_or_else(|| errno::from_code(libc::EAFNOSUPPORT))?,
+        None => local.ip,
+    };
+    let address = socket::address(ip, local.port, local.scope);
     let socket = socket::tcp(&address, dscp)?;
     let fail = |what: &str, error: io::Error| {
         let line = format!("{}: {what}: {}", local.suffix, errno::text(&error));

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::dirs;
 use crate::vlog::{self, Module};
+use crate::{dirs, resolve};
 
 /// The port that IANA has assigned to OVSDB, used where none is given.
 pub const PORT_DEFAULT: u16 = 6640;
@@ -70,8 +70,10 @@ pub enum Host {
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
-    /// the address; all IPv4 addresses when none was given
+    /// the address; all IPv4 addresses when none was given, or a name that is looked up when it is listened to
     pub ip: IpAddr,
+    /// the name that was given in place of an address
+    pub name: Option<String>,
     /// TCP port, 0 for any
     pub port: u16,
     /// IPv6 scope, 0 for none
@@ -182,6 +184,30 @@ impl Target {
     }
 }
 
+impl Passive {
+    /// The method with an address in place of a name, once that is known; until then a look-up is under way.
+    #[must_use]
+    pub fn resolved(&self) -> Option<Passive> {
+        let resolve = |local: &Local| {
+            let ip = match &local.name {
+                Some(name) => resolve::later(name)?,
+                None => local.ip,
+            };
+            let name = None;
+            Some(Local {
+                ip,
+                name,
+                ..local.clone()
+            })
+        };
+        match self {
+            Passive::Tcp(local) => resolve(local).map(Passive::Tcp),
+            Passive::Ssl(local) => resolve(local).map(Passive::Ssl),
+            Passive::Unix(_) | Passive::Fd(_) => Some(self.clone()),
+        }
+    }
+}
+
 fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
     let (host, port) = split_host(suffix);
     let bad_host = || TargetError::BadHost(suffix.to_owned());
@@ -244,6 +270,7 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
     if ip.is_empty() {
         return Ok(Local {
             ip: Ipv4Addr::UNSPECIFIED.into(),
+            name: None,
             port,
             scope: 0,
             suffix: suffix_owned,
@@ -256,9 +283,15 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
         }
         None => ip,
     };
-    let (ip, scope) = parse_ip(bare).ok_or_else(|| TargetError::BadHost(suffix_owned.clone()))?;
+    let (ip, scope, name) = match parse_ip(bare) {
+        Some((ip, scope)) => (ip, scope, None),
+        // What has brackets was meant to be an address.
+        None if ip.starts_with('[') => return Err(TargetError::BadHost(suffix_owned)),
+        None => (Ipv4Addr::UNSPECIFIED.into(), 0, Some(ip.to_owned())),
+    };
     Ok(Local {
         ip,
+        name,
         port,
         scope,
         suffix: suffix_owned,
@@ -322,6 +355,10 @@ mod tests {
         assert_eq!(local("ptcp:[::1]"), ("::1".into(), 6640));
         assert_eq!(local("ptcp::127.0.0.1"), ("127.0.0.1".into(), 6640));
         assert_eq!(local("ptcp:7:[fe80::1%lo]"), ("fe80::1".into(), 7));
+        let Ok(Target::Passive(Passive::Tcp(named))) = Target::parse("ptcp:7:db.example") else {
+            panic!()
+        };
+        assert_eq!((named.name.as_deref(), named.port), (Some("db.example"), 7));
         assert_eq!(Target::parse("pfd:3"), Ok(Target::Passive(Passive::Fd(3))));
         assert_eq!(
             Target::parse("punix:/a/b"),

@@ -126,6 +126,9 @@ ADDRESSES = [
     f" --run 'cd {LONG}/{LONG}; ls; ovsdb-client list-dbs unix:$PWD/s.sock; ovs-appctl -t $PWD/s.ctl version'; ls {LONG}/{LONG}",
     "ovsdb-server good.db --remote=ptcp:0:127.0.0.1 --log-file=p.log -vconsole:off --run 'port=$(sed -n s/.*listening.on.port.//p p.log);"
     " ovsdb-client list-dbs tcp:127.0.0.1:$port; ovsdb-server --no-dbs --remote=ptcp:$port:127.0.0.1 --run true 2>&1 | sed s/$port/PORT/g | cut -d\"|\" -f3- | sort -u'",
+    # A name is looked up beside everything else.
+    "ovsdb-server good.db --remote=ptcp:0:localhost --log-file=n.log -vconsole:off --run 'n=0; until grep -q listening n.log || [ $n -ge 500 ]; do sleep .02; n=$((n + 1)); done;"
+    " ovsdb-client list-dbs tcp:localhost:$(sed -n s/.*listening.on.port.//p n.log); cut -d\"|\" -f3- n.log | grep listening'",
     # A place that is taken is taken over.
     "ovsdb-server good.db --remote=punix:b.sock --run 'ovsdb-server --no-dbs --remote=punix:b.sock --run true; ls *.sock'",
     "touch f.sock; ovsdb-server good.db --remote=punix:f.sock --run 'stat -c %F f.sock'; ls f.sock",

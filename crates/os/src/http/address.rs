@@ -65,6 +65,7 @@ fn local(text: &str) -> Result<Local, String> {
     };
     Ok(Local {
         ip,
+        name: None,
         port,
         scope: 0,
         suffix: text.to_owned(),

@@ -19,6 +19,8 @@ use crate::target::Passive;
 use crate::tls::Credentials;
 use crate::vlog::{self, Module, RateLimit};
 
+/// Between two looks whether the name of a host is known, ms.
+const RESOLVE_MS: u64 = 100;
 /// Between attempts to open a listener, ms.
 pub(super) const RETRY_MS: u64 = 2500;
 /// Pause after accepting failed (no descriptor left), ms: readiness is edge-triggered, so nothing else would wake us.
@@ -144,7 +146,12 @@ impl Intake {
 
     /// Tries to open it; failing that, arranges for the next attempt.
     pub(super) fn open(&mut self, now_ms: u64) {
-        match Listener::open(&self.target, self.dscp, self.credentials.as_ref()) {
+        let Some(target) = self.target.resolved() else {
+            // In silence: it will be known soon, or the look-up has told what is wrong.
+            self.retry_ms = Some(now_ms + RESOLVE_MS);
+            return;
+        };
+        match Listener::open(&target, self.dscp, self.credentials.as_ref()) {
             Ok(listener) => {
                 self.retry_ms = None;
                 self.failure = None;
