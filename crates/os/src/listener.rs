@@ -149,6 +149,16 @@ impl Listener {
         }
     }
 
+    /// A remote's text with the port that the kernel has chosen in the place of the 0 that asked for one.
+    pub(crate) fn shown(&self, name: &str) -> String {
+        match (name.split_once(":0"), self.port()) {
+            (Some((scheme, rest)), Some(port)) if rest.is_empty() || rest.starts_with(':') => {
+                format!("{scheme}:{port}{rest}")
+            }
+            _ => name.to_owned(),
+        }
+    }
+
     /// The TCP port that is listened on.
     #[must_use]
     pub fn port(&self) -> Option<u16> {

@@ -8,6 +8,7 @@
 //! with `--detach` or `--monitor` it is not the process that the manager started which speaks, a unit with either of them needs
 //! `NotifyAccess=all`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -83,9 +84,12 @@ pub fn reloaded(status: &str) {
     tell(&[NotifyState::Status(status), NotifyState::Ready]);
 }
 
-/// The process is about to end by itself.
+/// The process is about to end. Told once, however often this is called.
 pub fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        tell(&[NotifyState::Stopping]);
+    }
 }
 
 fn tell(states: &[NotifyState<'_>]) {

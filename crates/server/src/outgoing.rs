@@ -17,6 +17,9 @@ use crate::remote_options::RemoteOptions;
 /// What an attempt fails with when the remote's text names no way to connect.
 pub const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
 
+/// What a connection ends with when the peer says what makes no sense.
+const PROTOCOL_ERROR: &str = "Protocol error";
+
 /// How the connection to a remote stands.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -54,6 +57,8 @@ pub struct Outgoing {
     options: RemoteOptions,
     reconnect: Reconnect,
     conn: Option<ConnId>,
+    /// The peer has said what makes no sense, and the connection is about to end for that.
+    is_refused: bool,
     board: Board,
 }
 
@@ -84,6 +89,7 @@ impl Outgoing {
             options,
             reconnect,
             conn: None,
+            is_refused: false,
             board,
         }
     }
@@ -155,10 +161,20 @@ impl Outgoing {
         self.show(now);
     }
 
+    /// The session closes the connection, because of what the peer has said.
+    pub fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+
     /// The connection, or the attempt, has ended.
     pub fn closed(&mut self, now: Now, reason: &CloseReason) {
         self.conn = None;
-        self.reconnect.disconnected(now.mono_ms, end_of(reason));
+        let end = if std::mem::take(&mut self.is_refused) {
+            End::Failed(PROTOCOL_ERROR.to_owned())
+        } else {
+            end_of(reason)
+        };
+        self.reconnect.disconnected(now.mono_ms, end);
         self.board.lock().session = None;
         self.show(now);
     }
@@ -182,6 +198,7 @@ pub fn end_of(reason: &CloseReason) -> End {
         CloseReason::Failed(code) | CloseReason::ConnectFailed(code) => {
             End::Failed(errno::text_of(*code))
         }
+        CloseReason::BadFraming => End::Failed(PROTOCOL_ERROR.to_owned()),
         _ => End::Local,
     }
 }

@@ -44,6 +44,16 @@ enum By {
     Ourselves(Board),
 }
 
+impl Open {
+    /// Whether it has come to be: a listener that could not be opened is no remote yet.
+    fn is_remote(&self) -> bool {
+        match &self.by {
+            By::Listener(listener) => listener.status().is_listening(),
+            By::Ourselves(_) => true,
+        }
+    }
+}
+
 impl Remotes {
     /// None.
     #[must_use]
@@ -99,7 +109,7 @@ impl Remotes {
         };
         let closing: Vec<(String, Open)> = self.open.extract_if(.., obsolete).collect();
         for (name, open) in closing {
-            if !wanted.contains_key(&name) {
+            if !wanted.contains_key(&name) && open.is_remote() {
                 vlog::info(
                     Module::OvsdbJsonrpcServer,
                     format_args!("{name}: remote deconfigured"),
@@ -200,12 +210,12 @@ impl Remotes {
         }
     }
 
-    /// Sessions that stand.
+    /// Sessions as the reference counts them: those that stand, and one for each connection of ours, which lives on when that is lost.
     #[must_use]
     pub fn session_count(&self) -> usize {
         let of = |open: &Open| match &open.by {
             By::Listener(listener) => listener.status().connections(),
-            By::Ourselves(board) => usize::from(board.read().session.is_some()),
+            By::Ourselves(_) => 1,
         };
         self.open.values().map(of).sum()
     }

@@ -89,6 +89,8 @@ pub fn run(line: CommandLine) {
     let mut child = line.run.as_deref().map(start_child);
     // Before whoever started us learns that it may go on: for the service manager that is the process which ends then.
     service_manager::ready(startup.main_pid(), &server.summary());
+    // A fatal signal ends it without `finish`.
+    cleanup::say_at_last(service_manager::stopping);
     startup.complete();
     if child.is_none() {
         vlog::info(

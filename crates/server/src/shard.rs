@@ -179,17 +179,20 @@ impl ShardSessions {
             }
         }
         for (session, why) in outputs.close.drain(..) {
-            let Some(conn) = self.conns.get(&session) else {
+            let Some(conn) = self.conns.get(&session).copied() else {
                 continue;
             };
-            log_close(io.info(*conn).map_or("", |info| &info.name), &why);
+            log_close(io.info(conn).map_or("", |info| &info.name), &why);
             if matches!(why, Close::BadMessage(_)) {
-                io.log_protocol_error(*conn);
+                io.log_protocol_error(conn);
+                let ours = self.outgoing.iter_mut();
+                ours.filter(|ours| ours.conn() == Some(conn))
+                    .for_each(Outgoing::refuse);
             }
-            if let Some(client) = self.sessions.get_mut(conn) {
+            if let Some(client) = self.sessions.get_mut(&conn) {
                 client.end = Some(End::of(&why));
             }
-            io.close_after_flush(*conn);
+            io.close_after_flush(conn);
         }
         for (session, text) in outputs.to_read.drain(..) {
             self.texts.read(session, text);
@@ -434,7 +437,7 @@ impl Handler for ShardSessions {
         self.outgoing
             .iter()
             .filter_map(|outgoing| outgoing.deadline_ms(now))
-            .chain(self.sources.deadline_ms(now))
+            .chain(self.sources.deadline_ms())
             .min()
     }
 

@@ -108,11 +108,11 @@ impl Source {
         self.conn
     }
 
-    /// When [`Source::run`] is due.
+    /// When [`Source::run`] is due; in the past when it is late.
     #[must_use]
-    pub fn deadline_ms(&self, now: Now) -> Option<u64> {
-        self.rest_until_ms
-            .or_else(|| self.reconnect.deadline_ms(now.mono_ms))
+    pub fn deadline_ms(&self) -> Option<u64> {
+        // An interval of silence is not put off until somebody has looked at what has arrived, since `run` itself says that the shard has.
+        self.rest_until_ms.or_else(|| self.reconnect.deadline_ms(0))
     }
 
     /// Does what is due.

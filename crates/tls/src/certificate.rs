@@ -15,6 +15,16 @@ use crate::Error;
 /// The least RSA modulus, bits: 112 bits of security.
 const RSA_BITS_MIN: usize = 2048;
 
+/// Signatures over MD2, MD5 and SHA-1: with RSA, DSA and ECDSA keys.
+const WEAK_SIGNATURES: [&str; 6] = [
+    "1.2.840.113549.1.1.2",
+    "1.2.840.113549.1.1.4",
+    "1.2.840.113549.1.1.5",
+    "1.3.14.3.2.29",
+    "1.2.840.10040.4.3",
+    "1.2.840.10045.4.1",
+];
+
 /// A parsed certificate.
 #[derive(Debug, Clone)]
 pub struct Certificate {
@@ -26,6 +36,7 @@ pub struct Certificate {
     not_before_s: i64,
     not_after_s: i64,
     is_key_weak: bool,
+    is_signature_weak: bool,
     constraints: Option<Constraints>,
     key_usage: Option<u16>,
     extended_usage: Option<ExtendedUsage>,
@@ -85,6 +96,8 @@ impl Certificate {
             not_before_s: parsed.validity().not_before.timestamp(),
             not_after_s: parsed.validity().not_after.timestamp(),
             is_key_weak: is_weak(&parsed),
+            is_signature_weak: WEAK_SIGNATURES
+                .contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str()),
             constraints: None,
             key_usage: None,
             extended_usage: None,
@@ -184,6 +197,12 @@ impl Certificate {
     #[must_use]
     pub fn is_key_weak(&self) -> bool {
         self.is_key_weak
+    }
+
+    /// Whether it is signed with a digest that no longer vouches for anything.
+    #[must_use]
+    pub fn is_signature_weak(&self) -> bool {
+        self.is_signature_weak
     }
 
     /// Whether webpki reads it as the certificate of a peer: it knows version 3 only, and takes authorities for nothing else.

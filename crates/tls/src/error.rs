@@ -22,6 +22,9 @@ pub enum Error {
     /// A key below 112 bits of security.
     #[error("ee key too small")]
     WeakKey,
+    /// A certificate that is signed with a digest which no longer vouches for anything.
+    #[error("ca md too weak")]
+    WeakSignature,
     /// The key belongs to another certificate.
     #[error("key values mismatch")]
     KeyMismatch,

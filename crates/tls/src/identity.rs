@@ -20,11 +20,9 @@ impl Identity {
     /// Joins a key and a certificate.
     ///
     /// # Errors
-    /// The key is of a kind that cannot be used, too weak, or that of another certificate.
+    /// The key is of a kind that cannot be used, too weak, or that of another certificate; or this one is signed with a weak digest.
     pub fn new(key: &PrivateKeyDer<'_>, certificate: Certificate) -> Result<Identity, Error> {
-        if certificate.is_key_weak() {
-            return Err(Error::WeakKey);
-        }
+        check_strength(&certificate)?;
         let key = any_supported_type(key).map_err(|_| Error::UnsupportedKey)?;
         match key.public_key() {
             Some(public) if public.as_ref() != certificate.key().as_ref() => {
@@ -53,12 +51,21 @@ impl Identity {
 /// The certificate of a file for our own use: the first one.
 ///
 /// # Errors
-/// There is none, it cannot be read, or its key is too weak.
+/// There is none, it cannot be read, or its key or its signature is too weak.
 pub fn own_certificate(text: &[u8]) -> Result<Certificate, Error> {
     let found = pem::certificates(text)?;
     let certificate = Certificate::parse(found.first().ok_or(Error::NoCertificate)?)?;
+    check_strength(&certificate)?;
+    Ok(certificate)
+}
+
+/// Peers refuse what is weak; better to say so here. Who signs for himself needs no good signature.
+fn check_strength(certificate: &Certificate) -> Result<(), Error> {
     if certificate.is_key_weak() {
         return Err(Error::WeakKey);
     }
-    Ok(certificate)
+    if certificate.is_signature_weak() && certificate.subject() != certificate.issuer() {
+        return Err(Error::WeakSignature);
+    }
+    Ok(())
 }

@@ -50,6 +50,9 @@ LINES = [
          '{"method":"version","params":[]}', f'{{"method":1,"params":[],{ID}}}', f'{{"method":"version","params":[1],{ID}}}', f'{{"method":"vlog/set","params":[1],{ID}}}',
          f'{{"method":"exit","params":["x"],{ID}}}', f'{{"method":"nosuch","params":[],{ID}}}', '{"method":"version","params":[],"id":{"a":[1]}}'),
     LOG,
+    # A listener that could not be opened is no remote yet, a connection of ours always is one.
+    *(f"{ASK} ovsdb-server/{verb}-remote {remote}; {ASK} memory/show | grep -o 'sessions.*'" for verb in ("add", "remove") for remote in ("punix:no/x.sock", "unix:nosuch.sock")),
+    "grep -o 'ovsdb_jsonrpc_server|INFO.*such.*deconfigured' ovsdb-server.log; grep -c 'x.sock: remote deconfigured' ovsdb-server.log; wc -l < ovsdb-server.log > seen",
     f"{ASK} exit",
     LOG,
 ]

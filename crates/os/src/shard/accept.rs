@@ -234,7 +234,7 @@ impl Intake {
                 Ok(None) => break,
                 // A key or the like is missing: who came was sent away, the next one may fare better.
                 Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
-                    let (name, text) = (&self.name, errno::text(&error));
+                    let (name, text) = (listener.shown(&self.name), errno::text(&error));
                     vlog::warn_limited(
                         &LIMIT,
                         Module::OvsdbJsonrpcServer,
@@ -242,7 +242,7 @@ impl Intake {
                     );
                 }
                 Err(error) => {
-                    let (name, text) = (&self.name, errno::text(&error));
+                    let (name, text) = (listener.shown(&self.name), errno::text(&error));
                     vlog::err_limited(
                         &LIMIT,
                         Module::OvsdbJsonrpcServer,

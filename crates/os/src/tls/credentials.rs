@@ -25,6 +25,10 @@ use crate::{clock, errno};
 /// The value of `--ca-cert` that believes everybody.
 const NONE: &str = "none";
 
+/// How the files of our identity are spoken of.
+const KEY: &str = "Private key";
+const CERTIFICATE: &str = "Certificate";
+
 /// Key, certificate, trust and settings for connections of this process.
 #[derive(Debug, Default)]
 pub struct Credentials(Mutex<State>);
@@ -36,6 +40,8 @@ struct State {
     certificate: WatchedFile,
     authority: WatchedFile,
     identity: Option<Identity>,
+    /// Which of the two files is there and cannot be used.
+    unusable: Option<&'static str>,
     /// What the CA file holds.
     authorities: Option<Arc<Authorities>>,
     extra_chain: Vec<corvid_tls::CertificateDer<'static>>,
@@ -258,6 +264,7 @@ impl State {
         else {
             return;
         };
+        self.unusable = None;
         match Identity::from_pem(key, certificate) {
             Ok(identity) => {
                 self.identity = Some(identity);
@@ -270,14 +277,19 @@ impl State {
                     "private key and certificate do not match yet, the old ones stay in use"
                 ),
             ),
-            Err(error @ Error::KeyMismatch) => vlog::err(
-                Module::StreamSsl,
-                format_args!("Private key does not match certificate public key: {error}"),
-            ),
+            Err(error @ Error::KeyMismatch) => {
+                self.unusable = Some(KEY);
+                let what = "Private key does not match certificate public key";
+                log_failure(what, &error.to_string());
+            }
             Err(error @ (Error::NoKey | Error::UnsupportedKey)) => {
+                self.unusable = Some(KEY);
                 log_failure("SSL_use_PrivateKey_file", &error.to_string());
             }
-            Err(error) => log_failure("SSL_use_certificate_file", &error.to_string()),
+            Err(error) => {
+                self.unusable = Some(CERTIFICATE);
+                log_failure("SSL_use_certificate_file", &error.to_string());
+            }
         }
     }
 
@@ -312,9 +324,13 @@ impl State {
         if let Some(config) = &self.config {
             return Ok(config.clone());
         }
+        let is_unusable = |what| self.identity.is_none() && self.unusable == Some(what);
         let missing = [
-            ("Private key", self.key.content().is_none()),
-            ("Certificate", self.certificate.content().is_none()),
+            (KEY, self.key.content().is_none() || is_unusable(KEY)),
+            (
+                CERTIFICATE,
+                self.certificate.content().is_none() || is_unusable(CERTIFICATE),
+            ),
             ("CA certificate", self.settings.authority.is_none()),
         ];
         for (what, _) in missing.iter().filter(|(_, is_missing)| *is_missing) {

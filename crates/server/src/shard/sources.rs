@@ -90,9 +90,8 @@ impl Sources {
     }
 
     /// When that is.
-    pub(super) fn deadline_ms(&self, now: Now) -> Option<u64> {
-        let deadlines = self.0.iter().filter_map(|source| source.deadline_ms(now));
-        deadlines.min()
+    pub(super) fn deadline_ms(&self) -> Option<u64> {
+        self.0.iter().filter_map(Source::deadline_ms).min()
     }
 }
 

@@ -137,6 +137,23 @@ fn a_forged_signature_of_version_1_is_noticed() {
 }
 
 #[test]
+fn weak_digests_vouch_for_ourselves_alone() {
+    let Some(bench) = Bench::new() else { return };
+    bench.openssl("req -x509 -sha1 -newkey rsa:2048 -nodes -keyout root.key -subj /CN=root -days 9000 -out root.pem");
+    bench.openssl("req -newkey rsa:2048 -nodes -keyout leaf.key -subj /CN=leaf -out leaf.csr");
+    bench.openssl("x509 -req -sha1 -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 9000 -out leaf.pem");
+    let own = |name: &str| {
+        let (key, certificate) = (format!("{name}.key"), format!("{name}.pem"));
+        Identity::from_pem(
+            bench.read(&key).as_bytes(),
+            bench.read(&certificate).as_bytes(),
+        )
+    };
+    assert!(own("root").is_ok());
+    assert_eq!(own("leaf").unwrap_err(), Error::WeakSignature);
+}
+
+#[test]
 fn short_keys_are_refused_everywhere() {
     let Some(bench) = Bench::new() else { return };
     bench.openssl("req -x509 -newkey rsa:1024 -nodes -keyout short.key -subj /CN=short -days 9000 -out short.pem");
