@@ -37,7 +37,7 @@ fn audit_table(table: &Table) -> Result<(), String> {
     }
     for (number, index) in table.indexes.iter().enumerate() {
         let listed: Option<Vec<_>> = index
-            .iter(index.start())
+            .iter(index.start(), None)
             .map(|slot| table.at(slot))
             .collect();
         let Some(listed) = listed else {
@@ -55,6 +55,16 @@ fn audit_table(table: &Table) -> Result<(), String> {
         });
         if !is_sorted {
             return Err(format!("index {number} is out of order"));
+        }
+        let is_first = |at: usize| at == 0 || !index.compare(listed[at - 1], listed[at]).is_eq();
+        let firsts: Vec<_> = (0..listed.len()).filter(|&at| is_first(at)).collect();
+        let is_found = |&at: &usize| {
+            let found = index.find(table.slots(), &index.key_of(listed[at]));
+            found.and_then(|slot| table.at(slot)).map(|row| row.uuid) == Some(listed[at].uuid)
+        };
+        let has_all = firsts.iter().all(is_found);
+        if !has_all || index.key_count().is_some_and(|count| count != firsts.len()) {
+            return Err(format!("index {number} does not find its keys"));
         }
     }
     Ok(())

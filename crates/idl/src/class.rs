@@ -267,10 +267,15 @@ impl Class {
         if !name.is_empty() && class.indexes.iter().any(|index| index.name == name) {
             return Err(ClassError::IndexExists(name.to_owned()));
         }
+        let is_small = columns.iter().all(|column| {
+            let id = column.column.id;
+            self.schema.table(table).column(id).column_type.max == 1
+        });
         let number = u16::try_from(class.indexes.len()).unwrap_or(u16::MAX);
         class.indexes.push(IndexSpec {
             name: name.to_owned(),
             columns,
+            is_small,
         });
         Ok(IndexId { table, number })
     }

@@ -3,7 +3,8 @@
 //! Rows compare column by column, each in its direction; what is equal in all of them is ordered by UUID, so that order is total
 //! while searches take such rows as equal. Within an open transaction an index shows what the transaction shows.
 //!
-//! Finding a place takes some twenty comparisons among a million rows, going on none. A comparator is called that often, so it must
+//! Finding a place takes some twenty comparisons among a million rows, going on none; a look-up of equal rows takes one, where
+//! the columns have at most one element and the order of data (`firsts.rs`). A comparator is called that often, so it must
 //! be fast; it must be pure and total.
 
 use std::cmp::Ordering;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use corvid_data::{Atom, Datum, TableId, Uuid};
 
 use crate::class::Column;
+use crate::firsts::{self, Firsts};
 use crate::order::{Order, Place};
 use crate::row::Row;
 
@@ -99,6 +101,8 @@ impl fmt::Debug for IndexColumn {
 pub(crate) struct IndexSpec {
     pub(crate) name: String,
     pub(crate) columns: Vec<IndexColumn>,
+    /// All columns have at most one element: hashing a key costs next to nothing.
+    pub(crate) is_small: bool,
 }
 
 /// An index of a class.
@@ -148,6 +152,8 @@ pub(crate) struct Index {
     /// Where the columns of the spec are in a row.
     places: Vec<usize>,
     order: Order,
+    /// None where values compare in an order of the user's, or are large.
+    firsts: Option<Firsts>,
     /// Grows with each change.
     version: u64,
 }
@@ -157,10 +163,13 @@ pub(crate) type Slots = [Option<Row>];
 
 impl Index {
     pub(crate) fn new(spec: IndexSpec, places: Vec<usize>) -> Index {
+        let mut columns = spec.columns.iter();
+        let has_hash = spec.is_small && columns.all(|column| column.comparator.is_none());
         Index {
             spec,
             places,
             order: Order::default(),
+            firsts: has_hash.then(Firsts::default),
             version: 0,
         }
     }
@@ -190,16 +199,51 @@ impl Index {
         if let Some(place) = self.place_of(slots, slot) {
             self.order.insert(place, slot);
             self.version += 1;
+            self.insert_first(slots, slot);
         }
+    }
+
+    fn insert_first(&mut self, slots: &Slots, slot: u32) {
+        let Some(mut firsts) = self.firsts.take() else {
+            return;
+        };
+        let row = |slot: u32| slots[slot as usize].as_ref();
+        if let Some(new) = row(slot) {
+            firsts.insert(
+                slot,
+                |other| row(other).map_or(0, |other| self.hash_of(other)),
+                |other| row(other).is_some_and(|other| self.compare(other, new).is_eq()),
+                |other| row(other).is_some_and(|other| new.uuid < other.uuid),
+            );
+        }
+        self.firsts = Some(firsts);
+    }
+
+    fn hash_of(&self, row: &Row) -> u64 {
+        firsts::hash(self.places.iter().map(|&at| &row.columns[at]))
     }
 
     /// Takes a row that is in it and has not changed since.
     pub(crate) fn remove(&mut self, slots: &Slots, slot: u32) {
         if let Some(place) = self.place_of(slots, slot) {
             debug_assert_eq!(self.order.get(place), Some(slot), "not where it was put");
+            if let Some((hash, next)) = self.first_to_be(slots, slot, place)
+                && let Some(firsts) = &mut self.firsts
+            {
+                firsts.remove(hash, slot, next);
+            }
             self.order.remove(place);
             self.version += 1;
         }
+    }
+
+    /// The hash of the key of the row at a place, and the row behind it that has the same key.
+    fn first_to_be(&self, slots: &Slots, slot: u32, place: Place) -> Option<(u64, Option<u32>)> {
+        let row = |slot: u32| slots[slot as usize].as_ref();
+        let gone = row(slot)?;
+        let next = self.order.get(self.order.next(place));
+        let has_key = |next: &u32| row(*next).is_some_and(|next| self.compare(next, gone).is_eq());
+        Some((self.hash_of(gone), next.filter(has_key)))
     }
 
     fn place_of(&self, slots: &Slots, slot: u32) -> Option<Place> {
@@ -241,11 +285,39 @@ impl Index {
             .collect()
     }
 
+    /// The first row whose columns equal `key`.
+    pub(crate) fn find(&self, slots: &Slots, key: &[Datum]) -> Option<u32> {
+        let has_key = |slot: u32| {
+            let row = slots.get(slot as usize).and_then(Option::as_ref);
+            row.is_some_and(|row| self.compare_key(row, key).is_eq())
+        };
+        match &self.firsts {
+            Some(firsts) => firsts.find(firsts::hash(key.iter()), has_key),
+            None => {
+                let slot = self.order.get(self.lower_bound(slots, key))?;
+                has_key(slot).then_some(slot)
+            }
+        }
+    }
+
+    /// How many different keys there are, where that is known.
+    pub(crate) fn key_count(&self) -> Option<usize> {
+        self.firsts.as_ref().map(Firsts::len)
+    }
+
     /// Before the first row that is not less than `key`.
     pub(crate) fn lower_bound(&self, slots: &Slots, key: &[Datum]) -> Place {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| self.compare_key(row, key).is_lt())
+        })
+    }
+
+    /// Behind the last row that is not greater than `key`.
+    pub(crate) fn upper_bound(&self, slots: &Slots, key: &[Datum]) -> Place {
+        self.order.place(|slot| {
+            let row = slots[slot as usize].as_ref();
+            row.is_some_and(|row| self.compare_key(row, key).is_le())
         })
     }
 
@@ -269,8 +341,8 @@ impl Index {
         self.order.next(place)
     }
 
-    /// Slots from a place on.
-    pub(crate) fn iter(&self, from: Place) -> impl Iterator<Item = u32> + '_ {
-        self.order.iter(from)
+    /// Slots from one place to another, or to the end; none where the second is before the first.
+    pub(crate) fn iter(&self, from: Place, to: Option<Place>) -> impl Iterator<Item = u32> + '_ {
+        self.order.iter(from, to)
     }
 }

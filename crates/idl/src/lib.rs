@@ -32,6 +32,7 @@
 mod audit;
 pub mod class;
 pub mod fetch;
+mod firsts;
 pub mod idl;
 pub mod index;
 mod mapping;

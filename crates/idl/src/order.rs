@@ -61,12 +61,19 @@ impl Order {
         }
     }
 
-    /// Numbers from a place on.
-    pub(crate) fn iter(&self, from: Place) -> impl Iterator<Item = u32> + '_ {
-        let first = self.runs.get(from.run).map(Vec::as_slice);
-        let first = first.unwrap_or_default().iter().skip(from.at);
-        let rest = self.runs.iter().skip(from.run + 1).flatten();
-        first.chain(rest).copied()
+    /// Numbers from one place to another, or to the end; none where the second is before the first.
+    pub(crate) fn iter(&self, from: Place, to: Option<Place>) -> impl Iterator<Item = u32> + '_ {
+        let to = to.unwrap_or(Place {
+            run: self.runs.len(),
+            at: 0,
+        });
+        let part = move |run: usize| {
+            let numbers = self.runs.get(run).map(Vec::as_slice).unwrap_or_default();
+            let start = if run == from.run { from.at } else { 0 };
+            let end = if run == to.run { to.at } else { numbers.len() };
+            numbers.get(start..end).unwrap_or_default()
+        };
+        (from.run..=to.run).flat_map(part).copied()
     }
 
     /// Puts a number at a place that [`Order::place`] found.
@@ -137,7 +144,12 @@ mod tests {
             }
             assert_eq!(order.len(), list.len());
         }
-        assert!(order.iter(Place::default()).eq(list.iter().copied()));
+        assert!(order.iter(Place::default(), None).eq(list.iter().copied()));
+        for (from, to) in [(0, 3000), (700, 1900), (1500, 1500), (1900, 700)] {
+            let [start, end] = [from, to].map(|bound| order.place(|number| number < bound));
+            let inside = list.iter().filter(|&&number| number >= from && number < to);
+            assert!(order.iter(start, Some(end)).eq(inside.copied()));
+        }
         assert!(
             order
                 .runs
