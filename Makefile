@@ -4,7 +4,7 @@ BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
 
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test setup man docs deb container guard guard-accept bench bench-allocators
+.PHONY: run test setup man docs deb container guard guard-accept bench bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -54,6 +54,11 @@ bench:
 	cargo build --release $(BINARIES) -p corvid-bench
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
 		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
+
+# Our client library beside the reference's for C and for Python, over our server: the table of PERF.md, "Client".
+bench-clients:
+	cargo build --release $(BINARIES) -p corvid-bench
+	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
 # Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
 # elsewhere.

@@ -34,6 +34,12 @@ pub(crate) enum Error {
     /// A database file or schema that cannot be read.
     #[error("{}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
+    /// A client that is measured ended, or did not do what it was told.
+    #[error("a client: {0}")]
+    Client(String),
+    /// Ours was asked for what it cannot do.
+    #[error("our client: {0}")]
+    Misuse(#[from] corvid_idl::Misuse),
     /// Some workloads could not be measured; the report said why.
     #[error("without figures: {0}")]
     Failed(String),

@@ -6,6 +6,7 @@
 //! inside.
 
 mod allocators;
+mod clients;
 mod connection;
 mod crowd;
 mod database_file;
@@ -67,6 +68,8 @@ fn run(command: &Command) -> Result<(), Error> {
             print!("{}", allocators::table(options)?);
             Ok(())
         }
+        Command::Clients(options) => clients::measure(options),
+        Command::Hold(hold) => clients::hold(&hold.remote, &hold.schema),
         Command::List => {
             for workload in workloads::ALL {
                 println!("{:16} {}", workload.name(), workload.about());

@@ -23,14 +23,18 @@ pub(crate) const SWITCHES: u32 = 100;
 
 /// Writes an empty database.
 pub(crate) fn create(file: &Path) -> Result<(), Error> {
+    Ok(database_file::create_with(file, &schema()?)?)
+}
+
+/// The packaged schema, or the trimmed one.
+pub(crate) fn schema() -> Result<Schema, Error> {
     let text = fs::read_to_string(PACKAGED).unwrap_or_else(|_| TRIMMED.to_owned());
     let bad = |reason: String| Error::File {
         path: PACKAGED.into(),
         reason,
     };
     let json = Value::parse(text.as_bytes())?;
-    let schema = Schema::from_json(&json).map_err(|error| bad(error.to_string()))?;
-    Ok(database_file::create_with(file, &schema)?)
+    Schema::from_json(&json).map_err(|error| bad(error.to_string()))
 }
 
 /// Inserts the switches, the address set and the group of load balancers.

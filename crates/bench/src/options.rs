@@ -25,6 +25,11 @@ pub(crate) enum Command {
     Run(RunOne),
     /// Measure servers under several allocators: duration and memory
     Allocators(Allocators),
+    /// Measure client libraries, all over one server: ours beside the reference's for C and for Python
+    Clients(Clients),
+    /// Be a client of ours that is measured
+    #[command(hide = true)]
+    Hold(Hold),
     /// Name all workloads
     List,
     /// Write the database file that a workload starts with, for a server that will be measured at its address
@@ -91,6 +96,26 @@ pub(crate) struct Allocators {
     /// How large the workloads are
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
+}
+
+#[derive(Args)]
+pub(crate) struct Clients {
+    /// The program that serves all of them, with the command line of ovsdb-server
+    pub(crate) server: PathBuf,
+    /// How often everything is measured; medians are reported
+    #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// How large the databases are
+    #[arg(long, short, value_enum, default_value_t = Scale::Small)]
+    pub(crate) scale: Scale,
+}
+
+#[derive(Args)]
+pub(crate) struct Hold {
+    /// unix:PATH
+    pub(crate) remote: String,
+    /// A file that holds the schema
+    pub(crate) schema: PathBuf,
 }
 
 #[derive(Args)]

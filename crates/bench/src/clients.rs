@@ -1,0 +1,186 @@
+//! `corvid-bench clients`: what a replica costs whoever holds it, beside other client libraries over the same server.
+//!
+//! Three clients hold all tables and columns of a database: ours (`replica`, a process of this program), the reference's C library, and the
+//! one for Python with its C parser. No package ships the C library to be linked, but one ships a program that is little else: `ovn-nbctl`
+//! as a daemon keeps a replica of the whole northbound database. Each is a process, looked at from outside; what only ours can tell
+//! (the time of one change, bytes, look-ups) is measured within this process. Here is the command and its table; `sync`, `apply` and `index`
+//! measure.
+
+mod apply;
+mod index;
+mod process;
+mod replica;
+mod session;
+mod sync;
+mod topology;
+
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) use replica::hold;
+
+use crate::error::Error;
+use crate::figure::{self, Figure};
+use crate::options::Clients;
+use crate::report;
+use crate::server::Server;
+use crate::spell::Book;
+use crate::target::Program;
+use crate::workload::Scale;
+use process::Kind;
+
+/// One figure of ours, and that of each other client; not a number where it has none.
+#[derive(Clone, Debug)]
+struct Line {
+    figure: Figure,
+    others: [f64; 2],
+}
+
+impl Line {
+    /// One that only ours has.
+    fn alone(figure: Figure) -> Line {
+        Line {
+            figure,
+            others: [f64::NAN; 2],
+        }
+    }
+
+    /// The same figure of all clients: ours first, then [`OTHERS`].
+    fn of(values: [f64; 3], figure: impl FnOnce(f64) -> Figure) -> Line {
+        let [ours, others @ ..] = values;
+        Line {
+            figure: figure(ours),
+            others,
+        }
+    }
+}
+
+/// The other clients, in the order of their columns.
+const OTHERS: [Kind; 2] = [Kind::Packaged, Kind::Python];
+
+/// What all parts are given.
+struct Ground<'a> {
+    program: &'a Program,
+    scale: Scale,
+    /// Those that this machine has, with their places in [`Line::of`].
+    kinds: Vec<(usize, Kind)>,
+}
+
+impl Ground<'_> {
+    /// A server that has opened a copy of `file`.
+    fn serve(&self, file: &Path) -> Result<Server, Error> {
+        Server::open(self.program, file, &Book::default())
+    }
+}
+
+/// Measures and prints.
+pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
+    let mut kinds = vec![(0, Kind::Ours)];
+    for (place, kind) in (1..).zip(OTHERS) {
+        match kind.why_missing() {
+            None => kinds.push((place, kind)),
+            Some(reason) => eprintln!("******* SKIPPED {}: {reason} *******", kind.name()),
+        }
+    }
+    let program = Program {
+        path: options.server.clone(),
+        preload: None,
+    };
+    let ground = Ground {
+        program: &program,
+        scale: options.scale,
+        kinds,
+    };
+    let began = Instant::now();
+    print!("{}", head(options));
+    for part in [sync::measure, apply::measure, index::measure] {
+        let rounds: Result<Vec<_>, Error> = (0..options.rounds).map(|_| part(&ground)).collect();
+        for line in medians(&rounds?) {
+            print!("{}", text(&line));
+        }
+    }
+    println!("\nall of it took {}", report::seconds(began.elapsed()));
+    Ok(())
+}
+
+/// Of each figure of each client on its own. There is at least one round.
+fn medians(rounds: &[Vec<Line>]) -> Vec<Line> {
+    let median = |number: usize, of: &dyn Fn(&Line) -> f64| {
+        figure::middle(rounds.iter().map(|lines| of(&lines[number])).collect())
+    };
+    let line = |(number, line): (usize, &Line)| Line {
+        figure: Figure {
+            value: median(number, &|line| line.figure.value),
+            ..line.figure.clone()
+        },
+        others: [0, 1].map(|place| median(number, &|line| line.others[place])),
+    };
+    rounds[0].iter().enumerate().map(line).collect()
+}
+
+const TITLE_WIDTH: usize = 58;
+const FIGURE_WIDTH: usize = 11;
+
+fn head(options: &Clients) -> String {
+    let scale = format!("{:?}", options.scale).to_lowercase();
+    format!(
+        "server: {}; C: the library within ovn-nbctl, Python: python3-openvswitch\nscale {scale}, medians of {} rounds\n\n{:TITLE_WIDTH$}{:>FIGURE_WIDTH$}{:>FIGURE_WIDTH$}{:>FIGURE_WIDTH$}{:>FIGURE_WIDTH$}  aim\n",
+        options.server.display(),
+        options.rounds,
+        "figure",
+        "ours",
+        "C",
+        "Python",
+        "ours / C",
+    )
+}
+
+fn text(line: &Line) -> String {
+    let figure = &line.figure;
+    let cell = |value: f64, digits: usize| {
+        if value.is_nan() {
+            format!("{:>FIGURE_WIDTH$}", "-")
+        } else {
+            format!("{value:>FIGURE_WIDTH$.digits$}")
+        }
+    };
+    let [packaged, python] = line.others;
+    let mut text = format!("{:TITLE_WIDTH$}", figure.label());
+    for value in [figure.value, packaged, python] {
+        text.push_str(&cell(value, figure.digits));
+    }
+    text.push_str(&cell(figure.value / packaged, 3));
+    if let Some(is_met) = figure.aim.is_met(figure.value, Some(packaged)) {
+        let word = if is_met { "met" } else { "MISSED" };
+        text.push_str(&format!("  {}: {word}", figure.aim));
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Aim;
+
+    #[test]
+    fn a_client_that_is_missing_decides_nothing() {
+        let figure = |value| Figure::lower("memory", "MiB", value).aim(Aim::RatioAtMost(0.5));
+        let there = Line::of([1.0, 4.0, f64::NAN], figure);
+        assert!(text(&there).ends_with("0.250  ratio at most 0.500: met\n"));
+        let missing = Line::of([1.0, f64::NAN, f64::NAN], figure);
+        assert!(text(&missing).trim_end().ends_with('-'));
+    }
+
+    #[test]
+    fn medians_are_those_of_each_client() {
+        let line = |ours, packaged| {
+            vec![Line::of([ours, packaged, f64::NAN], |value| {
+                Figure::plain("", "", value)
+            })]
+        };
+        let lines = medians(&[line(1.0, 30.0), line(2.0, 10.0), line(3.0, 20.0)]);
+        assert_eq!((lines[0].figure.value, lines[0].others[0]), (2.0, 20.0));
+        assert!(lines[0].others[1].is_nan());
+    }
+}

@@ -1,0 +1,194 @@
+//! A client as a process that is looked at from outside: when it has all contents, its CPU time, its memory. Ended with the value.
+
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::replica::SYNCED;
+use crate::error::Error;
+use crate::stream::Address;
+use crate::usage::{self, Memory};
+
+/// Which library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ours,
+    /// The C library, within `ovn-nbctl`.
+    Packaged,
+    Python,
+}
+
+/// The Python of the system, which has its packages.
+const PYTHON: &str = "/usr/bin/python3";
+const SCRIPT: &str = include_str!("replica.py");
+
+/// A client whose CPU time grows by less than this while one waits so long has nothing left to do.
+const QUIET_US: f64 = 200.0;
+const QUIET: Duration = Duration::from_millis(100);
+/// It should be by then.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Ours => "our client",
+            Kind::Packaged => "the C library",
+            Kind::Python => "the library for Python",
+        }
+    }
+
+    /// Why it cannot be measured here, if it cannot.
+    pub(super) fn why_missing(self) -> Option<&'static str> {
+        let works = |command: &mut Command| {
+            let output = command.stdin(Stdio::null()).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        match self {
+            Kind::Ours => None,
+            Kind::Packaged => (!works(Command::new("ovn-nbctl").arg("--version")))
+                .then_some("no ovn-nbctl (package ovn-common)"),
+            Kind::Python => (!works(Command::new(PYTHON).args(["-c", "import ovs._json"])))
+                .then_some("no module ovs with a C parser (package python3-openvswitch)"),
+        }
+    }
+}
+
+/// A client that runs.
+#[derive(Debug)]
+pub(super) struct Client {
+    pid: u32,
+    /// From its start until it had all contents.
+    pub(super) synced_in: Duration,
+    end: End,
+    /// Of its sockets and files.
+    _directory: TempDir,
+}
+
+/// How it is ended.
+#[derive(Debug)]
+enum End {
+    Kill(Child),
+    /// A daemon, which is nobody's child.
+    Control(Address),
+}
+
+impl Client {
+    /// Starts one that holds the database of the schema in that file, and waits until it has all of it.
+    pub(super) fn start(kind: Kind, server: &Address, schema: &Path) -> Result<Client, Error> {
+        let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
+        let remote = server.to_string();
+        let mut command = match kind {
+            Kind::Packaged => return daemon(&remote, directory),
+            Kind::Ours => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.arg("hold");
+                command
+            }
+            Kind::Python => {
+                let mut command = Command::new(PYTHON);
+                command.args(["-c", SCRIPT]);
+                command
+            }
+        };
+        let began = Instant::now();
+        let mut child = command
+            .arg(remote)
+            .arg(schema)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let pid = child.id();
+        let output = child.stdout.take();
+        // The guard first: what fails below ends the process.
+        let mut client = Client {
+            pid,
+            synced_in: Duration::ZERO,
+            end: End::Kill(child),
+            _directory: directory,
+        };
+        let mut line = String::new();
+        if let Some(output) = output {
+            BufReader::new(output).read_line(&mut line)?;
+        }
+        if line.trim_end() != SYNCED {
+            return Err(Error::Client(format!("{} ended", kind.name())));
+        }
+        client.synced_in = began.elapsed();
+        Ok(client)
+    }
+
+    /// CPU time so far, microseconds.
+    pub(super) fn cpu_us(&self) -> Result<f64, Error> {
+        Ok(usage::cpu_us(self.pid)?)
+    }
+
+    /// The same once it has done all that there was to be done.
+    pub(super) fn settled_cpu_us(&self) -> Result<f64, Error> {
+        let began = Instant::now();
+        let mut before = self.cpu_us()?;
+        while began.elapsed() < PATIENCE {
+            thread::sleep(QUIET);
+            let now = self.cpu_us()?;
+            if now - before < QUIET_US {
+                return Ok(now);
+            }
+            before = now;
+        }
+        Err(Error::Silent(PATIENCE.as_secs()))
+    }
+
+    pub(super) fn memory(&self) -> Result<Memory, Error> {
+        Ok(usage::memory(self.pid)?)
+    }
+}
+
+/// `ovn-nbctl` in the background, which as such holds all tables, and answers a command once it has them.
+fn daemon(remote: &str, directory: TempDir) -> Result<Client, Error> {
+    let at = |name: &str| directory.path().join(name);
+    let began = Instant::now();
+    let started = Command::new("ovn-nbctl")
+        .arg(format!("--db={remote}"))
+        .args(["--no-leader-only", "--detach", "-vconsole:off"])
+        .arg(format!("--pidfile={}", at("pid").display()))
+        .arg(format!("--unixctl={}", at("control").display()))
+        .env("OVN_RUNDIR", directory.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if !started.success() {
+        return Err(Error::Client("ovn-nbctl did not start".to_owned()));
+    }
+    let control = Address::Unix(at("control"));
+    let pid = std::fs::read_to_string(at("pid"))?;
+    let pid = pid.trim().parse();
+    let mut client = Client {
+        pid: pid.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?,
+        synced_in: Duration::ZERO,
+        end: End::Control(control.clone()),
+        _directory: directory,
+    };
+    let command = r#"["--if-exists","get","Address_Set","nobody","name"]"#;
+    control.ask(&format!(r#"{{"id":0,"method":"run","params":{command}}}"#))?;
+    client.synced_in = began.elapsed();
+    Ok(client)
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Ours alone; failing to end it leaves nothing to be done.
+        match &mut self.end {
+            End::Kill(child) => {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            End::Control(control) => {
+                let _ = control.call("exit");
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Our client driven by hand, over a connection that waits: what arrives is handled piece by piece, so that the time of handling is known
+//! without that of the kernel, and all bytes are counted. For workloads that measure within this process.
+
+use std::time::{Duration, Instant};
+
+use corvid_cs::{Input, Output};
+use corvid_idl::{Class, Idl, Misuse, Status};
+
+use crate::error::Error;
+use crate::stream::{Address, ReadWrite};
+
+/// See the head of this file.
+pub(super) struct Session {
+    pub(super) idl: Idl,
+    address: Address,
+    stream: Option<Box<dyn ReadWrite>>,
+    room: Vec<u8>,
+    began: Instant,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    /// In [`Idl::handle`].
+    pub(super) handling: Duration,
+}
+
+impl Session {
+    /// Connects, and waits for all contents.
+    pub(super) fn open(class: Class, address: &Address) -> Result<Session, Error> {
+        let mut session = Session {
+            idl: Idl::new(class, 1),
+            address: address.clone(),
+            stream: None,
+            room: vec![0; 256 * 1024],
+            began: Instant::now(),
+            sent_bytes: 0,
+            received_bytes: 0,
+            handling: Duration::ZERO,
+        };
+        let now_ms = session.now_ms();
+        let remote = address.to_string();
+        session.idl.session().set_remote(now_ms, &remote, true);
+        session.handle(|idl, now_ms| idl.handle(now_ms, Input::Tick))?;
+        session.hear_until(Idl::has_ever_connected)?;
+        Ok(session)
+    }
+
+    /// Handles what arrives until something holds.
+    pub(super) fn hear_until(&mut self, holds: impl Fn(&Idl) -> bool) -> Result<(), Error> {
+        self.carry_out()?;
+        while !holds(&self.idl) {
+            if self.idl.poll_timeout(self.now_ms()) == Some(self.now_ms()) {
+                self.handle(|idl, now_ms| idl.handle(now_ms, Input::Tick))?;
+            } else {
+                self.hear()?;
+            }
+            self.carry_out()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a transaction, commits it, and waits until it has succeeded.
+    pub(super) fn transact(
+        &mut self,
+        make: impl FnOnce(&mut Idl) -> Result<(), Misuse>,
+    ) -> Result<(), Error> {
+        let txn = self.idl.begin()?;
+        make(&mut self.idl)?;
+        self.idl.commit()?;
+        self.hear_until(|idl| idl.status(txn) != Some(Status::Incomplete))?;
+        match self.idl.finish(txn).map(|finished| finished.status) {
+            Some(Status::Success) => Ok(()),
+            other => Err(Error::Client(format!("a transaction became {other:?}"))),
+        }
+    }
+
+    fn hear(&mut self) -> Result<(), Error> {
+        let stream = self.stream.as_mut().ok_or(Error::Closed)?;
+        let mut room = std::mem::take(&mut self.room);
+        let count = stream.read(&mut room)?;
+        if count == 0 {
+            return Err(Error::Closed);
+        }
+        self.received_bytes += count as u64;
+        let input = &room[..count];
+        let handled = self.handle(|idl, now_ms| idl.handle(now_ms, Input::Received(input)));
+        self.room = room;
+        handled
+    }
+
+    fn handle(
+        &mut self,
+        input: impl FnOnce(&mut Idl, u64) -> Result<(), Misuse>,
+    ) -> Result<(), Error> {
+        let now_ms = self.now_ms();
+        let began = Instant::now();
+        let handled = input(&mut self.idl, now_ms);
+        self.handling += began.elapsed();
+        Ok(handled?)
+    }
+
+    /// Does what the client wants done.
+    fn carry_out(&mut self) -> Result<(), Error> {
+        while let Some(output) = self.idl.poll_output() {
+            match output {
+                Output::Connect { .. } => {
+                    self.stream = Some(self.address.open()?);
+                    self.handle(|idl, now_ms| idl.handle(now_ms, Input::Connected))?;
+                }
+                Output::Send(bytes) => {
+                    let stream = self.stream.as_mut().ok_or(Error::Closed)?;
+                    stream.write_all(&bytes)?;
+                    self.sent_bytes += bytes.len() as u64;
+                    self.handle(|idl, now_ms| idl.handle(now_ms, Input::Sent))?;
+                }
+                // A server of ours on this machine gives no reason.
+                Output::Disconnect => return Err(Error::Closed),
+            }
+        }
+        Ok(())
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,108 @@
+//! Files of the northbound database, as the clients that are measured find it: switches with many ports, or two sets of addresses.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::ops::Range;
+use std::path::Path;
+
+use corvid_data::Schema;
+use corvid_log::{Magic, Record};
+
+use crate::database_file;
+use crate::error::Error;
+use crate::northbound;
+
+/// Ports of a switch.
+pub(super) const PORTS_EACH: u32 = 200;
+
+/// Writes a database of so many ports, [`PORTS_EACH`] to a switch; a record for each switch.
+pub(super) fn write_ports(file: &Path, ports: u32) -> Result<(), Error> {
+    let switches = (0..ports).step_by(PORTS_EACH as usize);
+    write(
+        file,
+        switches.map(|first| switch(first..ports.min(first + PORTS_EACH))),
+    )
+}
+
+/// Writes a database with a set of addresses of each size, called `set-SIZE`.
+pub(super) fn write_sets(file: &Path, sizes: &[u32]) -> Result<(), Error> {
+    let sets = sizes.iter().zip(0..).map(|(&size, number)| {
+        let mut text = format!(
+            r#""Address_Set":{{"{}":{{"name":"set-{size}","addresses":["set",["#,
+            database_file::uuid(number)
+        );
+        for number in 0..size {
+            let comma = if number == 0 { "" } else { "," };
+            let _ = write!(text, r#"{comma}"{}""#, address(number));
+        }
+        text.push_str("]]}}");
+        text
+    });
+    write(file, sets)
+}
+
+/// An element of a set: all have the same length.
+fn address(number: u32) -> String {
+    let [_, high, middle, low] = number.to_be_bytes();
+    format!("10.{high:03}.{middle:03}.{low:03}")
+}
+
+/// An address that no set has, as long as the others and somewhere between them.
+pub(super) fn stranger(number: u32) -> String {
+    format!("10.000.{:03}.{:03}", number % 118, 256 + number % 700)
+}
+
+fn switch(ports: Range<u32>) -> String {
+    let number = ports.start / PORTS_EACH;
+    // Ports and switches have identities from one row of numbers, switches behind.
+    let mut text = format!(
+        r#""Logical_Switch":{{"{}":{{"name":"switch-{number}","ports":["set",["#,
+        database_file::uuid(u32::MAX / 2 + number)
+    );
+    for port in ports.clone() {
+        let comma = if port == ports.start { "" } else { "," };
+        let _ = write!(text, r#"{comma}["uuid","{}"]"#, database_file::uuid(port));
+    }
+    text.push_str(r#"]]}},"Logical_Switch_Port":{"#);
+    for port in ports.clone() {
+        let comma = if port == ports.start { "" } else { "," };
+        let [_, high, middle, low] = port.to_be_bytes();
+        let mac = format!("0a:00:00:{high:02x}:{middle:02x}:{low:02x} 10.{high}.{middle}.{low}");
+        let _ = write!(
+            text,
+            r#"{comma}"{}":{{"name":"port-{port:06}","addresses":"{mac}","port_security":"{mac}","options":["map",[["requested-chassis","host-{number}"]]],"external_ids":["map",[["namespace","ns-{number}"],["pod","true"]]]}}"#,
+            database_file::uuid(port)
+        );
+    }
+    text.push('}');
+    text
+}
+
+/// A database of the northbound schema with a record for each of `tables`, which are members of a transaction.
+fn write(file: &Path, tables: impl Iterator<Item = String>) -> Result<(), Error> {
+    let schema = northbound::schema()?;
+    let mut out = BufWriter::new(File::create(file)?);
+    let mut record = Vec::new();
+    corvid_log::write_schema(&mut record, &schema);
+    // The daemon of the C library inserts the global row if it is missing.
+    let global = schema.table_id("NB_Global").map(|_| {
+        let uuid = database_file::uuid(u32::MAX - 1);
+        format!(r#""NB_Global":{{"{uuid}":{{}}}}"#)
+    });
+    for table in global.into_iter().chain(tables) {
+        let mut body = Record::begin(&mut record, Magic::Standalone);
+        write!(body.body(), r#"{{"_date":1700000000000,{table}}}"#)?;
+        body.finish();
+        out.write_all(&record)?;
+        record.clear();
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes the schema alone, for clients that ask for one.
+pub(super) fn write_schema(file: &Path) -> Result<Schema, Error> {
+    let schema = northbound::schema()?;
+    std::fs::write(file, schema.to_json().to_bytes())?;
+    Ok(schema)
+}
