@@ -10,6 +10,7 @@ mod error;
 mod figures;
 mod northbound;
 mod paths;
+mod replica;
 mod uuids;
 mod verdict;
 

@@ -1,6 +1,8 @@
 //! The hot paths, one file each: what prepares its inputs, and how often it is gone while it is measured.
 
 mod apply_diff;
+mod client_apply;
+mod client_lookup;
 mod encode_update3;
 mod execute_port;
 mod frame;
@@ -29,4 +31,6 @@ pub(crate) const ALL: &[Path] = &[
     load_record::PATH,
     update1::PATH,
     write_contents::PATH,
+    client_apply::PATH,
+    client_lookup::PATH,
 ];

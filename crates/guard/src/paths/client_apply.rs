@@ -1,0 +1,49 @@
+//! `client-apply`: a replica hears that one element has come into a set of 30,000, or left it again.
+
+use std::fmt::Write as _;
+
+use corvid_cs::Input;
+
+use super::Path;
+use crate::replica;
+
+pub(super) const PATH: Path = Path {
+    name: "client-apply",
+    about: "a replica hears of one element of a set of 30,000 addresses",
+    times: 200,
+    prepare,
+};
+
+const ELEMENTS: usize = 30_000;
+const SET: &str = "00000000-0000-4000-8000-000000000001";
+
+fn prepare(_times: usize) -> Box<dyn FnMut()> {
+    let mut contents =
+        format!(r#""Address_Set":{{"{SET}":{{"initial":{{"name":"all","addresses":["set",["#);
+    for number in 0..ELEMENTS {
+        let comma = if number == 0 { "" } else { "," };
+        let _ = write!(contents, r#"{comma}"{}""#, address(number));
+    }
+    contents.push_str("]]}}}");
+    let (mut idl, ()) = replica::holding(&contents, |_| ());
+    // Spread over the set; an odd number, so that each is in it and not in it in turn.
+    let updates: Vec<String> = (0..51)
+        .map(|number| {
+            let address = address(number * 1171);
+            format!(
+                r#"{{"id":null,"method":"update2","params":[["monid","OVN_Northbound"],{{"Address_Set":{{"{SET}":{{"modify":{{"addresses":["set",["{address}"]]}}}}}}}}]}}"#
+            )
+        })
+        .collect();
+    let mut at = 0;
+    Box::new(move || {
+        let seqno = idl.change_seqno();
+        replica::hear(&mut idl, Input::Received(updates[at].as_bytes()));
+        assert_ne!(idl.change_seqno(), seqno, "it is there");
+        at = (at + 1) % updates.len();
+    })
+}
+
+fn address(number: usize) -> String {
+    format!("10.{}.{}", number / 256, number % 256)
+}

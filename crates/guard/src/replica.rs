@@ -1,0 +1,54 @@
+//! A replica and the server that it believes to be connected to, for the paths of the client: what the server says is a text, so that
+//! nothing but the client is at work.
+
+use corvid_cs::{Input, Output};
+use corvid_data::Schema;
+use corvid_idl::{Class, Idl};
+use corvid_json::Value;
+
+use crate::northbound;
+
+/// A client of the northbound database with these contents, as members of a table update (`"TABLE":{"UUID":{"initial":ROW}}`), and with
+/// what `adjust` makes of its class.
+pub(crate) fn holding<T>(contents: &str, adjust: impl FnOnce(&mut Class) -> T) -> (Idl, T) {
+    let schema = northbound::schema();
+    let mut class = Class::everything(schema.clone());
+    let adjusted = adjust(&mut class);
+    let mut idl = Idl::new(class, 1);
+    idl.session().set_remote(0, "unix:server", true);
+    hear(&mut idl, Input::Tick);
+    while let Some(output) = idl.poll_output() {
+        match output {
+            Output::Connect { .. } => hear(&mut idl, Input::Connected),
+            Output::Send(request) => {
+                let reply = answer(&request, &schema, contents);
+                hear(&mut idl, Input::Received(reply.as_bytes()));
+            }
+            Output::Disconnect => panic!("the server said something wrong"),
+        }
+    }
+    assert!(idl.has_ever_connected(), "it has contents");
+    (idl, adjusted)
+}
+
+/// Bytes arrive, or something else happens.
+pub(crate) fn hear(idl: &mut Idl, input: Input<'_>) {
+    idl.handle(0, input).expect("no transaction is open");
+}
+
+/// A server without `_Server`, which answers the second kind of monitor.
+fn answer(request: &[u8], schema: &Schema, contents: &str) -> String {
+    let request = Value::parse(request).expect("the client sends JSON");
+    let member = |name: &str| request.get(name).map(Value::to_bytes).unwrap_or_default();
+    let (id, method, params) = (member("id"), member("method"), member("params"));
+    let id = String::from_utf8_lossy(&id);
+    match method.as_slice() {
+        br#""get_schema""# if params != br#"["_Server"]"# => {
+            let schema = schema.to_json().to_bytes();
+            let schema = String::from_utf8_lossy(&schema);
+            format!(r#"{{"id":{id},"result":{schema},"error":null}}"#)
+        }
+        br#""monitor_cond""# => format!(r#"{{"id":{id},"result":{{{contents}}},"error":null}}"#),
+        _ => format!(r#"{{"id":{id},"result":null,"error":"unknown"}}"#),
+    }
+}
