@@ -47,13 +47,14 @@ guard-accept:
 	cargo build --release -p corvid-guard
 	$(RELEASE)/corvid-guard accept
 
-# Every workload on our server and on the reference, in turn: the table and the plots of PERF.md. SCALE=full takes hours.
+# Every workload on our server and on the reference, in turn: the table and the plots of PERF.md; then the clients. SCALE=full takes hours.
 SCALE ?= small
 ROUNDS ?= 1
 bench:
 	cargo build --release $(BINARIES) -p corvid-bench
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
 		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
+	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
 # Our client library beside the reference's for C and for Python, over our server: the table of PERF.md, "Client".
 bench-clients:

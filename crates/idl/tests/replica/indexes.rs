@@ -81,6 +81,33 @@ fn rows_come_in_order_column_by_column() {
 }
 
 #[test]
+fn the_first_of_equal_rows_is_found_whatever_comes_and_goes() {
+    let (mut bed, by_s, _) = indexed();
+    let s = bed.column("simple", "s");
+    let rows = fill(&mut bed, &[("a", 0), ("a", 1), ("b", 2), ("a", 3)]);
+    let mut key = bed.peers[0].idl.key(by_s);
+    key.set(s, string("a"));
+    let found = |bed: &Bed| {
+        let idl = &bed.peers[0].idl;
+        assert_eq!(idl.find(&key), idl.equal(&key).next());
+        idl.check_consistency().expect("it agrees with itself");
+        idl.find(&key)
+    };
+    assert_eq!(found(&bed), Some(rows[0]));
+    let txn = bed.idl().begin().expect("none is open");
+    bed.idl().delete(rows[0]).expect("it is there");
+    assert_eq!(found(&bed), Some(rows[1]), "the one behind it");
+    bed.idl().write(rows[1], s, string("c")).expect("fits");
+    assert_eq!(found(&bed), Some(rows[3]), "not the one of another key");
+    bed.idl().write(rows[3], s, string("c")).expect("fits");
+    assert_eq!(found(&bed), None, "none is left");
+    bed.idl().write(rows[2], s, string("a")).expect("fits");
+    assert_eq!(found(&bed), Some(rows[2]), "a key that comes back");
+    bed.idl().abort(txn);
+    assert_eq!(found(&bed), Some(rows[0]), "the one before others again");
+}
+
+#[test]
 fn a_transaction_moves_rows_and_an_abort_moves_them_back() {
     let (mut bed, by_s, by_both) = indexed();
     let rows = fill(&mut bed, &[("b", 1), ("c", 2)]);
