@@ -352,6 +352,9 @@ mod tests {
         let first = open("ptcp:0:127.0.0.1").unwrap();
         let port = first.port().unwrap();
         let same = format!("ptcp:{port}:127.0.0.1");
+        assert_eq!(first.shown("ptcp:0:127.0.0.1"), same);
+        assert_eq!(first.shown("ptcp:0"), format!("ptcp:{port}"));
+        assert_eq!(first.shown("ptcp:01:127.0.0.1"), "ptcp:01:127.0.0.1");
         assert_eq!(
             open(&same).unwrap_err().to_string(),
             "Address already in use"

@@ -544,6 +544,12 @@ pub fn set_syslog_method(text: &str) -> Result<(), String> {
 /// Sends a copy of every syslog message to `HOST:PORT` as RFC 5424 datagrams. The first message will be preceded by a warning that this
 /// is deprecated.
 pub fn set_syslog_target(text: &str) {
+    if !text.contains(':') {
+        return err(
+            Module::SocketUtil,
+            format_args!("{text}: port must be specified"),
+        );
+    }
     if let Some(address) = syslog::udp_address(text)
         && let Some(socket) = syslog::udp_socket(&address)
     {

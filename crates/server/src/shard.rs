@@ -14,9 +14,9 @@ use corvid_os::clock::{self, Now};
 use corvid_os::segment::Segment;
 use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
 use corvid_os::vlog::{self, Module, RateLimit};
-use corvid_rpc::Probe;
 use corvid_rpc::message::PROBE;
 use corvid_rpc::probe::Demand;
+use corvid_rpc::{Notice, Probe};
 use corvid_service::Frontend;
 use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, Text, session_id};
@@ -250,13 +250,8 @@ impl ShardSessions {
                     .info(conn)
                     .map(|info| info.name.clone())
                     .unwrap_or_default();
-                let seconds = unanswered_ms / 1000;
-                vlog::err(
-                    Module::Reconnect,
-                    format_args!(
-                        "{name}: no response to inactivity probe after {seconds} seconds, disconnecting"
-                    ),
-                );
+                let notice = Notice::Unanswered { unanswered_ms };
+                vlog::err(Module::Reconnect, format_args!("{name}: {notice}"));
                 client.end = Some(End::Probe);
                 io.close(conn);
                 return;

@@ -22,6 +22,22 @@ with socket.socket(socket.AF_UNIX) as connection:
 END"""
 
 
+# Waits to be called, says one thing a call, and listens until the other side hangs up.
+PEER = """cat > peer.py <<'END'
+import socket, sys
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind("peer.sock")
+    listener.listen()
+    listener.settimeout(30)
+    for said in sys.argv[1:]:
+        with listener.accept()[0] as connection:
+            connection.settimeout(30)
+            connection.send(said.encode())
+            while connection.recv(4096):
+                pass
+END"""
+
+
 def say(place, *messages):
     return [f"python3 say.py '{place}' '{message}'" for message in messages]
 
@@ -30,6 +46,7 @@ ID = '"id":1'
 LINES = [
     SETUP,
     SAY,
+    PEER,
     'ovsdb-tool transact good.db \'["mydb",{"op":"insert","table":"T","row":{"name":"a"}}]\'',
     "echo 0 > seen; ovsdb-server good.db --no-chdir --detach --pidfile --remote=punix:db.sock --log-file -vconsole:off -vsyslog:off",
     f"{ASK} vlog/disable-rate-limit",
@@ -50,6 +67,9 @@ LINES = [
          '{"method":"version","params":[]}', f'{{"method":1,"params":[],{ID}}}', f'{{"method":"version","params":[1],{ID}}}', f'{{"method":"vlog/set","params":[1],{ID}}}',
          f'{{"method":"exit","params":["x"],{ID}}}', f'{{"method":"nosuch","params":[],{ID}}}', '{"method":"version","params":[],"id":{"a":[1]}}'),
     LOG,
+    # What is called by the server says nonsense.
+    f"python3 peer.py '[]' '{{]}}' & p=$!; until_there peer.sock; {ASK} ovsdb-server/add-remote unix:peer.sock; wait $p; until_said ovsdb-server.log 'peer.sock: waiting';"
+    f" {ASK} ovsdb-server/remove-remote unix:peer.sock; grep peer.sock ovsdb-server.log | cut -d'|' -f3- | sed '/waiting/q'; wc -l < ovsdb-server.log > seen",
     # A listener that could not be opened is no remote yet, a connection of ours always is one.
     *(f"{ASK} ovsdb-server/{verb}-remote {remote}; {ASK} memory/show | grep -o 'sessions.*'" for verb in ("add", "remove") for remote in ("punix:no/x.sock", "unix:nosuch.sock")),
     "grep -o 'ovsdb_jsonrpc_server|INFO.*such.*deconfigured' ovsdb-server.log; grep -c 'x.sock: remote deconfigured' ovsdb-server.log; wc -l < ovsdb-server.log > seen",

@@ -69,6 +69,7 @@ LOGGING = [
     f"ovsdb-server '-vPATTERN:console:%B %p' --log-file=my.log --no-dbs {BEGUN}",
     f"ovsdb-server '-vPATTERN:console:%D{{%Y}} %d{{.###}}X' --log-file=my.log --no-dbs {BEGUN} 2>&1 | sed 's/[0-9]/9/g'",
     f"ovsdb-server --syslog-target=127.0.0.1:9 --no-dbs {BEGUN}",
+    *(f"ovsdb-server --{option} --no-dbs {BEGUN}" for option in ("syslog-target=x", "syslog-target=", "syslog-method=udp:", "syslog-method=udp:127.0.0.1", "syslog-method=unix:")),
     "ovsdb-server --syslog-target=127.0.0.1:9 -vbogus",
     f"ovsdb-server --syslog-target=127.0.0.1:9 -vPATTERN:console:%m --no-dbs {BEGUN}",
     f"ovsdb-server --syslog-target=127.0.0.1:9 --log-file=my.log --no-dbs {BEGUN}",

@@ -1,11 +1,14 @@
 //! What operators ask of a backup, and what it shows of itself.
 
+use std::io::Read;
+use std::os::unix::net::UnixListener;
+
 use corvid_tests::ledger::{self, DATABASE};
 use corvid_tests::server::Implementation::{self, Corvid, Reference};
 use corvid_tests::{http, peer};
 use serde_json::Value;
 
-use crate::node::{Node, wait_for};
+use crate::node::{Node, PATIENCE, wait_for};
 
 #[test]
 fn commands_answer_as_the_reference_does() {
@@ -135,4 +138,33 @@ fn watchers_see_how_a_backup_stands() {
     assert_eq!(backup.control("disconnect-active-ovsdb-server"), "");
     assert!(!get("/metrics").body.contains(&sample("lost")));
     assert_eq!(get("/readyz").status, 200);
+}
+
+#[test]
+fn a_silent_source_is_probed_and_left() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("silent");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    listener.set_nonblocking(true).expect("set");
+    let options = [format!("--sync-from=unix:{}", path.display())];
+    let backup = Node::started(Corvid, &ledger::schema(1), &options);
+    let mut calls = listener.incoming();
+    let mut call = None;
+    wait_for("it calls", &[&backup], || {
+        call = calls.next().and_then(Result::ok);
+        call.is_some()
+    });
+    assert_eq!(
+        backup.control("set-active-ovsdb-server-probe-interval 1000"),
+        ""
+    );
+    let mut source = call.expect("a connection");
+    source.set_nonblocking(false).expect("set");
+    source.set_read_timeout(Some(PATIENCE)).expect("set");
+    let mut said = String::new();
+    source.read_to_string(&mut said).expect("it hangs up");
+    assert_eq!(said.matches(r#""method":"echo""#).count(), 1, "{said}");
+    let log = backup.process.log();
+    let why = "no response to inactivity probe after ";
+    assert!(log.contains(why), "{log}");
 }

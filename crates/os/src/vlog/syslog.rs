@@ -24,11 +24,8 @@ pub(super) enum Method {
         socket: Option<UnixDatagram>,
         path: PathBuf,
     },
-    /// datagrams to an address
-    Udp {
-        socket: Option<UdpSocket>,
-        address: SocketAddr,
-    },
+    /// datagrams to an address; `None`: it cannot be had, and a logger that says nothing is no reason not to start
+    Udp(Option<(UdpSocket, SocketAddr)>),
 }
 
 impl Method {
@@ -46,11 +43,10 @@ impl Method {
                 })
             }
             Some(("udp", address)) => {
-                let address = udp_address(address)?;
-                Some(Method::Udp {
-                    socket: udp_socket(&address),
-                    address,
-                })
+                let address = udp_address(address);
+                Some(Method::Udp(
+                    address.and_then(|address| Some((udp_socket(&address)?, address))),
+                ))
             }
             _ => None,
         }
@@ -61,7 +57,7 @@ impl Method {
         match self {
             Method::Libc => "<%B> %D{%h %e %T} %E %A: ",
             Method::Null => "",
-            Method::Unix { .. } | Method::Udp { .. } => "<%B>",
+            Method::Unix { .. } | Method::Udp(_) => "<%B>",
         }
     }
 
@@ -80,13 +76,10 @@ impl Method {
             } => {
                 let _ = socket.send_to(datagram(facility, severity, text).as_bytes(), path);
             }
-            Method::Udp {
-                socket: Some(socket),
-                address,
-            } => {
+            Method::Udp(Some((socket, address))) => {
                 let _ = socket.send_to(datagram(facility, severity, text).as_bytes(), address);
             }
-            Method::Unix { socket: None, .. } | Method::Udp { socket: None, .. } => {}
+            Method::Unix { socket: None, .. } | Method::Udp(None) => {}
         }
     }
 }
