@@ -256,12 +256,15 @@ impl Io {
     pub(super) fn check_backlog(&mut self, conn: ConnId) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let backlog = self.backlog_bytes(conn);
-        if backlog > self.accounts.limits().backlog_bytes_max {
+        let backlog_max = self.accounts.limits().backlog_bytes_max;
+        if backlog > backlog_max {
             let name = self.name(conn);
             vlog::warn_limited(
                 &LIMIT,
                 Module::Jsonrpc,
-                format_args!("{name}: {backlog} bytes wait to be read, disconnecting"),
+                format_args!(
+                    "sending backlog exceeded maximum size ({backlog} > {backlog_max} bytes), disconnecting, jsonrpc: {name}."
+                ),
             );
             self.doom(conn, CloseReason::LimitReached);
         }
