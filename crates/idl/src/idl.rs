@@ -32,6 +32,8 @@ pub struct Idl {
     open: Option<OpenTxn>,
     /// Transactions that were sent.
     outstanding: BTreeMap<RequestId, (TxnId, Expected)>,
+    /// Transactions that succeeded while the contents were on their way anew: told when the replica shows them.
+    unseen: Vec<(TxnId, Verdict)>,
     /// Transactions that are not open any more, until they are forgotten.
     closed: BTreeMap<TxnId, Closed>,
     fetches: Fetches,
@@ -94,6 +96,7 @@ impl Idl {
             replica: Replica::new(class, Resync::default()),
             open: None,
             outstanding: BTreeMap::new(),
+            unseen: Vec::new(),
             closed: BTreeMap::new(),
             fetches: Fetches::default(),
             notes: VecDeque::new(),
@@ -166,12 +169,17 @@ impl Idl {
 
     fn event(&mut self, now_ms: u64, event: Event) {
         match event {
-            Event::Connected | Event::Disconnected => {}
+            Event::Connected => {}
+            Event::Disconnected => self.tell_unseen(),
             Event::Locked => self.replica.seqno += u64::from(self.client.is_monitoring()),
             Event::Note(note) => self.notes.push_back(IdlNote::Session(note)),
             Event::Update(update) => {
                 let mut complaints = Vec::new();
+                let is_reply = update.is_reply;
                 let applied = self.replica.apply(update, &mut complaints);
+                if is_reply {
+                    self.tell_unseen();
+                }
                 self.notes
                     .extend(complaints.into_iter().map(IdlNote::Column));
                 if let Err(details) = applied {
@@ -196,12 +204,11 @@ impl Idl {
             if let Some(error) = &verdict.error {
                 self.notes.push_back(IdlNote::Refused(error.clone()));
             }
-            if let Some(closed) = self
-                .closed
-                .get_mut(&txn)
-                .filter(|closed| !closed.is_abandoned)
-            {
-                closed.verdict = verdict;
+            // A monitor that a conversion has ended shows nothing: what was committed since comes with the contents of the next.
+            if verdict.status == Status::Success && !self.client.is_monitoring() {
+                self.unseen.push((txn, verdict));
+            } else {
+                self.end(txn, verdict);
             }
         } else if let Some(fetch) = self.fetches.take(request) {
             let outcome = match outcome {
@@ -213,6 +220,23 @@ impl Idl {
             };
             self.fetches.ended(&fetch, outcome);
             self.replica.seqno += 1;
+        }
+    }
+}
+
+/// Ends of transactions.
+impl Idl {
+    fn end(&mut self, txn: TxnId, verdict: Verdict) {
+        let closed = self.closed.get_mut(&txn);
+        if let Some(closed) = closed.filter(|closed| !closed.is_abandoned) {
+            closed.verdict = verdict;
+        }
+    }
+
+    /// The contents have come, or their connection is gone and it may take long until they do.
+    fn tell_unseen(&mut self) {
+        for (txn, verdict) in std::mem::take(&mut self.unseen) {
+            self.end(txn, verdict);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::row::Row;
 pub struct Tracked {
     /// Which.
     pub uuid: Uuid,
-    /// It was not there before. Together with `is_deleted`: it came and went.
+    /// It came: it was not there before, or it went in the same time and came back. Together with `is_deleted`: it came and went.
     pub is_new: bool,
     /// It is no longer there.
     pub is_deleted: bool,

@@ -39,11 +39,11 @@ pub enum Status {
     Uncommitted,
     /// There was nothing to send.
     Unchanged,
-    /// It was sent; the answer is not there yet.
+    /// It was sent; the answer is not there yet, or the replica does not show yet what was committed.
     Incomplete,
     /// It was given up before it was committed.
     Aborted,
-    /// It was committed, and the replica shows it.
+    /// It was committed, and the replica shows it, unless the connection was lost first.
     Success,
     /// It was not committed, or nobody knows, for reasons that pass. When [`crate::Idl::change_seqno`] differs from what it was before
     /// the commit, make the transaction again, from what the replica then shows.

@@ -3,7 +3,8 @@
 //! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
 
 use corvid_sim::dice;
-use corvid_sim::server::seeds::{run_seed, run_seeds};
+use corvid_sim::seeds::{run_seed, run_seeds};
+use corvid_sim::server::Summary;
 
 /// Runs in an ordinary test.
 const SEEDS: usize = 2000;
@@ -19,7 +20,7 @@ fn first() -> u64 {
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
     let seeds = dice::cases(SEEDS) as u64;
-    let (summary, failures) = run_seeds(first(), seeds);
+    let (summary, failures) = run_seeds::<Summary>(first(), seeds);
     println!("{seeds} seeds: {summary:?}");
     let shown: Vec<String> = failures.iter().take(3).map(ToString::to_string).collect();
     assert!(
@@ -48,13 +49,13 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for seed in first()..first() + 40 {
-        let [one, two] = [(); 2].map(|()| run_seed(seed, false));
+        let [one, two] = [(); 2].map(|()| run_seed::<Summary>(seed, false));
         let (Ok(one), Ok(two)) = (one, two) else {
             // The other test tells.
             continue;
         };
         assert_eq!(one, two, "seed {seed}");
-        let other = run_seed(seed + 1, false);
+        let other = run_seed::<Summary>(seed + 1, false);
         assert!(other.is_err() || other.is_ok_and(|other| other.hash != one.hash));
     }
 }

@@ -237,6 +237,15 @@ impl Bed {
         self.peers[0].input(now_ms, Input::Received(message.as_bytes()));
     }
 
+    /// The only client, which is deaf, hears once what the server has said so far.
+    pub(crate) fn hear_waiting(&mut self) {
+        let peer = &mut self.peers[0];
+        let session = peer.session.expect("connected");
+        let waiting = self.server.output.get_mut(&session);
+        let bytes = waiting.and_then(Option::as_mut).map(std::mem::take);
+        peer.input(self.now_ms, Input::Received(&bytes.expect("open")));
+    }
+
     /// Commits the open transaction of the only client and sends it, without any answer.
     pub(crate) fn commit_unheard(&mut self) -> TxnId {
         let txn = self.idl().open_txn().expect("it is open");

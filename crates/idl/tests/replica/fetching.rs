@@ -145,6 +145,16 @@ fn every_fetch_ends_with_an_outcome() {
         outcome,
         Some(FetchOutcome::Error(r#"{"error":"not allowed"}"#.to_owned()))
     );
+    // Rows that are not here are passed over.
+    let fetch = bed.idl().fetch_column(i).unwrap();
+    bed.run();
+    let rows = format!(r#"[{{"_uuid":["uuid","{}"],"i":5}}]"#, rows[0].uuid);
+    bed.answer_last(&format!(r#""result":[{{"rows":{rows}}}],"error":null"#));
+    assert_eq!(
+        bed.idl().take_fetch_outcome(fetch),
+        Some(FetchOutcome::Success)
+    );
+    assert_eq!(bed.idl().row_count(i.table), 0);
 }
 
 #[test]

@@ -97,22 +97,26 @@ fn what_does_not_fit_is_fetched_anew() {
     let mut bed = Bed::with_class(Class::track_all);
     miss_changes(&mut bed);
     bed.run_until_connected();
-    // As if an update had been lost: the row is gone here and not there.
-    let seqno = bed.idl().session_state().session_seqno();
-    let message = format!(
-        r#"{{"id":null,"method":"update3","params":[["monid","idltest"],"{zero}",{{"simple":{{"{one}":{{"delete":null}}}},"link":{{"{one}":{{"insert":{{}}}}}}}}]}}"#,
-        zero = "00000000-0000-0000-0000-000000000000",
-        one = "00000000-0000-0000-0000-000000000001",
-    );
-    bed.idl()
-        .handle(0, corvid_cs::Input::Received(message.as_bytes()))
-        .unwrap();
-    let link = bed.table("link");
-    assert_eq!(bed.idl().row_count(link), 0, "all or nothing");
-    bed.run_until_connected();
-    assert!(bed.idl().session_state().session_seqno() >= seqno + 2);
-    let table = bed.table("simple");
-    assert_eq!(bed.idl().row_count(table), 3);
+    let (simple, link) = (bed.table("simple"), bed.table("link"));
+    let here = bed.idl().rows(simple).next().unwrap();
+    let (nowhere, before) = (bed.uuid(), bed.value(here, "i"));
+    // As if updates had been lost: rows that are here and not there, or there and not here.
+    for misfit in [
+        format!(r#""{nowhere}":{{"delete":null}}"#),
+        format!(r#""{nowhere}":{{"modify":{{"i":7}}}}"#),
+        format!(r#""{}":{{"insert":{{"i":7}}}}"#, here.uuid),
+    ] {
+        let seqno = bed.idl().session_state().session_seqno();
+        bed.hear(&format!(
+            r#"{{"id":null,"method":"update3","params":[["monid","idltest"],"{zero}",{{"simple":{{{misfit}}},"link":{{"{nowhere}":{{"insert":{{}}}}}}}}]}}"#,
+            zero = "00000000-0000-0000-0000-000000000000",
+        ));
+        assert_eq!(bed.idl().row_count(link), 0, "all or nothing");
+        bed.run_until_connected();
+        assert!(bed.idl().session_state().session_seqno() >= seqno + 2);
+        assert_eq!(bed.idl().row_count(simple), 3);
+        assert_eq!(bed.value(here, "i"), before);
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Transactions: what is sent, what comes of it, and that the replica is put back.
 
-use corvid_data::{Datum, Uuid};
+use corvid_data::{Datum, Schema, Uuid};
 use corvid_idl::{Misuse, Status};
 use corvid_json::Value;
 
-use crate::bed::{Bed, integer, integers, references, string};
+use crate::bed::{Bed, integer, integers, narrow_schema, references, schema, string};
 
 #[test]
 fn a_new_row_is_there_at_once_and_again_when_the_server_tells() {
@@ -355,6 +355,7 @@ fn what_does_not_fit_is_refused_at_once() {
     bed.idl().set_read_only(true).unwrap();
     assert_eq!(bed.idl().write(row, s, string("x")), Err(Misuse::ReadOnly));
     assert_eq!(bed.idl().delete(row), Err(Misuse::ReadOnly));
+    assert_eq!(bed.idl().insert_new(s.table), Err(Misuse::ReadOnly));
     assert_eq!(
         bed.idl().handle(0, corvid_cs::Input::Tick),
         Err(Misuse::TransactionOpen)
@@ -374,4 +375,36 @@ fn raw_operations_come_last() {
     });
     let row = bed.idl().rows(simple).next().unwrap();
     assert_eq!(bed.value(row, "i"), "2");
+}
+
+#[test]
+fn a_success_is_told_when_it_can_be_seen() {
+    let mut bed = Bed::with_client();
+    let i = bed.column("simple", "i");
+    let mut row = None;
+    bed.succeed(|bed| row = Some(bed.insert("simple", &[("i", integer(1))])));
+    let row = row.unwrap();
+    // A conversion ends the monitor before the transaction arrives: no update tells of it.
+    let commit_after_conversion = |bed: &mut Bed, schema: &Schema, value: i64| {
+        bed.peers[0].is_deaf = true;
+        bed.server.convert(schema);
+        let txn = bed.idl().begin().unwrap();
+        bed.idl().write(row, i, integer(value)).unwrap();
+        assert_eq!(bed.idl().commit(), Ok(Status::Incomplete));
+        bed.run();
+        bed.hear_waiting();
+        assert_eq!(bed.idl().outstanding_count(), 0, "it was answered");
+        assert_eq!(bed.idl().status(txn), Some(Status::Incomplete));
+        txn
+    };
+    let txn = commit_after_conversion(&mut bed, &narrow_schema(), 2);
+    assert_eq!(bed.value(row, "i"), "1");
+    bed.peers[0].is_deaf = false;
+    bed.run();
+    assert_eq!(bed.idl().status(txn), Some(Status::Success));
+    assert_eq!(bed.value(row, "i"), "2");
+    // Who loses the connection hears at once what is known.
+    let txn = commit_after_conversion(&mut bed, &schema(), 3);
+    bed.cut(0);
+    assert_eq!(bed.idl().status(txn), Some(Status::Success));
 }

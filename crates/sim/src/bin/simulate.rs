@@ -1,15 +1,20 @@
-//! `simulate [--seeds N] [--from S]` runs many seeds of the server's simulation; `simulate --seed S [--trace]` runs one.
+//! `simulate [--clients] [--seeds N] [--from S]` runs many seeds of the simulation of the server, or of clients beside servers;
+//! `simulate [--clients] --seed S [--trace]` runs one.
 
+use std::fmt::Debug;
 use std::process::ExitCode;
 
-use corvid_sim::server::seeds::{run_seed, run_seeds};
+use corvid_sim::seeds::{Play, run_seed, run_seeds};
+use corvid_sim::{clients, server};
 
-const USAGE: &str = "usage: simulate [--seeds N] [--from S] | --seed S [--trace]";
+const USAGE: &str =
+    "usage: simulate [--clients] [--seeds N] [--from S] | [--clients] --seed S [--trace]";
 
 /// Failures shown.
 const SHOWN: usize = 5;
 
 struct Options {
+    of_clients: bool,
     seeds: u64,
     from: u64,
     seed: Option<u64>,
@@ -18,6 +23,7 @@ struct Options {
 
 fn parse() -> Option<Options> {
     let mut options = Options {
+        of_clients: false,
         seeds: 2000,
         from: 0,
         seed: None,
@@ -26,6 +32,7 @@ fn parse() -> Option<Options> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
+            "--clients" => options.of_clients = true,
             "--seeds" => options.seeds = words.next()?.parse().ok()?,
             "--from" => options.from = words.next()?.parse().ok()?,
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
@@ -37,14 +44,21 @@ fn parse() -> Option<Options> {
 }
 
 fn main() -> ExitCode {
-    let Some(options) = parse() else {
-        eprintln!("{USAGE}");
-        return ExitCode::FAILURE;
-    };
+    match parse() {
+        Some(options) if options.of_clients => simulate::<clients::Summary>(&options),
+        Some(options) => simulate::<server::Summary>(&options),
+        None => {
+            eprintln!("{USAGE}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn simulate<P: Play + Debug>(options: &Options) -> ExitCode {
     if let Some(seed) = options.seed {
-        return match run_seed(seed, options.is_traced) {
-            Ok(summary) => {
-                println!("{summary:?}");
+        return match run_seed::<P>(seed, options.is_traced) {
+            Ok(seen) => {
+                println!("{seen:?}");
                 ExitCode::SUCCESS
             }
             Err(failure) => {
@@ -53,8 +67,8 @@ fn main() -> ExitCode {
             }
         };
     }
-    let (summary, failures) = run_seeds(options.from, options.seeds);
-    println!("{} seeds: {summary:?}", options.seeds);
+    let (seen, failures) = run_seeds::<P>(options.from, options.seeds);
+    println!("{} seeds: {seen:?}", options.seeds);
     for failure in failures.iter().take(SHOWN) {
         eprintln!("{failure}");
     }

@@ -17,6 +17,7 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
+use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::storage::{FileState, Rewriter};
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
 
@@ -37,7 +38,7 @@ const BATCH_MAX: usize = 8;
 
 /// Identities that follow from a seed.
 #[derive(Clone, Debug)]
-pub(super) struct SeededUuids(pub(super) Dice);
+pub(crate) struct SeededUuids(pub(crate) Dice);
 
 impl UuidSource for SeededUuids {
     fn fresh(&mut self) -> Uuid {
@@ -48,7 +49,7 @@ impl UuidSource for SeededUuids {
 
 /// What reaches a client.
 #[derive(Debug)]
-pub(super) enum ToClient {
+pub(crate) enum ToClient {
     Message(Vec<u8>),
     /// Read from it no more, or again.
     Pause(bool),
@@ -57,7 +58,7 @@ pub(super) enum ToClient {
 
 /// What can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(crate) enum Choice {
     /// A shard takes a message.
     Shard(usize),
     /// A long text has been read, and its shard takes it.
@@ -87,34 +88,39 @@ struct Served {
 }
 
 /// A running server.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     disk: SimDisk,
     shards: Vec<Shard>,
     databases: BTreeMap<DatabaseId, Served>,
     storage: Storage,
     locks: Arc<Mutex<Locks>>,
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<(DatabaseId, Job)>,
     uuids: SeededUuids,
     main: VecDeque<Event>,
     sessions: u64,
     /// For clients.
-    pub(super) to_clients: Vec<(SessionId, ToClient)>,
+    pub(crate) to_clients: Vec<(SessionId, ToClient)>,
     /// Records that the database has asked to be written, with their tickets.
-    pub(super) records: Vec<(u64, Vec<u8>)>,
+    pub(crate) records: Vec<(u64, Vec<u8>)>,
     /// Compactions that have ended.
-    pub(super) compacted: Vec<(Option<u64>, Result<(), String>)>,
+    pub(crate) compacted: Vec<(Option<u64>, Result<(), String>)>,
     /// How often the database heard that commits could not be stored.
-    pub(super) store_failures: u64,
+    pub(crate) store_failures: u64,
+    /// For the connection to what the database follows.
+    pub(crate) to_source: Vec<(SourceId, u64, SourceOrder)>,
+    /// Roles that the database has taken, by their tokens.
+    pub(crate) roles_taken: Vec<u64>,
 }
 
 impl Machine {
-    /// Starts a server on what was opened.
-    pub(super) fn start(
+    /// Starts a server on what was opened; with `history`, clients that come back are told what they missed.
+    pub(crate) fn start(
         now: Now,
         seed: u64,
         disk: &SimDisk,
         file: Handle,
         opened: Opened,
+        history: bool,
     ) -> Machine {
         let locks = Arc::new(Mutex::new(Locks::new()));
         let schema = opened.database.schema().clone();
@@ -137,7 +143,7 @@ impl Machine {
                 file,
                 column_diff: true,
                 read_only: id == SERVER,
-                history: id != SERVER,
+                history: history && id != SERVER,
             };
             let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
             let mut service =
@@ -169,24 +175,26 @@ impl Machine {
             records: Vec::new(),
             compacted: Vec::new(),
             store_failures: 0,
+            to_source: Vec::new(),
+            roles_taken: Vec::new(),
         };
         machine.tell_server_db(server_db::insert(&schema));
         machine
     }
 
     /// The content of the database that has a file.
-    pub(super) fn database(&self) -> &Database {
+    pub(crate) fn database(&self) -> &Database {
         self.databases[&STORED].service.database()
     }
 
     /// Whether the lock table says that a session owns a lock.
-    pub(super) fn owns(&self, session: SessionId, lock: &str) -> bool {
+    pub(crate) fn owns(&self, session: SessionId, lock: &str) -> bool {
         let locks = self.locks.lock();
         locks.is_ok_and(|locks| locks.owns(session, lock))
     }
 
     /// A client connects.
-    pub(super) fn connect(&mut self) -> SessionId {
+    pub(crate) fn connect(&mut self) -> SessionId {
         self.sessions += 1;
         let shard = (self.sessions % u64::from(SHARDS)) as u16;
         let session = session_id(shard, self.sessions);
@@ -198,14 +206,14 @@ impl Machine {
     }
 
     /// A client is gone.
-    pub(super) fn disconnect(&mut self, session: SessionId) {
+    pub(crate) fn disconnect(&mut self, session: SessionId) {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.closed(session);
         self.collect(shard);
     }
 
     /// A shard reads a text of a client.
-    pub(super) fn text(&mut self, now: Now, session: SessionId, text: Vec<u8>) {
+    pub(crate) fn text(&mut self, now: Now, session: SessionId, text: Vec<u8>) {
         let shard = usize::from(shard_of(session));
         let frontend = &mut self.shards[shard].frontend;
         frontend.frame(now.mono_ms, session, text);
@@ -213,26 +221,36 @@ impl Machine {
     }
 
     /// What was queued for a client is written.
-    pub(super) fn drained(&mut self, session: SessionId) {
+    pub(crate) fn drained(&mut self, session: SessionId) {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.drained(session);
         self.collect(shard);
     }
 
     /// The operator wants the file compacted.
-    pub(super) fn compact(&mut self, token: u64) {
+    pub(crate) fn compact(&mut self, token: u64) {
         self.post(STORED, ToDatabase::Control(Control::Compact(Some(token))));
     }
 
+    /// The database is to take writes, or to follow another server's; `token` is in `roles_taken` once it does.
+    pub(crate) fn set_role(&mut self, role: Role, token: u64) {
+        self.post(STORED, ToDatabase::Control(Control::SetRole(role, token)));
+    }
+
+    /// The connection to what the database follows has something to say.
+    pub(crate) fn source(&mut self, id: SourceId, event: SourceEvent) {
+        self.post(STORED, ToDatabase::Source(id, event));
+    }
+
     /// The earliest moment at which something happens by itself.
-    pub(super) fn next_deadline_ms(&self, now: Now) -> Option<u64> {
+    pub(crate) fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         let served = self.databases.values();
         let deadlines = served.filter_map(|served| served.service.next_deadline_ms(now));
         deadlines.min()
     }
 
     /// Whatever can happen now.
-    pub(super) fn choices(&self, now: Now) -> Vec<Choice> {
+    pub(crate) fn choices(&self, now: Now) -> Vec<Choice> {
         let mut choices = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
             if !shard.inbox.is_empty() {
@@ -264,7 +282,7 @@ impl Machine {
     }
 
     /// Lets it happen. A value that comes back must be [run](Rewriter::run), then handed to [`Machine::written`].
-    pub(super) fn act(
+    pub(crate) fn act(
         &mut self,
         now: Now,
         choice: Choice,
@@ -297,9 +315,11 @@ impl Machine {
                 return rewriter;
             }
             Choice::Job => {
-                let job = self.jobs.pop_front();
-                let answer = job.and_then(|job| job.carry_out(&mut self.uuids));
-                self.answer(answer);
+                if let Some((id, job)) = self.jobs.pop_front()
+                    && let Some(answer) = job.carry_out(&mut self.uuids)
+                {
+                    self.post(id, answer);
+                }
             }
             Choice::Main => {
                 if let Some(event) = self.main.pop_front() {
@@ -311,17 +331,17 @@ impl Machine {
     }
 
     /// Where the file ends, for the one who copies it.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.storage.end()
     }
 
     /// Whether the file that is being written is still wanted.
-    pub(super) fn is_rewrite_wanted(&self) -> bool {
+    pub(crate) fn is_rewrite_wanted(&self) -> bool {
         self.storage.is_wanted()
     }
 
     /// A new file has been written, or has not.
-    pub(super) fn written(
+    pub(crate) fn written(
         &mut self,
         rewriter: Rewriter<SimDisk>,
         outcome: Result<(), corvid_service::message::StoreError>,
@@ -386,7 +406,9 @@ impl Machine {
         let outputs = served.service.outputs();
         let deliveries = std::mem::take(&mut outputs.deliveries);
         let events = std::mem::take(&mut outputs.events);
-        self.jobs.extend(outputs.jobs.drain(..));
+        self.jobs
+            .extend(outputs.jobs.drain(..).map(|job| (id, job)));
+        self.to_source.append(&mut outputs.source_orders);
         if self.disk.is_down() {
             // It died before it could say so.
             return;
@@ -410,6 +432,7 @@ impl Machine {
                 let result = result.map_err(|error| error.details);
                 self.compacted.push((token, result));
             }
+            Event::RoleSet(token) => self.roles_taken.push(token),
             _ => {}
         }
     }

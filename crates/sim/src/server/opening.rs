@@ -13,18 +13,18 @@ use corvid_service::storage::FileState;
 use super::disk::Handle;
 
 /// A file's content.
-pub(super) struct Opened {
-    pub(super) database: Database,
-    pub(super) state: FileState,
+pub(crate) struct Opened {
+    pub(crate) database: Database,
+    pub(crate) state: FileState,
     /// What is wrong with the rest.
-    pub(super) damage: Option<Damage>,
+    pub(crate) damage: Option<Damage>,
     /// Whole records behind the damage: with any, the server saves the file aside before it cuts them off.
-    pub(super) records_behind: u64,
+    pub(crate) records_behind: u64,
 }
 
 /// Why a file is not opened.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// It has no schema.
     NoSchema(Damage),
     /// The disk does not hand it over; another time it may.
@@ -65,7 +65,7 @@ impl Bytes for FileSource<'_> {
 ///
 /// # Errors
 /// It must not be written to.
-pub(super) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, Refusal> {
+pub(crate) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, Refusal> {
     let source = || FileSource { file, offset: 0 };
     let mut load = Load::open(source()).map_err(refusal)?;
     let mut database = Database::new(load.schema().clone());

@@ -16,6 +16,7 @@ use super::machine::{Choice, Machine, ToClient};
 use super::trace::Trace;
 use super::workload::{self, Txn};
 use crate::dice::Dice;
+use crate::seeds::Play;
 
 const CLIENTS: usize = 4;
 
@@ -68,6 +69,26 @@ struct Schemas {
     asked: Option<bool>,
     /// What it was before, as long as a power loss may bring the earlier file back.
     earlier: Option<bool>,
+}
+
+impl Play for Summary {
+    const OPTION: &'static str = "";
+
+    fn act(seed: u64, is_printed: bool) -> Result<Summary, String> {
+        run(seed, is_printed)
+    }
+
+    fn add(&mut self, other: &Summary) {
+        self.hash ^= other.hash;
+        self.transactions += other.transactions;
+        self.power_losses += other.power_losses;
+        self.kills += other.kills;
+        self.compactions += other.compactions;
+        self.conversions += other.conversions;
+        self.store_failures += other.store_failures;
+        self.damages += other.damages;
+        self.disk_operations += other.disk_operations;
+    }
 }
 
 struct Run {

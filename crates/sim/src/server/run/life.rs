@@ -42,7 +42,7 @@ impl Run {
         let file = self.disk.open();
         let seed = self.dice.draw();
         let now = self.now();
-        self.machine = Some(Machine::start(now, seed, &self.disk, file, opened));
+        self.machine = Some(Machine::start(now, seed, &self.disk, file, opened, true));
         let clients = std::mem::take(&mut self.clients);
         if clients.is_empty() {
             let nobody = || Client::new(SessionId(0), Version::V1, None);

@@ -1,10 +1,23 @@
-//! Many runs on all cores, and what to say of the first that fails.
+//! Many runs of one kind on all cores, and what to say of the first that fails.
 
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::run::{Summary, run};
+/// What runs of one kind saw, and how such a run is acted.
+pub trait Play: Default + Send {
+    /// What `simulate` is told, besides the seed, to act one.
+    const OPTION: &'static str;
+
+    /// Acts the run of a seed; `is_printed`: its trace goes to standard output.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    fn act(seed: u64, is_printed: bool) -> Result<Self, String>;
+
+    /// Adds what another run saw; hashes are mixed.
+    fn add(&mut self, other: &Self);
+}
 
 /// A run that went wrong.
 #[derive(Clone, Debug)]
@@ -13,14 +26,15 @@ pub struct Failure {
     pub seed: u64,
     /// What went wrong.
     pub problem: String,
+    option: &'static str,
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "seed {}: {}\nreplay it with: cargo run --release -p corvid-sim --bin simulate -- --seed {} --trace",
-            self.seed, self.problem, self.seed
+            "seed {}: {}\nreplay it with: cargo run --release -p corvid-sim --bin simulate -- {}--seed {} --trace",
+            self.seed, self.problem, self.option, self.seed
         )
     }
 }
@@ -29,33 +43,37 @@ impl std::fmt::Display for Failure {
 ///
 /// # Errors
 /// What went wrong.
-pub fn run_seed(seed: u64, is_printed: bool) -> Result<Summary, Failure> {
-    let outcome = catch_unwind(|| run(seed, is_printed));
+pub fn run_seed<P: Play>(seed: u64, is_printed: bool) -> Result<P, Failure> {
+    let outcome = catch_unwind(|| P::act(seed, is_printed));
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Err(format!("panicked: {}", text.unwrap_or("(no words)")))
     });
-    outcome.map_err(|problem| Failure { seed, problem })
+    outcome.map_err(|problem| Failure {
+        seed,
+        problem,
+        option: P::OPTION,
+    })
 }
 
 /// Runs `count` seeds from `first` on, on all cores. Returns the sum of what they saw, and the failures in order of seeds.
 #[must_use]
-pub fn run_seeds(first: u64, count: u64) -> (Summary, Vec<Failure>) {
+pub fn run_seeds<P: Play>(first: u64, count: u64) -> (P, Vec<Failure>) {
     let next = AtomicU64::new(first);
-    let results = Mutex::new((Summary::default(), Vec::new()));
+    let results = Mutex::new((P::default(), Vec::new()));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + count {
                 return;
             }
-            let outcome = run_seed(seed, false);
+            let outcome = run_seed::<P>(seed, false);
             let Ok(mut results) = results.lock() else {
                 return;
             };
             match outcome {
-                Ok(summary) => results.0.add(&summary),
+                Ok(seen) => results.0.add(&seen),
                 Err(failure) => results.1.push(failure),
             }
         }
@@ -66,22 +84,7 @@ pub fn run_seeds(first: u64, count: u64) -> (Summary, Vec<Failure>) {
             scope.spawn(work);
         }
     });
-    let (summary, mut failures) = results.into_inner().unwrap_or_default();
+    let (seen, mut failures) = results.into_inner().unwrap_or_default();
     failures.sort_by_key(|failure| failure.seed);
-    (summary, failures)
-}
-
-impl Summary {
-    /// Adds up; the hashes are mixed.
-    fn add(&mut self, other: &Summary) {
-        self.hash ^= other.hash;
-        self.transactions += other.transactions;
-        self.power_losses += other.power_losses;
-        self.kills += other.kills;
-        self.compactions += other.compactions;
-        self.conversions += other.conversions;
-        self.store_failures += other.store_failures;
-        self.damages += other.damages;
-        self.disk_operations += other.disk_operations;
-    }
+    (seen, failures)
 }

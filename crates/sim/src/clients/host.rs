@@ -1,0 +1,399 @@
+//! A host: a disk, the server that runs on it or does not, the sessions of those who called it, and the connection to the host that it
+//! follows, if it does.
+//!
+//! It stands in for the shell of the `server` crate: it cuts texts out of streams, answers no probes of its own, and calls its source again
+//! and again. The kernel outlives the server: who calls while it is down is refused.
+
+use std::collections::BTreeMap;
+
+use corvid_data::Uuid;
+use corvid_json::frame::Framed;
+use corvid_json::{Framer, Pieces};
+use corvid_monitor::SessionId;
+use corvid_service::Now;
+use corvid_service::replication::{
+    Exclusions, Following, REST_MS, Role, SourceEvent, SourceId, SourceOrder,
+};
+
+use super::network::{Caller, ConnId, Network, Parcel, To};
+use crate::dice::Dice;
+use crate::server::disk::{Crash, SimDisk};
+use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};
+use crate::server::opening;
+use crate::server::trace::Trace;
+
+/// How soon a backup calls again.
+const RETRY_MS: u64 = 1000;
+
+/// Texts out of a stream.
+#[derive(Debug, Default)]
+struct Texts {
+    framer: Framer,
+    partial: Vec<u8>,
+}
+
+impl Texts {
+    fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let mut texts = Vec::new();
+        while !bytes.is_empty() {
+            let framed = self.framer.advance(bytes);
+            match framed.map_err(|error| error.to_string())? {
+                Framed::Complete { start, end } => {
+                    let mut text = std::mem::take(&mut self.partial);
+                    text.extend_from_slice(&bytes[start..end]);
+                    texts.push(text);
+                    bytes = &bytes[end..];
+                }
+                Framed::Partial { start } => {
+                    self.partial.extend_from_slice(&bytes[start..]);
+                    break;
+                }
+            }
+        }
+        Ok(texts)
+    }
+}
+
+struct Session {
+    conn: ConnId,
+    texts: Texts,
+    is_paused: bool,
+    /// Something was written to it and not reported as drained.
+    is_full: bool,
+}
+
+/// The connection to the host that is followed.
+struct Source {
+    id: SourceId,
+    host: usize,
+    conn: Option<ConnId>,
+    texts: Texts,
+    connections: u64,
+    retry_ms: u64,
+}
+
+pub(super) struct Host {
+    number: usize,
+    disk: SimDisk,
+    /// `None` while it is down.
+    machine: Option<Machine>,
+    sessions: BTreeMap<SessionId, Session>,
+    source: Option<Source>,
+    /// It does nothing until then.
+    pub(super) frozen_until_ms: u64,
+    sources: u64,
+    trace: Trace,
+}
+
+impl Host {
+    pub(super) fn new(number: usize, seed: u64, trace: &Trace, file: Vec<u8>) -> Host {
+        Host {
+            number,
+            disk: SimDisk::new(seed, trace.clone(), file),
+            machine: None,
+            sessions: BTreeMap::new(),
+            source: None,
+            frozen_until_ms: 0,
+            sources: 0,
+            trace: trace.clone(),
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    pub(super) fn machine(&self) -> Option<&Machine> {
+        self.machine.as_ref()
+    }
+
+    fn is_frozen(&self, now_ms: u64) -> bool {
+        now_ms < self.frozen_until_ms
+    }
+
+    /// The session behind a connection.
+    pub(super) fn session_of(&self, conn: ConnId) -> Option<SessionId> {
+        let found = self
+            .sessions
+            .iter()
+            .find(|(_, session)| session.conn == conn);
+        found.map(|(id, _)| *id)
+    }
+
+    /// Starts the server on its file, following another host or not.
+    pub(super) fn start(
+        &mut self,
+        now: Now,
+        dice: &mut Dice,
+        follows: Option<usize>,
+    ) -> Result<(), String> {
+        let file = self.disk.open();
+        let mut uuids = SeededUuids(Dice::new(dice.draw()));
+        let opened = opening::open(&file, &mut uuids).map_err(|refusal| refusal.to_string())?;
+        if let Some(damage) = &opened.damage {
+            return Err(format!("a killed server left damage: {damage:?}"));
+        }
+        let history = dice.chance(70);
+        let machine = Machine::start(now, dice.draw(), &self.disk, file, opened, history);
+        self.machine = Some(machine);
+        if follows.is_some() {
+            self.follow(now.mono_ms, follows, 0);
+        }
+        Ok(())
+    }
+
+    /// Follows another host from a settled moment on, or takes writes.
+    pub(super) fn follow(&mut self, now_ms: u64, follows: Option<usize>, token: u64) {
+        self.source = None;
+        let role = match follows {
+            None => Role::Active,
+            Some(host) => {
+                self.sources += 1;
+                let id = SourceId(self.sources);
+                self.source = Some(Source {
+                    id,
+                    host,
+                    conn: None,
+                    texts: Texts::default(),
+                    connections: 0,
+                    retry_ms: now_ms,
+                });
+                Role::Backup(Box::new(Following {
+                    id,
+                    excluded: Exclusions::default(),
+                    server_id: Uuid([self.number as u8 + 1; 16]),
+                }))
+            }
+        };
+        if let Some(machine) = &mut self.machine {
+            machine.set_role(role, token);
+        }
+    }
+
+    /// Ends the server at once. Callers hear of it if `is_heard`; otherwise when they next say something.
+    pub(super) fn kill(&mut self, now_ms: u64, network: &mut Network, is_heard: bool) {
+        self.machine = None;
+        self.disk.restart(Crash::Kill);
+        for session in std::mem::take(&mut self.sessions).into_values() {
+            if is_heard {
+                network.close(now_ms, session.conn, To::Server);
+            }
+        }
+        if let Some(conn) = self.source.take().and_then(|source| source.conn) {
+            network.close(now_ms, conn, To::Caller);
+        }
+    }
+
+    /// The bytes of its file.
+    pub(super) fn file(&self) -> Vec<u8> {
+        self.disk.bytes()
+    }
+
+    /// Gives it another file, while the server is down.
+    pub(super) fn replace_file(&mut self, seed: u64, file: Vec<u8>) {
+        self.disk = SimDisk::new(seed, self.trace.clone(), file);
+    }
+
+    pub(super) fn compact(&mut self, token: u64) {
+        if let Some(machine) = &mut self.machine {
+            machine.compact(token);
+        }
+    }
+
+    /// Whatever the server can do now.
+    pub(super) fn choices(&self, now: Now) -> Vec<Choice> {
+        let machine = self.machine.as_ref();
+        let awake = machine.filter(|_| !self.is_frozen(now.mono_ms));
+        awake
+            .map(|machine| machine.choices(now))
+            .unwrap_or_default()
+    }
+
+    /// Whether its source is to be called.
+    pub(super) fn is_call_due(&self, now_ms: u64) -> bool {
+        let source = self.source.as_ref();
+        self.is_up()
+            && !self.is_frozen(now_ms)
+            && source.is_some_and(|source| source.conn.is_none() && source.retry_ms <= now_ms)
+    }
+
+    pub(super) fn call(&mut self, now_ms: u64, network: &mut Network) {
+        if let Some(source) = &mut self.source {
+            source.retry_ms = now_ms + RETRY_MS;
+            source.texts = Texts::default();
+            source.conn = Some(network.dial(now_ms, Caller::Host(self.number), source.host));
+        }
+    }
+
+    /// When something happens by itself.
+    pub(super) fn next_ms(&self, now: Now) -> Option<u64> {
+        let machine = self.machine.as_ref()?;
+        let source = self.source.as_ref().filter(|source| source.conn.is_none());
+        let due = [
+            machine.next_deadline_ms(now),
+            source.map(|source| source.retry_ms),
+        ];
+        let due = due.into_iter().flatten().min()?;
+        Some(due.max(self.frozen_until_ms))
+    }
+
+    /// Whether a parcel of a connection to it would be taken now. The kernel takes openings and refuses them while there is no server.
+    pub(super) fn takes(&self, now_ms: u64, conn: ConnId) -> bool {
+        let session = self.session_of(conn).and_then(|id| self.sessions.get(&id));
+        !self.is_up()
+            || (!self.is_frozen(now_ms) && session.is_none_or(|session| !session.is_paused))
+    }
+
+    pub(super) fn act(&mut self, now: Now, choice: Choice, dice: &mut Dice) {
+        let Some(machine) = &mut self.machine else {
+            return;
+        };
+        if let Some(mut rewriter) = machine.act(now, choice, dice) {
+            let seen = &*machine;
+            let outcome = rewriter.run(|| seen.end(), || seen.is_rewrite_wanted());
+            machine.written(rewriter, outcome);
+        }
+    }
+
+    /// Takes a parcel of somebody who called it.
+    pub(super) fn take(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        parcel: Parcel,
+        network: &mut Network,
+    ) -> Result<(), String> {
+        let session = self.session_of(conn);
+        let Some(machine) = &mut self.machine else {
+            network.close(now.mono_ms, conn, To::Server);
+            return Ok(());
+        };
+        match (parcel, session) {
+            (Parcel::Open, _) => {
+                let session = Session {
+                    conn,
+                    texts: Texts::default(),
+                    is_paused: false,
+                    is_full: false,
+                };
+                self.sessions.insert(machine.connect(), session);
+                network.send(now.mono_ms, conn, To::Caller, Parcel::Open);
+            }
+            (Parcel::Bytes(bytes), Some(id)) => {
+                let texts = self
+                    .sessions
+                    .get_mut(&id)
+                    .map(|session| session.texts.take(&bytes));
+                for text in texts.transpose()?.into_iter().flatten() {
+                    self.trace.line(format_args!(
+                        "host {} {conn:?} <- {}",
+                        self.number,
+                        String::from_utf8_lossy(&text)
+                    ));
+                    machine.text(now, id, text);
+                }
+            }
+            (Parcel::End, Some(id)) => {
+                machine.disconnect(id);
+                self.sessions.remove(&id);
+                network.gone(conn, To::Server);
+            }
+            // The server that knew it is gone.
+            (_, None) => network.close(now.mono_ms, conn, To::Server),
+        }
+        Ok(())
+    }
+
+    /// Takes a parcel of the host that it follows.
+    pub(super) fn take_from_source(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        parcel: Parcel,
+        network: &mut Network,
+    ) -> Result<(), String> {
+        let source = self
+            .source
+            .as_mut()
+            .filter(|source| source.conn == Some(conn));
+        let (Some(source), Some(machine)) = (source, &mut self.machine) else {
+            network.close(now.mono_ms, conn, To::Caller);
+            return Ok(());
+        };
+        match parcel {
+            Parcel::Open => {
+                source.connections += 1;
+                machine.source(source.id, SourceEvent::Connected(source.connections));
+            }
+            Parcel::Bytes(bytes) => {
+                for text in source.texts.take(&bytes)? {
+                    machine.source(source.id, SourceEvent::Text(Pieces::from(text)));
+                }
+            }
+            Parcel::End => {
+                source.conn = None;
+                machine.source(source.id, SourceEvent::Disconnected);
+                network.gone(conn, To::Caller);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings out what the server has to say. Returns the roles that were taken.
+    pub(super) fn collect(&mut self, now: Now, network: &mut Network) -> Vec<u64> {
+        let Some(machine) = &mut self.machine else {
+            return Vec::new();
+        };
+        for (id, message) in std::mem::take(&mut machine.to_clients) {
+            let Some(session) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            match message {
+                ToClient::Message(bytes) => {
+                    session.is_full = true;
+                    network.send(now.mono_ms, session.conn, To::Caller, Parcel::Bytes(bytes));
+                }
+                ToClient::Pause(is_paused) => session.is_paused = is_paused,
+                ToClient::Closed(_) => {
+                    network.close(now.mono_ms, session.conn, To::Server);
+                    self.sessions.remove(&id);
+                    machine.disconnect(id);
+                }
+            }
+        }
+        for (id, session) in &mut self.sessions {
+            if session.is_full && network.is_drained(session.conn, To::Caller) {
+                session.is_full = false;
+                machine.drained(*id);
+            }
+        }
+        for (id, connection, order) in std::mem::take(&mut machine.to_source) {
+            let source = self.source.as_mut().filter(|source| source.id == id);
+            let Some(source) = source.filter(|source| source.connections == connection) else {
+                continue;
+            };
+            let Some(conn) = source.conn else { continue };
+            let rest_ms = match order {
+                SourceOrder::Send(text) => {
+                    network.send(now.mono_ms, conn, To::Server, Parcel::Bytes(text));
+                    continue;
+                }
+                SourceOrder::Taken(_) => continue,
+                SourceOrder::Reconnect => 0,
+                SourceOrder::Rest => REST_MS,
+            };
+            network.close(now.mono_ms, conn, To::Caller);
+            source.conn = None;
+            source.retry_ms = now.mono_ms + rest_ms;
+            machine.source(id, SourceEvent::Disconnected);
+        }
+        std::mem::take(&mut machine.roles_taken)
+    }
+
+    /// Whether its source is connected, if it has one.
+    pub(super) fn is_following(&self) -> bool {
+        self.source
+            .as_ref()
+            .is_none_or(|source| source.conn.is_some() && source.connections > 0)
+    }
+}

@@ -1,0 +1,88 @@
+//! What became of transactions, as their clients were told, and what must therefore be in the database.
+//!
+//! Every transaction adds its number to `Head.txns`, so contents tell which transactions are in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It is in the database.
+    Committed,
+    /// It is not, and never will be.
+    Refused,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// All transactions of a run.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// `None` while they are on their way.
+    ends: BTreeMap<i64, Option<End>>,
+    /// A server that was not up to date took over: these may be lost, whatever their clients heard.
+    lost: BTreeSet<i64>,
+    last: i64,
+}
+
+impl Ledger {
+    /// A new number.
+    pub(super) fn begin(&mut self) -> i64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(super) fn sent(&mut self, number: i64) {
+        self.ends.insert(number, None);
+    }
+
+    /// How it ended.
+    ///
+    /// # Errors
+    /// It had ended before.
+    pub(super) fn ended(&mut self, number: i64, end: End) -> Result<(), String> {
+        match self.ends.insert(number, Some(end)) {
+            Some(None) | None => Ok(()),
+            Some(Some(before)) => Err(format!("transaction {number}: {before:?}, then {end:?}")),
+        }
+    }
+
+    /// Another server takes over, with these transactions.
+    pub(super) fn taken_over(&mut self, held: &BTreeSet<i64>) {
+        let missing = (1..=self.last).filter(|number| !held.contains(number));
+        self.lost.extend(missing);
+    }
+
+    /// What has ended so.
+    pub(super) fn count(&self, end: End) -> u64 {
+        self.ends
+            .values()
+            .filter(|known| **known == Some(end))
+            .count() as u64
+    }
+
+    /// Whether a database may hold these transactions once nothing is on its way.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) fn check(&self, held: &BTreeSet<i64>) -> Result<(), String> {
+        for (number, end) in &self.ends {
+            match end {
+                None => return Err(format!("transaction {number} never ended")),
+                Some(End::Committed) if !held.contains(number) && !self.lost.contains(number) => {
+                    return Err(format!(
+                        "transaction {number} was committed and is not there"
+                    ));
+                }
+                Some(End::Refused) if held.contains(number) => {
+                    return Err(format!("transaction {number} was refused and is there"));
+                }
+                Some(_) => {}
+            }
+        }
+        let strange = held.iter().find(|number| !self.ends.contains_key(number));
+        strange.map_or(Ok(()), |number| {
+            Err(format!("transaction {number} was never sent"))
+        })
+    }
+}

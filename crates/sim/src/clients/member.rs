@@ -1,0 +1,421 @@
+//! A client: a replica of the library, its connection, what it asked for, and what it was told.
+//!
+//! After every input it looks whether what the library promises holds: transactions end once, a success is in sight when it is told, what
+//! is shown at once belongs together.
+
+use std::collections::BTreeMap;
+
+use corvid_cs::{Clause, Condition, Function, Input, Options, Output};
+use corvid_data::{Atom, Datum};
+use corvid_idl::{FetchId, FetchOutcome, Idl, Resync, Status, TxnId};
+use corvid_rpc::notice::End as LinkEnd;
+
+use super::content::{self, Contents};
+use super::ledger::{End, Ledger};
+use super::network::{Caller, ConnId, Network, Parcel, To};
+use super::workload::{self, LOCK};
+use crate::dice::Dice;
+use crate::server::trace::Trace;
+
+/// Where clients may connect to: whichever host is active, or both.
+pub(super) const ACTIVE: &str = "tcp:10.0.0.9:6640";
+pub(super) const HOSTS: [&str; 2] = ["tcp:10.0.0.1:6640", "tcp:10.0.0.2:6640"];
+
+/// A transaction that was sent.
+struct Sent {
+    number: i64,
+    /// Of the session, when it was sent.
+    session_seqno: u64,
+    ended: Option<Status>,
+}
+
+pub(super) struct Member {
+    number: usize,
+    pub(super) idl: Idl,
+    conn: Option<ConnId>,
+    /// The network has set the connection up.
+    is_open: bool,
+    /// It reads nothing.
+    pub(super) is_deaf: bool,
+    /// It finds out by itself that nobody answers.
+    pub(super) probes: bool,
+    /// Others are sent away after a conversion, and may be told of a transaction before.
+    is_change_aware: bool,
+    sent: BTreeMap<TxnId, Sent>,
+    fetches: Vec<FetchId>,
+    /// The greatest `n` of items that it wants to see.
+    limit: Option<i64>,
+    promise: u64,
+    /// What it held when changes were last cleared.
+    shadow: Contents,
+    epoch: u64,
+    wake_ms: Option<u64>,
+    trace: Trace,
+}
+
+impl Member {
+    pub(super) fn new(number: usize, dice: &mut Dice, now_ms: u64, trace: &Trace) -> Member {
+        let mut options = Options::new("A", dice.draw());
+        let class = workload::class(dice);
+        options.schema = Some(class.schema().clone());
+        options.version_max = *dice.pick(&[1, 2, 3, 3, 3]);
+        options.is_change_aware = dice.chance(80);
+        let is_change_aware = options.is_change_aware;
+        let mut idl = Idl::with_options(class, options);
+        if dice.chance(25) {
+            idl.set_resync(Resync::Reload);
+        }
+        let session = idl.session();
+        let probe_ms = *dice.pick(&[0, 1000, 5000]);
+        session.set_probe_interval(Some(probe_ms));
+        let both = HOSTS.join(",");
+        let remote = if dice.chance(60) { ACTIVE } else { &both };
+        session.set_remote(now_ms, remote, true);
+        Member {
+            number,
+            idl,
+            conn: None,
+            is_open: false,
+            is_deaf: false,
+            probes: probe_ms > 0,
+            is_change_aware,
+            sent: BTreeMap::new(),
+            fetches: Vec::new(),
+            limit: None,
+            promise: 0,
+            shadow: Contents::new(),
+            epoch: 0,
+            wake_ms: None,
+            trace: trace.clone(),
+        }
+    }
+
+    pub(super) fn conn(&self) -> Option<ConnId> {
+        self.conn
+    }
+
+    /// When it is to be called, as the library said when it was last asked: it is asked as often as it is called, not as time passes.
+    pub(super) fn wake_ms(&self) -> Option<u64> {
+        self.wake_ms
+    }
+
+    /// Time has passed. A process that slept reads before it judges its peer, and finds nothing.
+    pub(super) fn tick(
+        &mut self,
+        now_ms: u64,
+        active: usize,
+        network: &mut Network,
+        ledger: &mut Ledger,
+    ) -> Result<(), String> {
+        let input = if self.is_open {
+            Input::Received(&[])
+        } else {
+            Input::Tick
+        };
+        self.input(now_ms, input, ledger)?;
+        self.output(now_ms, active, network)
+    }
+
+    /// Takes a parcel of its connection.
+    pub(super) fn take(
+        &mut self,
+        now_ms: u64,
+        conn: ConnId,
+        parcel: Parcel,
+        network: &mut Network,
+        ledger: &mut Ledger,
+    ) -> Result<(), String> {
+        if self.conn != Some(conn) {
+            network.close(now_ms, conn, To::Caller);
+            return Ok(());
+        }
+        match parcel {
+            Parcel::Open => {
+                self.is_open = true;
+                self.input(now_ms, Input::Connected, ledger)
+            }
+            Parcel::Bytes(bytes) => {
+                self.trace.line(format_args!(
+                    "client {} <- {}",
+                    self.number,
+                    String::from_utf8_lossy(&bytes)
+                ));
+                self.input(now_ms, Input::Received(&bytes), ledger)
+            }
+            Parcel::End => {
+                network.gone(conn, To::Caller);
+                self.conn = None;
+                let end = if std::mem::take(&mut self.is_open) {
+                    LinkEnd::Closed
+                } else {
+                    LinkEnd::Failed("Connection refused".to_owned())
+                };
+                self.trace
+                    .line(format_args!("client {} loses {conn:?}", self.number));
+                self.input(now_ms, Input::Disconnected(end), ledger)
+            }
+        }
+    }
+
+    fn input(&mut self, now_ms: u64, input: Input<'_>, ledger: &mut Ledger) -> Result<(), String> {
+        self.idl
+            .handle(now_ms, input)
+            .map_err(|misuse| misuse.to_string())?;
+        while let Some(note) = self.idl.poll_note() {
+            self.trace
+                .line(format_args!("client {}: {note}", self.number));
+        }
+        self.judge(ledger)
+    }
+
+    /// Does what the library wants done, and asks when it is to be called again.
+    pub(super) fn output(
+        &mut self,
+        now_ms: u64,
+        active: usize,
+        network: &mut Network,
+    ) -> Result<(), String> {
+        while let Some(output) = self.idl.poll_output() {
+            match output {
+                Output::Connect { remote } => {
+                    if self.conn.is_some() {
+                        return Err("it connects while it is connected".to_owned());
+                    }
+                    let host = HOSTS
+                        .iter()
+                        .position(|name| *name == remote)
+                        .unwrap_or(active);
+                    let conn = network.dial(now_ms, Caller::Member(self.number), host);
+                    self.trace.line(format_args!(
+                        "client {} calls host {host}: {conn:?}",
+                        self.number
+                    ));
+                    self.conn = Some(conn);
+                }
+                Output::Disconnect => {
+                    self.is_open = false;
+                    if let Some(conn) = self.conn.take() {
+                        network.close(now_ms, conn, To::Caller);
+                    }
+                }
+                Output::Send(bytes) => {
+                    let conn = self.conn.filter(|_| self.is_open);
+                    let conn = conn.ok_or("it sends and is not connected")?;
+                    network.send(now_ms, conn, To::Server, Parcel::Bytes(bytes));
+                }
+            }
+        }
+        self.wake_ms = self.idl.poll_timeout(now_ms);
+        Ok(())
+    }
+
+    /// Looks whether what is shown is sound, and whether transactions have ended.
+    fn judge(&mut self, ledger: &mut Ledger) -> Result<(), String> {
+        let shown = content::shown(&self.idl);
+        if let Some((txns, count)) = &shown
+            && txns.len() as i64 != *count
+        {
+            return Err(format!("half of something is shown: {count} of {txns:?}"));
+        }
+        let session_seqno = self.idl.session_state().session_seqno();
+        for (id, sent) in &mut self.sent {
+            let status = self.idl.status(*id).ok_or("a transaction was forgotten")?;
+            if let Some(ended) = sent.ended {
+                if ended != status {
+                    let number = sent.number;
+                    return Err(format!("transaction {number} was {ended:?}, is {status:?}"));
+                }
+                continue;
+            }
+            let end = match status {
+                Status::Incomplete => continue,
+                Status::Success => {
+                    let is_shown = shown
+                        .as_ref()
+                        .is_some_and(|(txns, _)| txns.contains(&sent.number));
+                    let is_same_session = session_seqno == sent.session_seqno;
+                    if !is_shown && is_same_session && self.is_change_aware {
+                        return Err(format!(
+                            "transaction {} succeeded out of sight",
+                            sent.number
+                        ));
+                    }
+                    if self.idl.incremented_to(*id).is_none() {
+                        return Err(format!("transaction {} did not count", sent.number));
+                    }
+                    End::Committed
+                }
+                Status::TryAgain if session_seqno != sent.session_seqno => End::Unknown,
+                Status::TryAgain | Status::NotLocked | Status::Error => End::Refused,
+                other => return Err(format!("transaction {} is {other:?}", sent.number)),
+            };
+            self.trace.line(format_args!(
+                "client {}: transaction {} ends as {status:?} {}",
+                self.number,
+                sent.number,
+                self.idl.txn_error(*id).unwrap_or_default()
+            ));
+            sent.ended = Some(status);
+            ledger.ended(sent.number, end)?;
+        }
+        Ok(())
+    }
+}
+
+/// What it does of its own accord.
+impl Member {
+    /// A transaction of some changes, committed or not.
+    pub(super) fn transact(&mut self, dice: &mut Dice, ledger: &mut Ledger) -> Result<(), String> {
+        let before = content::held(&self.idl, true);
+        let txn = self.idl.begin().map_err(|misuse| misuse.to_string())?;
+        let number = ledger.begin();
+        let mut made = workload::mark(&mut self.idl, number);
+        for _ in 0..dice.below(4) {
+            made = made.and_then(|is_marked| {
+                workload::change(&mut self.idl, dice)?;
+                Ok(is_marked)
+            });
+        }
+        let is_marked = made.map_err(|misuse| format!("transaction {number}: {misuse}"))?;
+        content::check_index(&self.idl)?;
+        if !is_marked || dice.chance(15) {
+            self.idl.abort(txn);
+        } else {
+            let status = self.idl.commit().map_err(|misuse| misuse.to_string())?;
+            self.trace.line(format_args!(
+                "client {}: transaction {number}: {status:?}",
+                self.number
+            ));
+            ledger.sent(number);
+            let sent = Sent {
+                number,
+                session_seqno: self.idl.session_state().session_seqno(),
+                ended: None,
+            };
+            self.sent.insert(txn, sent);
+            self.judge(ledger)?;
+        }
+        if content::held(&self.idl, true) != before {
+            return Err(format!("transaction {number} was not taken back"));
+        }
+        Ok(())
+    }
+
+    /// Gives up a transaction that was sent, or forgets one.
+    pub(super) fn give_up(&mut self, dice: &mut Dice, ledger: &mut Ledger) -> Result<(), String> {
+        let ids: Vec<TxnId> = self.sent.keys().copied().collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let id = *dice.pick(&ids);
+        let Some(sent) = self.sent.remove(&id) else {
+            return Ok(());
+        };
+        if sent.ended.is_none() {
+            ledger.ended(sent.number, End::Unknown)?;
+        }
+        if dice.chance(50) {
+            self.idl.abort(id);
+            if sent.ended.is_none() && self.idl.status(id) != Some(Status::Aborted) {
+                return Err(format!("transaction {} was not given up", sent.number));
+            }
+            return Ok(());
+        }
+        self.idl.forget(id);
+        Ok(())
+    }
+
+    /// Wants other items, or all.
+    pub(super) fn want(&mut self, now_ms: u64, dice: &mut Dice) {
+        self.limit = dice.chance(70).then(|| dice.between(-1, 9));
+        let mut condition = Condition::none();
+        match self.limit {
+            None => condition = Condition::all(),
+            Some(limit) => {
+                let argument = Datum::one(Atom::Integer(limit));
+                condition.add(Clause::new("n", Function::LessOrEqual, &argument, false));
+            }
+        }
+        let table = workload::column(&self.idl, "Item", "n").table;
+        self.trace.line(format_args!(
+            "client {} wants n <= {:?}",
+            self.number, self.limit
+        ));
+        self.promise = self.idl.set_condition(now_ms, table, condition);
+    }
+
+    /// Wants the lock, or no longer.
+    pub(super) fn lock(&mut self, now_ms: u64, dice: &mut Dice) {
+        let name = dice.chance(50).then_some(LOCK);
+        self.idl.session().set_lock(now_ms, name);
+    }
+
+    /// Fetches something, if it can.
+    pub(super) fn fetch(&mut self, dice: &mut Dice) {
+        let big = workload::column(&self.idl, "Item", "big");
+        let rows = workload::rows(&self.idl, "Item");
+        let begun = match dice.below(3) {
+            0 if !rows.is_empty() => self.idl.fetch_row(*dice.pick(&rows), big),
+            1 => self.idl.fetch_table(big.table),
+            _ => self.idl.fetch_column(big),
+        };
+        self.fetches.extend(begun);
+    }
+
+    /// Takes note of what changed.
+    pub(super) fn look(&mut self) -> Result<(), String> {
+        if self.idl.resync_epoch() != self.epoch {
+            self.epoch = self.idl.resync_epoch();
+            self.shadow.clear();
+        }
+        content::replay(&self.idl, &mut self.shadow)?;
+        let held = content::held(&self.idl, false);
+        if let Some(difference) = content::difference(&self.idl, &self.shadow, &held) {
+            return Err(format!("tracked changes lead elsewhere: {difference}"));
+        }
+        self.idl.clear_changes();
+        self.idl.check_consistency()?;
+        content::check_index(&self.idl)
+    }
+}
+
+/// What must be so at rest.
+impl Member {
+    /// Whether it waits for nothing.
+    pub(super) fn is_content(&self) -> bool {
+        self.idl.session_state().is_monitoring()
+            && self.idl.outstanding_count() == 0
+            && self.idl.condition_seqno() >= self.promise
+    }
+
+    /// The greatest `n` of items that it is to see.
+    pub(super) fn limit(&self) -> Option<i64> {
+        let has_conditions = self.idl.session_state().conditions_supported();
+        self.limit.filter(|_| has_conditions)
+    }
+
+    /// Asks for everything that it fetches on demand.
+    pub(super) fn fetch_all(&mut self) -> Result<(), String> {
+        let big = workload::column(&self.idl, "Item", "big");
+        if self.idl.class().mode(big).is_on_demand {
+            let fetch = self.idl.fetch_column(big);
+            self.fetches.push(fetch.map_err(|error| error.to_string())?);
+        }
+        Ok(())
+    }
+
+    /// Whether every fetch has ended.
+    pub(super) fn check_fetches(&mut self) -> Result<(), String> {
+        for fetch in self.fetches.drain(..) {
+            match self.idl.take_fetch_outcome(fetch) {
+                None | Some(FetchOutcome::Pending) => return Err("a fetch has no end".to_owned()),
+                Some(FetchOutcome::Error(error)) => return Err(format!("a fetch fails: {error}")),
+                Some(_) => {}
+            }
+            if self.idl.take_fetch_outcome(fetch).is_some() {
+                return Err("a fetch ends twice".to_owned());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,435 @@
+//! One run: clients, two hosts and the network between them under a scheduler that draws who acts next and what goes wrong.
+
+use corvid_service::Now;
+
+use super::host::Host;
+use super::ledger::{End, Ledger};
+use super::member::Member;
+use super::network::{Caller, ConnId, Network, To};
+use super::{content, workload};
+use crate::dice::Dice;
+use crate::seeds::Play;
+use crate::server::machine::Choice;
+use crate::server::trace::Trace;
+
+const MEMBERS: usize = 4;
+
+/// What clients, operators and fate do in a run.
+const ACTIONS: usize = 160;
+
+/// What a run saw, for whoever wants to know that runs are worth their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Hash of the trace.
+    pub hash: u64,
+    /// Transactions whose clients heard that they are in the database.
+    pub committed: u64,
+    /// Transactions whose clients heard that they are not.
+    pub refused: u64,
+    /// Transactions of which nobody knows.
+    pub unknown: u64,
+    /// Connections that were cut.
+    pub cuts: u64,
+    /// Connections in which nothing arrived for a while, and servers that did nothing for a while.
+    pub stalls: u64,
+    /// Servers that were killed and started again.
+    pub restarts: u64,
+    /// Times that the other server took over.
+    pub fail_overs: u64,
+    /// Conversions that were asked for.
+    pub conversions: u64,
+    /// Conditions that were changed.
+    pub conditions: u64,
+    /// Fetches that were begun.
+    pub fetches: u64,
+}
+
+impl Play for Summary {
+    const OPTION: &'static str = "--clients ";
+
+    fn act(seed: u64, is_printed: bool) -> Result<Summary, String> {
+        run(seed, is_printed)
+    }
+
+    fn add(&mut self, other: &Summary) {
+        self.hash ^= other.hash;
+        self.committed += other.committed;
+        self.refused += other.refused;
+        self.unknown += other.unknown;
+        self.cuts += other.cuts;
+        self.stalls += other.stalls;
+        self.restarts += other.restarts;
+        self.fail_overs += other.fail_overs;
+        self.conversions += other.conversions;
+        self.conditions += other.conditions;
+        self.fetches += other.fetches;
+    }
+}
+
+/// Somebody who can act.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Actor {
+    Server(usize, Choice),
+    /// A host calls the one that it follows.
+    Call(usize),
+    Member(usize),
+    Arrival(ConnId, To),
+}
+
+pub(super) struct Run {
+    pub(super) dice: Dice,
+    pub(super) trace: Trace,
+    pub(super) now_ms: u64,
+    pub(super) hosts: [Host; 2],
+    /// The host that takes writes, or is to.
+    pub(super) active: usize,
+    /// The host that it takes over from has yet to take its role.
+    handing_over: Option<u64>,
+    tokens: u64,
+    pub(super) network: Network,
+    pub(super) members: Vec<Member>,
+    pub(super) ledger: Ledger,
+    is_wide: bool,
+    pub(super) summary: Summary,
+}
+
+/// Acts the run of a seed; `is_printed`: its trace goes to standard output.
+///
+/// # Errors
+/// What went wrong, in words.
+pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
+    let trace = Trace::new(is_printed);
+    let mut run = Run::new(seed, trace)?;
+    let outcome = run.act();
+    if let Err(problem) = &outcome {
+        run.trace.line(format_args!("PROBLEM: {problem}"));
+    }
+    let summary = Summary {
+        hash: run.trace.hash(),
+        committed: run.ledger.count(End::Committed),
+        refused: run.ledger.count(End::Refused),
+        unknown: run.ledger.count(End::Unknown),
+        ..run.summary
+    };
+    outcome.map(|()| summary)
+}
+
+impl Run {
+    fn new(seed: u64, trace: Trace) -> Result<Run, String> {
+        let mut dice = Dice::new(seed);
+        let mut host = |number| Host::new(number, dice.draw(), &trace, workload::first_file());
+        let hosts = [host(0), host(1)];
+        let network = Network::new(dice.draw());
+        let mut run = Run {
+            dice,
+            trace: trace.clone(),
+            now_ms: 1000,
+            hosts,
+            active: 0,
+            handing_over: None,
+            tokens: 0,
+            network,
+            members: Vec::new(),
+            ledger: Ledger::default(),
+            is_wide: true,
+            summary: Summary::default(),
+        };
+        run.start(0)?;
+        run.start(1)?;
+        for number in 0..MEMBERS {
+            let mut member = Member::new(number, &mut run.dice, run.now_ms, &trace);
+            member.output(run.now_ms, run.active, &mut run.network)?;
+            run.members.push(member);
+        }
+        Ok(run)
+    }
+
+    fn act(&mut self) -> Result<(), String> {
+        for _ in 0..ACTIONS {
+            self.do_something()?;
+            let steps = self.dice.below(16);
+            self.advance(steps)?;
+        }
+        self.settle()
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now {
+            mono_ms: self.now_ms,
+            wall_ms: 1_700_000_000_000 + self.now_ms as i64,
+        }
+    }
+
+    fn do_something(&mut self) -> Result<(), String> {
+        let chosen = self.dice.below(MEMBERS);
+        let now_ms = self.now_ms;
+        match self.dice.below(100) {
+            0..40 => self.members[chosen].transact(&mut self.dice, &mut self.ledger)?,
+            40..43 => self.members[chosen].give_up(&mut self.dice, &mut self.ledger)?,
+            43..48 => {
+                self.summary.conditions += 1;
+                self.members[chosen].want(now_ms, &mut self.dice);
+            }
+            48..51 => self.members[chosen].lock(now_ms, &mut self.dice),
+            51..56 => {
+                self.summary.fetches += 1;
+                self.members[chosen].fetch(&mut self.dice);
+            }
+            56..60 => self.members[chosen].look()?,
+            60..64 => self.members[chosen].is_deaf ^= true,
+            64..70 => self.cut(),
+            70..73 => self.stall(),
+            73..76 => self.restart()?,
+            76..78 => self.fail_over()?,
+            78..80 => self.convert(chosen),
+            80..82 => {
+                let host = self.dice.below(2);
+                self.hosts[host].compact(0);
+            }
+            82..84 => self.settle()?,
+            84..87 => self.now_ms += self.dice.below(3000) as u64,
+            _ => self.advance(60)?,
+        }
+        let (now_ms, active) = (self.now_ms, self.active);
+        self.members[chosen].output(now_ms, active, &mut self.network)
+    }
+
+    fn cut(&mut self) {
+        let ids = self.network.ids();
+        if !ids.is_empty() {
+            let id = *self.dice.pick(&ids);
+            let late_ms = if self.dice.chance(50) { 0 } else { 60_000 };
+            self.trace.line(format_args!("{id:?} is cut"));
+            self.summary.cuts += 1;
+            self.network.cut(self.now_ms, id, late_ms);
+        }
+    }
+
+    fn stall(&mut self) {
+        self.summary.stalls += 1;
+        let for_ms = *self.dice.pick(&[500, 3000, 20_000, 100_000]);
+        let ids = self.network.ids();
+        if ids.is_empty() || self.dice.chance(40) {
+            let host = self.dice.below(2);
+            self.trace
+                .line(format_args!("host {host} freezes for {for_ms} ms"));
+            self.hosts[host].frozen_until_ms = self.now_ms + for_ms;
+        } else {
+            let id = *self.dice.pick(&ids);
+            self.trace
+                .line(format_args!("{id:?} stalls for {for_ms} ms"));
+            self.network.stall(self.now_ms, id, for_ms);
+        }
+    }
+
+    /// Kills a server, or starts one that is down.
+    fn restart(&mut self) -> Result<(), String> {
+        let host = self.dice.below(2);
+        if !self.hosts[host].is_up() {
+            return self.start(host);
+        }
+        self.kill(host);
+        if self.dice.chance(60) {
+            self.start(host)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn kill(&mut self, host: usize) {
+        let is_heard = self.dice.chance(70);
+        self.trace
+            .line(format_args!("host {host} is killed, heard: {is_heard}"));
+        self.summary.restarts += 1;
+        self.hosts[host].kill(self.now_ms, &mut self.network, is_heard);
+    }
+
+    pub(super) fn start(&mut self, host: usize) -> Result<(), String> {
+        let follows = (host != self.active).then_some(self.active);
+        self.trace
+            .line(format_args!("host {host} starts, follows {follows:?}"));
+        let now = self.now();
+        let outcome = self.hosts[host].start(now, &mut self.dice, follows);
+        outcome.map_err(|problem| format!("host {host}: {problem}"))?;
+        if follows.is_none() && self.handing_over.take().is_some() {
+            self.taken_over(host);
+        }
+        Ok(())
+    }
+
+    /// The other host takes over; the one that was active is dead, or follows it from now on.
+    fn fail_over(&mut self) -> Result<(), String> {
+        let (from, to) = (self.active, 1 - self.active);
+        if self.handing_over.is_some() || !self.hosts[to].is_up() {
+            return Ok(());
+        }
+        self.trace.line(format_args!("host {to} takes over"));
+        self.summary.fail_overs += 1;
+        self.active = to;
+        if self.dice.chance(50) {
+            if self.hosts[from].is_up() {
+                self.kill(from);
+            }
+        } else {
+            self.hosts[from].follow(self.now_ms, Some(to), 0);
+        }
+        self.tokens += 1;
+        self.handing_over = Some(self.tokens);
+        self.hosts[to].follow(self.now_ms, None, self.tokens);
+        // The address moves: connections to it end, and nobody tells the servers.
+        for id in self.network.ids() {
+            let conn = self.network.get(id);
+            let is_other =
+                conn.is_some_and(|conn| conn.host == from && conn.caller != Caller::Host(to));
+            if is_other && self.dice.chance(70) {
+                self.network.cut(self.now_ms, id, 60_000);
+            }
+        }
+        Ok(())
+    }
+
+    fn convert(&mut self, chosen: usize) {
+        self.is_wide ^= true;
+        let params = format!(r#"["A",{}]"#, workload::schema_json(self.is_wide));
+        let asked = self.members[chosen]
+            .idl
+            .session()
+            .send_request("convert", params.as_bytes());
+        self.trace
+            .line(format_args!("convert, wide: {}, {asked:?}", self.is_wide));
+        self.summary.conversions += u64::from(asked.is_some());
+    }
+
+    /// Lets up to so many things happen.
+    pub(super) fn advance(&mut self, steps: usize) -> Result<(), String> {
+        for _ in 0..steps {
+            if !self.step()? {
+                self.wait();
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn actors(&self) -> Vec<Actor> {
+        let now = self.now();
+        let mut actors = Vec::new();
+        for (number, host) in self.hosts.iter().enumerate() {
+            actors.extend(
+                host.choices(now)
+                    .into_iter()
+                    .map(|choice| Actor::Server(number, choice)),
+            );
+            if host.is_call_due(self.now_ms) {
+                actors.push(Actor::Call(number));
+            }
+        }
+        for (number, member) in self.members.iter().enumerate() {
+            if member.wake_ms().is_some_and(|at_ms| at_ms <= self.now_ms) {
+                actors.push(Actor::Member(number));
+            }
+        }
+        for (id, to) in self.network.ready(self.now_ms) {
+            let takes = self
+                .network
+                .get(id)
+                .is_some_and(|conn| match (to, conn.caller) {
+                    (To::Server, _) => self.hosts[conn.host].takes(self.now_ms, id),
+                    (To::Caller, Caller::Member(member)) => {
+                        let member = &self.members[member];
+                        !member.is_deaf && member.idl.session_state().wants_input()
+                    }
+                    (To::Caller, Caller::Host(_)) => true,
+                });
+            if takes {
+                actors.push(Actor::Arrival(id, to));
+            }
+        }
+        actors
+    }
+
+    /// Lets one thing happen; false when nothing can now.
+    pub(super) fn step(&mut self) -> Result<bool, String> {
+        let actors = self.actors();
+        if actors.is_empty() {
+            return Ok(false);
+        }
+        let actor = *self.dice.pick(&actors);
+        if self.dice.chance(10) {
+            self.now_ms += 1;
+        }
+        let now = self.now();
+        match actor {
+            Actor::Server(host, choice) => self.hosts[host].act(now, choice, &mut self.dice),
+            Actor::Call(host) => self.hosts[host].call(self.now_ms, &mut self.network),
+            Actor::Member(member) => self.members[member]
+                .tick(
+                    self.now_ms,
+                    self.active,
+                    &mut self.network,
+                    &mut self.ledger,
+                )
+                .map_err(|problem| format!("client {member}: {problem}"))?,
+            Actor::Arrival(id, to) => self.arrive(id, to)?,
+        }
+        for host in 0..self.hosts.len() {
+            let roles = self.hosts[host].collect(now, &mut self.network);
+            if self
+                .handing_over
+                .is_some_and(|token| roles.contains(&token))
+            {
+                self.handing_over = None;
+                self.taken_over(host);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A host takes writes: what it does not hold by now is lost.
+    fn taken_over(&mut self, host: usize) {
+        let machine = self.hosts[host].machine();
+        let held = machine.and_then(|machine| content::transactions(machine.database()));
+        self.trace
+            .line(format_args!("host {host} has taken over with {held:?}"));
+        self.ledger.taken_over(&held.unwrap_or_default());
+    }
+
+    fn arrive(&mut self, id: ConnId, to: To) -> Result<(), String> {
+        let now = self.now();
+        let Some(conn) = self.network.get(id) else {
+            return Ok(());
+        };
+        let (caller, host) = (conn.caller, conn.host);
+        let Some(parcel) = self.network.take(id, to) else {
+            return Ok(());
+        };
+        let network = &mut self.network;
+        match (to, caller) {
+            (To::Server, _) => self.hosts[host].take(now, id, parcel, network),
+            (To::Caller, Caller::Host(number)) => {
+                self.hosts[number].take_from_source(now, id, parcel, network)
+            }
+            (To::Caller, Caller::Member(number)) => {
+                let member = &mut self.members[number];
+                member
+                    .take(self.now_ms, id, parcel, network, &mut self.ledger)
+                    .and_then(|()| member.output(self.now_ms, self.active, network))
+                    .map_err(|problem| format!("client {number}: {problem}"))
+            }
+        }
+    }
+
+    /// Lets time pass until something can happen.
+    pub(super) fn wait(&mut self) {
+        let now = self.now();
+        let hosts = self.hosts.iter().filter_map(|host| host.next_ms(now));
+        let members = self.members.iter().filter_map(Member::wake_ms);
+        let all = hosts.chain(members).chain(self.network.next_ms());
+        let frozen = self.hosts.iter().map(|host| host.frozen_until_ms);
+        let next_ms = all.chain(frozen).filter(|at_ms| *at_ms > self.now_ms).min();
+        self.now_ms = next_ms.unwrap_or(self.now_ms + 1000);
+    }
+
+    /// Whether the host that is to be active has taken its role.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.handing_over.is_none()
+    }
+}
