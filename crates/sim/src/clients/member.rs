@@ -35,7 +35,7 @@ pub(super) struct Member {
     conn: Option<ConnId>,
     /// The network has set the connection up.
     is_open: bool,
-    /// It reads nothing.
+    /// It sleeps: it neither reads nor looks at its clock.
     pub(super) is_deaf: bool,
     /// It finds out by itself that nobody answers.
     pub(super) probes: bool,
@@ -99,7 +99,7 @@ impl Member {
         self.wake_ms
     }
 
-    /// Time has passed. A process that slept reads before it judges its peer, and finds nothing.
+    /// Time has passed, and there is nothing to read.
     pub(super) fn tick(
         &mut self,
         now_ms: u64,

@@ -322,12 +322,17 @@ impl Run {
                 actors.push(Actor::Call(number));
             }
         }
+        let ready = self.network.ready(self.now_ms);
         for (number, member) in self.members.iter().enumerate() {
-            if member.wake_ms().is_some_and(|at_ms| at_ms <= self.now_ms) {
+            // Whoever is awake reads before it looks at its clock.
+            let conn = member.conn();
+            let has_mail = conn.is_some_and(|conn| ready.contains(&(conn, To::Caller)));
+            let is_due = member.wake_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
+            if is_due && !has_mail && !member.is_deaf {
                 actors.push(Actor::Member(number));
             }
         }
-        for (id, to) in self.network.ready(self.now_ms) {
+        for (id, to) in ready {
             let takes = self
                 .network
                 .get(id)
