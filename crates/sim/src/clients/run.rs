@@ -99,7 +99,7 @@ pub(super) struct Run {
 /// What went wrong, in words.
 pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
     let trace = Trace::new(is_printed);
-    let mut run = Run::new(seed, trace)?;
+    let mut run = Run::new(seed, &trace)?;
     let outcome = run.act();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
@@ -115,9 +115,9 @@ pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
 }
 
 impl Run {
-    fn new(seed: u64, trace: Trace) -> Result<Run, String> {
+    fn new(seed: u64, trace: &Trace) -> Result<Run, String> {
         let mut dice = Dice::new(seed);
-        let mut host = |number| Host::new(number, dice.draw(), &trace, workload::first_file());
+        let mut host = |number| Host::new(number, dice.draw(), trace, workload::first_file());
         let hosts = [host(0), host(1)];
         let network = Network::new(dice.draw());
         let mut run = Run {
@@ -137,7 +137,7 @@ impl Run {
         run.start(0)?;
         run.start(1)?;
         for number in 0..MEMBERS {
-            let mut member = Member::new(number, &mut run.dice, run.now_ms, &trace);
+            let mut member = Member::new(number, &mut run.dice, run.now_ms, trace);
             member.output(run.now_ms, run.active, &mut run.network)?;
             run.members.push(member);
         }
