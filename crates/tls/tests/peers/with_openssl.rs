@@ -53,6 +53,10 @@ impl Bench {
         std::fs::read_to_string(self.0.join(name)).unwrap()
     }
 
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).unwrap();
+    }
+
     fn own(&self, name: &str) -> Own {
         Own {
             key: self.read(&format!("{name}.key")),
@@ -192,14 +196,25 @@ fn keys_in_every_wrapping_are_read() {
     assert!(bench.read("sec1.key").contains("BEGIN EC PRIVATE KEY"));
 }
 
+/// Of our own certificate [`Identity`] refuses it, so the weak signature is one above it, which only the peer judges.
 #[test]
 fn signatures_by_sha_1_are_refused() {
     let Some(bench) = Bench::new() else { return };
     bench.v1_root("root");
-    bench.request("leaf", "rsa:2048");
-    bench.openssl("x509 -req -in leaf.csr -CA root.pem -CAkey root.key -set_serial 7 -sha1 -days 9000 -out leaf.pem");
-    let own = bench.own("leaf").trusting(&bench.read("root.pem"));
-    assert!(outcome(&own, &own).is_err());
+    bench.request("middle", "rsa:2048");
+    bench.write("authority", "basicConstraints = critical, CA:TRUE\n");
+    let authorities_by = |digest: &str| {
+        bench.openssl(&format!(
+            "x509 -req -in middle.csr -extfile authority -CA root.pem -CAkey root.key -set_serial 7 -{digest} -days 9000 -out middle.pem"
+        ));
+        bench.v1_leaf("leaf", "rsa:2048", "middle");
+        bench.read("middle.pem") + &bench.read("root.pem")
+    };
+    let own = |authorities: &str| bench.own("leaf").trusting(authorities);
+    let good = own(&authorities_by("sha256"));
+    assert_eq!(outcome(&good, &good), Ok(()));
+    let weak = own(&authorities_by("sha1"));
+    assert!(outcome(&weak, &weak).is_err());
 }
 
 #[test]
