@@ -1,6 +1,6 @@
 # What to do with this repository. Everything else is cargo.
 
-BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl
+BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl -p corvid-idlc
 
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 

@@ -13,12 +13,17 @@
 //! # Ok::<(), corvid_idlc::Error>(())
 //! ```
 //!
-//! Called by the program `ovsdb-idlc` and by build scripts. Pure: text goes in and comes out.
+//! Called by the program `ovsdb-idlc` and by build scripts. Pure: text goes in and comes out, but for the command line of the program,
+//! which is here for the generator of manual pages (feature `program`).
 
 mod annotation;
 mod element;
 mod error;
+#[cfg(feature = "program")]
+pub mod manual;
 mod names;
+#[cfg(feature = "program")]
+pub mod options;
 mod table;
 
 use corvid_data::Schema;

@@ -4,68 +4,26 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-ovsdb-idlc: typed code for the tables of an OVSDB schema
-usage: ovsdb-idlc [OPTIONS] COMMAND ARG...
-where COMMAND is one of:
-  annotate SCHEMA ANNOTATIONS  print SCHEMA combined with ANNOTATIONS
-  rust IDL                     print a Rust module for IDL, a schema with or without annotations
-
-Options:
-  -C, --directory=DIR  change to DIR before anything else
-  -h, --help           print this
-  -V, --version        print the version
-";
+use corvid_idlc::options::Options;
+use corvid_os::{args, program};
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
-        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        Err(problem) => {
-            eprintln!("ovsdb-idlc: {problem}");
-            ExitCode::FAILURE
-        }
+    program::init(&std::env::args_os().next().unwrap_or_default());
+    let options = Options::parse(&args::from_env());
+    let text = run(&options).unwrap_or_else(|problem| program::fatal(problem));
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 
 /// What to print, or what is wrong.
-fn run(arguments: &[String]) -> Result<String, String> {
-    let mut words = Vec::new();
-    let mut arguments = arguments.iter();
-    let mut directory = None;
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "-h" | "--help" => return Ok(USAGE.to_owned()),
-            "-V" | "--version" => {
-                return Ok(format!(
-                    "ovsdb-idlc (Corvid) {}\n",
-                    env!("CARGO_PKG_VERSION")
-                ));
-            }
-            "-C" | "--directory" => {
-                let value = arguments.next();
-                directory = Some(
-                    value
-                        .ok_or(format!("{argument} needs a directory"))?
-                        .as_str(),
-                );
-            }
-            option if option.starts_with("--directory=") => {
-                directory = option.split_once('=').map(|(_, value)| value);
-            }
-            option if option.starts_with('-') => {
-                return Err(format!("unknown option {option} (use --help for help)"));
-            }
-            word => words.push(word),
-        }
-    }
+fn run(options: &Options) -> Result<String, String> {
     let read = |name: &str| {
-        let path = Path::new(directory.unwrap_or_default()).join(name);
+        let path = Path::new(options.directory.as_deref().unwrap_or_default()).join(name);
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
+    let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["annotate", schema, annotations] => {
             let merged = corvid_idlc::annotate(&read(schema)?, &read(annotations)?);

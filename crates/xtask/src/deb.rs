@@ -151,6 +151,8 @@ Description: OVSDB server and tools that stand in for those of Open vSwitch
  While this package is installed, ovsdb-server, ovsdb-client, ovsdb-tool and
  ovs-appctl are its own; those of the packages of Open vSwitch are kept beside
  them under the suffix .openvswitch and come back when it is removed.
+ .
+ ovsdb-idlc makes typed Rust of schemas, for clients.
 ",
         library.0, library.1
     )?;

@@ -18,12 +18,13 @@ impl Program {
 }
 
 /// All of them. Directories and sections are those of the programs that they stand in for.
-pub(crate) fn all() -> [Program; 4] {
+pub(crate) fn all() -> [Program; 5] {
     let program = |manual, directory| Program { manual, directory };
     [
         program(corvid_server::manual::manual(), "usr/sbin"),
         program(corvid_client::manual::manual(), "usr/bin"),
         program(corvid_tool::manual::manual(), "usr/bin"),
         program(corvid_appctl::manual::manual(), "usr/bin"),
+        program(corvid_idlc::manual::manual(), "usr/bin"),
     ]
 }

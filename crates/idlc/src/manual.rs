@@ -1,0 +1,75 @@
+//! What `ovsdb-idlc` tells people of itself: `--help`, the manual page, completions.
+//!
+//! Options come from the table in [`crate::options`].
+
+use corvid_os::manual::{Chapter, Manual};
+
+use crate::options;
+
+/// All of it.
+#[must_use]
+pub fn manual() -> Manual {
+    Manual {
+        name: "ovsdb-idlc",
+        section: 1,
+        purpose: "typed code for the tables of an OVSDB schema",
+        usage: &["[OPTIONS] COMMAND ARG..."],
+        options: options::entries(),
+        commands: vec![Chapter::list(
+            "Commands",
+            &[
+                (
+                    "annotate SCHEMA ANNOTATIONS",
+                    "print SCHEMA combined with ANNOTATIONS",
+                ),
+                (
+                    "rust IDL",
+                    "print a Rust module for IDL, a schema with or without annotations",
+                ),
+            ],
+        )],
+        description: DESCRIPTION,
+        chapters: vec![
+            Chapter::list(
+                "ENVIRONMENT",
+                &[(
+                    "POSIXLY_CORRECT",
+                    "if set, options end at the first word that is none",
+                )],
+            ),
+            Chapter::list(
+                "EXIT STATUS",
+                &[
+                    ("0", "done"),
+                    ("1", "something is wrong, and is told on standard error"),
+                ],
+            ),
+            Chapter::prose("EXAMPLES", EXAMPLES),
+            Chapter::prose("SEE ALSO", "`ovsdb-server`(1), `ovsdb-client`(1)"),
+        ],
+        ..Manual::default()
+    }
+}
+
+const DESCRIPTION: &str = "\
+`{program}` reads the schema of a database and prints code for clients of it. The module that `rust` prints has a handle for the rows of each
+table, with a getter and a setter for each column, changes of single elements for sets and maps, an enumeration for a column that lists its
+values, and constants to make indexes and conditions of. It is built on the client library that comes with this program.
+
+Annotations are assignments to members of a schema, one a line, as files of that kind in Open vSwitch have them: `s[\"idlPrefix\"] = \"ovsrec_\"`. They are read,
+never executed. JSON with the members that are to be merged into the schema is taken as well.";
+
+const EXAMPLES: &str = "\
+A module for the northbound database of OVN:
+
+    ovsdb-idlc rust /usr/share/ovn/ovn-nb.ovsschema > src/northbound.rs";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_missing() {
+        assert_eq!(manual().complaints(), Vec::<String>::new());
+    }
+}
