@@ -213,7 +213,9 @@ impl Frontend {
                 }
             }
             ToShard::DisconnectUnaware(reason, era) => self.disconnect(&reason, |session| {
-                !session.info.is_aware() && era.is_none_or(|era| session.era < era)
+                let info = &session.info;
+                info.has_missed_cancellation()
+                    || (!info.is_aware() && era.is_none_or(|era| session.era < era))
             }),
             ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
             ToShard::Begin(era) => self.era = era,

@@ -37,6 +37,8 @@ pub struct SessionInfo {
     /// The remote that it came by, as configured.
     pub remote: Arc<str>,
     aware: AtomicBool,
+    /// It lost a monitor while it was not aware, and was not told.
+    missed_cancellation: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -51,6 +53,7 @@ impl SessionInfo {
             peer: Arc::default(),
             remote: Arc::default(),
             aware: AtomicBool::new(false),
+            missed_cancellation: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -92,6 +95,17 @@ impl SessionInfo {
     /// Marks the client as gone.
     pub fn set_closed(&self) {
         self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it must be closed, though it may have turned awareness on since: it waits for updates that will never come.
+    #[must_use]
+    pub fn has_missed_cancellation(&self) -> bool {
+        self.missed_cancellation.load(Ordering::Relaxed)
+    }
+
+    /// It lost a monitor and is not told, for it is not aware.
+    pub fn miss_cancellation(&self) {
+        self.missed_cancellation.store(true, Ordering::Relaxed);
     }
 
     /// Turns awareness on or off.

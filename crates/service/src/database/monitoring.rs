@@ -124,13 +124,13 @@ impl DatabaseService {
     pub(super) fn tell_canceled(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
         for (session, id) in canceled {
             self.kept.remove(session, &id);
-            if self
-                .sessions
-                .get(&session)
-                .is_some_and(|info| info.is_aware())
-            {
-                let params = [b"[", &*id, b"]"].concat();
-                self.outputs.notify(session, "monitor_canceled", &params);
+            match self.sessions.get(&session) {
+                Some(info) if info.is_aware() => {
+                    let params = [b"[", &*id, b"]"].concat();
+                    self.outputs.notify(session, "monitor_canceled", &params);
+                }
+                Some(info) => info.miss_cancellation(),
+                None => {}
             }
             self.outputs.handled(session, Handled::MonitorLost(id));
         }

@@ -75,7 +75,27 @@ fn everybody_is_told_in_order() {
     "#]].assert_eq(&told);
 }
 
-/// Begins a conversion of `A` to `schema` by a new client, whose worker does nothing yet.
+/// A session loses its monitor untold, and turns awareness on before those who are to be closed are looked for.
+#[test]
+fn who_becomes_aware_too_late_does_not_wait_for_ever() {
+    play(|world| {
+        let (asker, late) = (world.connect_aware(), world.connect());
+        world.ask(late, "1", "monitor", r#"["A","m",{"T":{"columns":["k"]}}]"#);
+        world.run();
+        world.is_main_held = true;
+        let params = format!(r#"["A",{}]"#, wider_schema("A"));
+        world.ask(asker, "1", "convert", &params);
+        world.run();
+        world.ask(late, "2", "set_db_change_aware", "[true]");
+        world.run();
+        assert!(world.clients[&late].closed.is_none());
+        world.is_main_held = false;
+        world.run();
+        assert!(world.clients[&late].closed.is_some());
+        world.take(asker)
+    });
+}
+
 fn begin(world: &mut World, schema: &str) -> SessionId {
     let asker = world.connect_aware();
     world.served("A").is_worker_held = true;

@@ -53,6 +53,11 @@ impl Ledger {
         self.lost.extend(missing);
     }
 
+    /// Whether a server took over that did not have it.
+    pub(super) fn is_lost(&self, number: i64) -> bool {
+        self.lost.contains(&number)
+    }
+
     /// What has ended so.
     pub(super) fn count(&self, end: End) -> u64 {
         self.ends

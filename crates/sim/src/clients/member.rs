@@ -234,7 +234,11 @@ impl Member {
                         .as_ref()
                         .is_some_and(|(txns, _)| txns.contains(&sent.number));
                     let is_same_session = session_seqno == sent.session_seqno;
-                    if !is_shown && is_same_session && self.is_change_aware {
+                    if !is_shown
+                        && is_same_session
+                        && self.is_change_aware
+                        && !ledger.is_lost(sent.number)
+                    {
                         return Err(format!(
                             "transaction {} succeeded out of sight",
                             sent.number
