@@ -96,6 +96,7 @@ fn who_becomes_aware_too_late_does_not_wait_for_ever() {
     });
 }
 
+/// Begins a conversion of `A` to `schema` by a new client, whose worker does nothing yet.
 fn begin(world: &mut World, schema: &str) -> SessionId {
     let asker = world.connect_aware();
     world.served("A").is_worker_held = true;
