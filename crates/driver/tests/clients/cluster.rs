@@ -57,6 +57,16 @@ fn member_of(client: &Client) -> usize {
     name.trim_end_matches(".sock").parse().expect("a number")
 }
 
+/// A client of this member, whether it leads or not.
+fn client_of(remote: &str) -> Client {
+    let mut client = polled::Client::new(crate::bed::class(), None).expect("a client");
+    let now_ms = client.now_ms();
+    let session = client.idl_mut().session();
+    session.set_leader_only(now_ms, false);
+    session.set_remote(now_ms, remote, true);
+    Client::over(client)
+}
+
 fn insert(client: &mut Client, text: &str) {
     let name = column(client, "name");
     client
@@ -91,6 +101,12 @@ fn a_client_follows_the_leader() {
     let remotes: Vec<String> = (0..3)
         .map(|number| format!("unix:{}", socket(folder, number)))
         .collect();
+    // Who has not joined yet is no part of a majority, which the two that are left are to be later.
+    for remote in &remotes {
+        client_of(remote)
+            .wait_for_contents(PATIENCE)
+            .expect("it has joined");
+    }
     let mut class = class();
     class.track_all();
     let mut client = Client::connect(class, &remotes.join(",")).expect("a client");
@@ -99,14 +115,7 @@ fn a_client_follows_the_leader() {
     // One that wants no leader is content with a follower, and with it alone.
     let leader = member_of(&client);
     let follower = (leader + 1) % 3;
-    let mut inner = polled::Client::new(crate::bed::class(), None).expect("a client");
-    let now_ms = inner.now_ms();
-    inner.idl_mut().session().set_leader_only(now_ms, false);
-    inner
-        .idl_mut()
-        .session()
-        .set_remote(now_ms, &remotes[follower], true);
-    let mut watcher = Client::over(inner);
+    let mut watcher = client_of(&remotes[follower]);
     watcher
         .wait_until(PATIENCE, |idl| names(idl) == ["ann"])
         .expect("told");
