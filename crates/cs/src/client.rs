@@ -11,7 +11,8 @@
 //!  Down -> ServerSchema -> ServerMonitor -> DataMonitor -> Monitoring
 //!                |   refused     |   refused    ^   |            |
 //!                +-> DataSchema <+              |   | refused    | monitor_canceled: from the top,
-//!                        |                      |   |            | connection and conditions stay
+//!                        | ^    once more       |   |            | connection and conditions stay
+//!                        | +--------------------|---|
 //!                        +----------------------+   v
 //!   anything that makes the server unfit ------> Retry -> Down, next remote
 //! ```
@@ -123,7 +124,7 @@ pub struct Client {
     server_db: Option<ServerDb>,
     /// `_Server` is monitored on this connection.
     has_server_monitor: bool,
-    /// The schema in `_Server` may be older than the database: it was converted on this connection.
+    /// The schema in `_Server` may be another one than the database's: that was converted on this connection, or refuses what the schema promises.
     is_schema_doubted: bool,
     decoder: Option<Decoder>,
     /// The version of the monitor in force, 0 when there is none.

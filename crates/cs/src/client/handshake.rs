@@ -78,6 +78,13 @@ impl Client {
         self.request_data_schema();
     }
 
+    /// Every kind of monitor was refused: what is asked for may be what `_Server` shows and the database no longer has. A standalone server of
+    /// the reference goes on showing the schema that it began with after a conversion.
+    pub(super) fn doubt_schema(&mut self) {
+        self.is_schema_doubted = true;
+        self.request_data_schema();
+    }
+
     fn request_data_schema(&mut self) {
         self.state = State::DataSchema;
         let params = names(&[&self.options.database]);

@@ -61,7 +61,11 @@ impl Client {
             (Purpose::DataSchema, Err(error)) => self.refused("get_schema", error),
             (Purpose::DataMonitor(version), Ok(result)) => self.contents(version, result),
             (Purpose::DataMonitor(version), Err(error)) if version <= 1 => {
-                self.refused(method(version), error);
+                if self.has_server_monitor && !self.is_schema_doubted {
+                    self.doubt_schema();
+                } else {
+                    self.refused(method(version), error);
+                }
             }
             (Purpose::DataMonitor(version), Err(_)) => self.request_contents(version - 1),
             (Purpose::Conditions, Ok(_)) => self.conditions.acknowledged(),

@@ -73,13 +73,42 @@ fn each_kind_of_monitor_gives_way_to_the_next() {
     play.refuse(r#"{"error":"anything"}"#);
     play.reply("{}");
     play.refuse(r#""unknown method""#);
-    play.refuse(r#""unknown method""#);
     expect![[r#"
         -> {"id":5,"method":"monitor_cond","params":["D",["monid","D"],{"T":[{"columns":["n","s"]}]}]}
         -> {"id":6,"method":"monitor","params":["D",["monid","D"],{"T":[{"columns":["n","s"]}]}]}
-        * disconnected
-        disconnect
     "#]].assert_eq(&play.take());
+}
+
+#[test]
+fn a_server_that_shows_a_schema_it_does_not_have_is_asked_for_its_own() {
+    let mut play = Play::new();
+    play.client.set_remote(0, "tcp:a:1", true);
+    for is_right in [true, false] {
+        play.connect();
+        play.go_to_contents(&standalone());
+        play.refuse("1");
+        play.reply("{}");
+        play.refuse("2");
+        play.take();
+        play.refuse("3");
+        let schema = SCHEMA.replace("\"n\":", "\"m\":");
+        play.reply(if is_right { &schema } else { SCHEMA });
+        let sent = play.take();
+        assert!(sent.contains(r#""method":"get_schema","params":["D"]"#));
+        assert_eq!(sent.contains(r#""columns":["m","s"]"#), is_right);
+        if is_right {
+            play.reply(&format!(r#"[false,"{}",{{}}]"#, id(0)));
+            assert!(play.client.is_monitoring());
+            play.client.force_reconnect(0);
+            play.take();
+        }
+    }
+    // Asked once: who refuses what it says itself is left.
+    play.refuse("1");
+    play.reply("{}");
+    play.refuse("2");
+    play.refuse("3");
+    assert!(play.take().ends_with("* disconnected\ndisconnect\n"));
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub(crate) struct Peer {
     session: Option<SessionId>,
     /// Messages sent, for plays that look at them.
     pub(crate) sent: Vec<String>,
+    /// What went to the log.
+    pub(crate) notes: Vec<String>,
     /// What the server says stays unread.
     pub(crate) is_deaf: bool,
 }
@@ -82,8 +84,13 @@ pub(crate) struct Bed {
 
 impl Bed {
     pub(crate) fn new(history: bool) -> Bed {
+        Bed::serving(schema(), history)
+    }
+
+    /// A server of some schema of that name.
+    pub(crate) fn serving(schema: Schema, history: bool) -> Bed {
         Bed {
-            server: Server::new(schema(), history),
+            server: Server::new(schema, history),
             now_ms: 0,
             peers: Vec::new(),
             uuids: 0,
@@ -106,12 +113,19 @@ impl Bed {
 
     /// Connects a client.
     pub(crate) fn add(&mut self, class: Class) -> usize {
+        self.add_with(class, |_| {})
+    }
+
+    /// Connects a client after something was done to it.
+    pub(crate) fn add_with(&mut self, class: Class, adjust: impl FnOnce(&mut Idl)) -> usize {
         let mut idl = Idl::new(class, self.peers.len() as u64);
+        adjust(&mut idl);
         idl.session().set_remote(self.now_ms, "unix:server", true);
         self.peers.push(Peer {
             idl,
             session: None,
             sent: Vec::new(),
+            notes: Vec::new(),
             is_deaf: false,
         });
         self.run();
@@ -284,12 +298,14 @@ impl Peer {
                     self.sent
                         .push(String::from_utf8(bytes.clone()).expect("UTF-8"));
                     if let Some(session) = self.session {
-                        server.receive(session, bytes);
+                        server.receive(session, &bytes);
                     }
                 }
             }
         }
-        while self.idl.poll_note().is_some() {}
+        while let Some(note) = self.idl.poll_note() {
+            self.notes.push(note.to_string());
+        }
         if self.is_deaf || self.idl.open_txn().is_some() {
             return has_run;
         }

@@ -201,3 +201,50 @@ fn a_wish_that_cannot_be_sent_keeps_nobody_busy() {
     });
     assert_eq!((status, bed.idl().row_count(simple)), (Status::Success, 1));
 }
+
+#[test]
+fn differences_longer_than_the_column_apply() {
+    let mut bed = Bed::with_client();
+    bed.server
+        .transact(r#"{"op":"insert","table":"simple","row":{"few":["set",[1,2,3]],"o":1}}"#);
+    bed.run();
+    let simple = bed.table("simple");
+    let row = bed.idl().rows(simple).next().expect("one");
+    for (few, o) in [
+        (r#"["set",[4,5,6]]"#, "2"),
+        (r#"["set",[6,7,8]]"#, r#"["set",[]]"#),
+        ("1", "5"),
+        (r#"["set",[]]"#, "5"),
+    ] {
+        bed.server.transact(&format!(
+            r#"{{"op":"update","table":"simple","where":[],"row":{{"few":{few},"o":{o}}}}}"#
+        ));
+        bed.run();
+        assert_eq!(bed.value(row, "few"), few);
+        assert_eq!(bed.value(row, "o"), o);
+    }
+}
+
+#[test]
+fn many_messages_take_several_turns() {
+    let mut bed = Bed::with_client();
+    bed.peers[0].is_deaf = true;
+    for number in 0..200 {
+        bed.server.transact(&format!(
+            r#"{{"op":"insert","table":"simple","row":{{"i":{number}}}}}"#
+        ));
+    }
+    let simple = bed.table("simple");
+    bed.hear_waiting();
+    let first = bed.idl().row_count(simple);
+    assert!(first > 0 && first <= 50, "{first}");
+    assert_eq!(
+        bed.idl().poll_timeout(0),
+        Some(0),
+        "the rest is due at once"
+    );
+    bed.peers[0].is_deaf = false;
+    bed.run();
+    assert_eq!(bed.idl().row_count(simple), 200);
+    assert_eq!(bed.idl().change_seqno(), 201);
+}

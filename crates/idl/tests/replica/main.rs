@@ -11,6 +11,7 @@ mod partial;
 mod random;
 mod references;
 mod resync;
+mod schemas;
 mod server;
 mod tracking;
 mod transactions;

@@ -10,9 +10,8 @@ use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
 use corvid_idl::{Class, FetchId, FetchOutcome, IndexColumn, IndexId, Resync, RowId, Status};
 
 use crate::bed::{Bed, integer, integers, narrow_schema, schema, string, text_atom};
+use crate::server::LIVES;
 
-/// Lives in a usual run; `CORVID_CASES` asks for another number, `CORVID_SEED` for one of them.
-const SEEDS: u64 = 60;
 const STEPS: usize = 150;
 
 /// Rows by table and identity.
@@ -52,6 +51,7 @@ struct Watcher {
 /// The peer that fetches `o` of `simple` on demand; the others monitor it.
 const FETCHER: usize = 1;
 
+/// `CORVID_CASES` asks for another number of lives than usual, `CORVID_SEED` for one of them.
 #[test]
 fn replicas_follow_whatever_happens() {
     let number = |name| {
@@ -61,7 +61,7 @@ fn replicas_follow_whatever_happens() {
     };
     let seeds = match number("CORVID_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("CORVID_CASES").unwrap_or(SEEDS),
+        None => 0..number("CORVID_CASES").unwrap_or(LIVES),
     };
     for seed in seeds {
         println!("CORVID_SEED={seed}");
@@ -76,6 +76,9 @@ fn live(seed: u64) {
     for peer in 0..3 {
         let mut class = Class::everything(Arc::new(schema()));
         class.track_all();
+        if seed % 4 > 1 {
+            write_changes_only(&mut class);
+        }
         let (i, s) = (
             class.column("simple", "i").expect("a column"),
             class.column("simple", "s").expect("a column"),
@@ -118,6 +121,15 @@ fn live(seed: u64) {
         }
     }
     settle(&mut bed, &mut watchers);
+}
+
+fn write_changes_only(class: &mut Class) {
+    let schema = class.schema().clone();
+    for (table, columns) in schema.iter() {
+        for (id, _) in columns.iter() {
+            class.set_write_changed_only(corvid_idl::Column { table, id }, true);
+        }
+    }
 }
 
 /// A transaction of the first client.
@@ -410,22 +422,19 @@ fn contents(bed: &Bed, peer: usize) -> Contents {
 }
 
 /// What the server holds; columns that it lacks have their defaults.
-fn served(bed: &Bed) -> Contents {
-    let database = bed.server.database();
+fn served(bed: &mut Bed) -> Contents {
+    let served = bed.server.contents();
     let own = bed.peers[0].idl.schema();
-    let mut contents = Contents::new();
-    for (server_id, server) in database.schema().iter() {
-        let id = own.table_id(&server.name).expect("none is foreign");
-        for row in database.rows(server_id) {
-            let columns = own.table(id).columns().iter();
-            let columns = columns.map(|column| match server.column_id(&column.name) {
-                Some(at) => row.columns[usize::from(at.0)].clone(),
-                None => Datum::default_for(&column.column_type),
-            });
-            contents.insert((id, row.uuid), columns.collect());
-        }
-    }
-    contents
+    let rows = served.into_iter().map(|((table, uuid), mut row)| {
+        let table = own.table_id(&table).expect("none is foreign");
+        let columns = own.table(table).columns().iter();
+        let columns = columns.map(|column| {
+            let held = row.remove(column.name.as_str());
+            held.unwrap_or_else(|| Datum::default_for(&column.column_type))
+        });
+        ((table, uuid), columns.collect())
+    });
+    rows.collect()
 }
 
 fn check_index(bed: &Bed, peer: usize) {

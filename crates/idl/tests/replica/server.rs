@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Schema, Uuid};
+use corvid_data::{Datum, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::{Framer, Value, frame::Framed};
 use corvid_monitor::SessionId;
@@ -14,6 +14,12 @@ use corvid_service::message::{
     Control, DatabaseId, Era, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+
+/// Random lives in a usual run.
+pub(crate) const LIVES: u64 = 60;
+
+/// Rows by table and identity, columns by name.
+pub(crate) type Contents = BTreeMap<(String, Uuid), BTreeMap<String, Datum>>;
 
 /// Numbers instead of random identities, so that plays read the same every time.
 struct Counter(u64);
@@ -82,9 +88,22 @@ impl Server {
         server
     }
 
-    /// What the database holds.
-    pub(crate) fn database(&self) -> &Database {
+    fn database(&self) -> &Database {
         self.databases[&DATA].service.database()
+    }
+
+    /// What the database holds.
+    pub(crate) fn contents(&mut self) -> Contents {
+        let database = self.database();
+        let mut contents = Contents::new();
+        for (id, table) in database.schema().iter() {
+            for row in database.rows(id) {
+                let names = table.columns().iter().map(|column| column.name.to_string());
+                let columns = names.zip(row.columns.iter().cloned()).collect();
+                contents.insert((table.name.to_string(), row.uuid), columns);
+            }
+        }
+        contents
     }
 
     pub(crate) fn connect(&mut self) -> SessionId {
@@ -104,9 +123,9 @@ impl Server {
     }
 
     /// A client sends one message.
-    pub(crate) fn receive(&mut self, session: SessionId, message: Vec<u8>) {
+    pub(crate) fn receive(&mut self, session: SessionId, message: &[u8]) {
         if self.output.get(&session).is_some_and(Option::is_some) {
-            self.frontend.frame(0, session, message);
+            self.frontend.frame(0, session, message.to_vec());
             self.run();
         }
     }
@@ -116,7 +135,7 @@ impl Server {
         let session = self.connect();
         let schema = schema.to_json();
         let text = format!(r#"{{"id":1,"method":"convert","params":["idltest",{schema}]}}"#);
-        self.receive(session, text.into_bytes());
+        self.receive(session, text.as_bytes());
         let output = self.output.remove(&session).flatten().unwrap_or_default();
         let answer = String::from_utf8_lossy(&output);
         assert!(
@@ -130,7 +149,7 @@ impl Server {
         let session = self.connect();
         let name = self.database().schema().name.clone();
         let text = format!(r#"{{"id":1,"method":"transact","params":["{name}",{operations}]}}"#);
-        self.receive(session, text.into_bytes());
+        self.receive(session, text.as_bytes());
         let bytes = self.output[&session].clone().expect("open");
         let Ok(Framed::Complete { start, end }) = Framer::new().advance(&bytes) else {
             panic!("no answer to {operations}");

@@ -1,0 +1,34 @@
+//! The plays of `tests/replica`, word for word, with clients of the reference server over sockets: what holds with our server holds there.
+//! Where the reference is not installed, nothing is played, with a word.
+
+#[path = "../replica/answers.rs"]
+mod answers;
+#[path = "../replica/bed.rs"]
+mod bed;
+#[path = "../replica/contents.rs"]
+mod contents;
+#[path = "../replica/fetching.rs"]
+mod fetching;
+#[path = "../replica/identities.rs"]
+mod identities;
+#[path = "../replica/indexes.rs"]
+mod indexes;
+#[path = "../replica/partial.rs"]
+mod partial;
+#[path = "../replica/random.rs"]
+mod random;
+#[path = "../replica/references.rs"]
+mod references;
+#[path = "../replica/resync.rs"]
+mod resync;
+#[path = "../replica/schemas.rs"]
+mod schemas;
+mod server;
+#[path = "../replica/tracking.rs"]
+mod tracking;
+#[path = "../replica/transactions.rs"]
+mod transactions;
+#[path = "../replica/turns.rs"]
+mod turns;
+#[path = "../replica/typed.rs"]
+mod typed;
