@@ -1,7 +1,7 @@
 //! The limit: a bare program that writes prepared bytes to many sockets, beside which a server's delivery is judged.
 //!
 //! It does nothing but write, one message to each socket in turn, on a thread of its own as a server would have; its clients
-//! are the same [`Crowd`] that reads from a server, so both pay the same for reading.
+//! are the same [`Crowd`] that reads from a server, so both pay the same for reading. Its twin that answers is [`answers`].
 
 use std::io::{self, Write};
 use std::os::unix;
@@ -18,6 +18,10 @@ use crate::crowd::{Act, Crowd, Kind};
 use crate::error::{Error, joined};
 use crate::stream::Address;
 use crate::usage;
+
+mod answers;
+
+pub(crate) use answers::answers;
 
 /// Neighbours on the machine make the program slower but never faster, so the best of so many runs is the limit.
 const RUNS: usize = 3;

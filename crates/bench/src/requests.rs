@@ -49,6 +49,11 @@ impl Requests {
         &self.text[start..self.ends[number]]
     }
 
+    /// Where the request `number` ends among the bytes of all.
+    pub(crate) fn end(&self, number: usize) -> usize {
+        self.ends[number]
+    }
+
     pub(crate) fn push(&mut self, text: &str) {
         self.text.extend_from_slice(text.as_bytes());
         self.ends.push(self.text.len());

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::limit;
 use crate::load::Load;
 use crate::requests;
 use crate::stage::Stage;
@@ -39,17 +40,19 @@ impl Workload for Size {
         for in_flight in [1, PIPELINED] {
             let mut stage = Stage::new(run)?;
             stage.connect(1)?;
-            let requests = vec![requests::of_writer(&load, 0, &[])];
-            let phase = stage.phase(requests, in_flight, None)?;
-            figures.push(
-                Figure::lower(
-                    "one row a transaction, wall time",
-                    "us/txn",
-                    phase.wall_us_each(),
-                )
-                .at("in flight", in_flight as f64)
-                .aim(aim),
-            );
+            let requests = requests::of_writer(&load, 0, &[]);
+            let phase = stage.phase(vec![requests.clone()], in_flight, None)?;
+            drop(stage);
+            run.say("limit");
+            let limit_us = limit::answers(&requests, in_flight)?;
+            let figure = |name, value| {
+                Figure::lower(name, "us/txn", value).at("in flight", in_flight as f64)
+            };
+            figures.extend([
+                figure("one row a transaction, wall time", phase.wall_us_each()).aim(aim),
+                Figure::plain("limit program, wall time", "us/txn", limit_us)
+                    .at("in flight", in_flight as f64),
+            ]);
         }
         let mut peak = 0.0_f64;
         let mut sizes = SIZES.to_vec();
