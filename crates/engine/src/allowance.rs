@@ -81,6 +81,15 @@ impl Allowance {
         enough.then_some(()).ok_or(TooLong)
     }
 
+    /// Whether it can be enough for a transaction of so many operations and so many bytes: what these cost in any case. Nothing is taken off.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(crate) fn foresee(&self, operations: usize, bytes: usize) -> Result<(), TooLong> {
+        let steps = OPERATION * operations as u64 + (bytes / BYTES) as u64;
+        (steps <= self.left).then_some(()).ok_or(TooLong)
+    }
+
     /// Takes off what it costs to read a text.
     ///
     /// # Errors
@@ -104,6 +113,15 @@ mod tests {
         assert_eq!(allowance.spend(11), Err(TooLong));
         assert_eq!(allowance.spend(1), Err(TooLong));
         assert_eq!(Allowance::unlimited().spend(u64::MAX), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_enough_is_foreseen() {
+        let allowance = Allowance::new(100);
+        assert_eq!(allowance.foresee(5, 20 * BYTES), Ok(()));
+        assert_eq!(allowance.foresee(5, 21 * BYTES), Err(TooLong));
+        assert_eq!(allowance.foresee(7, 0), Err(TooLong));
+        assert_eq!(allowance.left, 100);
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub(crate) fn execute(
     allowance: &mut Allowance,
 ) -> Result<Outcome, TooLong> {
     let operations = split(params);
+    // What is too long in any case is not begun.
+    allowance.foresee(operations.len(), params.len())?;
     // Lent for the time of the execution, which holds the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
     let mut txn = Transaction::begin(database);

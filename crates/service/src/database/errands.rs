@@ -11,7 +11,7 @@ use super::{DatabaseService, Now};
 use crate::message::{Method, ToDatabase};
 
 /// Longer requests are no errands, bytes.
-const REQUEST_MAX: usize = 8 * 1024;
+const REQUEST_MAX: usize = 32 * 1024;
 
 /// A transaction is long when it takes more steps or bytes than this: about a millisecond.
 const LONG_STEPS: u64 = 50_000;
