@@ -34,10 +34,10 @@ deb:
 	cargo build --release $(BINARIES) -p corvid-xtask
 	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) target/deb
 
-# An image, by podman or docker.
+# An image, by podman or docker. Podman keeps the health check only in the format of docker.
 CONTAINER ?= podman
 container:
-	$(CONTAINER) build -t corvid -f packaging/container/Containerfile .
+	$(CONTAINER) build $(if $(findstring podman,$(CONTAINER)),--format docker) -t corvid -f packaging/container/Containerfile .
 
 # Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to be committed.
 guard:

@@ -102,8 +102,8 @@ pub fn die_of(signal: i32) -> ! {
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
         libc::raise(signal);
     }
-    // A signal whose default is not to terminate cannot get here through `run`; end all the same.
-    std::process::exit(1)
+    // The first process of a container does not die of its own signals: it ends as a shell would report such a death.
+    std::process::exit(128 + signal)
 }
 
 /// Restores the default action, as a forked child needs before it waits or executes something else.
