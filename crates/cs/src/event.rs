@@ -18,7 +18,7 @@ pub enum Input<'a> {
     Connected,
     /// Bytes arrived. None, when reading was tried in vain: it lets silence be judged.
     Received(&'a [u8]),
-    /// Some of the output that was queued went out.
+    /// Some of the output that had to wait went out: the peer takes it, so it lives. What goes out at once is not reported.
     Sent,
     /// The attempt, the connection or the listener ended by itself.
     Disconnected(End),

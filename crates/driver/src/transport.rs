@@ -39,6 +39,8 @@ pub(crate) struct Transport {
     output: VecDeque<Vec<u8>>,
     /// How much of the first of them is sent.
     sent: usize,
+    /// Some of it could not be sent at once.
+    has_waited: bool,
     /// Something may be held back below us (by TLS).
     is_unflushed: bool,
     /// Reading, or writing, would block, as far as is known in this round.
@@ -78,6 +80,7 @@ impl Transport {
             state: State::Idle,
             output: VecDeque::new(),
             sent: 0,
+            has_waited: false,
             is_unflushed: false,
             is_read_blocked: false,
             is_write_blocked: false,
@@ -136,7 +139,7 @@ impl Transport {
     fn close(&mut self) {
         self.state = State::Idle;
         self.output.clear();
-        (self.sent, self.is_unflushed) = (0, false);
+        (self.sent, self.has_waited, self.is_unflushed) = (0, false, false);
         self.begin_round();
     }
 
@@ -220,7 +223,8 @@ impl Transport {
         }
     }
 
-    /// Sends some of what waits; whether anything went out.
+    /// Sends what can be sent; whether anything went out that had to wait before. What goes out at once has been taken by this machine, and says
+    /// nothing of the peer: a probe that leaves is no sign of life.
     fn write(&mut self, stream: &mut Stream) -> io::Result<bool> {
         while !self.is_write_blocked {
             let outcome = match self.output.front() {
@@ -242,9 +246,16 @@ impl Transport {
                         self.output.pop_front();
                         self.sent = 0;
                     }
-                    return Ok(true);
+                    let is_news = self.has_waited;
+                    self.has_waited &= !self.output.is_empty();
+                    if is_news {
+                        return Ok(true);
+                    }
                 }
-                Err(error) if errno::is_again(&error) => self.is_write_blocked = true,
+                Err(error) if errno::is_again(&error) => {
+                    self.is_write_blocked = true;
+                    self.has_waited = !self.output.is_empty();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
