@@ -284,10 +284,11 @@ impl Datum {
                 }
             }
             Repr::Tree(tree) => {
-                if tree.leaf_of(key.as_ref()).search(key.as_ref()).is_ok() {
+                let (place, _) = tree.locate(key.as_ref());
+                if place.at.is_ok() {
                     return false;
                 }
-                Inner::insert(tree, key, value);
+                Inner::insert(tree, &place, key, value);
             }
         }
         true
@@ -295,6 +296,15 @@ impl Datum {
 
     /// Adds a pair or replaces the value at its key. O(log n).
     pub fn replace(&mut self, key: Atom, value: Atom) {
+        if let Repr::Tree(tree) = &mut self.0 {
+            let (place, leaf) = tree.locate(key.as_ref());
+            match place.at {
+                Err(_) => Inner::insert(tree, &place, key, Some(value)),
+                Ok(at) if leaf.chunk().get(at).1 == Some(value.as_ref()) => {}
+                Ok(_) => Inner::set_value(tree, &place, value),
+            }
+            return;
+        }
         match self.find(key.as_ref()) {
             None => {
                 self.insert(key, Some(value));
@@ -313,9 +323,43 @@ impl Datum {
                         Leaf::set_value(leaf, at, value);
                     }
                 }
-                Repr::Tree(tree) => Inner::set_value(tree, key.as_ref(), value),
-                Repr::Empty | Repr::One(_) => unreachable!("value put into a set"),
+                Repr::Empty | Repr::One(_) | Repr::Tree(_) => unreachable!("value put into a set"),
             },
+        }
+    }
+
+    /// Applies one element of a difference: what is absent comes, what is there and equal goes, another value takes the place of the one
+    /// that is there. O(log n), with one search in a tree.
+    pub(crate) fn toggle(&mut self, key: AtomRef<'_>, value: Option<AtomRef<'_>>) {
+        let owned = || value.map(AtomRef::to_owned);
+        if let Repr::Tree(tree) = &mut self.0 {
+            let (place, leaf) = tree.locate(key);
+            match place.at.map(|at| leaf.chunk().get(at).1) {
+                Err(_) => Inner::insert(tree, &place, key.to_owned(), owned()),
+                Ok(present) if present == value => {
+                    Inner::remove(tree, &place);
+                    self.shrink();
+                }
+                Ok(_) => {
+                    if let Some(value) = owned() {
+                        Inner::set_value(tree, &place, value);
+                    }
+                }
+            }
+            return;
+        }
+        match self.find(key) {
+            None => {
+                self.insert(key.to_owned(), owned());
+            }
+            Some(present) if present == value => {
+                self.remove(key);
+            }
+            Some(_) => {
+                if let Some(value) = owned() {
+                    self.replace(key.to_owned(), value);
+                }
+            }
         }
     }
 
@@ -350,16 +394,24 @@ impl Datum {
                 }
             }
             Repr::Tree(tree) => {
-                if tree.leaf_of(key).search(key).is_err() {
+                let (place, _) = tree.locate(key);
+                if place.at.is_err() {
                     return false;
                 }
-                Inner::remove(tree, key);
-                if tree.len() <= TREE_LIMIT {
-                    self.0 = Repr::Leaf(Arc::new(tree.flatten()));
-                }
+                Inner::remove(tree, &place);
+                self.shrink();
             }
         }
         true
+    }
+
+    /// A tree that has become small is one no more.
+    fn shrink(&mut self) {
+        if let Repr::Tree(tree) = &self.0
+            && tree.len() <= TREE_LIMIT
+        {
+            self.0 = Repr::Leaf(Arc::new(tree.flatten()));
+        }
     }
 
     /// Whether both share their memory (or are equal inline atoms), so are equal without a look inside.

@@ -275,19 +275,7 @@ impl Datum {
             *self = diff.clone();
         } else if crate::datum::is_lookup_cheaper(diff.len(), self.len()) {
             for (key, value) in diff {
-                match self.find(key) {
-                    None => {
-                        self.insert(key.to_owned(), value.map(AtomRef::to_owned));
-                    }
-                    Some(present) if present == value => {
-                        self.remove(key);
-                    }
-                    Some(_) => {
-                        if let Some(value) = value {
-                            self.replace(key.to_owned(), value.to_owned());
-                        }
-                    }
-                }
+                self.toggle(key, value);
             }
         } else {
             *self = crate::datum::merge(self, diff, |here, there| (here != there).then_some(there));

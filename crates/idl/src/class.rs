@@ -83,6 +83,30 @@ pub enum ClassError {
 }
 
 /// The client's schema, with a mode for each column.
+///
+/// ```
+/// use corvid_data::{Arc, Schema};
+/// use corvid_idl::{Class, IndexColumn};
+/// use corvid_json::Value;
+///
+/// let schema = br#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
+///     "name":{"type":"string"},"age":{"type":"integer"},"photo":{"type":"string"},
+///     "tags":{"type":{"key":"string","min":0,"max":"unlimited"}}}}}}"#;
+/// let schema = Arc::new(Schema::from_json(&Value::parse(schema).unwrap()).unwrap());
+/// let mut class = Class::new(schema);
+/// let column = |class: &Class, name: &str| class.column("Keeper", name);
+/// let (name, age) = (column(&class, "name")?, column(&class, "age")?);
+/// class.add_column(name);                         // held, and its changes move the change number
+/// class.track(age);                               // and its changes are listed
+/// let tags = column(&class, "tags")?;
+/// class.add_column(tags);
+/// class.omit_alert(tags);                         // held, but for writing: nobody wakes up for it
+/// class.on_demand(column(&class, "photo")?);      // not held until it is fetched
+/// class.add_index(age.table, "by age", vec![IndexColumn::descending(age)])?;
+/// assert!(class.mode(age).is_tracked && !class.mode(tags).alerts);
+/// assert!(class.column("Keeper", "nmae").is_err(), "no column named nmae in table Keeper");
+/// # Ok::<(), corvid_idl::ClassError>(())
+/// ```
 #[derive(Debug)]
 pub struct Class {
     pub(crate) schema: Arc<Schema>,

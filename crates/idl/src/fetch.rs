@@ -3,6 +3,29 @@
 //! Every fetch is a request of its own and is pending on its own: a row, a column and a table never stand for each other. It ends
 //! exactly once, with an outcome, also when the connection does; it is not sent again by itself, since silence about stale values would
 //! be worse than an outcome. Requests remember UUIDs, so rows may go meanwhile.
+//!
+//! ```
+//! use corvid_data::{Arc, Schema};
+//! use corvid_idl::{Class, FetchError, FetchOutcome, Idl};
+//! use corvid_json::Value;
+//!
+//! let schema = br#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
+//!     "name":{"type":"string"},"age":{"type":"integer"},"photo":{"type":"string"},
+//!     "tags":{"type":{"key":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! let schema = Arc::new(Schema::from_json(&Value::parse(schema).unwrap()).unwrap());
+//! let mut class = Class::new(schema);
+//! let photo = class.column("Keeper", "photo")?;
+//! class.on_demand(photo);
+//! let mut idl = Idl::new(class, 1);
+//! match idl.fetch_column(photo) {
+//!     Err(FetchError::NotConnected) => {}         // as here: it has no remote
+//!     Err(error) => panic!("{error}"),
+//!     // Looked at whenever the change number has moved; the value is in the replica then.
+//!     Ok(fetch) => assert_eq!(idl.take_fetch_outcome(fetch), Some(FetchOutcome::Pending)),
+//! }
+//! assert!(!idl.is_column_fetch_pending(photo));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,41 @@
 //! Finding a place takes some twenty comparisons among a million rows, going on none; a look-up of equal rows takes one, where
 //! the columns have at most one element and the order of data (`firsts.rs`). A comparator is called that often, so it must
 //! be fast; it must be pure and total.
+//!
+//! ```
+//! use corvid_data::{Arc, Atom, Datum, Schema};
+//! use corvid_idl::{Class, Idl, IndexColumn};
+//! use corvid_json::Value;
+//!
+//! let schema = br#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
+//!     "name":{"type":"string"},"age":{"type":"integer"},"photo":{"type":"string"},
+//!     "tags":{"type":{"key":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! let schema = Arc::new(Schema::from_json(&Value::parse(schema).unwrap()).unwrap());
+//! let mut class = Class::everything(schema);
+//! let (name, age) = (class.column("Keeper", "name")?, class.column("Keeper", "age")?);
+//! let columns = vec![IndexColumn::ascending(age), IndexColumn::ascending(name)];
+//! let by_age = class.add_index(age.table, "by age and name", columns)?;
+//!
+//! let mut idl = Idl::new(class, 1);
+//! idl.begin()?;
+//! for (text, years) in [("cid", 40), ("ann", 40), ("bob", 30)] {
+//!     let keeper = idl.insert_new(name.table)?;
+//!     idl.write(keeper, name, Datum::one(Atom::String(text.into())))?;
+//!     idl.write(keeper, age, Datum::one(Atom::Integer(years)))?;
+//! }
+//! // One row by both columns.
+//! let mut key = idl.key(by_age);
+//! key.set(age, Datum::one(Atom::Integer(40)));
+//! key.set(name, Datum::one(Atom::String("cid".into())));
+//! let cid = idl.find(&key).expect("it was inserted");
+//! // Those from 40 years on; a column that is not set has its default, here the empty string, the least of all.
+//! key.set(name, Datum::one(Atom::String("".into())));
+//! assert_eq!(idl.range_of(by_age, Some(&key), None).count(), 2);
+//! // The transaction moves rows at once.
+//! idl.write(cid, age, Datum::one(Atom::Integer(20)))?;
+//! assert_eq!(idl.range_of(by_age, None, None).next(), Some(cid));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -26,6 +26,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | To | see |
+//! |---|---|
+//! | say what is replicated, and how | [`Class`], [`Mode`] |
+//! | read rows and follow references | [`Idl::rows`], [`Idl::read`], [`Idl::row`], [`RowView`] |
+//! | change something, and learn what became of it | [`Idl::begin`], [`Idl::commit`], [`Status`], [`txn`] |
+//! | change one element of a set or map, whatever its size | [`Idl::add_value`], [`Idl::set_key`] |
+//! | hear what changed | [`Idl::changes`], [`Tracked`] |
+//! | find rows by their columns, or have them in order | [`index`] |
+//! | see only some rows | [`Idl::set_condition`] |
+//! | get what is not replicated | [`fetch`] |
+//! | run a daemon that writes at every turn | [`Turns`] |
+//! | have types instead of names and data | [`typed`] |
+//! | have sockets and a clock | the crate `corvid-driver` |
+//!
 //! This crate is the core without effects: no socket, clock, thread or random source. Who drives it, and how it is meant to be bound to
 //! other languages, is in `docs/design/client.md`.
 
@@ -46,6 +60,7 @@ pub mod track;
 pub mod turns;
 pub mod txn;
 pub mod typed;
+pub mod view;
 
 pub use class::{Class, ClassError, Column, Mode};
 pub use fetch::{FetchError, FetchId, FetchOutcome};
@@ -56,3 +71,4 @@ pub use row::RowId;
 pub use track::{Kind, Tracked};
 pub use turns::{Turn, Turns};
 pub use txn::{Element, Finished, Misuse, Status, TxnId};
+pub use view::RowView;

@@ -10,6 +10,25 @@ use corvid_data::{ColumnId, Datum, Uuid};
 use crate::row::Row;
 
 /// A row that was inserted, modified or deleted.
+///
+/// ```
+/// use corvid_idl::{Column, Idl, RowId};
+///
+/// /// Looks at what changed since it was called last.
+/// fn follow(idl: &mut Idl, name: Column) {
+///     for change in idl.changes(name.table) {
+///         let row = RowId { table: name.table, uuid: change.uuid };
+///         let now = idl.read(row, name);          // of a row that is gone: what it was
+///         match (change.is_new, change.is_deleted) {
+///             (true, true) => {}                  // it came and went
+///             (true, false) => println!("{now:?} came"),
+///             (false, true) => println!("{now:?} went"),
+///             (false, false) => println!("{:?} became {now:?}", change.old(name.id)),
+///         }
+///     }
+///     idl.clear_changes();
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tracked {
     /// Which.

@@ -16,6 +16,37 @@
 //! ```
 //!
 //! Two data that share memory are compared without being walked, so this costs what changed.
+//!
+//! ```
+//! use corvid_data::{Arc, Atom, Datum, Schema};
+//! use corvid_idl::{Class, Idl, Misuse, Status};
+//! use corvid_json::Value;
+//!
+//! let schema = br#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
+//!     "name":{"type":"string"},"age":{"type":"integer"},"photo":{"type":"string"},
+//!     "tags":{"type":{"key":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! let schema = Arc::new(Schema::from_json(&Value::parse(schema).unwrap()).unwrap());
+//! let class = Class::everything(schema);
+//! let (age, tags) = (class.column("Keeper", "age")?, class.column("Keeper", "tags")?);
+//! let mut idl = Idl::new(class, 1);
+//!
+//! let txn = idl.begin()?;
+//! let ann = idl.insert_new(age.table)?;
+//! idl.write(ann, age, Datum::one(Atom::Integer(40)))?;
+//! idl.add_value(ann, tags, Atom::String("owls".into()))?;          // one element, whatever is there besides
+//! assert_eq!(idl.write(ann, age, Datum::empty()).is_err(), true, "one number, says the schema");
+//! assert_eq!(idl.begin(), Err(Misuse::TransactionOpen), "one at a time");
+//! match idl.commit()? {
+//!     Status::Unchanged => {}                     // nothing was sent
+//!     Status::Incomplete => {}                    // sent: ask `idl.status(txn)` when something has happened
+//!     Status::TryAgain => {}                      // as here, where nobody is connected
+//!     status => panic!("{}", status.name()),
+//! }
+//! // In the end: success, error (`idl.txn_error(txn)` in the words of the server), try again, not locked.
+//! assert_eq!(idl.status(txn), Some(Status::TryAgain));
+//! assert_eq!(idl.row(ann.table, ann.uuid), None, "put back: what the server accepts comes as a change");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub(crate) mod compose;
 pub(crate) mod reply;

@@ -68,13 +68,13 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
             // The column descends, so the range begins with the greater name.
             key_of(&mut key, first + RANGE - 1);
             key_of(&mut to, first);
-            for row in idl.range_of(index, Some(&key), Some(&to)) {
+            for row in idl.views_of(index, Some(&key), Some(&to)) {
                 count += 1;
                 if reads {
-                    let value = idl.read_committed(row, number);
+                    let value = row.get(number);
                     sum += value.and_then(Datum::as_integer).unwrap_or_default();
                 } else {
-                    black_box(row);
+                    black_box(row.id());
                 }
             }
         }

@@ -13,9 +13,13 @@
 //! change copies the shared nodes on one path from the root, so the cost is O(log n) and everything else stays shared.
 //! Only [`crate::Datum`] makes and changes trees.
 //!
+//! A change looks for its key once ([`Inner::locate`]) and goes the way that it found: each comparison on that way looks at a string
+//! that is likely nowhere near.
+//!
 //! Nodes are small because a copied node counts references, each with an atomic instruction and a look at memory that is nowhere near:
 //! one for each child, and one for each string. A change of 10,000 strings copies a leaf and three nodes, some 70 references in all.
 
+use smallvec::SmallVec;
 use triomphe::Arc;
 
 use super::leaf::Leaf;
@@ -49,6 +53,14 @@ pub(crate) struct Inner {
 pub(crate) enum Children {
     Leaves(Vec<Arc<Leaf>>),
     Inners(Vec<Arc<Inner>>),
+}
+
+/// Where a key is or belongs, in a tree that has not changed since.
+pub(crate) struct Place {
+    /// Which child to go to at each node from the root on.
+    way: SmallVec<[u8; 8]>,
+    /// Where in the leaf.
+    pub(crate) at: Result<usize, usize>,
 }
 
 /// A borrowed child.
@@ -201,6 +213,24 @@ impl Inner {
         }
     }
 
+    /// Where `key` is or belongs, and the leaf there.
+    pub(crate) fn locate(&self, key: AtomRef<'_>) -> (Place, &Leaf) {
+        let (mut node, mut way) = (self, SmallVec::new());
+        loop {
+            let at = node.child_of(key);
+            // A node has no more than `FANOUT_MAX` children.
+            way.push(u8::try_from(at).unwrap_or(u8::MAX));
+            match &node.children {
+                Children::Leaves(leaves) => {
+                    let leaf = &*leaves[at];
+                    let at = leaf.search(key);
+                    return (Place { way, at }, leaf);
+                }
+                Children::Inners(inners) => node = &inners[at],
+            }
+        }
+    }
+
     /// The leaf of the smallest keys.
     pub(crate) fn first_leaf(&self) -> &Leaf {
         let mut node = self;
@@ -212,9 +242,12 @@ impl Inner {
         }
     }
 
-    /// Inserts an element whose key is absent.
-    pub(crate) fn insert(root: &mut Arc<Inner>, key: Atom, value: Option<Atom>) {
-        if let Some(right) = Inner::insert_below(root, key, value) {
+    /// Inserts an element where its key belongs and is absent.
+    pub(crate) fn insert(root: &mut Arc<Inner>, place: &Place, key: Atom, value: Option<Atom>) {
+        let Err(at) = place.at else {
+            unreachable!("insert of a present key");
+        };
+        if let Some(right) = Inner::insert_below(root, &place.way, at, key, value) {
             let height = root.height + 1;
             let left = Arc::clone(root);
             *root = Arc::new(Inner::over(Children::Inners(vec![left, right]), height));
@@ -222,19 +255,23 @@ impl Inner {
     }
 
     /// Inserts below `this` and returns the right half when `this` had to be split.
-    fn insert_below(this: &mut Arc<Inner>, key: Atom, value: Option<Atom>) -> Option<Arc<Inner>> {
+    fn insert_below(
+        this: &mut Arc<Inner>,
+        way: &[u8],
+        place: usize,
+        key: Atom,
+        value: Option<Atom>,
+    ) -> Option<Arc<Inner>> {
         let node = Arc::make_mut(this);
-        let at = node.child_of(key.as_ref());
+        let at = usize::from(way[0]);
         node.len += 1;
-        if key.as_ref() < node.firsts.slice().get(at) {
+        // Only the smallest key of all belongs before the first of a leaf.
+        if place == 0 {
             node.firsts.set(at, key.clone());
         }
         match &mut node.children {
             Children::Leaves(leaves) => {
                 let leaf = &mut leaves[at];
-                let Err(place) = leaf.search(key.as_ref()) else {
-                    unreachable!("insert of a present key");
-                };
                 Leaf::insert(leaf, place, key, value);
                 if leaf.len() > LEAF_MAX {
                     let half = leaf.len() / 2;
@@ -244,7 +281,8 @@ impl Inner {
                 }
             }
             Children::Inners(inners) => {
-                if let Some(right) = Inner::insert_below(&mut inners[at], key, value) {
+                let below = &mut inners[at];
+                if let Some(right) = Inner::insert_below(below, &way[1..], place, key, value) {
                     node.firsts.insert(at + 1, right.first_key());
                     inners.insert(at + 1, right);
                 }
@@ -253,24 +291,30 @@ impl Inner {
         (node.children.len() > FANOUT_MAX).then(|| Arc::new(node.split_half()))
     }
 
-    /// Replaces the value at a present key of a map.
-    pub(crate) fn set_value(this: &mut Arc<Inner>, key: AtomRef<'_>, value: Atom) {
-        let node = Arc::make_mut(this);
-        let at = node.child_of(key);
-        match &mut node.children {
-            Children::Leaves(leaves) => {
-                let Ok(place) = leaves[at].search(key) else {
-                    unreachable!("replacement at an absent key");
-                };
-                Leaf::set_value(&mut leaves[at], place, value);
+    /// Replaces the value of a map at a place where there is one.
+    pub(crate) fn set_value(root: &mut Arc<Inner>, place: &Place, value: Atom) {
+        let Ok(at) = place.at else {
+            unreachable!("replacement at an absent key");
+        };
+        Inner::set_value_below(root, &place.way, at, value);
+    }
+
+    fn set_value_below(this: &mut Arc<Inner>, way: &[u8], place: usize, value: Atom) {
+        let at = usize::from(way[0]);
+        match &mut Arc::make_mut(this).children {
+            Children::Leaves(leaves) => Leaf::set_value(&mut leaves[at], place, value),
+            Children::Inners(inners) => {
+                Inner::set_value_below(&mut inners[at], &way[1..], place, value);
             }
-            Children::Inners(inners) => Inner::set_value(&mut inners[at], key, value),
         }
     }
 
-    /// Removes a present key. The caller keeps trees well above [`LEAF_MAX`] elements, so none becomes empty.
-    pub(crate) fn remove(root: &mut Arc<Inner>, key: AtomRef<'_>) {
-        Inner::remove_below(root, key);
+    /// Removes what is at a place. The caller keeps trees well above [`LEAF_MAX`] elements, so none becomes empty.
+    pub(crate) fn remove(root: &mut Arc<Inner>, place: &Place) {
+        let Ok(at) = place.at else {
+            unreachable!("removal of an absent key");
+        };
+        Inner::remove_below(root, &place.way, at);
         while let Children::Inners(inners) = &root.children {
             if inners.len() > 1 {
                 break;
@@ -279,27 +323,25 @@ impl Inner {
         }
     }
 
-    fn remove_below(this: &mut Arc<Inner>, key: AtomRef<'_>) {
+    fn remove_below(this: &mut Arc<Inner>, way: &[u8], place: usize) {
         let node = Arc::make_mut(this);
-        let at = node.child_of(key);
+        let at = usize::from(way[0]);
         node.len -= 1;
+        // The first of the first leaf below is the first of all below.
+        let is_first = place == 0 && way[1..].iter().all(|&at| at == 0);
         let (size, minimum, first) = match &mut node.children {
             Children::Leaves(leaves) => {
                 let leaf = &mut leaves[at];
-                let Ok(place) = leaf.search(key) else {
-                    unreachable!("removal of an absent key");
-                };
                 Leaf::remove(leaf, place);
-                (leaf.len(), LEAF_MIN, (place == 0).then(|| leaf.first_key()))
+                (leaf.len(), LEAF_MIN, is_first.then(|| leaf.first_key()))
             }
             Children::Inners(inners) => {
-                Inner::remove_below(&mut inners[at], key);
+                Inner::remove_below(&mut inners[at], &way[1..], place);
                 let inner = &inners[at];
-                let moved = node.firsts.slice().get(at) == key;
                 (
                     inner.children.len(),
                     FANOUT_MIN,
-                    moved.then(|| inner.first_key()),
+                    is_first.then(|| inner.first_key()),
                 )
             }
         };

@@ -7,6 +7,7 @@ use crate::class::{ClassError, Column};
 use crate::index::{Cursor, Index, IndexColumn, IndexId, Key};
 use crate::row::{Row, RowId};
 use crate::txn::RowState;
+use crate::view::RowView;
 
 /// Rows and values.
 impl Idl {
@@ -17,6 +18,28 @@ impl Idl {
             table,
             uuid: row.uuid,
         })
+    }
+
+    /// The rows of a table, in no particular order, for who reads them.
+    pub fn views(&self, table: TableId) -> impl Iterator<Item = RowView<'_>> + '_ {
+        let rows = self.replica.table(table).iter();
+        rows.map(move |row| self.view_of(table, row))
+    }
+
+    /// A row, for who reads several of its columns: it is looked up once.
+    #[must_use]
+    pub fn view(&self, row: RowId) -> Option<RowView<'_>> {
+        let held = self.replica.table(row.table).get(row.uuid)?;
+        Some(self.view_of(row.table, held))
+    }
+
+    fn view_of<'a>(&'a self, table: TableId, row: &'a Row) -> RowView<'a> {
+        let uuid = row.uuid;
+        RowView {
+            id: RowId { table, uuid },
+            row,
+            layout: self.replica.layout(table),
+        }
     }
 
     /// How many rows a table has.
@@ -206,6 +229,16 @@ impl Idl {
         from: Option<&'a Key>,
         to: Option<&'a Key>,
     ) -> impl Iterator<Item = RowId> + 'a {
+        self.views_of(index, from, to).map(|row| row.id())
+    }
+
+    /// As [`Idl::range_of`], for who reads the rows: their columns cost no look-up by UUID.
+    pub fn views_of<'a>(
+        &'a self,
+        index: IndexId,
+        from: Option<&'a Key>,
+        to: Option<&'a Key>,
+    ) -> impl Iterator<Item = RowView<'a>> + 'a {
         let (table, sorted) = (self.replica.table(index.table), self.index_of(index));
         let place = match from {
             Some(key) => sorted.lower_bound(table.slots(), &key.values),
@@ -214,10 +247,7 @@ impl Idl {
         // The end is searched once, so that a row costs no comparison.
         let end = to.map(|key| sorted.upper_bound(table.slots(), &key.values));
         let rows = sorted.iter(place, end).filter_map(|slot| table.at(slot));
-        rows.map(move |row| RowId {
-            table: index.table,
-            uuid: row.uuid,
-        })
+        rows.map(move |row| self.view_of(index.table, row))
     }
 
     /// Compares two rows as an index does; UUIDs do not matter. A row that is not there sorts after all that are.

@@ -341,3 +341,51 @@ fn maps_are_ordered_by_one_of_their_keys() {
     });
     assert_eq!(names(&bed), ["none", "two", "one"]);
 }
+
+#[test]
+fn rows_of_a_range_are_read_on_the_way() {
+    let mut bed = Bed::with_class(|class| {
+        let (i, s) = (
+            class.column("simple", "i").expect("a column"),
+            class.column("simple", "s").expect("a column"),
+        );
+        class.omit(s);
+        let columns = vec![IndexColumn::ascending(i)];
+        class.add_index(i.table, "", columns).expect("new");
+    });
+    let (i, s, name) = (
+        bed.column("simple", "i"),
+        bed.column("simple", "s"),
+        bed.column("maps", "name"),
+    );
+    let index = bed.idl().index(i.table, "").expect("made");
+    let mut rows = Vec::new();
+    bed.succeed(|bed| {
+        rows = (0..5)
+            .map(|number| bed.insert("simple", &[("i", integer(4 - number))]))
+            .collect();
+    });
+    bed.idl().begin().expect("none is open");
+    bed.idl().write(rows[0], i, integer(-1)).expect("it fits");
+    bed.idl().delete(rows[1]).expect("it is there");
+    let idl = bed.idl();
+    let read = |view: &corvid_idl::RowView<'_>| view.get(i).and_then(Datum::as_integer);
+    let values: Vec<_> = idl
+        .views_of(index, None, None)
+        .map(|view| read(&view))
+        .collect();
+    assert_eq!(values, [Some(-1), Some(0), Some(1), Some(2)]);
+    let ids: Vec<_> = idl
+        .views_of(index, None, None)
+        .map(|view| view.id())
+        .collect();
+    assert_eq!(ids, idl.range_of(index, None, None).collect::<Vec<_>>());
+    assert_eq!(idl.views(i.table).count(), 4);
+    let view = idl.view(rows[0]).expect("it is there");
+    assert_eq!((view.id(), view.uuid()), (rows[0], rows[0].uuid));
+    assert!(
+        view.get(s).is_none() && view.get(name).is_none(),
+        "not held"
+    );
+    assert!(idl.view(rows[1]).is_none());
+}
