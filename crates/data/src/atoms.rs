@@ -267,30 +267,40 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
-    /// How many elements from `at` of one run on and from `other_at` of another on are equal.
-    pub(crate) fn common(self, at: usize, other: AtomSlice<'_>, other_at: usize) -> usize {
-        fn count<T: PartialEq>(left: &[T], right: &[T]) -> usize {
-            let pairs = left.iter().zip(right);
-            pairs.take_while(|(left, right)| left == right).count()
+    /// How many elements from `at` of one run on and from `other_at` of another on are equal, counted up to `most`.
+    pub(crate) fn common(
+        self,
+        (at, other_at): (usize, usize),
+        other: AtomSlice<'_>,
+        most: usize,
+    ) -> usize {
+        macro_rules! count {
+            ($($kind:ident)*) => {
+                match (self, other) {
+                    $((AtomSlice::$kind(left), AtomSlice::$kind(right)) => {
+                        let pairs = left[at..].iter().zip(&right[other_at..]).take(most);
+                        pairs.take_while(|(left, right)| left == right).count()
+                    })*
+                    _ => 0,
+                }
+            };
         }
-        match (self, other) {
-            (AtomSlice::Integer(left), AtomSlice::Integer(right)) => {
-                count(&left[at..], &right[other_at..])
-            }
-            (AtomSlice::Real(left), AtomSlice::Real(right)) => {
-                count(&left[at..], &right[other_at..])
-            }
-            (AtomSlice::Boolean(left), AtomSlice::Boolean(right)) => {
-                count(&left[at..], &right[other_at..])
-            }
-            (AtomSlice::String(left), AtomSlice::String(right)) => {
-                count(&left[at..], &right[other_at..])
-            }
-            (AtomSlice::Uuid(left), AtomSlice::Uuid(right)) => {
-                count(&left[at..], &right[other_at..])
-            }
-            _ => 0,
+        count!(Integer Real Boolean String Uuid)
+    }
+
+    /// Whether two runs are equally long and have at no place the same element.
+    pub(crate) fn differs_everywhere(self, other: AtomSlice<'_>) -> bool {
+        macro_rules! differs {
+            ($($kind:ident)*) => {
+                match (self, other) {
+                    $((AtomSlice::$kind(left), AtomSlice::$kind(right)) => {
+                        left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left != right)
+                    })*
+                    _ => false,
+                }
+            };
         }
+        differs!(Integer Real Boolean String Uuid)
     }
 
     /// Whether two neighbours of a sorted run are equal.

@@ -169,6 +169,22 @@ impl<'a> Changes<'a> {
     }
 }
 
+/// Whether two maps have the same keys and nowhere the same value, so that the new one is the difference: it is shared, not copied. Tells no
+/// more than what it finds run by run, where both are cut alike, as data are that were read with as many elements.
+fn is_rewritten(old: &Datum, new: &Datum) -> bool {
+    if old.len() != new.len() {
+        return false;
+    }
+    let (mut olds, mut news) = (old.chunks(), new.chunks());
+    loop {
+        match (olds.next(), news.next()) {
+            (Some(old), Some(new)) if old.is_rewritten(new) => {}
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
+}
+
 #[cfg(test)]
 impl Changes<'_> {
     /// Nodes entered and elements passed one by one, on both sides together.
@@ -223,9 +239,9 @@ impl<'a> Iterator for Changes<'a> {
                         std::cmp::Ordering::Equal => {
                             self.old.step();
                             self.new.step();
-                            if let (Some(old), Some(new)) = (old_value, new_value)
-                                && old != new
-                            {
+                            // Equal pairs, and equal elements of sets, have been passed.
+                            debug_assert!(old_value != new_value);
+                            if let (Some(old), Some(new)) = (old_value, new_value) {
                                 return Some(Change::Replaced(old_key, old, new));
                             }
                         }
@@ -247,6 +263,9 @@ impl Datum {
         if old.is_empty() || new.is_empty() {
             let all = if old.is_empty() { new } else { old };
             return (!all.is_empty()).then(|| all.clone());
+        }
+        if is_rewritten(old, new) {
+            return Some(new.clone());
         }
         let mut diff = DatumBuilder::new();
         for change in Changes::new(old, new) {

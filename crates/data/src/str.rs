@@ -12,6 +12,9 @@ use triomphe::ThinArc;
 
 use crate::{Tag, WireError};
 
+/// Shorter ones are tried as ASCII first: vectors are worth their call for longer ones only.
+const ASCII_BYTES_MAX: usize = 64;
+
 /// String atoms: 8 bytes, shared between parsed message, row, log and update. `None` is the empty string.
 #[derive(Clone, Default)]
 pub struct Str(Option<ThinArc<(), u8>>);
@@ -31,6 +34,11 @@ impl Str {
     /// # Errors
     /// `constraint violation` when they are not valid UTF-8 (protocol.md 2.3).
     pub fn from_utf8(bytes: &[u8]) -> Result<Str, WireError> {
+        if bytes.len() <= ASCII_BYTES_MAX
+            && let Some(ascii) = Str::from_ascii(bytes)
+        {
+            return Ok(ascii);
+        }
         match simdutf8::basic::from_utf8(bytes) {
             Ok(text) => Ok(Str::new(text)),
             Err(_) => Err(WireError::new(
@@ -40,13 +48,22 @@ impl Str {
         }
     }
 
+    /// Copies `bytes` if they are ASCII, which is told faster than that they are UTF-8.
+    fn from_ascii(bytes: &[u8]) -> Option<Str> {
+        if bytes.is_empty() {
+            return Some(Str(None));
+        }
+        let shared = || ThinArc::from_header_and_slice((), bytes);
+        bytes.is_ascii().then(|| Str(Some(shared())))
+    }
+
     /// The text.
     #[must_use]
     #[allow(unsafe_code)]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             None => "",
-            // SAFETY: the only constructor copies a `&str`, and the bytes are never changed afterwards.
+            // SAFETY: the constructors copy a `&str` or ASCII, and the bytes are never changed afterwards.
             Some(shared) => unsafe { std::str::from_utf8_unchecked(&shared.slice) },
         }
     }

@@ -33,4 +33,12 @@ pub trait Symbols {
     fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
         Str::from_utf8(text)
     }
+
+    /// The same for a value of a map, which is repeated less often than a key.
+    ///
+    /// # Errors
+    /// As [`Str::from_utf8`].
+    fn value(&mut self, text: &[u8]) -> Result<Str, WireError> {
+        self.string(text)
+    }
 }

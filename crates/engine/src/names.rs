@@ -102,6 +102,10 @@ impl Symbols for Names<'_> {
     fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
         self.strings.share(text)
     }
+
+    fn value(&mut self, text: &[u8]) -> Result<Str, WireError> {
+        self.strings.share_value(text)
+    }
 }
 
 /// The names that operations bind to a UUID of their own. What is malformed is left for its execution to find.

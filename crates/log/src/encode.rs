@@ -23,6 +23,17 @@ pub struct Stamp<'a> {
     pub with_defaults: bool,
 }
 
+/// Whether `delta` has a record: something persistent changed.
+#[must_use]
+pub fn is_recorded(schema: &Schema, delta: &Delta) -> bool {
+    let mut changes = delta.changes.iter();
+    changes.any(|change| is_written(schema.table(change.table), change))
+}
+
+fn is_written(table: &TableSchema, change: &RowChange) -> bool {
+    change.old.is_none() || change.new.is_none() || has_persistent_diff(table, change)
+}
+
 /// Appends the record of `delta`. Returns its bytes, or `None` (and appends nothing) when nothing persistent changed.
 pub fn write_transaction(
     out: &mut Vec<u8>,
@@ -31,7 +42,30 @@ pub fn write_transaction(
     date_ms: i64,
     is_diff: bool,
 ) -> Option<usize> {
-    let mut record = Record::begin(out, Magic::Standalone);
+    let record = Record::begin(out, Magic::Standalone);
+    write_commit(record, schema, delta, date_ms, is_diff)
+}
+
+/// The same for a record that is expected to be about `bytes` long; the memory for that is taken at once.
+pub fn write_long_transaction(
+    out: &mut Vec<u8>,
+    schema: &Schema,
+    delta: &Delta,
+    date_ms: i64,
+    is_diff: bool,
+    bytes: usize,
+) -> Option<usize> {
+    let record = Record::begin_long(out, Magic::Standalone, bytes);
+    write_commit(record, schema, delta, date_ms, is_diff)
+}
+
+fn write_commit(
+    mut record: Record<'_>,
+    schema: &Schema,
+    delta: &Delta,
+    date_ms: i64,
+    is_diff: bool,
+) -> Option<usize> {
     let comment = &delta.comment;
     let wrote = write_body(
         record.body(),
@@ -60,7 +94,7 @@ fn write_body(out: &mut Vec<u8>, schema: &Schema, delta: &Delta, stamp: &Stamp<'
     let mut tables = Tables::default();
     for change in &delta.changes {
         let table = schema.table(change.table);
-        if change.old.is_some() && change.new.is_some() && !has_persistent_diff(table, change) {
+        if !is_written(table, change) {
             continue;
         }
         tables.row(out, schema, change.table, change.uuid);

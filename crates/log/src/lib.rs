@@ -31,7 +31,7 @@ pub mod split;
 pub mod writer;
 
 pub use disk::{Disk, DiskError, DiskFile, Fault};
-pub use encode::{Stamp, write_schema, write_transaction};
+pub use encode::{Stamp, is_recorded, write_long_transaction, write_schema, write_transaction};
 pub use error::{FormatError, ReadError};
 pub use feed::{Feed, Job};
 pub use header::Magic;

@@ -15,6 +15,8 @@ pub struct Record<'a> {
     out: &'a mut Vec<u8>,
     magic: Magic,
     start: usize,
+    /// Bytes kept for the header.
+    room: usize,
     finished: bool,
 }
 
@@ -22,12 +24,27 @@ impl<'a> Record<'a> {
     /// Starts a record behind what `out` already holds.
     #[must_use]
     pub fn begin(out: &'a mut Vec<u8>, magic: Magic) -> Record<'a> {
+        Record::begin_with_room(out, magic, room(magic, LENGTH_DIGITS_GUESS))
+    }
+
+    /// The same for a body of about so many bytes. A long one is moved only if its length has more digits or fewer.
+    #[must_use]
+    pub fn begin_long(out: &'a mut Vec<u8>, magic: Magic, bytes: usize) -> Record<'a> {
+        let digits = bytes.checked_ilog10().unwrap_or(0) as usize + 1;
+        let room = room(magic, digits);
+        // Room for some more than said: growing moves it too.
+        out.reserve(room + bytes + bytes / 8);
+        Record::begin_with_room(out, magic, room)
+    }
+
+    fn begin_with_room(out: &'a mut Vec<u8>, magic: Magic, room: usize) -> Record<'a> {
         let start = out.len();
-        out.resize(start + room(magic), 0);
+        out.resize(start + room, 0);
         Record {
             out,
             magic,
             start,
+            room,
             finished: false,
         }
     }
@@ -40,16 +57,15 @@ impl<'a> Record<'a> {
     /// Bytes of body so far.
     #[must_use]
     pub fn body_bytes(&self) -> usize {
-        self.out.len() - self.start - room(self.magic)
+        self.out.len() - self.start - self.room
     }
 
     /// Ends the body with its LF and fills in the header. Returns the bytes that the record added to the buffer.
     pub fn finish(mut self) -> usize {
         self.out.push(b'\n');
-        let room = room(self.magic);
-        let body_start = self.start + room;
+        let body_start = self.start + self.room;
         let header = Header::of(&self.out[body_start..]);
-        let mut line = Vec::with_capacity(room + 16);
+        let mut line = Vec::with_capacity(self.room + 16);
         header.write(self.magic, &mut line);
         let body_end = self.out.len();
         let new_start = self.start + line.len();
@@ -74,8 +90,8 @@ impl Drop for Record<'_> {
     }
 }
 
-fn room(magic: Magic) -> usize {
-    "OVSDB ".len() + magic.word().len() + 1 + LENGTH_DIGITS_GUESS + 1 + 40 + 1
+fn room(magic: Magic, digits: usize) -> usize {
+    "OVSDB ".len() + magic.word().len() + 1 + digits + 1 + 40 + 1
 }
 
 #[cfg(test)]
@@ -99,6 +115,14 @@ mod tests {
             let raw = reader.next().expect("readable").expect("present");
             assert_eq!(raw.body, format!("{text}\n").as_bytes());
             assert!(reader.next().expect("readable").is_none());
+            for guess in [0, 9, body_bytes, 1_000_000] {
+                let mut long = b"before".to_vec();
+                let mut record = Record::begin_long(&mut long, Magic::Standalone, guess);
+                record.body().extend_from_slice(text.as_bytes());
+                assert_eq!(record.body_bytes(), body_bytes);
+                assert_eq!(record.finish(), added);
+                assert_eq!(long, out, "{guess}");
+            }
         }
     }
 

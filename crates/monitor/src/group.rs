@@ -7,6 +7,7 @@
 //! already cost nothing. Owned by `groups`; knows no sessions.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc as StdArc, OnceLock, Weak};
 
 use corvid_data::{Arc, Delta, Schema, TableId, Uuid};
@@ -15,8 +16,9 @@ use foldhash::fast::FixedState;
 
 use crate::change_set::Entry;
 use crate::contents::{self, ContentsId, Written};
+use crate::foretold::Foretold;
 use crate::frame::SharedText;
-use crate::late::{self, LongUpdate};
+use crate::late::{self, LateText, LongUpdate};
 use crate::segments::{SegmentId, Segments, Untold};
 use crate::subscription::Subscription;
 use crate::{Version, view};
@@ -73,6 +75,8 @@ pub(crate) struct Group {
     version: u64,
     /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
     bodies: HashMap<SegmentId, Option<SharedText>, FixedState>,
+    /// The update of a commit that is not noted yet, or has just been.
+    foretold: Option<StdArc<Foretold>>,
     initial: Option<Shared>,
     long: Long,
     since: Option<(Uuid, Shared)>,
@@ -121,6 +125,7 @@ impl Group {
             commit: 0,
             version: 0,
             bodies: HashMap::default(),
+            foretold: None,
             initial: None,
             long: Long::None,
             since: None,
@@ -177,6 +182,7 @@ impl Group {
             self.commit = commit;
             self.version += 1;
             self.bodies.clear();
+            self.foretold.take_if(|foretold| !foretold.is_of(delta));
             if matches!(self.long, Long::Kept(_)) {
                 self.long = Long::None;
             }
@@ -190,6 +196,33 @@ impl Group {
         if let Some(last) = self.segments.last_mut() {
             last.add(table, entry);
         }
+    }
+
+    /// Orders the update that members will be told of `delta`, which is to be noted when it is stored. `None` when all of them are behind,
+    /// and will be told of more, or another commit has been foretold and not been told of yet.
+    pub(crate) fn foretell(
+        &mut self,
+        schema: &Arc<Schema>,
+        delta: &Arc<Delta>,
+    ) -> Option<StdArc<dyn LateText>> {
+        if self.clean.is_empty() || self.foretold.is_some() {
+            return None;
+        }
+        let foretold = StdArc::new(Foretold {
+            schema: schema.clone(),
+            subscription: self.subscription.clone(),
+            encoding: self.encoding,
+            delta: delta.clone(),
+            is_begun: AtomicBool::new(false),
+            pieces: OnceLock::new(),
+        });
+        self.foretold = Some(foretold.clone());
+        Some(foretold)
+    }
+
+    /// The commit that was foretold will not be noted.
+    pub(crate) fn forget_foretold(&mut self) {
+        self.foretold = None;
     }
 
     /// Tells the member `key`, which is behind from `segment`: its update's body (`None` when the net change shows
@@ -296,14 +329,23 @@ impl Group {
     }
 
     fn encode_from(
-        &self,
+        &mut self,
         schema: &Arc<Schema>,
         segment: SegmentId,
         rows_max: usize,
     ) -> Option<SharedText> {
-        let (subscription, encoding) = (&self.subscription, self.encoding);
         let Untold { changes, delta } = self.segments.untold(segment)?;
-        if changes.len() > rows_max {
+        let is_long = changes.len() > rows_max;
+        let is_told = |foretold: &mut StdArc<Foretold>| {
+            delta.as_ref().is_some_and(|delta| foretold.is_of(delta))
+        };
+        match self.foretold.take_if(is_told) {
+            Some(foretold) if is_long => return Some(SharedText::Late(foretold)),
+            Some(foretold) if foretold.is_begun() => return shared(foretold.pieces().to_vec()),
+            _ => {}
+        }
+        let (subscription, encoding) = (&self.subscription, self.encoding);
+        if is_long {
             return Some(SharedText::Late(StdArc::new(LongUpdate {
                 schema: schema.clone(),
                 subscription: subscription.clone(),
@@ -314,12 +356,16 @@ impl Group {
             })));
         }
         let body = late::encode(schema, subscription, encoding, &changes, delta.as_deref());
-        let pieces = body.finish_pieces();
-        match &pieces[..] {
-            [only] if **only == *NOTHING => None,
-            [only] => Some(SharedText::Whole(only.clone())),
-            _ => Some(SharedText::Pieces(pieces.into())),
-        }
+        shared(body.finish_pieces())
+    }
+}
+
+/// A body to be shared; `None` when it tells nothing.
+fn shared(pieces: Vec<StdArc<[u8]>>) -> Option<SharedText> {
+    match &pieces[..] {
+        [only] if **only == *NOTHING => None,
+        [only] => Some(SharedText::Whole(only.clone())),
+        _ => Some(SharedText::Pieces(pieces.into())),
     }
 }
 

@@ -76,6 +76,11 @@ impl Groups {
         self.slab.get_mut(id.0)
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
     /// All of them.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Group> {
         self.slab.iter_mut().map(|(_, group)| group)

@@ -20,6 +20,7 @@ mod dispatch;
 mod effect;
 mod encode_v1;
 mod encode_v2;
+mod foretold;
 pub mod frame;
 mod group;
 mod groups;

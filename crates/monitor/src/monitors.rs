@@ -21,6 +21,7 @@ use crate::frame::{ResultHead, SharedText};
 use crate::group::{Encoding, Group, GroupId, MonitorKey, Place, Progress};
 use crate::groups::Groups;
 use crate::history::History;
+use crate::late::LateText;
 use crate::request::MonitorRequest;
 use crate::segments::SegmentId;
 use crate::session::{Monitor, Session};
@@ -33,6 +34,9 @@ pub struct SessionId(pub u64);
 
 /// Changed rows of an update that the database writes itself; some 300 us.
 const UPDATE_ROWS_MAX: usize = 1000;
+
+/// Where there are more groups nothing is foretold.
+const FORETOLD_GROUPS_MAX: usize = 8;
 
 /// Which notifications a monitor gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -487,6 +491,22 @@ impl Monitors {
             }
         }
         self.woken = woken;
+    }
+
+    /// Orders updates of a long commit to be written ahead, while its record is: to be carried out elsewhere, or not at all. None where
+    /// monitors differ so much that hardly one would be of use to many.
+    pub fn foretell(&mut self, delta: &Arc<Delta>) -> Vec<StdArc<dyn LateText>> {
+        if self.groups.len() > FORETOLD_GROUPS_MAX {
+            return Vec::new();
+        }
+        let groups = self.groups.iter_mut();
+        let texts = groups.filter_map(|group| group.foretell(&self.schema, delta));
+        texts.collect()
+    }
+
+    /// What was foretold will not be noted: its commit is undone.
+    pub fn forget_foretold(&mut self) {
+        self.groups.iter_mut().for_each(Group::forget_foretold);
     }
 
     /// Large commits that the history has dropped since the last call. Freeing them takes long.

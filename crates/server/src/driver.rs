@@ -163,7 +163,7 @@ impl Driver {
             for answer in answers {
                 self.take(now, answer);
             }
-            all_done &= self.service.outputs().stores.is_empty();
+            all_done &= !self.service.has_stores();
         }
         if !left.is_empty() {
             *inputs = left;
@@ -196,7 +196,9 @@ impl Driver {
 
     /// Returns what is answered at once.
     fn store_once(&mut self) -> Vec<ToDatabase> {
-        let stores = std::mem::take(&mut self.service.outputs().stores);
+        // Updates that are written while records are.
+        self.order_jobs();
+        let stores = self.service.take_stores();
         match &mut self.storage {
             Some(storage) if !stores.is_empty() => storage.store(stores),
             _ => Vec::new(),

@@ -18,6 +18,7 @@ mod late;
 mod monitoring;
 mod outputs;
 mod parked;
+mod records;
 mod report;
 mod rewrites;
 mod row_log;
@@ -54,6 +55,7 @@ use follow::Followed;
 use held::Held;
 use kept::Kept;
 use parked::Parked;
+use records::Records;
 use rewrites::Rewrites;
 use row_log::RowLog;
 use slow::SlowLog;
@@ -93,6 +95,7 @@ pub struct DatabaseService {
     triggers: Triggers,
     rounds: Rounds,
     parked: VecDeque<Parked>,
+    records: Records,
     /// Of results in `parked`.
     parked_bytes: usize,
     deferred: VecDeque<ToDatabase>,
@@ -154,6 +157,7 @@ impl DatabaseService {
             triggers: Triggers::default(),
             rounds: Rounds::default(),
             parked: VecDeque::new(),
+            records: Records::default(),
             parked_bytes: 0,
             deferred: VecDeque::new(),
             conversion: None,

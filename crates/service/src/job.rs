@@ -54,6 +54,8 @@ pub enum Job {
     /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
     /// by [`Done::Text`].
     Text(SessionId, StdArc<dyn LateText>),
+    /// Write an update that nobody waits for yet, unless nobody will. Not answered.
+    Foretold(StdArc<dyn LateText>),
     /// Find what must change for a snapshot to hold the contents of a source. Answered by [`Done::Compared`].
     Compare {
         /// Its number.
@@ -120,6 +122,12 @@ impl Job {
             Job::Text(session, text) => {
                 text.pieces();
                 Some(ToDatabase::Done(JobNumber(0), Done::Text(session)))
+            }
+            Job::Foretold(text) => {
+                if StdArc::strong_count(&text) > 1 {
+                    text.pieces();
+                }
+                None
             }
             Job::Compare {
                 number,

@@ -8,6 +8,9 @@ use triomphe::Arc;
 use crate::atoms::{AtomSlice, Atoms};
 use crate::{Atom, AtomRef};
 
+/// Values that are compared before their keys are.
+const PAIRS_AT_A_TIME: usize = 8;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub(crate) keys: Atoms,
@@ -44,12 +47,30 @@ impl<'a> Chunk<'a> {
 
     /// How many elements from `at` of one run on and from `other_at` of another on are equal, maps with their values.
     pub(crate) fn common(self, at: usize, other: Chunk<'_>, other_at: usize) -> usize {
-        let keys = self.keys.common(at, other.keys, other_at);
-        match (self.values, other.values) {
-            (Some(values), Some(others)) if keys > 0 => {
-                keys.min(values.common(at, others, other_at))
+        let (Some(values), Some(others)) = (self.values, other.values) else {
+            return self.keys.common((at, other_at), other.keys, usize::MAX);
+        };
+        // Some at a time, values first: where a map is rewritten keys are equal to the end of the run and values nowhere.
+        let mut count = 0;
+        loop {
+            let places = (at + count, other_at + count);
+            let equal = values.common(places, others, PAIRS_AT_A_TIME);
+            let pairs = self.keys.common(places, other.keys, equal);
+            count += pairs;
+            if pairs < PAIRS_AT_A_TIME {
+                return count;
             }
-            _ => keys,
+        }
+    }
+
+    /// Whether this run and another are of maps, with the same keys and nowhere the same value.
+    pub(crate) fn is_rewritten(self, other: Chunk<'_>) -> bool {
+        match (self.values, other.values) {
+            (Some(values), Some(others)) => {
+                // Mostly told by the first pair.
+                values.differs_everywhere(others) && self.keys == other.keys
+            }
+            _ => false,
         }
     }
 

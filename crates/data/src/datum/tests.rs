@@ -333,3 +333,38 @@ fn duplicates_are_refused_in_the_words_of_their_class() {
     let error = map.finish().expect_err("twice 5");
     assert_eq!(error.to_string(), "ovsdb error: map contains duplicate key");
 }
+
+#[test]
+fn a_map_whose_every_value_is_replaced_is_its_own_difference() {
+    let map_type = ColumnType {
+        key: BaseType::plain(AtomType::String),
+        value: Some(BaseType::plain(AtomType::String)),
+        min: 0,
+        max: ColumnType::UNLIMITED,
+    };
+    let text = |text: String| Atom::String(Str::new(&text));
+    let map = |len: usize, value: &dyn Fn(usize) -> usize| {
+        let mut map = DatumBuilder::new();
+        for key in 0..len {
+            map.push(
+                text(format!("{key:04}")),
+                Some(text(value(key).to_string())),
+            );
+        }
+        map.finish().expect("distinct")
+    };
+    for len in [1, 2, 20, 60, 100, 1000] {
+        let old = map(len, &|key| key);
+        let new = map(len, &|key| key + 1);
+        let diff = Datum::diff(&old, &new, &map_type).expect("they differ");
+        assert!(diff.ptr_eq(&new), "{len}");
+        for same in [0, len / 2, len - 1] {
+            let new = map(len, &|key| key + usize::from(key != same));
+            let diff = Datum::diff(&old, &new, &map_type).unwrap_or_default();
+            assert_eq!(diff.len(), len - 1, "{same} of {len}");
+            let mut applied = old.clone();
+            applied.apply_diff(&diff, &map_type).expect("unlimited");
+            assert_eq!(applied, new, "{same} of {len}");
+        }
+    }
+}

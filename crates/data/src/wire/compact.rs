@@ -26,19 +26,19 @@ pub(super) fn datum(
             cursor.take(b"[\"map\",[")?;
             cursor.elements(column_type, is_unlimited, |cursor| {
                 cursor.take(b"[")?;
-                let key = cursor.atom(&column_type.key, names)?;
+                let key = cursor.atom(&column_type.key, false, names)?;
                 cursor.take(b",")?;
-                let value = cursor.atom(value, names)?;
+                let value = cursor.atom(value, true, names)?;
                 cursor.take(b"]")?;
                 Some((key, Some(value)))
             })?
         }
         None if cursor.take(b"[\"set\",[").is_some() => {
             cursor.elements(column_type, is_unlimited, |cursor| {
-                Some((cursor.atom(&column_type.key, names)?, None))
+                Some((cursor.atom(&column_type.key, false, names)?, None))
             })?
         }
-        None => Datum::one(cursor.atom(&column_type.key, names)?),
+        None => Datum::one(cursor.atom(&column_type.key, false, names)?),
     };
     Some((datum, cursor.at))
 }
@@ -83,11 +83,12 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn atom(&mut self, base: &BaseType, names: &mut Names<'_>) -> Option<Atom> {
+    fn atom(&mut self, base: &BaseType, is_value: bool, names: &mut Names<'_>) -> Option<Atom> {
         let atom = match base.atom {
             AtomType::String => {
                 let text = self.string()?;
                 let text = match names {
+                    Some(names) if is_value => names.value(text),
                     Some(names) => names.string(text),
                     None => Str::from_utf8(text),
                 };

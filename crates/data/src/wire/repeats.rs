@@ -19,10 +19,16 @@ const PAIRS: usize = 512;
 /// Longer ones are rarely repeated.
 const TEXT_BYTES_MAX: usize = 48;
 
+/// After so many values that were not known one of [`SAMPLE`] is asked for, until one is known.
+const UNKNOWN_VALUES: usize = 64;
+const SAMPLE: usize = 8;
+
 /// Recent strings. As [`Symbols`] it admits no names. Takes no memory before the first string.
 #[derive(Debug, Default)]
 pub struct Repeats {
     pairs: Box<[[Place; 2]]>,
+    /// Values asked for since one was known.
+    unknown_values: usize,
 }
 
 /// A string and its hash, which spares most looks at strings that differ. The empty string means nothing is there.
@@ -44,8 +50,30 @@ impl Repeats {
     /// # Errors
     /// As [`Str::from_utf8`].
     pub fn share(&mut self, text: &[u8]) -> Result<Str, WireError> {
-        if text.is_empty() || text.len() > TEXT_BYTES_MAX {
+        Ok(self.find_or_add(text)?.0)
+    }
+
+    /// The same for a value of a map. Long maps hold values that never come again: when many in a row were not known, only some are asked
+    /// for.
+    ///
+    /// # Errors
+    /// As [`Str::from_utf8`].
+    pub fn share_value(&mut self, text: &[u8]) -> Result<Str, WireError> {
+        let unknown = self.unknown_values;
+        if unknown > UNKNOWN_VALUES && !unknown.is_multiple_of(SAMPLE) {
+            self.unknown_values = unknown + 1;
             return Str::from_utf8(text);
+        }
+        let (text, is_known) = self.find_or_add(text)?;
+        self.unknown_values = if is_known { 0 } else { unknown + 1 };
+        Ok(text)
+    }
+
+    /// The atom, and whether it was known.
+    #[inline]
+    fn find_or_add(&mut self, text: &[u8]) -> Result<(Str, bool), WireError> {
+        if text.is_empty() || text.len() > TEXT_BYTES_MAX {
+            return Ok((Str::from_utf8(text)?, false));
         }
         if self.pairs.is_empty() {
             self.pairs = vec![<[Place; 2]>::default(); PAIRS].into();
@@ -59,11 +87,11 @@ impl Repeats {
                     hash,
                     text: text.clone(),
                 };
-                return Ok(text);
+                return Ok((text, false));
             }
             pair.swap(0, 1);
         }
-        Ok(pair[0].text.clone())
+        Ok((pair[0].text.clone(), true))
     }
 }
 
@@ -78,6 +106,10 @@ impl Symbols for Repeats {
 
     fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
         self.share(text)
+    }
+
+    fn value(&mut self, text: &[u8]) -> Result<Str, WireError> {
+        self.share_value(text)
     }
 }
 
@@ -95,6 +127,23 @@ mod tests {
         let long = vec![b'x'; TEXT_BYTES_MAX + 1];
         let [first, second] = [0, 1].map(|_| repeats.share(&long).expect("ASCII"));
         assert!(first == second && !first.ptr_eq(&second));
+    }
+
+    #[test]
+    fn values_are_shared_again_soon_after_many_that_never_came_twice() {
+        let mut repeats = Repeats::default();
+        for number in 0..10_000 {
+            let text = number.to_string();
+            let value = repeats.share_value(text.as_bytes()).expect("ASCII");
+            assert_eq!(&*value, text);
+        }
+        let mut shared = 0;
+        let last = repeats.share(b"true").expect("ASCII");
+        for _ in 0..100 {
+            let value = repeats.share_value(b"true").expect("ASCII");
+            shared += usize::from(value.ptr_eq(&last));
+        }
+        assert!(shared >= 100 - SAMPLE, "{shared}");
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Server {
             self.database.handle(NOW, input);
         }
         self.database.tick(NOW);
-        for store in mem::take(&mut self.database.outputs().stores) {
+        for store in self.database.take_stores() {
             let Store::Append { ticket, record, .. } = store else {
                 panic!("a record");
             };

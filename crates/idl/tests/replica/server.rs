@@ -181,7 +181,7 @@ impl Server {
             while let Some(message) = served.inbox.pop_front() {
                 served.service.handle(now(0), message);
             }
-            let stores = std::mem::take(&mut served.service.outputs().stores);
+            let stores = served.service.take_stores();
             for store in stores {
                 if let Store::Append { ticket, .. } = store {
                     served

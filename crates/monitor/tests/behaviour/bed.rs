@@ -30,6 +30,8 @@ pub(crate) struct Bed {
     versions: Counter,
     rows: u64,
     commits: u64,
+    /// What monitors will be told is written before each commit is noted.
+    pub(crate) is_foretelling: bool,
     /// Commits have ids, so there is a history.
     has_history: bool,
 }
@@ -80,12 +82,24 @@ impl Bed {
             versions: Counter(0),
             rows: 0,
             commits: 0,
+            is_foretelling: false,
             has_history,
         }
     }
 
     /// Executes operations (JSON, comma-separated), which must succeed, and notes the commit.
     pub(crate) fn transact(&mut self, operations: &str) {
+        if let Some(delta) = self.attempt(operations) {
+            self.commit(&delta);
+        }
+    }
+
+    /// Executes operations that must change something, and leaves the commit to be noted.
+    pub(crate) fn execute(&mut self, operations: &str) -> Arc<Delta> {
+        self.attempt(operations).expect("a change")
+    }
+
+    fn attempt(&mut self, operations: &str) -> Option<Arc<Delta>> {
         let params = format!("[\"Zoo\",{operations}]");
         let mut context = Context {
             elapsed_ms: 0,
@@ -102,12 +116,16 @@ impl Bed {
         };
         let text = String::from_utf8_lossy(&result).into_owned();
         assert!(!text.contains("\"error\""), "{operations}: {text}");
-        if let Some(delta) = delta {
-            self.commit(&delta);
-        }
+        delta
     }
 
-    fn commit(&mut self, delta: &Arc<Delta>) {
+    /// Notes a commit.
+    pub(crate) fn commit(&mut self, delta: &Arc<Delta>) {
+        if self.is_foretelling {
+            for text in self.monitors.foretell(delta) {
+                text.pieces();
+            }
+        }
         self.commits += 1;
         let txn = if self.has_history {
             txn(self.commits)

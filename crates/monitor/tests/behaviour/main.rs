@@ -6,6 +6,7 @@ mod coalescing;
 mod condition_change;
 mod conditions;
 mod errors;
+mod foretold;
 mod replay;
 mod replica;
 mod since;

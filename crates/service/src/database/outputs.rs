@@ -23,8 +23,8 @@ pub struct Outputs {
     database: DatabaseId,
     /// For shards.
     pub deliveries: Vec<Deliver>,
-    /// For the log.
-    pub stores: Vec<Store>,
+    /// For the log; taken by [`super::DatabaseService::take_stores`].
+    pub(super) stores: Vec<Store>,
     /// For the worker.
     pub jobs: Vec<Job>,
     /// For the main thread.

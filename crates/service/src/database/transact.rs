@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Allowance, Context, LockOwner, LongResult, Outcome, TooLong};
-use corvid_log::write_transaction;
 use corvid_monitor::SessionId;
 
 use super::parked::{Answer, Origin, Parked};
@@ -227,32 +226,13 @@ impl DatabaseService {
         answer: Answer,
         origin: Origin,
     ) {
-        let record = delta
-            .as_ref()
-            .filter(|_| self.growth.is_some())
-            .and_then(|delta| {
-                let mut record = Vec::new();
-                let (schema, is_diff) = (self.database.schema(), self.options.column_diff);
-                write_transaction(&mut record, schema, delta, now.wall_ms, is_diff).map(|_| record)
-            });
-        let record_bytes = record.as_ref().map_or(0, Vec::len);
-        let ticket = record.map(|record| {
-            let ticket = self.take_ticket();
-            if let Some(growth) = &mut self.growth {
-                growth.appended(record.len());
-                self.counts.recorded(record.len());
-            }
-            self.outputs.stores.push(Store::Append {
-                ticket,
-                record,
-                durable,
-            });
-            ticket
-        });
+        let recorded = delta.as_ref();
+        let recorded = recorded.and_then(|delta| self.record(now, delta, durable));
+        let (ticket, record_bytes) = recorded.unzip();
         self.parked_bytes += answer.len();
         self.parked.push_back(Parked {
             ticket,
-            record_bytes,
+            record_bytes: record_bytes.unwrap_or(0),
             date_ms: now.wall_ms,
             delta,
             refused: None,
@@ -435,6 +415,8 @@ impl DatabaseService {
         self.outputs
             .stores
             .retain(|store| !matches!(store, Store::Append { .. }));
+        self.records.forget();
+        self.monitors.forget_foretold();
         self.outputs.stores.push(Store::Recover);
         self.release();
         self.report_remotes_again();

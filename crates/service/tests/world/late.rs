@@ -29,6 +29,33 @@ fn monitor(world: &mut World, client: corvid_monitor::SessionId) {
 }
 
 #[test]
+fn an_update_that_was_written_ahead_waits_for_its_record_and_one_that_is_undone_is_never_sent() {
+    let told = play(|world| {
+        world.service("A").set_long_atoms(0);
+        let (writer, watcher) = (world.connect(), world.connect());
+        monitor(world, watcher);
+        world.disk("A").is_held = true;
+        let durable = r#"{"op":"commit","durable":true}"#;
+        world.transact(writer, "1", "A", &[&insert("a"), durable].join(","));
+        world.run();
+        assert_eq!(world.take(watcher), "", "nothing before the record");
+        world.disk("A").failures = 1;
+        world.disk("A").is_held = false;
+        world.run();
+        let failed = world.take(writer) + &world.take(watcher);
+        world.transact(writer, "2", "A", &insert("b"));
+        world.run();
+        failed + "\n" + &world.take(writer) + &world.take(watcher)
+    });
+    expect![[r#"
+        {"error":null,"id":1,"result":[{"uuid":["uuid","<0>"]},{},{"details":"x.db: write failed","error":"I/O error","io-error":"No space left on device"}]}
+
+        {"error":null,"id":2,"result":[{"uuid":["uuid","<0>"]}]}
+        {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"k":"b"}}}}]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
 fn others_go_on_and_the_reply_shows_its_moment_with_what_follows_behind_it() {
     let told = play(|world| {
         prepare(world);

@@ -144,6 +144,9 @@ pub(crate) struct World {
     select_steps_max: u64,
     /// Changed rows that databases tell of themselves.
     update_rows_max: usize,
+    long_atoms: u64,
+    /// Orders to write updates ahead are carried out at once, not forgotten.
+    is_foretelling: bool,
     /// Conversions that clients are being told of.
     conversions: BTreeMap<DatabaseId, Era>,
     /// No long text is read until this is cleared.
@@ -184,6 +187,9 @@ impl World {
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
             // Under every third, so are updates.
             update_rows_max: if seed % 3 == 1 { 0 } else { 1000 },
+            // Half of the time every commit counts as long, and half of that time its update is there before its record.
+            long_atoms: if seed % 4 < 2 { 1000 } else { 0 },
+            is_foretelling: seed % 4 == 2,
             conversions: BTreeMap::new(),
             is_reading_held: false,
             is_main_held: false,
@@ -215,6 +221,7 @@ impl World {
             DatabaseService::new(self.now(), options, database, self.locks.clone(), uuids);
         service.set_select_steps_max(self.select_steps_max);
         service.set_update_rows_max(self.update_rows_max);
+        service.set_long_atoms(self.long_atoms);
         let served = Served {
             service,
             disk,
@@ -548,7 +555,15 @@ impl World {
         };
         served.is_dirty = false;
         loop {
-            let stores = std::mem::take(&mut served.service.outputs().stores);
+            let is_foretold = |job: &mut Job| matches!(job, Job::Foretold(_));
+            let jobs = &mut served.service.outputs().jobs;
+            let foretold: Vec<Job> = jobs.extract_if(.., is_foretold).collect();
+            if self.is_foretelling && !served.is_worker_held {
+                for job in foretold {
+                    job.carry_out(&mut Counter(0));
+                }
+            }
+            let stores = served.service.take_stores();
             if stores.is_empty() {
                 break;
             }

@@ -151,6 +151,8 @@ impl Machine {
             // Contents of half of the runs are written away from the database, and updates of a third.
             service.set_first_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
             service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
+            // In half of the runs every commit counts as long.
+            service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
             let served = Served {
                 service,
                 inbox: VecDeque::new(),
@@ -387,7 +389,15 @@ impl Machine {
         }
         served.service.tick(now);
         loop {
-            let stores = std::mem::take(&mut served.service.outputs().stores);
+            // Now and then what monitors will be told is written before the record is.
+            let is_foretold = |job: &mut Job| matches!(job, Job::Foretold(_));
+            let jobs = &mut served.service.outputs().jobs;
+            for job in jobs.extract_if(.., is_foretold) {
+                if dice.below(2) == 0 {
+                    job.carry_out(&mut self.uuids);
+                }
+            }
+            let stores = served.service.take_stores();
             if stores.is_empty() {
                 break;
             }

@@ -1,0 +1,177 @@
+//! Records of commits, on their way to the log.
+//!
+//! Writing down a long commit takes as long as telling of it. So its record is composed only when it is taken to be stored, and what
+//! monitors will be told is ordered before: whoever drives the database can have that done by another thread meanwhile.
+//!
+//! Invariant: a record that is taken is complete, and records are taken in the order of their tickets. Nothing that was ordered is handed
+//! to a session before the record is stored.
+
+use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
+use corvid_log::{is_recorded, write_long_transaction, write_transaction};
+
+use super::parked::Origin;
+use super::{DatabaseService, Now};
+use crate::job::Job;
+use crate::message::{Store, Ticket};
+
+/// A commit of more atoms is long: writing it down takes some 400 us.
+const LONG_ATOMS: u64 = 8192;
+
+/// Memory that is taken at once for a record, at most, bytes.
+const RESERVED_BYTES_MAX: usize = 64 << 20;
+
+/// The records of one database.
+#[derive(Debug)]
+pub(super) struct Records {
+    /// Those of long commits that are in the outputs, but empty yet.
+    uncomposed: Vec<Uncomposed>,
+    /// See [`LONG_ATOMS`].
+    long_atoms: u64,
+}
+
+#[derive(Debug)]
+struct Uncomposed {
+    ticket: Ticket,
+    schema: Arc<Schema>,
+    delta: Arc<Delta>,
+    date_ms: i64,
+    is_diff: bool,
+}
+
+impl Default for Records {
+    fn default() -> Records {
+        Records {
+            uncomposed: Vec::new(),
+            long_atoms: LONG_ATOMS,
+        }
+    }
+}
+
+impl Records {
+    /// No record has been taken that is still in the outputs: their commits are undone.
+    pub(super) fn forget(&mut self) {
+        self.uncomposed.clear();
+    }
+}
+
+impl DatabaseService {
+    /// Sets from how many atoms on a commit is long.
+    pub fn set_long_atoms(&mut self, atoms: u64) {
+        self.records.long_atoms = atoms;
+    }
+
+    /// Orders the record of a commit to be stored. Returns its ticket, with its length unless it is long; `None`: there is nothing to
+    /// record.
+    pub(super) fn record(
+        &mut self,
+        now: Now,
+        delta: &Arc<Delta>,
+        durable: bool,
+    ) -> Option<(Ticket, usize)> {
+        self.growth.as_ref()?;
+        let is_diff = self.options.column_diff;
+        let mut record = Vec::new();
+        let is_long = is_long(delta, self.records.long_atoms);
+        if is_long {
+            if !is_recorded(self.database.schema(), delta) {
+                return None;
+            }
+            let texts = self.monitors.foretell(delta);
+            self.outputs
+                .jobs
+                .extend(texts.into_iter().map(Job::Foretold));
+        } else {
+            let schema = self.database.schema();
+            write_transaction(&mut record, schema, delta, now.wall_ms, is_diff)?;
+        }
+        let ticket = self.take_ticket();
+        if is_long {
+            self.records.uncomposed.push(Uncomposed {
+                ticket,
+                schema: self.database.schema().clone(),
+                delta: delta.clone(),
+                date_ms: now.wall_ms,
+                is_diff,
+            });
+        }
+        let bytes = record.len();
+        self.count_record(bytes);
+        self.outputs.stores.push(Store::Append {
+            ticket,
+            record,
+            durable,
+        });
+        Some((ticket, bytes))
+    }
+
+    /// Takes what is to be stored, once its jobs have been taken: what is composed here may take long.
+    pub fn take_stores(&mut self) -> Vec<Store> {
+        let mut stores = std::mem::take(&mut self.outputs.stores);
+        for long in std::mem::take(&mut self.records.uncomposed) {
+            let composed = stores.iter_mut().find_map(|store| match store {
+                Store::Append { ticket, record, .. } if *ticket == long.ticket => Some(record),
+                _ => None,
+            });
+            let Some(record) = composed else { continue };
+            let mut parked = self.parked.iter_mut();
+            let parked = parked.find(|parked| parked.ticket == Some(long.ticket));
+            let asked = parked
+                .as_ref()
+                .map_or(0, |parked| asked_bytes(&parked.origin));
+            let (schema, delta) = (&long.schema, &long.delta);
+            // What changes much is asked for at length, mostly.
+            let expected = asked.min(RESERVED_BYTES_MAX);
+            write_long_transaction(record, schema, delta, long.date_ms, long.is_diff, expected);
+            let bytes = record.len();
+            if let Some(parked) = parked {
+                parked.record_bytes = bytes;
+            }
+            self.count_record(bytes);
+        }
+        stores
+    }
+
+    /// Whether something is to be stored.
+    #[must_use]
+    pub fn has_stores(&self) -> bool {
+        !self.outputs.stores.is_empty()
+    }
+
+    fn count_record(&mut self, bytes: usize) {
+        // One that is empty yet is counted when it is composed.
+        if bytes == 0 {
+            return;
+        }
+        if let Some(growth) = &mut self.growth {
+            growth.appended(bytes);
+        }
+        self.counts.recorded(bytes);
+    }
+}
+
+/// The length of what asked for a commit.
+fn asked_bytes(origin: &Origin) -> usize {
+    match origin {
+        Origin::Client(request) => request.frame.len(),
+        Origin::Server(params) => params.len(),
+        Origin::Source => 0,
+    }
+}
+
+/// Whether a commit holds that many atoms.
+fn is_long(delta: &Delta, atoms_min: u64) -> bool {
+    let mut atoms = 0;
+    delta.changes.iter().any(|change| {
+        atoms += atoms_of(change);
+        atoms >= atoms_min
+    })
+}
+
+/// What is written of a change, in atoms.
+fn atoms_of(change: &RowChange) -> u64 {
+    match (&change.old, &change.new) {
+        (None, Some(row)) => row.columns.iter().map(Datum::atom_count).sum(),
+        (Some(_), Some(_)) => change.diffs.iter().map(|diff| diff.diff.atom_count()).sum(),
+        _ => 1,
+    }
+}
