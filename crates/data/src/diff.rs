@@ -14,6 +14,9 @@
 use crate::datum::{Chunk, Inner, Node, Path};
 use crate::{AtomRef, ColumnType, Datum, DatumBuilder, Tag, WireError};
 
+/// Shorter maps are copied sooner than they are looked through first.
+const REWRITTEN_MIN: usize = 16;
+
 /// One element of the difference between two data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
@@ -264,7 +267,7 @@ impl Datum {
             let all = if old.is_empty() { new } else { old };
             return (!all.is_empty()).then(|| all.clone());
         }
-        if is_rewritten(old, new) {
+        if column_type.is_map() && new.len() >= REWRITTEN_MIN && is_rewritten(old, new) {
             return Some(new.clone());
         }
         let mut diff = DatumBuilder::new();

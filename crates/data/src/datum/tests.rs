@@ -357,7 +357,8 @@ fn a_map_whose_every_value_is_replaced_is_its_own_difference() {
         let old = map(len, &|key| key);
         let new = map(len, &|key| key + 1);
         let diff = Datum::diff(&old, &new, &map_type).expect("they differ");
-        assert!(diff.ptr_eq(&new), "{len}");
+        assert_eq!(diff, new, "{len}");
+        assert!(diff.ptr_eq(&new) || len < 20, "{len}");
         for same in [0, len / 2, len - 1] {
             let new = map(len, &|key| key + usize::from(key != same));
             let diff = Datum::diff(&old, &new, &map_type).unwrap_or_default();
