@@ -11,7 +11,7 @@ use corvid_data::{Arc, Datum, Delta, Row, Uuid};
 /// Most entries kept; a client is found if at most one fewer commits came after the one that it knows.
 const ENTRIES_MAX: usize = 100;
 
-/// A commit of more is large: freeing it takes some 100 us and more.
+/// A commit that holds more alone is large: freeing it takes some 100 us and more.
 const LARGE_ATOMS: u64 = 4096;
 
 /// The newest commits of one database.
@@ -65,8 +65,9 @@ impl History {
         {
             if let Some(dropped) = self.entries.pop_front() {
                 self.atoms -= dropped.atoms;
-                self.dropped
-                    .extend(dropped.delta.filter(|_| dropped.atoms > LARGE_ATOMS));
+                let is_large =
+                    |delta: &Arc<Delta>| dropped.atoms > LARGE_ATOMS && frees_much(delta);
+                self.dropped.extend(dropped.delta.filter(is_large));
             }
         }
     }
@@ -108,6 +109,30 @@ fn atoms_of(delta: &Delta) -> u64 {
         .iter()
         .flat_map(|change| change.old.iter().chain(&change.new));
     versions.map(of_row).sum()
+}
+
+/// Whether more than [`LARGE_ATOMS`] go with a delta. Versions of a large column hold most of it together, so this is rarely true of one that
+/// changed a few elements; waking another thread for those would cost more than freeing them.
+fn frees_much(delta: &Delta) -> bool {
+    let versions = delta
+        .changes
+        .iter()
+        .flat_map(|change| change.old.iter().chain(&change.new));
+    let mut atoms = 0;
+    for row in versions {
+        // Of a row that others hold it is letting go of it.
+        atoms += 2;
+        if row.is_unique() {
+            let columns = row.columns.iter();
+            atoms += columns
+                .map(|datum| datum.atoms_alone(LARGE_ATOMS))
+                .sum::<u64>();
+        }
+        if atoms > LARGE_ATOMS {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -192,6 +217,33 @@ mod tests {
         assert_eq!(history.take_dropped().len(), 1);
         history.record(txn(3), &delta(100), 100);
         assert!(history.take_dropped().is_empty());
+    }
+
+    #[test]
+    fn what_changed_little_of_much_is_freed_here() {
+        let mut history = History::new(Uuid::ZERO);
+        let inserted = delta(4 * LARGE_ATOMS);
+        let mut row = inserted.changes[0].new.clone().expect("an insert");
+        history.record(txn(1), &inserted, 10);
+        drop(inserted);
+        for number in 2..10 {
+            let mut next = Row::clone(&row);
+            next.columns[0].insert(Atom::Integer(-i64::from(number)), None);
+            let next = Arc::new(next);
+            let changed = RowChange {
+                table: TableId(0),
+                uuid: txn(1),
+                old: Some(std::mem::replace(&mut row, next.clone())),
+                new: Some(next),
+                diffs: Box::default(),
+            };
+            let changed = Arc::new(Delta {
+                changes: vec![changed],
+                ..Delta::default()
+            });
+            history.record(txn(number), &changed, 10);
+            assert!(history.take_dropped().is_empty(), "{number}");
+        }
     }
 
     #[test]

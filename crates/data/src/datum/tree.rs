@@ -168,6 +168,30 @@ impl Inner {
         self.len
     }
 
+    /// Elements below nodes that nobody else holds: those that go when `this` is dropped. Counting ends above `enough`; what others hold is
+    /// not entered.
+    pub(crate) fn len_alone(this: &Arc<Inner>, enough: usize) -> usize {
+        if !this.is_unique() {
+            return 0;
+        }
+        let mut alone = 0;
+        match &this.children {
+            Children::Leaves(leaves) => {
+                let own = leaves.iter().filter(|leaf| leaf.is_unique());
+                alone += own.map(|leaf| leaf.len()).sum::<usize>();
+            }
+            Children::Inners(inners) => {
+                for inner in inners {
+                    if alone > enough {
+                        break;
+                    }
+                    alone += Inner::len_alone(inner, enough - alone);
+                }
+            }
+        }
+        alone
+    }
+
     /// Whether the elements are pairs.
     pub(crate) fn is_map(&self) -> bool {
         self.is_map
