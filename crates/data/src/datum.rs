@@ -10,6 +10,7 @@
 mod algebra;
 mod builder;
 mod cursor;
+mod firsts;
 mod leaf;
 mod order;
 mod short;

@@ -1,0 +1,55 @@
+//! The smallest keys below the children of an inner node. Versions of a node share them: of a dozen changes below it only one or two split
+//! a child or change its first key, and what is shared is not counted string by string.
+//!
+//! Invariant: never empty. Never changed: an edit makes another run. Only [`super::tree`] makes these.
+
+use triomphe::ThinArc;
+
+use crate::atoms::{AtomSlice, Atoms};
+use crate::{Real, Str, Uuid};
+
+/// Keys in order, by type.
+#[derive(Clone, Debug)]
+pub(super) enum Firsts {
+    Integers(ThinArc<(), i64>),
+    Reals(ThinArc<(), Real>),
+    Booleans(ThinArc<(), bool>),
+    Strings(ThinArc<(), Str>),
+    Uuids(ThinArc<(), Uuid>),
+}
+
+fn share<T>(keys: Vec<T>) -> ThinArc<(), T> {
+    ThinArc::from_header_and_iter((), keys.into_iter())
+}
+
+impl Firsts {
+    pub(super) fn new(keys: Atoms) -> Firsts {
+        match keys {
+            Atoms::Integer(keys) => Firsts::Integers(share(keys)),
+            Atoms::Real(keys) => Firsts::Reals(share(keys)),
+            Atoms::Boolean(keys) => Firsts::Booleans(share(keys)),
+            Atoms::String(keys) => Firsts::Strings(share(keys)),
+            Atoms::Uuid(keys) => Firsts::Uuids(share(keys)),
+        }
+    }
+
+    pub(super) fn slice(&self) -> AtomSlice<'_> {
+        match self {
+            Firsts::Integers(keys) => AtomSlice::Integer(&keys.slice),
+            Firsts::Reals(keys) => AtomSlice::Real(&keys.slice),
+            Firsts::Booleans(keys) => AtomSlice::Boolean(&keys.slice),
+            Firsts::Strings(keys) => AtomSlice::String(&keys.slice),
+            Firsts::Uuids(keys) => AtomSlice::Uuid(&keys.slice),
+        }
+    }
+
+    /// Replaces the keys by a copy with a change, for which there is room for one key more.
+    pub(super) fn edit<T>(&mut self, change: impl FnOnce(&mut Atoms) -> T) -> T {
+        let keys = self.slice();
+        let mut copy = Atoms::with_capacity(keys.atom_type(), keys.len() + 1);
+        copy.extend_from(keys, 0, keys.len());
+        let outcome = change(&mut copy);
+        *self = Firsts::new(copy);
+        outcome
+    }
+}
