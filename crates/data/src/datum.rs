@@ -313,11 +313,11 @@ impl Datum {
             Some(present) if present == Some(value.as_ref()) => {}
             Some(_) => match &mut self.0 {
                 Repr::Short(short) => {
-                    let mut leaf = short.unpack();
-                    if let (Ok(at), Some(values)) = (leaf.search(key.as_ref()), &mut leaf.values) {
-                        values.set(at, value);
+                    let at = short.chunk().keys.search(key.as_ref());
+                    match at.ok().and_then(|at| short.with_value(at, &value)) {
+                        Some(changed) => *short = changed,
+                        None => unreachable!("value put into a set"),
                     }
-                    *self = builder::from_sorted(leaf);
                 }
                 Repr::Leaf(leaf) => {
                     if let Ok(at) = leaf.search(key.as_ref()) {

@@ -1,6 +1,6 @@
 //! Collecting elements in any order into a datum.
 //!
-//! Invariant: nothing is allocated for none or one set element; input that is already sorted is never sorted again.
+//! Invariant: nothing is allocated for none or one element before the datum is; input that is already sorted is never sorted again.
 
 use triomphe::Arc;
 
@@ -32,7 +32,26 @@ enum Elements {
     #[default]
     None,
     One(Atom),
+    /// Of a map: most differences of maps are no longer.
+    Pair(Atom, Atom),
     Many(Leaf),
+}
+
+impl Elements {
+    /// Moves the only element into a leaf with room for more.
+    fn begin_leaf(&mut self, capacity: usize) -> &mut Leaf {
+        let leaf = match std::mem::take(self) {
+            Elements::One(key) => run(key, None, capacity),
+            Elements::Pair(key, value) => run(key, Some(value), capacity),
+            Elements::Many(leaf) => leaf,
+            Elements::None => unreachable!("a leaf of nothing"),
+        };
+        *self = Elements::Many(leaf);
+        match self {
+            Elements::Many(leaf) => leaf,
+            _ => unreachable!("assigned just now"),
+        }
+    }
 }
 
 impl DatumBuilder {
@@ -56,7 +75,7 @@ impl DatumBuilder {
     pub fn len(&self) -> usize {
         match &self.elements {
             Elements::None => 0,
-            Elements::One(_) => 1,
+            Elements::One(_) | Elements::Pair(..) => 1,
             Elements::Many(leaf) => leaf.len(),
         }
     }
@@ -69,31 +88,22 @@ impl DatumBuilder {
 
     /// Adds an element or pair; all must have the same types.
     pub fn push(&mut self, key: Atom, value: Option<Atom>) {
-        match &mut self.elements {
+        let leaf = match &mut self.elements {
             Elements::None => {
                 self.elements = match value {
                     None => Elements::One(key),
-                    pair => Elements::Many(run(key, pair, self.expected.max(FEW))),
-                }
+                    Some(value) => Elements::Pair(key, value),
+                };
+                return;
             }
-            Elements::One(first) => {
-                self.is_unsorted |= *first >= key;
-                let mut leaf = run(
-                    std::mem::replace(first, Atom::Boolean(false)),
-                    None,
-                    self.expected.max(FEW),
-                );
-                leaf.keys.push(key);
-                self.elements = Elements::Many(leaf);
-            }
-            Elements::Many(leaf) => {
-                self.is_unsorted |= !leaf.keys.push_after(key);
-                match (&mut leaf.values, value) {
-                    (Some(values), Some(value)) => values.push(value),
-                    (None, None) => {}
-                    _ => unreachable!("pairs and elements mixed"),
-                }
-            }
+            Elements::Many(leaf) => leaf,
+            first => first.begin_leaf(self.expected.max(FEW)),
+        };
+        self.is_unsorted |= !leaf.keys.push_after(key);
+        match (&mut leaf.values, value) {
+            (Some(values), Some(value)) => values.push(value),
+            (None, None) => {}
+            _ => unreachable!("pairs and elements mixed"),
         }
     }
 
@@ -105,6 +115,7 @@ impl DatumBuilder {
         match self.elements {
             Elements::None => Ok(Datum::empty()),
             Elements::One(atom) => Ok(Datum::one(atom)),
+            Elements::Pair(key, value) => Ok(Datum::pair(key, value)),
             Elements::Many(mut leaf) => {
                 if self.is_unsorted {
                     leaf = sort(leaf);
@@ -129,6 +140,7 @@ impl DatumBuilder {
         match self.elements {
             Elements::None => Datum::empty(),
             Elements::One(atom) => Datum::one(atom),
+            Elements::Pair(key, value) => Datum::pair(key, value),
             Elements::Many(leaf) => from_sorted(leaf),
         }
     }

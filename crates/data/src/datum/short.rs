@@ -85,6 +85,17 @@ impl Short {
         }
     }
 
+    /// A map with another value at `at`, made in one allocation. `None` for a set, or a value of another type.
+    pub(super) fn with_value(&self, at: usize, value: &Atom) -> Option<Short> {
+        let (Short::StringMap(both), Atom::String(value)) = (self, value) else {
+            return None;
+        };
+        let place = both.slice.len() / 2 + at;
+        let places = both.slice.iter().enumerate();
+        let elements = places.map(|(at, text)| if at == place { value } else { text }.clone());
+        Some(Short::StringMap(share(elements)))
+    }
+
     pub(super) fn chunk(&self) -> Chunk<'_> {
         let keys = match self {
             Short::Integers(keys) => AtomSlice::Integer(&keys.slice),
