@@ -15,9 +15,9 @@
 
 use std::collections::VecDeque;
 
-use corvid_data::wire::Repeats;
 use corvid_data::{Arc, Recorded, RecordedRow, Schema};
 
+use crate::decode::Habits;
 use crate::load::{Cause, read_transaction};
 use crate::rows::{RUN_BYTES, RowSplitter, RowText};
 use crate::split::{Batch, Cut, Long, Splitter};
@@ -65,9 +65,9 @@ impl Records {
     pub fn decode(&self, schema: &Schema) -> Decoded {
         let mut transactions = Vec::with_capacity(self.batch.len() - self.from);
         // Of this batch alone: threads that share a string's count of references wait for each other.
-        let mut repeats = Repeats::default();
+        let mut habits = Habits::default();
         for index in self.from..self.batch.len() {
-            match read_transaction(&self.batch, index, schema, &mut repeats) {
+            match read_transaction(&self.batch, index, schema, &mut habits) {
                 Ok(recorded) => transactions.push((recorded, self.batch.end(index))),
                 Err(cause) => {
                     return Decoded {

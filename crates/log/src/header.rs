@@ -72,10 +72,9 @@ impl Header {
     /// # Errors
     /// The length of the shown prefix.
     pub fn parse(line: &[u8], magic: Magic) -> Result<Header, usize> {
-        let shown = shown_bytes(line);
         match split_header(line) {
             Some((word, header)) if word == magic.word().as_bytes() => Ok(header),
-            _ => Err(shown),
+            _ => Err(shown_bytes(line)),
         }
     }
 

@@ -7,10 +7,9 @@
 //! [`Damage`] tells record and offset. The same holds for a server, which goes on with what was read, and for a tool, which
 //! gives up. Whether bytes behind the damage are worth keeping is for the caller to decide.
 
-use corvid_data::wire::Repeats;
 use corvid_data::{Arc, Recorded, Schema, Tag, WireError};
 
-use crate::decode::{DecodeError, decode};
+use crate::decode::{DecodeError, Habits, decode};
 use crate::reader::parse_object;
 use crate::split::{Batch, Splitter};
 use crate::{Feed, Magic, ReadError, Source};
@@ -97,7 +96,7 @@ pub struct Load<S> {
     /// The extent before the transaction that was handed out last, until that is rejected.
     before: Option<Extent>,
     damage: Option<Damage>,
-    repeats: Repeats,
+    habits: Habits,
 }
 
 impl<S: Source> Load<S> {
@@ -122,7 +121,7 @@ impl<S: Source> Load<S> {
             extent,
             before: None,
             damage: None,
-            repeats: Repeats::default(),
+            habits: Habits::default(),
         })
     }
 
@@ -149,7 +148,7 @@ impl<S: Source> Load<S> {
             }
             self.next = 0;
         }
-        match read_transaction(&self.batch, self.next, &self.schema, &mut self.repeats) {
+        match read_transaction(&self.batch, self.next, &self.schema, &mut self.habits) {
             Ok(recorded) => {
                 self.before = Some(self.extent);
                 self.extent.accept(self.batch.end(self.next));
@@ -274,10 +273,10 @@ pub(crate) fn read_transaction(
     batch: &Batch,
     index: usize,
     schema: &Schema,
-    repeats: &mut Repeats,
+    habits: &mut Habits,
 ) -> Result<Recorded, Cause> {
     let raw = batch.raw(index).map_err(Cause::Read)?;
-    decode(raw.body, schema, repeats).map_err(|error| match error {
+    decode(raw.body, schema, habits).map_err(|error| match error {
         DecodeError::Body(reason) => Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)),
         DecodeError::Content(error) => Cause::Content(error),
     })

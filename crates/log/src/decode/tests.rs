@@ -8,7 +8,7 @@ fn decoded(body: &str) -> Result<Recorded, String> {
     let body = body
         .replace("U1", "00000000-0000-4000-8000-000000000001")
         .replace("U2", "00000000-0000-4000-8000-000000000002");
-    decode(body.as_bytes(), &schema(), &mut Repeats::default()).map_err(|error| match error {
+    decode(body.as_bytes(), &schema(), &mut Habits::default()).map_err(|error| match error {
         DecodeError::Body(reason) => format!("{reason:?}"),
         DecodeError::Content(error) => error.to_string(),
     })
@@ -48,6 +48,37 @@ fn rows(body: &str) -> Vec<String> {
             out
         })
         .collect()
+}
+
+#[test]
+fn what_was_read_before_changes_nothing() {
+    let row = |table: &str, columns: &str| {
+        format!(r#"{{"{table}":{{"00000000-0000-4000-8000-000000000001":{{{columns}}}}}}}"#)
+    };
+    let bodies = [
+        row("t", r#""i":1,"map":["map",[["a","b"]]],"tags":"x""#),
+        row("t", r#""i":2,"map":["map",[["a","c"]]],"tags":"y""#),
+        row("t", r#""map":["map",[["a","b"],["c","d"]]],"i":3"#),
+        row("u", r#""s":"i""#),
+        row(
+            "u",
+            r#""_uuid":["uuid","00000000-0000-4000-8000-000000000002"],"s":"i""#,
+        ),
+        row("u", r#""i":1"#),
+        row("t", r#""s":"i""#),
+        row("t", r#""i":1,"i":2,"two":3"#),
+        row("t", r#""two":3,"i":1,"tags":"x""#),
+        r#"{"t":{},"u":{},"t":{}}"#.to_owned(),
+        row("v", r#""i":1"#),
+        row("u", ""),
+    ];
+    let schema = schema();
+    let mut habits = Habits::default();
+    for body in bodies.iter().chain(bodies.iter().rev()) {
+        let [alone, after] = [&mut Habits::default(), &mut habits]
+            .map(|habits| format!("{:?}", decode(body.as_bytes(), &schema, habits)));
+        assert_eq!(alone, after, "{body}");
+    }
 }
 
 #[test]
