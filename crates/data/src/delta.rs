@@ -1,6 +1,8 @@
 //! A delta: the whole effect of one commit, the only thing that leaves the engine. Log record, updates, history and
 //! relays are functions of it.
 
+use smallvec::SmallVec;
+
 use crate::{Arc, ColumnId, Datum, Row, TableId, Uuid};
 
 /// What one commit changed, rows in no particular order but grouped by table.
@@ -55,8 +57,8 @@ pub struct Recorded {
     pub comment: Option<String>,
     /// `_is_diff`: columns of rows that exist are differences, not values.
     pub is_diff: bool,
-    /// The rows, in record order.
-    pub rows: Vec<RecordedRow>,
+    /// The rows, in record order. Most records are about one, and millions of them go from one thread to another.
+    pub rows: SmallVec<[RecordedRow; 1]>,
 }
 
 /// One row of a [`Recorded`] transaction.

@@ -16,7 +16,8 @@ pub(crate) type Set<K> = hashbrown::HashSet<K, FixedState>;
 
 /// The hash of an identity. Identities may come from clients, so they are no hashes themselves.
 pub(crate) fn hash_uuid(uuid: Uuid) -> u64 {
-    FixedState::default().hash_one(uuid)
+    // As one number: its bytes would be hashed with their count, at three times the cost.
+    FixedState::default().hash_one(u128::from_le_bytes(uuid.0))
 }
 
 /// The hash of a list of data, as the indexes store it. Feeding the same data one by one gives the same hash.

@@ -146,9 +146,15 @@ impl Steps {
         let before = database.tables[at].at(slot).columns[usize::from(column.0)].clone();
         let (after, diff) = if is_diff {
             let column_type = &database.schema.table(id.table).column(column).column_type;
-            let mut after = before.clone();
+            let is_composite = column_type.is_composite();
+            // Whatever a scalar was, its difference is what it becomes.
+            let mut after = if is_composite {
+                before.clone()
+            } else {
+                Datum::empty()
+            };
             after.apply_diff(&given, column_type)?;
-            (after, column_type.is_composite().then_some(given))
+            (after, is_composite.then_some(given))
         } else {
             (given, None)
         };

@@ -81,7 +81,7 @@ fn records_insert_replace_differ_and_delete() {
     let recorded = Recorded {
         is_diff: true,
         comment: Some("hello".into()),
-        rows,
+        rows: rows.into(),
         ..Recorded::default()
     };
     let delta = zoo.database.replay(recorded, &mut zoo.uuids).expect("fits");
@@ -96,7 +96,7 @@ fn records_insert_replace_differ_and_delete() {
     .assert_eq(&zoo.changes());
     let rows = vec![row(&zoo, "Keeper", 1, Some(&[("tags", text("b"))]))];
     let recorded = Recorded {
-        rows,
+        rows: rows.into(),
         ..Recorded::default()
     };
     let delta = zoo.database.replay(recorded, &mut zoo.uuids).expect("fits");
@@ -133,7 +133,7 @@ fn a_record_that_does_not_fit_changes_nothing() {
         ),
     ] {
         let recorded = Recorded {
-            rows,
+            rows: rows.into(),
             ..Recorded::default()
         };
         let error = zoo

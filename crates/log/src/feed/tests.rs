@@ -61,7 +61,7 @@ fn read_by_jobs<S: Source>(load: Load<S>, how: impl FnOnce(Feed<S>) -> Feed<S>) 
             }
             Job::Filled(end) => {
                 let recorded = Recorded {
-                    rows: std::mem::take(&mut filled),
+                    rows: std::mem::take(&mut filled).into(),
                     ..Recorded::default()
                 };
                 transactions.push(rows_of(&recorded));

@@ -10,6 +10,9 @@ use corvid_log::{Cause, Damage, Extent, Feed, Load, Source};
 
 use super::pipeline::{Done, Pipeline};
 
+/// Records that are looked at together before they are applied.
+const LOOK_AHEAD: usize = 8;
+
 /// What a log holds.
 #[derive(Debug)]
 pub(super) struct Loaded {
@@ -90,7 +93,15 @@ fn apply<S: Source>(
     loop {
         match pipeline.next(uuids) {
             Done::Transactions(decoded) => {
-                for (recorded, end) in decoded.transactions {
+                let mut transactions = decoded.transactions.into_iter();
+                while let Some((recorded, end)) = transactions.next() {
+                    let rest = transactions.as_slice();
+                    if rest.len().is_multiple_of(LOOK_AHEAD) {
+                        let next = rest.iter().take(LOOK_AHEAD);
+                        loaded
+                            .database
+                            .look_ahead(next.map(|(recorded, _)| recorded));
+                    }
                     match loaded.database.load(recorded, uuids) {
                         Ok(()) => loaded.extent.accept(end),
                         Err(error) => return loaded.end(Some(Cause::rejected(error))),
