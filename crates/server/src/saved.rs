@@ -2,6 +2,13 @@
 //!
 //! The file has no name and is made before the first fork, so the supervisor and every server that it starts hold the same one. A
 //! restarted server reads it in place of its command line; so databases and remotes that were added or removed at run time stay so.
+//!
+//! Invariant: whenever the server dies, the file has a configuration. A new one is written beside the one that counts, and then a head of 16
+//! bytes, written at once, says that it counts. (A file without a name has none to give to another one.)
+//!
+//! ```text
+//! | place: u64 | length: u64 | ... text ... | ... another text ... |       little-endian
+//! ```
 
 use std::fs::File;
 use std::io;
@@ -48,9 +55,10 @@ impl Saved {
     /// # Errors
     /// It cannot be read, or is not what was written.
     pub fn read(&self) -> io::Result<Configuration> {
-        let length = usize::try_from(self.file.metadata()?.len()).map_err(io::Error::other)?;
+        let kept = self.kept()?;
+        let length = usize::try_from(kept.length).map_err(io::Error::other)?;
         let mut text = vec![0; length];
-        self.file.read_exact_at(&mut text, 0)?;
+        self.file.read_exact_at(&mut text, kept.place)?;
         let json = Value::parse_text(&text).map_err(io::Error::other)?;
         let list = |name: &str| {
             let items = json.get(name).and_then(Value::as_array).unwrap_or_default();
@@ -81,9 +89,59 @@ impl Saved {
             ("remotes", list(&configuration.remotes)),
             ("sync", write_sync(&configuration.sync)),
         ];
-        let text = object(members).to_bytes();
-        self.file.set_len(0)?;
-        self.file.write_all_at(&text, 0)
+        let spare = self.write_beside(&object(members).to_bytes())?;
+        self.file.write_all_at(&spare.to_bytes(), 0)?;
+        self.file.set_len(spare.end())
+    }
+
+    /// Writes a text where it leaves the one that counts alone.
+    fn write_beside(&self, text: &[u8]) -> io::Result<Span> {
+        let kept = match self.file.metadata()?.len() {
+            0 => Span::NONE,
+            _ => self.kept()?,
+        };
+        let length = u64::try_from(text.len()).map_err(io::Error::other)?;
+        let fits_before = HEAD_BYTES + length <= kept.place;
+        let place = if fits_before { HEAD_BYTES } else { kept.end() };
+        self.file.write_all_at(text, place)?;
+        Ok(Span { place, length })
+    }
+
+    /// Where the text is that counts.
+    fn kept(&self) -> io::Result<Span> {
+        let mut head = [[0; 8]; 2];
+        self.file.read_exact_at(head.as_flattened_mut(), 0)?;
+        let [place, length] = head.map(u64::from_le_bytes);
+        Ok(Span { place, length })
+    }
+}
+
+/// Length of the head.
+const HEAD_BYTES: u64 = 16;
+
+/// A text in the file.
+#[derive(Clone, Copy)]
+struct Span {
+    place: u64,
+    length: u64,
+}
+
+impl Span {
+    /// Before the first one.
+    const NONE: Span = Span {
+        place: HEAD_BYTES,
+        length: 0,
+    };
+
+    fn end(self) -> u64 {
+        self.place.saturating_add(self.length)
+    }
+
+    fn to_bytes(self) -> [u8; 16] {
+        let mut head = [0; 16];
+        head[..8].copy_from_slice(&self.place.to_le_bytes());
+        head[8..].copy_from_slice(&self.length.to_le_bytes());
+        head
     }
 }
 
@@ -147,5 +205,26 @@ mod tests {
         };
         saved.write(&second);
         assert_eq!(saved.read().unwrap(), second);
+    }
+
+    #[test]
+    fn who_dies_while_writing_leaves_what_was_kept_before() {
+        let configuration = |count: usize| Configuration {
+            databases: vec!["a.db".to_owned(); count],
+            ..Configuration::default()
+        };
+        let saved = Saved::create(&configuration(1)).unwrap();
+        for count in [5, 0, 1, 40, 2, 41, 3, 3, 80, 1] {
+            let kept = saved.read().unwrap();
+            // The longest text that there may be, and the server is gone.
+            saved.write_beside(&[b'x'; 4096]).unwrap();
+            assert_eq!(saved.read().unwrap(), kept);
+            saved.write(&configuration(count));
+            assert_eq!(saved.read().unwrap(), configuration(count));
+        }
+        assert!(
+            saved.file.metadata().unwrap().len() < 4096,
+            "it does not grow for ever"
+        );
     }
 }
