@@ -11,6 +11,8 @@
 //!                                            L4: both stand before it again, passed
 //! ```
 
+use std::cmp::Ordering;
+
 use crate::datum::{Chunk, Inner, Node, Path};
 use crate::{AtomRef, ColumnType, Datum, DatumBuilder, Tag, WireError};
 
@@ -30,7 +32,51 @@ pub enum Change<'a> {
 
 /// Calls `visit` for each difference in key order. O(changes · log n) where memory is shared, O(n) otherwise.
 pub fn changes<'a>(old: &'a Datum, new: &'a Datum, visit: &mut dyn FnMut(Change<'a>)) {
-    Changes::new(old, new).for_each(visit);
+    match (old.is_empty(), new.is_empty()) {
+        (true, true) => {}
+        (true, false) => {
+            for (key, value) in new {
+                visit(Change::Added(key, value));
+            }
+        }
+        (false, true) => {
+            for (key, value) in old {
+                visit(Change::Removed(key, value));
+            }
+        }
+        (false, false) if old.root().is_none() && new.root().is_none() => {
+            leaf_changes(old.chunk(), new.chunk(), visit);
+        }
+        (false, false) => Changes::new(old, new).for_each(visit),
+    }
+}
+
+/// The same of two leaves, as data without a tree are: there is nothing to share, and so nothing to keep account of.
+fn leaf_changes<'a>(old: Chunk<'a>, new: Chunk<'a>, visit: &mut dyn FnMut(Change<'a>)) {
+    let (mut at, mut new_at) = (0, 0);
+    loop {
+        let equal = Chunk::common(old, at, new, new_at);
+        at += equal;
+        new_at += equal;
+        let left = (at < old.len()).then(|| old.get(at));
+        let right = (new_at < new.len()).then(|| new.get(new_at));
+        let order = match (&left, &right) {
+            (Some((left, _)), Some((right, _))) => left.cmp(right),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return,
+        };
+        at += usize::from(order.is_le());
+        new_at += usize::from(order.is_ge());
+        match (left, right) {
+            (Some((key, value)), _) if order.is_lt() => visit(Change::Removed(key, value)),
+            (_, Some((key, value))) if order.is_gt() => visit(Change::Added(key, value)),
+            (Some((key, Some(before))), Some((_, Some(after)))) if before != after => {
+                visit(Change::Replaced(key, before, after));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The differences between two data in key order. O(changes · log n) where memory is shared, O(n) otherwise.
@@ -231,15 +277,15 @@ impl<'a> Iterator for Changes<'a> {
                 }
                 (Top::Element(old_key, old_value), Top::Element(new_key, new_value)) => {
                     match old_key.cmp(&new_key) {
-                        std::cmp::Ordering::Less => {
+                        Ordering::Less => {
                             self.old.step();
                             return Some(Change::Removed(old_key, old_value));
                         }
-                        std::cmp::Ordering::Greater => {
+                        Ordering::Greater => {
                             self.new.step();
                             return Some(Change::Added(new_key, new_value));
                         }
-                        std::cmp::Ordering::Equal => {
+                        Ordering::Equal => {
                             self.old.step();
                             self.new.step();
                             // Equal pairs, and equal elements of sets, have been passed.
@@ -271,13 +317,13 @@ impl Datum {
             return Some(new.clone());
         }
         let mut diff = DatumBuilder::new();
-        for change in Changes::new(old, new) {
+        changes(old, new, &mut |change| {
             let (key, value) = match change {
                 Change::Added(key, value) | Change::Removed(key, value) => (key, value),
                 Change::Replaced(key, _, new) => (key, Some(new)),
             };
             diff.push(key.to_owned(), value.map(AtomRef::to_owned));
-        }
+        });
         (!diff.is_empty()).then(|| diff.finish_sorted())
     }
 

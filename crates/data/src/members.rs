@@ -103,16 +103,20 @@ impl Kinds {
 /// Whether `text` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
 #[must_use]
 pub fn is_id(text: &[u8]) -> bool {
-    match text {
-        [first, rest @ ..] => {
-            (first.is_ascii_alphabetic() || *first == b'_')
-                && rest
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-        }
-        [] => false,
-    }
+    text.first().is_some_and(|first| !first.is_ascii_digit())
+        && text.iter().all(|byte| IN_IDS[usize::from(*byte)])
 }
+
+/// Which bytes an `<id>` may have behind its first one.
+const IN_IDS: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        allowed[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    allowed
+};
 
 /// How a member's value is held: raw JSON text (`&[u8]`, valid by earlier framing and validation) or a tree (`&Value`).
 pub trait MemberValue<'a>: Copy {
@@ -120,9 +124,12 @@ pub trait MemberValue<'a>: Copy {
     fn is_of(self, kinds: Kinds) -> bool;
     /// A `syntax error` about this value.
     fn error(self, details: String) -> WireError;
-    /// The members of the object, or `None` when it is none.
-    fn split(self) -> Option<SmallVec<[Member<'a, Self>; 8]>>;
+    /// Appends the members of the object; `None` when it is none.
+    fn split(self, members: &mut List<'a, Self>) -> Option<()>;
 }
+
+/// Members in the order of the text. It is filled in place, for it is large.
+pub type List<'a, V> = SmallVec<[Member<'a, V>; 8]>;
 
 /// A member and whether it was asked for.
 #[derive(Debug)]
@@ -168,14 +175,13 @@ impl<'a> MemberValue<'a> for &'a [u8] {
         WireError::syntax(self, details)
     }
 
-    fn split(self) -> Option<SmallVec<[Member<'a, Self>; 8]>> {
+    fn split(self, members: &mut List<'a, Self>) -> Option<()> {
         let mut reader = Reader::trusted(self);
-        let mut members = SmallVec::new();
         reader.begin_object().ok()?;
         while let Some(name) = reader.next_member().ok()? {
             members.push(Member::new(name, reader.skip().ok()?));
         }
-        Some(members)
+        Some(())
     }
 }
 
@@ -197,14 +203,10 @@ impl<'a> MemberValue<'a> for &'a Value {
         WireError::syntax_value(self, details)
     }
 
-    fn split(self) -> Option<SmallVec<[Member<'a, Self>; 8]>> {
-        let members = self.as_object()?;
-        Some(
-            members
-                .iter()
-                .map(|(name, value)| Member::new(Cow::Borrowed(&name[..]), value))
-                .collect(),
-        )
+    fn split(self, members: &mut List<'a, Self>) -> Option<()> {
+        let object = self.as_object()?.iter();
+        members.extend(object.map(|(name, value)| Member::new(Cow::Borrowed(&name[..]), value)));
+        Some(())
     }
 }
 
@@ -230,7 +232,7 @@ impl<'a> MemberValue<'a> for &'a Value {
 pub struct Members<'a, V> {
     what: What<'a>,
     whole: V,
-    members: SmallVec<[Member<'a, V>; 8]>,
+    members: List<'a, V>,
 }
 
 impl<'a, V: MemberValue<'a>> Members<'a, V> {
@@ -238,17 +240,16 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     ///
     /// # Errors
     /// `Parsing WHAT failed: Object expected.`, without a fragment.
+    #[inline(always)]
     pub fn parse(what: What<'a>, whole: V) -> Result<Members<'a, V>, WireError> {
-        match whole.split() {
-            Some(members) => Ok(Members {
-                what,
-                whole,
-                members,
-            }),
-            None => Err(WireError::new(
-                Tag::SyntaxError,
-                format!("Parsing {what} failed: Object expected."),
-            )),
+        let mut members = Members {
+            what,
+            whole,
+            members: List::new(),
+        };
+        match whole.split(&mut members.members) {
+            Some(()) => Ok(members),
+            None => Err(no_object(what)),
         }
     }
 
@@ -301,10 +302,16 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     ///
     /// # Errors
     /// The message about unexpected members.
-    pub fn finish(self) -> Result<(), WireError> {
+    #[inline]
+    pub fn finish(&self) -> Result<(), WireError> {
         if self.members.iter().all(|member| member.is_taken) {
             return Ok(());
         }
+        Err(self.unexpected())
+    }
+
+    #[cold]
+    fn unexpected(&self) -> WireError {
         let mut unexpected: Vec<&[u8]> = self
             .members
             .iter()
@@ -314,13 +321,13 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         unexpected.sort_unstable();
         unexpected.dedup();
         let first = String::from_utf8_lossy(unexpected[0]);
-        Err(self.error(&match unexpected.len() - 1 {
+        self.error(&match unexpected.len() - 1 {
             0 => format!("Member '{first}' is present but not allowed here."),
             1 => format!("Member '{first}' and 1 other member are present but not allowed here."),
             others => format!(
                 "Member '{first}' and {others} other members are present but not allowed here."
             ),
-        }))
+        })
     }
 
     /// A `syntax error` about the whole object: `Parsing WHAT failed: PROBLEM`.
@@ -329,6 +336,14 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         self.whole
             .error(format!("Parsing {} failed: {problem}", self.what))
     }
+}
+
+#[cold]
+fn no_object(what: What<'_>) -> WireError {
+    WireError::new(
+        Tag::SyntaxError,
+        format!("Parsing {what} failed: Object expected."),
+    )
 }
 
 /// What is between the first byte and the last: the string that `raw` is, should it be an `<id>` in quotes.

@@ -101,15 +101,20 @@ impl ReferenceColumn {
             });
             return;
         };
-        for key in diff.keys() {
-            match (old.contains(key), new.contains(key)) {
-                (true, true) => {
-                    count_pair(None, old.get(key), -1);
-                    count_pair(None, new.get(key), 1);
+        for (key, value) in diff {
+            if value.is_none() {
+                // An element of a set is in one of the two, so one search tells in which.
+                count_pair(Some(key), None, if old.contains(key) { -1 } else { 1 });
+                continue;
+            }
+            match (old.get(key), new.get(key)) {
+                (Some(before), Some(after)) => {
+                    count_pair(None, Some(before), -1);
+                    count_pair(None, Some(after), 1);
                 }
-                (true, false) => count_pair(Some(key), old.get(key), -1),
-                (false, true) => count_pair(Some(key), new.get(key), 1),
-                (false, false) => unreachable!("a difference is between these two"),
+                (before @ Some(_), None) => count_pair(Some(key), before, -1),
+                (None, after @ Some(_)) => count_pair(Some(key), after, 1),
+                (None, None) => unreachable!("a difference is between these two"),
             }
         }
     }

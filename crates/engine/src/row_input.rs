@@ -29,7 +29,9 @@ pub(crate) fn read_row(
             return Err(unknown_column(table, &name, raw));
         };
         // Of repeated members the last counts, whether the earlier ones were good or bad.
-        given.retain(|(id, _)| *id != column);
+        if given.iter().any(|(id, _)| *id == column) {
+            given.retain(|(id, _)| *id != column);
+        }
         faults.retain(|(id, _)| *id != column);
         let column_type = &table.column(column).column_type;
         match wire::read_datum(&mut reader, column_type, Some(symbols)) {

@@ -14,6 +14,16 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
+/// Appends a string literal of a text in which nothing needs to be escaped, an identifier for instance.
+#[inline]
+pub fn identifier(out: &mut Vec<u8>, text: &[u8]) {
+    debug_assert_eq!(scan::special(text), text.len(), "it needs escapes");
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text);
+    out.push(b'"');
+}
+
 /// Appends the inside of a string literal, without its quotes.
 pub fn escaped(out: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
@@ -41,16 +51,16 @@ pub fn escaped(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Appends an integer.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
-    /// Digits of the largest magnitude, 2^63.
-    const DIGITS_MAX: usize = 19;
+    /// Digits of the largest magnitude, 2^63, and one more to make pairs of them.
+    const DIGITS_MAX: usize = 20;
     let mut digits = [0_u8; DIGITS_MAX];
     let mut start = DIGITS_MAX;
     let mut magnitude = value.unsigned_abs();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (magnitude % 10) as u8;
-        magnitude /= 10;
+    for (place, pair) in digits.as_chunks_mut::<2>().0.iter_mut().enumerate().rev() {
+        *pair = PAIRS[(magnitude % 100) as usize];
+        magnitude /= 100;
         if magnitude == 0 {
+            start = 2 * place + usize::from(pair[0] == b'0');
             break;
         }
     }
@@ -59,6 +69,17 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
     }
     out.extend_from_slice(&digits[start..]);
 }
+
+/// `00` to `99`.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    pairs
+};
 
 /// Appends a real, `%.15g`.
 pub fn real(out: &mut Vec<u8>, value: f64) {

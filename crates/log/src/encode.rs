@@ -141,7 +141,7 @@ impl Tables {
                 "rows of a delta are grouped by table"
             );
             out.push(b',');
-            write::string(out, schema.table(table).name.as_bytes());
+            write::identifier(out, schema.table(table).name.as_bytes());
             out.extend_from_slice(b":{");
         }
         out.push(b'"');
@@ -189,7 +189,7 @@ fn write_change(out: &mut Vec<u8>, table: &TableSchema, change: &RowChange, is_d
         };
         out.push(separator);
         separator = b',';
-        write::string(out, column.name.as_bytes());
+        write::identifier(out, column.name.as_bytes());
         out.push(b':');
         wire::write_datum(out, datum, column.column_type.is_map());
     }
@@ -213,7 +213,7 @@ pub(crate) fn write_row(
         if out.len() > empty {
             out.push(b',');
         }
-        write::string(out, column.name.as_bytes());
+        write::identifier(out, column.name.as_bytes());
         out.push(b':');
         wire::write_datum(out, datum, column.column_type.is_map());
     }

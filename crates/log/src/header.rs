@@ -4,6 +4,7 @@
 //! so leading white space, a sign and leading zeros pass; everything else must be exact. Also tells which kind of file a
 //! first line opens. Used by the record reader and writer; knows nothing of bodies.
 
+use corvid_json::write;
 use sha1::{Digest, Sha1};
 
 use crate::FormatError;
@@ -80,10 +81,12 @@ impl Header {
 
     /// Appends the line, LF included.
     pub fn write(&self, magic: Magic, out: &mut Vec<u8>) {
+        out.reserve(LINE_BYTES_MAX);
         out.extend_from_slice(b"OVSDB ");
         out.extend_from_slice(magic.word().as_bytes());
         out.push(b' ');
-        out.extend_from_slice(self.length.to_string().as_bytes());
+        // No body is longer than memory.
+        write::integer(out, i64::try_from(self.length).unwrap_or(i64::MAX));
         out.push(b' ');
         write_hex(&self.sha1, out);
         out.push(b'\n');
@@ -93,10 +96,14 @@ impl Header {
 /// Appends a hash as 40 lower-case digits.
 pub(crate) fn write_hex(sha1: &[u8; 20], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in sha1 {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
+    let mut digits = [0; 40];
+    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(sha1) {
+        *pair = [
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 15)],
+        ];
     }
+    out.extend_from_slice(&digits);
 }
 
 /// The first line without its LF, if it ends within [`LINE_BYTES_MAX`].

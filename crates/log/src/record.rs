@@ -65,18 +65,23 @@ impl<'a> Record<'a> {
         self.out.push(b'\n');
         let body_start = self.start + self.room;
         let header = Header::of(&self.out[body_start..]);
-        let mut line = Vec::with_capacity(self.room + 16);
-        header.write(self.magic, &mut line);
+        // Behind the body, then to its place.
         let body_end = self.out.len();
-        let new_start = self.start + line.len();
-        if new_start > body_start {
-            self.out.resize(body_end + new_start - body_start, 0);
-        }
-        if new_start != body_start {
+        header.write(self.magic, self.out);
+        let line = self.out.len() - body_end;
+        let new_start = self.start + line;
+        if new_start == body_start {
+            self.out.copy_within(body_end.., self.start);
+            self.out.truncate(body_end);
+        } else {
+            let line = self.out.split_off(body_end);
+            if new_start > body_start {
+                self.out.resize(body_end + new_start - body_start, 0);
+            }
             self.out.copy_within(body_start..body_end, new_start);
             self.out.truncate(body_end + new_start - body_start);
+            self.out[self.start..new_start].copy_from_slice(&line);
         }
-        self.out[self.start..new_start].copy_from_slice(&line);
         self.finished = true;
         self.out.len() - self.start
     }

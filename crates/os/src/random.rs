@@ -33,16 +33,17 @@ impl Random {
     /// # Errors
     /// The random source fails, which no running Linux does once [`Random::new`] has succeeded.
     pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let mut out = [0; N];
-        for byte in &mut out {
-            if self.used == BUFFER_BYTES {
-                self.refill()?;
-            }
-            // Bytes are wiped as they are handed out, so that no value is given twice and none can be read back.
-            *byte = std::mem::take(&mut self.buffer[self.used]);
-            self.used += 1;
+        const { assert!(N <= BUFFER_BYTES) };
+        if BUFFER_BYTES - self.used < N {
+            self.refill()?;
         }
-        Ok(out)
+        let left = &mut self.buffer[self.used..];
+        let Some(bytes) = left.first_chunk_mut::<N>() else {
+            unreachable!("a buffer holds that many");
+        };
+        self.used += N;
+        // Bytes are wiped as they are handed out, so that no value is given twice and none can be read back.
+        Ok(std::mem::replace(bytes, [0; N]))
     }
 
     /// The 16 bytes of a version 4, variant 1 UUID (RFC 4122 4.4).

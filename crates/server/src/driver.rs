@@ -275,8 +275,15 @@ impl Driver {
     }
 
     fn deliver(&mut self) {
-        let mut by_shard: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
-        for deliver in self.service.outputs().deliveries.drain(..) {
+        let deliveries = &mut self.service.outputs().deliveries;
+        if deliveries.is_empty() {
+            return;
+        }
+        let room = deliveries.len();
+        let shards = self.shards.iter();
+        let mut by_shard: Vec<Vec<ShardMessage>> =
+            shards.map(|_| Vec::with_capacity(room)).collect();
+        for deliver in deliveries.drain(..) {
             let shard = usize::from(shard_of(deliver.session));
             if let Some(messages) = by_shard.get_mut(shard) {
                 messages.push(ShardMessage::Service(ToShard::Deliver(deliver)));

@@ -133,7 +133,7 @@ pub(crate) mod tests {
 
     fn request_of(connection: u64, operations: &str) -> ToDatabase {
         let frame = format!("[\"_Server\",{operations}]").into_bytes();
-        ToDatabase::Request(Request {
+        ToDatabase::Request(Box::new(Request {
             session: corvid_service::frontend::session_id(0, connection),
             info: Arc::new(SessionInfo::new(false, String::new(), None)),
             arrived_ms: 0,
@@ -145,7 +145,7 @@ pub(crate) mod tests {
             place: None,
             blocked: false,
             foreign_monitors: Vec::new(),
-        })
+        }))
     }
 
     fn insert(name: usize) -> String {

@@ -301,7 +301,7 @@ impl DatabaseService {
         }
     }
 
-    fn request(&mut self, now: Now, request: Request) {
+    fn request(&mut self, now: Now, request: Box<Request>) {
         match request.method {
             Method::Transact => self.transact(now, request),
             Method::Convert => self.convert(now, request),

@@ -439,7 +439,7 @@ impl Frontend {
                     }
                     _ => Vec::new(),
                 };
-                let request = Request {
+                let request = Box::new(Request {
                     session: id,
                     info: session.info.clone(),
                     arrived_ms: now_ms,
@@ -451,7 +451,7 @@ impl Frontend {
                     place: None,
                     blocked: false,
                     foreign_monitors,
-                };
+                });
                 self.outputs
                     .to_databases
                     .push((database, ToDatabase::Request(request)));

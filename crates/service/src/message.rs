@@ -182,7 +182,7 @@ impl Request {
 #[derive(Debug)]
 pub enum ToDatabase {
     /// A client's request.
-    Request(Request),
+    Request(Box<Request>),
     /// `cancel` of a pending request, by canonical id. Ends as a request does, whether or not there is one to cancel.
     Cancel(SessionId, Box<[u8]>),
     /// Send the session's pending updates, then answer with this: something else is about to be sent to it.

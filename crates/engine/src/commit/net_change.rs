@@ -33,7 +33,8 @@ impl Commit<'_, '_> {
                         Effect::None
                     } else {
                         // As many as there are: they are kept for as long as somebody may ask for this commit.
-                        touched.diffs = diffs.drain(..).collect();
+                        touched.diffs = Vec::with_capacity(diffs.len());
+                        touched.diffs.extend(diffs.drain(..));
                         Effect::Modified
                     }
                 }

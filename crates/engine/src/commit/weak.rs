@@ -24,6 +24,9 @@ impl Commit<'_, '_> {
     pub(super) fn drop_weak_references(&mut self) -> Result<(), Refusal> {
         let mut holders = Holders::new();
         self.find_dangling_additions(&mut holders);
+        if holders.is_empty() && self.deleted.is_empty() {
+            return Ok(());
+        }
         for target in self.deleted.drain(..) {
             let Transaction {
                 database,

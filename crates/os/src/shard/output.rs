@@ -63,19 +63,7 @@ impl Output {
             if *limit == 0 {
                 return Ok(Progress::Paused);
             }
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let mut count = 0;
-            for (segment, slice) in self.segments.iter().zip(&mut slices) {
-                let skip = if count == 0 { self.sent } else { 0 };
-                *slice = IoSlice::new(&segment.as_bytes()[skip..]);
-                count += 1;
-            }
-            // One slice is what most answers are, and sending it costs the kernel less.
-            let outcome = match &slices[..count] {
-                [only] => stream.write(only),
-                several => stream.write_vectored(several),
-            };
-            match outcome {
+            match self.write_once(stream) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     self.consume(written);
@@ -93,6 +81,23 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
             Err(error) => Err(error),
         }
+    }
+
+    /// Offers the stream as much as one call takes.
+    fn write_once(&self, stream: &mut impl Write) -> io::Result<usize> {
+        let mut segments = self.segments.iter().map(Segment::as_bytes);
+        // One segment is what most answers are, and sending it costs the kernel less.
+        if let (1, Some(only)) = (self.segments.len(), segments.clone().next()) {
+            return stream.write(&only[self.sent..]);
+        }
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut count = 0;
+        for (slice, segment) in slices.iter_mut().zip(segments.by_ref()) {
+            let skip = if count == 0 { self.sent } else { 0 };
+            *slice = IoSlice::new(&segment[skip..]);
+            count += 1;
+        }
+        stream.write_vectored(&slices[..count])
     }
 
     fn consume(&mut self, written: usize) {

@@ -41,7 +41,7 @@ const FREE_ATTEMPTS: u32 = 2;
 
 /// A conversion under way.
 pub(super) struct Conversion {
-    pub(super) request: Request,
+    pub(super) request: Box<Request>,
     schema: Arc<Schema>,
     /// Of the job that is awaited.
     number: JobNumber,
@@ -85,7 +85,7 @@ pub(super) enum NewFile {
 }
 
 impl Conversion {
-    pub(super) fn new(request: Request, schema: Arc<Schema>) -> Conversion {
+    pub(super) fn new(request: Box<Request>, schema: Arc<Schema>) -> Conversion {
         let mut sessions = HashSet::default();
         sessions.insert(request.session);
         Conversion {
@@ -354,7 +354,7 @@ impl DatabaseService {
     }
 
     /// Lets go of the conversion, which must not be swapping, and returns what asked for it.
-    pub(super) fn drop_conversion(&mut self) -> Option<Request> {
+    pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
         let mut conversion = self.conversion.take()?;
         assert!(conversion.is_free(), "a swap is waited for");
         let database = conversion.take_database();
@@ -370,7 +370,7 @@ impl DatabaseService {
     }
 
     /// Inputs that waited come first of those that are deferred.
-    pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Request {
+    pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
         for input in conversion.waiting.into_iter().rev() {
             self.deferred.push_front(input);
         }

@@ -145,7 +145,7 @@ impl DatabaseService {
     ) {
         for request in requests {
             if let Some(followers) = self.held.let_go(request.session) {
-                inputs.push(ToDatabase::Request(request));
+                inputs.push(ToDatabase::Request(Box::new(request)));
                 inputs.extend(followers);
             }
         }

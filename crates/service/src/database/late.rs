@@ -82,7 +82,7 @@ impl DatabaseService {
     }
 
     /// Replies with a result that may leave now, once it is written.
-    pub(super) fn reply_late(&mut self, request: Request, result: LongResult) {
+    pub(super) fn reply_late(&mut self, request: Box<Request>, result: LongResult) {
         self.send_updates(request.session);
         if request.info.is_closed() {
             self.outputs.free(result);
@@ -98,7 +98,7 @@ impl DatabaseService {
         match self.outputs.late.0.get_mut(&request.session) {
             Some(waiting) => {
                 if let Some((_, source)) = waiting.deliveries.back_mut() {
-                    *source = Some(Box::new(request));
+                    *source = Some(request);
                 }
             }
             None => self.count_reply(&request),

@@ -11,7 +11,7 @@ use crate::message::{Handled, Request};
 use crate::quota;
 
 impl DatabaseService {
-    pub(super) fn monitor(&mut self, request: Request, version: Version) {
+    pub(super) fn monitor(&mut self, request: Box<Request>, version: Version) {
         let in_use = |id: &[u8]| {
             request
                 .foreign_monitors
@@ -50,9 +50,9 @@ impl DatabaseService {
             }
             Ok(Begun::Awaited(awaited)) => {
                 self.kept.add(session, awaited.id.clone(), bytes);
-                self.await_contents(request, awaited);
+                self.await_contents(*request, awaited);
             }
-            Ok(Begun::Later(contents)) => self.put_off(request, contents),
+            Ok(Begun::Later(contents)) => self.put_off(*request, contents),
             Err(error) => self.fail(&request, &error),
         }
     }

@@ -17,6 +17,9 @@ use crate::message::{Store, Ticket};
 /// A commit of more atoms is long: writing it down takes some 400 us.
 const LONG_ATOMS: u64 = 8192;
 
+/// Room for a record of a small transaction, bytes: it need not grow, and lives no longer than it takes to be written.
+const SHORT_BYTES: usize = 1024;
+
 /// Memory that is taken at once for a record, at most, bytes.
 const RESERVED_BYTES_MAX: usize = 64 << 20;
 
@@ -82,6 +85,7 @@ impl DatabaseService {
                 .extend(texts.into_iter().map(Job::Foretold));
         } else {
             let schema = self.database.schema();
+            record.reserve(SHORT_BYTES);
             write_transaction(&mut record, schema, delta, now.wall_ms, is_diff)?;
         }
         let ticket = self.take_ticket();
@@ -106,7 +110,9 @@ impl DatabaseService {
 
     /// Takes what is to be stored, once its jobs have been taken: what is composed here may take long.
     pub fn take_stores(&mut self) -> Vec<Store> {
-        let mut stores = std::mem::take(&mut self.outputs.stores);
+        // The next batch is likely to be as large.
+        let room = self.outputs.stores.len();
+        let mut stores = std::mem::replace(&mut self.outputs.stores, Vec::with_capacity(room));
         for long in std::mem::take(&mut self.records.uncomposed) {
             let composed = stores.iter_mut().find_map(|store| match store {
                 Store::Append { ticket, record, .. } if *ticket == long.ticket => Some(record),

@@ -33,7 +33,7 @@ pub(super) struct SlowLog {
 /// A transaction that is answered, and changed nothing.
 #[derive(Debug)]
 enum Answered {
-    Short(Request),
+    Short(Box<Request>),
     /// Its request is gone: too large to be kept.
     Long {
         info: Arc<SessionInfo>,
@@ -59,7 +59,7 @@ impl SlowLog {
     }
 
     /// Takes note of a request that has just been answered.
-    pub(super) fn answered(&mut self, request: Request) {
+    pub(super) fn answered(&mut self, request: Box<Request>) {
         if !request.blocked {
             self.last = Some(Answered::Short(request));
         }

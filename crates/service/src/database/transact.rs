@@ -49,7 +49,7 @@ impl LockOwner for NoLocks {
 }
 
 impl DatabaseService {
-    pub(super) fn transact(&mut self, now: Now, request: Request) {
+    pub(super) fn transact(&mut self, now: Now, request: Box<Request>) {
         let left = self.transact_within(now, request, &mut self.patience());
         assert!(left.is_none(), "nothing limits it");
     }
@@ -63,9 +63,9 @@ impl DatabaseService {
     pub(super) fn transact_within(
         &mut self,
         now: Now,
-        mut request: Request,
+        mut request: Box<Request>,
         allowance: &mut Allowance,
-    ) -> Option<Request> {
+    ) -> Option<Box<Request>> {
         if request.place.is_none() {
             if self.triggers.find(request.session, &request.id).is_some() {
                 self.refuse_duplicate(request);
@@ -85,12 +85,9 @@ impl DatabaseService {
         None
     }
 
-    fn refuse_duplicate(&mut self, request: Request) {
+    fn refuse_duplicate(&mut self, request: Box<Request>) {
         let error = WireError::syntax(request.params(), "transact: duplicate request ID");
-        self.park(
-            Answer::Error(Box::new(error)),
-            Origin::Client(Box::new(request)),
-        );
+        self.park(Answer::Error(Box::new(error)), Origin::Client(request));
         self.release();
     }
 
@@ -137,7 +134,7 @@ impl DatabaseService {
     }
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
-    fn attempt(&mut self, now: Now, request: Request) -> Option<Arc<Delta>> {
+    fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
         match self.execute(now, &request, &mut self.patience()) {
             Ok(outcome) => self.settle(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
@@ -169,7 +166,12 @@ impl DatabaseService {
     }
 
     /// Parks the answer of an executed request, or has it wait. Returns what it committed.
-    fn settle(&mut self, now: Now, mut request: Request, outcome: Outcome) -> Option<Arc<Delta>> {
+    fn settle(
+        &mut self,
+        now: Now,
+        mut request: Box<Request>,
+        outcome: Outcome,
+    ) -> Option<Arc<Delta>> {
         match outcome {
             Outcome::Done {
                 result,
@@ -186,7 +188,7 @@ impl DatabaseService {
                     Answer::Long(Box::new(LongResult::new(result, left_out)))
                 };
                 let committed = delta.clone();
-                let origin = Origin::Client(Box::new(request));
+                let origin = Origin::Client(request);
                 self.park_executed(now, delta, durable, answer, origin);
                 if let (Some(refused), Some(parked)) = (refused, self.parked.back_mut()) {
                     parked.refused = Some(refused);
@@ -196,7 +198,7 @@ impl DatabaseService {
             Outcome::Blocked { deadline_ms, reads } => {
                 if !request.blocked && !self.triggers.admits(request.session, request.frame.len()) {
                     let error = quota::exhausted("waiting transactions");
-                    let origin = Origin::Client(Box::new(request));
+                    let origin = Origin::Client(request);
                     self.park(Answer::Error(Box::new(error)), origin);
                     return None;
                 }
@@ -262,7 +264,7 @@ impl DatabaseService {
 
     /// Tries the waiting transactions again that a commit concerns.
     fn retry_concerned(&mut self, now: Now, committed: Option<&Delta>) {
-        if let Some(delta) = committed {
+        if let Some(delta) = committed.filter(|_| !self.triggers.is_empty()) {
             let places = self.triggers.concerned(delta);
             self.retry(now, places);
         }
@@ -350,13 +352,10 @@ impl DatabaseService {
     /// to and including that commit; sessions that asked for nothing are told of all of them at the end of the batch.
     fn release_through(&mut self, stored: Ticket) {
         let is_free = |parked: &Parked| parked.ticket.is_none_or(|ticket| ticket <= stored);
-        let count = self
-            .parked
-            .iter()
-            .take_while(|parked| is_free(parked))
-            .count();
-        let released: Vec<Parked> = self.parked.drain(..count).collect();
-        for mut parked in released {
+        while self.parked.front().is_some_and(is_free) {
+            let Some(mut parked) = self.parked.pop_front() else {
+                return;
+            };
             self.parked_bytes -= parked.answer.len();
             if let Some(delta) = &parked.delta {
                 self.counts.committed += 1;
@@ -388,7 +387,7 @@ impl DatabaseService {
             }
             let has_changed = parked.delta.is_some();
             if let Origin::Client(request) = parked.origin {
-                self.answer(*request, parked.answer, has_changed);
+                self.answer(request, parked.answer, has_changed);
             }
         }
     }
@@ -436,7 +435,7 @@ impl DatabaseService {
                     add_error(result.around_mut(), &error.to_wire());
                     self.park(Answer::Long(result), origin);
                 }
-                (Origin::Client(request), _) => self.request(now, *request),
+                (Origin::Client(request), _) => self.request(now, request),
                 // What the server itself wrote is of no use to anybody when it cannot be stored.
                 (Origin::Server(params), _) if !failed => self.transact_internally(now, &params),
                 (Origin::Server(_), _) => {}
@@ -471,13 +470,13 @@ impl DatabaseService {
     }
 
     /// Replies with a result; the session's pending updates go first.
-    pub(super) fn reply(&mut self, request: Request, result: Vec<u8>) {
-        let origin = Origin::Client(Box::new(request));
+    pub(super) fn reply(&mut self, request: Box<Request>, result: Vec<u8>) {
+        let origin = Origin::Client(request);
         self.park(Answer::Result(result), origin);
         self.release();
     }
 
-    fn answer(&mut self, request: Request, answer: Answer, has_changed: bool) {
+    fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
         if request.stamp != 0 && !request.blocked && request.method == Method::Transact {
             self.outputs.answered.push(request.stamp);
         }

@@ -19,7 +19,7 @@ use crate::quota::{WAITS_MAX, is_exhausted};
 #[derive(Debug)]
 pub(super) struct Trigger {
     /// The request, executed again from its text.
-    pub(super) request: Request,
+    pub(super) request: Box<Request>,
     /// When to try again at the latest, ms on the monotonic clock.
     pub(super) deadline_ms: Option<u64>,
     /// What it looked at until it blocked.

@@ -77,7 +77,10 @@ impl<D: Disk> Committer<D> {
     /// Appends the records of ordinary commits with one write. `None` when there were none. The database hears of a failure before it sends
     /// anything else, so nothing has to be refused.
     pub fn append(&mut self, stores: Vec<Store>) -> Option<ToDatabase> {
-        let mut run = Run::default();
+        let mut run = Run {
+            records: Vec::with_capacity(stores.len()),
+            ..Run::default()
+        };
         for store in stores {
             if let Store::Append { ticket, record, .. } = store {
                 run.last = Some(ticket);
