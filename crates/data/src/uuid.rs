@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use corvid_json::write::hexadecimal;
+
 /// A UUID; ordered like its text form. Aligned to words, so that atoms are copied by words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(align(8))]
@@ -65,12 +67,17 @@ impl Uuid {
     /// The 36 lower-case characters.
     #[must_use]
     pub fn to_text(self) -> [u8; Uuid::TEXT_LEN] {
-        const LOWER: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [b'-'; Uuid::TEXT_LEN];
-        for (byte, &at) in self.0.iter().zip(&DIGITS) {
-            text[at] = LOWER[usize::from(byte >> 4)];
-            text[at + 1] = LOWER[usize::from(byte & 0x0f)];
+        let mut digits = [0; 32];
+        let words = self.0.as_chunks::<4>().0.iter();
+        for (eight, word) in digits.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *eight = hexadecimal(*word);
         }
+        let mut text = [b'-'; Uuid::TEXT_LEN];
+        text[..8].copy_from_slice(&digits[..8]);
+        text[9..13].copy_from_slice(&digits[8..12]);
+        text[14..18].copy_from_slice(&digits[12..16]);
+        text[19..23].copy_from_slice(&digits[16..20]);
+        text[24..].copy_from_slice(&digits[20..]);
         text
     }
 }

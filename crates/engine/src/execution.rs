@@ -280,6 +280,10 @@ impl Execution<'_, '_> {
             allowance,
             ..
         } = &mut self.txn;
+        let found = lookup::matching_by_key(&database.tables[usize::from(table.0)], condition);
+        if let Some(found) = found {
+            return Ok(found);
+        }
         if !condition.clauses.is_empty() {
             database.note_walk(table, condition);
         }

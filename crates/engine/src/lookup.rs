@@ -20,6 +20,25 @@ pub(crate) type Slots = SmallVec<[Slot; 4]>;
 /// One row in so many may have the value that is looked for; where more have it, a walk, which goes through memory in order, is quicker.
 const WALK_SHARE: usize = 8;
 
+/// The rows for which every clause holds, if `_uuid` or an index of the schema finds them.
+pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Slots> {
+    let holds = |slot: &Slot| condition.holds_for(table.at(*slot));
+    let mut found = Slots::new();
+    if let Some(uuid) = condition.named_row() {
+        if let Some(slot) = table.find(uuid).filter(holds) {
+            found.push(slot);
+        }
+        return Some(found);
+    }
+    let index = key_demanded(table, condition)?;
+    let columns = index.columns().iter();
+    let key = columns.filter_map(|column| condition.equal_to(*column));
+    for slot in index.candidates(key).filter(holds) {
+        found.push(slot);
+    }
+    Some(found)
+}
+
 /// The rows for which every clause holds, in slot order unless an index of the schema found them.
 ///
 /// # Errors
@@ -29,20 +48,8 @@ pub(crate) fn matching_all(
     condition: &Condition,
     allowance: &mut Allowance,
 ) -> Result<Slots, TooLong> {
-    if let Some(uuid) = condition.named_row() {
-        let found = table.find(uuid);
-        return Ok(found
-            .filter(|slot| condition.holds_for(table.at(*slot)))
-            .into_iter()
-            .collect());
-    }
-    for index in table.indexes() {
-        if let Some(key) = equality_key(index, condition) {
-            return Ok(index
-                .candidates(key.iter().copied())
-                .filter(|slot| condition.holds_for(table.at(*slot)))
-                .collect());
-        }
+    if let Some(found) = matching_by_key(table, condition) {
+        return Ok(found);
     }
     if let Some(found) = matching_by_column(table, condition) {
         allowance.spend(found.len() as u64)?;
@@ -85,8 +92,7 @@ pub(crate) fn is_walk(table: &Table, condition: &Condition) -> bool {
 
 /// Whether the condition names a row, or the key of an index of the schema.
 fn has_key(table: &Table, condition: &Condition) -> bool {
-    let is_key = |index| equality_key(index, condition).is_some();
-    condition.named_row().is_some() || table.indexes().iter().any(is_key)
+    condition.named_row().is_some() || key_demanded(table, condition).is_some()
 }
 
 /// The column by which rows that match all clauses would be found, if it had an index; `None` when there is another way to them.
@@ -98,13 +104,11 @@ pub(crate) fn column_walked(table: &Table, condition: &Condition) -> Option<Colu
     Some(column)
 }
 
-/// The key that the condition demands, when it has an `==` clause for every column of the index.
-fn equality_key<'c>(index: &Index, condition: &'c Condition) -> Option<SmallVec<[&'c Datum; 4]>> {
-    index
-        .columns()
-        .iter()
-        .map(|column| condition.equal_to(*column))
-        .collect()
+/// The first index of the schema for every column of which the condition has an `==` clause.
+fn key_demanded<'t>(table: &'t Table, condition: &Condition) -> Option<&'t Index> {
+    let is_demanded = |column: &ColumnId| condition.equal_to(*column).is_some();
+    let mut indexes = table.indexes().iter();
+    indexes.find(|index| index.columns().iter().all(is_demanded))
 }
 
 /// Calls `visit` with the place of every row for which some clause holds, each once.

@@ -93,7 +93,7 @@ fn elements<'a>(reader: &mut Reader<'a>) -> Option<Elements<'a>> {
 /// The next element of an array, if there is one of that kind.
 fn next<'a, T>(
     reader: &mut Reader<'a>,
-    read: fn(&mut Reader<'a>) -> Result<T, corvid_json::Error>,
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, corvid_json::Error>,
 ) -> Option<T> {
     let is_there = reader.next_element().ok()?;
     is_there.then(|| read(reader).ok()).flatten()

@@ -209,7 +209,9 @@ impl Brackets {
         let mut stop = blocks.stop.map(|stop| (stop, (taken.max(1) - 1) * BLOCK));
         let tail = &input[taken * BLOCK..];
         if stop.is_none() && !tail.is_empty() {
-            stop = self.tail(tail).map(|stop| (stop, taken * BLOCK));
+            stop = self
+                .tail(input, tail.len())
+                .map(|stop| (stop, taken * BLOCK));
         }
         match stop {
             None => Scan::Open,
@@ -221,21 +223,39 @@ impl Brackets {
         }
     }
 
-    /// The last bytes of an input, less than a block: padded with blanks, which change nothing.
-    fn tail(&mut self, tail: &[u8]) -> Option<Stop> {
-        struct Last<'b>(&'b mut Brackets, usize, Option<Stop>);
+    /// The last `length` bytes of an input, less than a block: the end of a block that began earlier, or, of a short input, padded with
+    /// blanks, which change nothing.
+    fn tail(&mut self, input: &[u8], length: usize) -> Option<Stop> {
+        struct Last<'b> {
+            brackets: &'b mut Brackets,
+            length: usize,
+            /// Bytes of the block that were scanned before.
+            passed: usize,
+            stop: Option<Stop>,
+        }
         impl scan::Visitor for Last<'_> {
             #[inline(always)]
             fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool {
-                self.2 = self.0.block(masks, self.1, prefix_xor);
+                let masks = masks.after(self.passed);
+                self.stop = self.brackets.block(masks, self.length, prefix_xor);
                 false
             }
         }
-        let mut padded = [b' '; BLOCK];
-        padded[..tail.len()].copy_from_slice(tail);
-        let mut last = Last(self, tail.len(), None);
-        scan::blocks(&padded, &mut last);
-        last.2
+        let mut last = Last {
+            brackets: self,
+            length,
+            passed: 0,
+            stop: None,
+        };
+        if let Some(block) = input.last_chunk::<BLOCK>() {
+            last.passed = BLOCK - length;
+            scan::blocks(block, &mut last);
+        } else {
+            let mut padded = [b' '; BLOCK];
+            padded[..length].copy_from_slice(input);
+            scan::blocks(&padded, &mut last);
+        }
+        last.stop
     }
 
     /// Takes one block of which the first `length` bytes are input.

@@ -23,6 +23,19 @@ pub(crate) struct Masks {
     pub(crate) close: u64,
 }
 
+impl Masks {
+    /// Those of what comes after the first `count` bytes, fewer than a block, as if blanks followed.
+    #[inline(always)]
+    pub(crate) fn after(self, count: usize) -> Masks {
+        Masks {
+            quote: self.quote >> count,
+            backslash: self.backslash >> count,
+            open: self.open >> count,
+            close: self.close >> count,
+        }
+    }
+}
+
 /// What a scan does with each block.
 pub(crate) trait Visitor {
     /// Takes the masks of one block; `prefix_xor` turns quote marks into "inside a string" marks. Returns whether to go on.

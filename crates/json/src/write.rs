@@ -70,6 +70,25 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&digits[start..]);
 }
 
+/// Four bytes as eight hexadecimal digits, lower case, all at once.
+///
+/// ```
+/// assert_eq!(&corvid_json::write::hexadecimal([0x01, 0x9a, 0xbc, 0xf0]), b"019abcf0");
+/// ```
+#[must_use]
+#[inline]
+pub fn hexadecimal(bytes: [u8; 4]) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // Each nibble in a byte of its own, the first one highest.
+    let mut nibbles = u64::from(u32::from_be_bytes(bytes));
+    nibbles = (nibbles | nibbles << 16) & 0x0000_ffff_0000_ffff;
+    nibbles = (nibbles | nibbles << 8) & 0x00ff_00ff_00ff_00ff;
+    nibbles = (nibbles | nibbles << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let is_letter = ((nibbles + 6 * ONES) >> 4) & ONES;
+    let to_letter = u64::from(b'a' - b'0' - 10);
+    (nibbles + u64::from(b'0') * ONES + to_letter * is_letter).to_be_bytes()
+}
+
 /// `00` to `99`.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];

@@ -95,13 +95,10 @@ impl Header {
 
 /// Appends a hash as 40 lower-case digits.
 pub(crate) fn write_hex(sha1: &[u8; 20], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = [0; 40];
-    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(sha1) {
-        *pair = [
-            DIGITS[usize::from(byte >> 4)],
-            DIGITS[usize::from(byte & 15)],
-        ];
+    let words = sha1.as_chunks::<4>().0.iter();
+    for (eight, word) in digits.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *eight = write::hexadecimal(*word);
     }
     out.extend_from_slice(&digits);
 }

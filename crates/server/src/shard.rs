@@ -171,6 +171,12 @@ impl ShardSessions {
                 self.written.push(session);
             }
         }
+        for (database, message) in outputs.to_databases.drain(..) {
+            self.outbox.push(database, message);
+        }
+        if outputs.is_usual() {
+            return;
+        }
         for (session, paused) in outputs.pause.drain(..) {
             match self.conns.get(&session) {
                 Some(conn) if paused => io.pause_reading(*conn),
@@ -196,9 +202,6 @@ impl ShardSessions {
         }
         for (session, text) in outputs.to_read.drain(..) {
             self.texts.read(session, text);
-        }
-        for (database, message) in outputs.to_databases.drain(..) {
-            self.outbox.push(database, message);
         }
         for (shard, message) in outputs.to_shards.drain(..) {
             if let Some(handle) = self.shards.get(usize::from(shard)) {

@@ -35,3 +35,18 @@ pub struct Outputs {
     /// For other shards.
     pub to_shards: Vec<(u16, ToShard)>,
 }
+
+impl Outputs {
+    /// Whether nothing is left to be done but what most texts need: something sent, something for a database.
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        let Outputs {
+            close,
+            pause,
+            to_read,
+            to_shards,
+            ..
+        } = self;
+        close.is_empty() && pause.is_empty() && to_read.is_empty() && to_shards.is_empty()
+    }
+}
