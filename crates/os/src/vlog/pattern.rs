@@ -228,5 +228,9 @@ mod tests {
         assert_eq!(line("%D{%H:##}%n%c{x}!%"), "01:77\njsonrpc!");
         assert_eq!(line("%D"), "2026-11-21 01:44:14.777");
         assert_eq!(line("%P"), std::process::id().to_string());
+        // What is left unsaid at the end says nothing.
+        for unfinished in ["%m%", "%m%-", "%m%05"] {
+            assert_eq!(line(unfinished), "hello");
+        }
     }
 }
