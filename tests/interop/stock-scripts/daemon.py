@@ -94,7 +94,7 @@ class Daemon:
             self.suite.check("|vlog|INFO|closing log file" in file.read(), "the old log file is closed")
 
     def gone(self, pid, within_s, what):
-        """Waits until process `pid` ended; a zombie that nobody reaped counts as ended."""
+        """Waits until process `pid` ended, whether or not somebody reaped it."""
         deadline = time.monotonic() + within_s
         while alive(pid):
             if time.monotonic() > deadline:
@@ -130,8 +130,20 @@ class Daemon:
 
 
 def alive(pid):
+    """Whether a thread of process `pid` still runs, its dead not reaped left out.
+
+    The first thread of a killed process is a zombie while others still end, and only with the last do its locks and sockets go.
+    """
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return any(_runs(f"/proc/{pid}/task/{task}/stat") for task in tasks)
+
+
+def _runs(stat_file):
+    try:
+        with open(stat_file) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
     except OSError:
         return False
