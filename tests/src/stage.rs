@@ -18,7 +18,7 @@ use crate::server::{Implementation, Server};
 use crate::shorthand;
 
 /// How long an expected message may take. Generous, because a failing case is rare and a busy machine is not.
-const RECEIVE_LIMIT: Duration = Duration::from_secs(10);
+const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Most characters shown of a message that is not as expected.
 const SHOWN_MAX: usize = 2000;

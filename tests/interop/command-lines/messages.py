@@ -15,7 +15,7 @@ place, said = sys.argv[1:]
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect(glob.glob(place)[0])
     connection.send(said.encode())
-    connection.settimeout(5)
+    connection.settimeout(30)
     reply = connection.recv(4096)
     members = json.loads(reply) if reply else {}
     print(json.dumps({name: value for name, value in members.items() if name == "id" or value is not None}, sort_keys=True) if reply else "closed")

@@ -24,7 +24,7 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 )
 
-const timeout = 20 * time.Second
+const timeout = 60 * time.Second
 
 var failures int
 

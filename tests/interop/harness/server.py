@@ -97,7 +97,7 @@ class Server:
             return self.process and self.process.returncode
         try:
             self.appctl("exit")
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
         except (subprocess.TimeoutExpired, OSError):
             self.kill()
         return self.process.returncode

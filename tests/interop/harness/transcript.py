@@ -200,7 +200,7 @@ class Watch:
                 argv, env=session.env, cwd=session.server.directory, stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
 
-    def until(self, text, count=1, timeout_s=20):
+    def until(self, text, count=1, timeout_s=60):
         """Waits until the output holds `text` `count` times. A time-out is recorded, and so fails the comparison."""
         deadline = time.monotonic() + timeout_s
         while self.output().count(text) < count:
@@ -218,7 +218,7 @@ class Watch:
         if kill:
             self.process.terminate()
         try:
-            status = self.process.wait(timeout=20)
+            status = self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             status = f"did not end, killed {self.process.wait()}"

@@ -38,7 +38,7 @@ class Replica:
         for table, condition in (conditions or {}).items():
             self.idl.cond_change(table, condition)
 
-    def until(self, holds, what, timeout_s=20):
+    def until(self, holds, what, timeout_s=60):
         deadline = time.monotonic() + timeout_s
         while True:
             self.idl.run()

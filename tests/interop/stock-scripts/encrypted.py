@@ -93,20 +93,20 @@ def ovn(suite, base, env):
             "ovn-ctl start_northd over TLS", quiet=False,
         )
         nbctl, sbctl = (f"ovn-{db}ctl {keys.as_client()} --db={targets[db]}" for db in ("nb", "sb"))
-        works(f"{nbctl} --timeout=30 --wait=sb ls-add sw0 -- lsp-add sw0 p0 -- lsp-set-addresses p0 '00:00:00:00:00:01 10.0.0.1'", "northd has done what ovn-nbctl asked")
+        works(f"{nbctl} --timeout=60 --wait=sb ls-add sw0 -- lsp-add sw0 p0 -- lsp-set-addresses p0 '00:00:00:00:00:01 10.0.0.1'", "northd has done what ovn-nbctl asked")
         suite.equal(works(f"{sbctl} --bare --columns=logical_port list port_binding", quiet=False), "p0\n", "ovn-sbctl sees what northd wrote")
         suite.check("ls_in_l2_lkup" in works(f"{sbctl} lflow-list sw0", quiet=False), "and its flows")
         for db in starts:
             status = works(f"{OVN_CTL} status_ovn{db}", quiet=False)
             suite.equal(status.strip(), "running/active", f"ovn-ctl status_ovn{db}")
-            works(f"ovn-{db}ctl --timeout=20 wait-until connection . is_connected=true", "the connection's row shows that somebody is connected")
+            works(f"ovn-{db}ctl --timeout=60 wait-until connection . is_connected=true", "the connection's row shows that somebody is connected")
         works(f"{OVN_CTL} status_ovsdb", "ovn-ctl status_ovsdb", quiet=False)
         works(f"{OVN_CTL} status_northd", "ovn-ctl status_northd", quiet=False)
         daemon, before = daemons["sb"], daemons["sb"].pid()
         works(f"ovn-sbctl set-connection pssl:{ports['sb']}:127.0.0.1")
         daemon.works(f"{OVN_CTL} restart_sb_ovsdb", "ovn-ctl restart_sb_ovsdb", quiet=False)
         suite.check(daemon.pid() != before, "the southbound server is another one")
-        works(f"{nbctl} --timeout=30 --wait=sb lsp-add sw0 p1", "northd has found the southbound server again")
+        works(f"{nbctl} --timeout=60 --wait=sb lsp-add sw0 p1", "northd has found the southbound server again")
         works(f"{OVN_CTL} --ovn-manage-ovsdb=no stop_northd", "ovn-ctl stop_northd", quiet=False)
         for db, daemon in daemons.items():
             pid = daemon.pid()

@@ -20,7 +20,7 @@ def foreground(suite, base, env):
             env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while process.poll() is None and time.monotonic() < deadline:
                 if daemon.shell(f"ovsdb-client -t 1 wait unix:{daemon.sock} OVN_Northbound connected").returncode == 0:
                     break
@@ -33,8 +33,8 @@ def foreground(suite, base, env):
             suite.equal(daemon.works(f"{OVN_CTL} status_ovnnb", quiet=False).strip(), "running/active", f"{round} run: status")
             # It waits until the server is gone, which is our child.
             stopping = subprocess.Popen([OVN_CTL, "stop_nb_ovsdb"], env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            suite.equal(process.wait(timeout=30), 0, f"{round} run: told to stop, it ends well")
-            suite.equal(stopping.wait(timeout=30), 0, f"{round} run: and so does the script that told it")
+            suite.equal(process.wait(timeout=60), 0, f"{round} run: told to stop, it ends well")
+            suite.equal(stopping.wait(timeout=60), 0, f"{round} run: and so does the script that told it")
         finally:
             if process.poll() is None:
                 process.kill()
