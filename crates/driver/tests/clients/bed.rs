@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use corvid_data::{Arc, Atom, Datum, Schema};
+use corvid_driver::blocking::Client;
 use corvid_idl::{Class, Column, Idl};
 use corvid_json::Value;
 use corvid_tests::binary;
@@ -56,6 +57,17 @@ pub(crate) fn column(idl: &Idl, name: &str) -> Column {
 
 pub(crate) fn string(text: &str) -> Datum {
     Datum::one(Atom::String(text.into()))
+}
+
+/// Inserts a keeper, which must succeed in the end.
+pub(crate) fn insert(client: &mut Client, text: &str) {
+    let name = column(client, "name");
+    client
+        .transact(PATIENCE, |idl| {
+            let row = idl.insert_new(name.table)?;
+            idl.write(row, name, string(text))
+        })
+        .expect("it fits");
 }
 
 /// Names of keepers, sorted.

@@ -8,7 +8,7 @@ use corvid_driver::blocking::Client;
 use corvid_driver::polled;
 use corvid_tests::binary;
 
-use crate::bed::{PATIENCE, SCHEMA, class, column, names, string};
+use crate::bed::{PATIENCE, SCHEMA, class, column, insert, names};
 
 /// A member, ended with its handle.
 struct Member(Child);
@@ -59,22 +59,12 @@ fn member_of(client: &Client) -> usize {
 
 /// A client of this member, whether it leads or not.
 fn client_of(remote: &str) -> Client {
-    let mut client = polled::Client::new(crate::bed::class(), None).expect("a client");
+    let mut client = polled::Client::new(class(), None).expect("a client");
     let now_ms = client.now_ms();
     let session = client.idl_mut().session();
     session.set_leader_only(now_ms, false);
     session.set_remote(now_ms, remote, true);
     Client::over(client)
-}
-
-fn insert(client: &mut Client, text: &str) {
-    let name = column(client, "name");
-    client
-        .transact(PATIENCE, |idl| {
-            let row = idl.insert_new(name.table)?;
-            idl.write(row, name, string(text))
-        })
-        .expect("it fits");
 }
 
 #[test]

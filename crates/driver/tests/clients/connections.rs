@@ -9,18 +9,7 @@ use corvid_driver::{Authority, Credentials, Error, Settings, polled};
 use corvid_tests::server::{Implementation, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
-
-/// Inserts a keeper, if there is a server that lets it.
-fn insert(client: &mut Client, text: &str) {
-    let name = column(client, "name");
-    client
-        .transact(PATIENCE, |idl| {
-            let row = idl.insert_new(name.table)?;
-            idl.write(row, name, string(text))
-        })
-        .expect("it fits");
-}
+use crate::bed::{PATIENCE, class, column, insert, names, on_each, remote, server};
 
 /// The port that a server listens on, by its log.
 fn port(server: &Server) -> u16 {

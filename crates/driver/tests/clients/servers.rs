@@ -9,17 +9,7 @@ use corvid_driver::{Idl, polled};
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
-use crate::bed::{PATIENCE, SCHEMA, class, column, names, on_each, remote, server, string};
-
-fn insert(client: &mut Client, text: &str) {
-    let name = column(client, "name");
-    client
-        .transact(PATIENCE, |idl| {
-            let row = idl.insert_new(name.table)?;
-            idl.write(row, name, string(text))
-        })
-        .expect("it fits");
-}
+use crate::bed::{PATIENCE, SCHEMA, class, column, insert, names, on_each, remote, server};
 
 /// A server of the schema without `tags`.
 fn narrow(implementation: Implementation) -> Server {
