@@ -1,8 +1,14 @@
-//! Many runs of one kind on all cores, and what to say of the first that fails.
+//! Many runs of one kind on all cores, and what to say of the first that fails. [`Seeds`] are those of a test.
 
+use std::fmt::Debug;
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::dice;
+
+/// Failures that a test shows.
+const SHOWN_MAX: usize = 3;
 
 /// What runs of one kind saw, and how such a run is acted.
 pub trait Play: Default + Send {
@@ -87,4 +93,67 @@ pub fn run_seeds<P: Play>(first: u64, count: u64) -> (P, Vec<Failure>) {
     let (seen, mut failures) = results.into_inner().unwrap_or_default();
     failures.sort_by_key(|failure| failure.seed);
     (seen, failures)
+}
+
+/// The seeds of a test: always the same, so that a failure is the fault of the change at hand, unless `CORVID_SEED` names another first one and
+/// `CORVID_CASES` another number of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    first: u64,
+    count: u64,
+    /// Fewer than in an ordinary test: they need not see everything.
+    is_cut: bool,
+}
+
+impl Seeds {
+    /// Those of a test that ordinarily acts `usual` of them.
+    #[must_use]
+    pub fn of_test(usual: usize) -> Seeds {
+        let count = dice::cases(usual);
+        let given = std::env::var("CORVID_SEED").ok();
+        Seeds {
+            first: given.and_then(|text| text.parse().ok()).unwrap_or(1),
+            count: count as u64,
+            is_cut: count < usual,
+        }
+    }
+
+    /// Acts them all. `happened` counts what must happen more than once in `often` runs, since runs in which nothing happens prove nothing.
+    ///
+    /// # Panics
+    /// A run fails, or too little happens.
+    pub fn expect_all<P: Play + Debug>(self, often: u64, happened: impl FnOnce(&P) -> Vec<u64>) {
+        let Seeds { first, count, .. } = self;
+        let (seen, failures) = run_seeds::<P>(first, count);
+        println!("{count} seeds from CORVID_SEED={first}: {seen:?}");
+        let shown = failures.iter().take(SHOWN_MAX).map(ToString::to_string);
+        assert!(
+            failures.is_empty(),
+            "{} of {count} seeds fail:\n{}",
+            failures.len(),
+            shown.collect::<Vec<_>>().join("\n")
+        );
+        let is_enough = |times: &u64| self.is_cut || *times > count / often;
+        assert!(
+            happened(&seen).iter().all(is_enough),
+            "too little happens: {seen:?}"
+        );
+    }
+
+    /// Acts the first `count` twice: a seed tells everything, and no two tell the same. Those that fail are left to the other test.
+    ///
+    /// # Panics
+    /// Two runs of a seed differ, or those of neighbours do not.
+    pub fn expect_repeatable<P: Play + Debug + PartialEq>(self, count: u64) {
+        let mut before = None;
+        for seed in self.first..self.first + count {
+            let [one, two] = [(); 2].map(|()| run_seed::<P>(seed, false));
+            let (Ok(one), Ok(two)) = (one, two) else {
+                continue;
+            };
+            assert_eq!(one, two, "seed {seed}");
+            assert_ne!(before, Some(two), "seed {seed} and the one before it");
+            before = Some(one);
+        }
+    }
 }

@@ -255,18 +255,17 @@ impl Host {
         }
     }
 
-    /// Takes a parcel of somebody who called it.
+    /// Takes a parcel of somebody who called it. `false`: nobody is there who knows of that connection.
     pub(super) fn take(
         &mut self,
         now: Now,
         conn: ConnId,
         parcel: Parcel,
         network: &mut Network,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let session = self.session_of(conn);
         let Some(machine) = &mut self.machine else {
-            network.close(now.mono_ms, conn, To::Server);
-            return Ok(());
+            return Ok(false);
         };
         match (parcel, session) {
             (Parcel::Open, _) => {
@@ -299,26 +298,24 @@ impl Host {
                 network.gone(conn, To::Server);
             }
             // The server that knew it is gone.
-            (_, None) => network.close(now.mono_ms, conn, To::Server),
+            (_, None) => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Takes a parcel of the host that it follows.
+    /// Takes a parcel of the host that it follows. `false`: it follows it no longer.
     pub(super) fn take_from_source(
         &mut self,
-        now: Now,
         conn: ConnId,
         parcel: Parcel,
         network: &mut Network,
-    ) -> Result<(), String> {
+    ) -> Result<bool, String> {
         let source = self
             .source
             .as_mut()
             .filter(|source| source.conn == Some(conn));
         let (Some(source), Some(machine)) = (source, &mut self.machine) else {
-            network.close(now.mono_ms, conn, To::Caller);
-            return Ok(());
+            return Ok(false);
         };
         match parcel {
             Parcel::Open => {
@@ -336,7 +333,7 @@ impl Host {
                 network.gone(conn, To::Caller);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Brings out what the server has to say. Returns the roles that were taken.

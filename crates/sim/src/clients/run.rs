@@ -407,19 +407,24 @@ impl Run {
             return Ok(());
         };
         let network = &mut self.network;
-        match (to, caller) {
-            (To::Server, _) => self.hosts[host].take(now, id, parcel, network),
+        let is_taken = match (to, caller) {
+            (To::Server, _) => self.hosts[host].take(now, id, parcel, network)?,
             (To::Caller, Caller::Host(number)) => {
-                self.hosts[number].take_from_source(now, id, parcel, network)
+                self.hosts[number].take_from_source(id, parcel, network)?
             }
             (To::Caller, Caller::Member(number)) => {
                 let member = &mut self.members[number];
                 member
                     .take(self.now_ms, id, parcel, network, &mut self.ledger)
                     .and_then(|()| member.output(self.now_ms, self.active, network))
-                    .map_err(|problem| format!("client {number}: {problem}"))
+                    .map_err(|problem| format!("client {number}: {problem}"))?;
+                true
             }
+        };
+        if !is_taken {
+            self.network.close(self.now_ms, id, to);
         }
+        Ok(())
     }
 
     /// Lets time pass until something can happen.
