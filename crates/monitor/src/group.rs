@@ -189,8 +189,12 @@ impl Group {
             if !self.clean.is_empty() {
                 let segment = self.segments.open(delta, self.clean.len());
                 woken.extend(self.clean.drain(..).map(|key| (key, segment)));
-            } else if let Some(last) = self.segments.last_mut() {
-                last.extend();
+            } else {
+                // All are behind, so nobody is told of this one alone.
+                self.foretold = None;
+                if let Some(last) = self.segments.last_mut() {
+                    last.extend();
+                }
             }
         }
         if let Some(last) = self.segments.last_mut() {
@@ -218,6 +222,19 @@ impl Group {
         });
         self.foretold = Some(foretold.clone());
         Some(foretold)
+    }
+
+    /// `delta`, the commit of that number, has been noted wherever it shows. Whether a later one is foretold. What was foretold of one that
+    /// does not show here is dropped: nobody will be told, and it would keep the commit.
+    pub(crate) fn is_foretold_after(&mut self, commit: u64, delta: &Arc<Delta>) -> bool {
+        let does_not_show = self.commit != commit;
+        let is_of = |foretold: &mut StdArc<Foretold>| foretold.is_of(delta);
+        if does_not_show {
+            self.foretold.take_if(is_of);
+        }
+        self.foretold
+            .as_mut()
+            .is_some_and(|foretold| !is_of(foretold))
     }
 
     /// The commit that was foretold will not be noted.

@@ -13,9 +13,13 @@ use slab::Slab;
 
 use crate::dispatch::{Dispatch, Hit};
 use crate::group::{Encoding, Group, GroupId, MonitorKey, Place};
+use crate::late::LateText;
 use crate::segments::SegmentId;
 use crate::subscription::{ColumnMask, Subscription};
 use crate::view;
+
+/// Where there are more groups nothing is foretold.
+const FORETOLD_GROUPS_MAX: usize = 8;
 
 /// The groups of one database.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub(crate) struct Groups {
     by_subscription: HashTable<(u64, GroupId)>,
     dispatch: Dispatch,
     commits: u64,
+    /// Groups for which a commit was foretold that is not noted yet.
+    foretold: Vec<GroupId>,
     /// Kept for its memory.
     hits: Vec<Hit>,
 }
@@ -37,6 +43,7 @@ impl Groups {
             by_subscription: HashTable::new(),
             dispatch: Dispatch::new(schema),
             commits: 0,
+            foretold: Vec::new(),
             hits: Vec::new(),
         }
     }
@@ -74,11 +81,6 @@ impl Groups {
     /// A group that may be gone.
     pub(crate) fn find_mut(&mut self, id: GroupId) -> Option<&mut Group> {
         self.slab.get_mut(id.0)
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.slab.len()
     }
 
     /// All of them.
@@ -140,6 +142,48 @@ impl Groups {
             }
         }
         self.hits = hits;
+        if !self.foretold.is_empty() {
+            let (slab, commits) = (&mut self.slab, self.commits);
+            self.foretold.retain(|id| {
+                let group = slab.get_mut(id.0);
+                group.is_some_and(|group| group.is_foretold_after(commits, delta))
+            });
+        }
+    }
+
+    /// Orders what is told of a commit that is to be noted, of groups that look at its tables. O(rows changed).
+    pub(crate) fn foretell(
+        &mut self,
+        schema: &Arc<Schema>,
+        delta: &Arc<Delta>,
+    ) -> Vec<StdArc<dyn LateText>> {
+        if self.slab.len() > FORETOLD_GROUPS_MAX {
+            return Vec::new();
+        }
+        let runs = delta.changes.chunk_by(|one, next| one.table == next.table);
+        let tables: Vec<_> = runs.map(|run| run[0].table).collect();
+        let mut texts = Vec::new();
+        for (id, group) in &mut self.slab {
+            let subscription = group.subscription();
+            if tables
+                .iter()
+                .any(|table| subscription.table(*table).is_some())
+                && let Some(text) = group.foretell(schema, delta)
+            {
+                self.foretold.push(GroupId(id));
+                texts.push(text);
+            }
+        }
+        texts
+    }
+
+    /// What was foretold will not be noted.
+    pub(crate) fn forget_foretold(&mut self) {
+        for id in self.foretold.drain(..) {
+            if let Some(group) = self.slab.get_mut(id.0) {
+                group.forget_foretold();
+            }
+        }
     }
 }
 

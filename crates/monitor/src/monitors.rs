@@ -35,9 +35,6 @@ pub struct SessionId(pub u64);
 /// Changed rows of an update that the database writes itself; some 300 us.
 const UPDATE_ROWS_MAX: usize = 1000;
 
-/// Where there are more groups nothing is foretold.
-const FORETOLD_GROUPS_MAX: usize = 8;
-
 /// Which notifications a monitor gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
@@ -496,17 +493,12 @@ impl Monitors {
     /// Orders updates of a long commit to be written ahead, while its record is: to be carried out elsewhere, or not at all. None where
     /// monitors differ so much that hardly one would be of use to many.
     pub fn foretell(&mut self, delta: &Arc<Delta>) -> Vec<StdArc<dyn LateText>> {
-        if self.groups.len() > FORETOLD_GROUPS_MAX {
-            return Vec::new();
-        }
-        let groups = self.groups.iter_mut();
-        let texts = groups.filter_map(|group| group.foretell(&self.schema, delta));
-        texts.collect()
+        self.groups.foretell(&self.schema, delta)
     }
 
     /// What was foretold will not be noted: its commit is undone.
     pub fn forget_foretold(&mut self) {
-        self.groups.iter_mut().for_each(Group::forget_foretold);
+        self.groups.forget_foretold();
     }
 
     /// Large commits that the history has dropped since the last call. Freeing them takes long.

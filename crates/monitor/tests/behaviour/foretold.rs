@@ -1,5 +1,7 @@
 //! Updates written before their commit is noted: what is told is the same.
 
+use std::sync::Arc;
+
 use corvid_monitor::{SessionId, Version};
 
 use crate::bed::{Bed, SESSION, ZOO};
@@ -91,4 +93,26 @@ fn a_commit_that_is_undone_is_not_told_and_makes_room_for_the_next() {
         bed.told(),
         [r##"update2 1,{"Pet":{"#1":{"insert":{"kind":"emu"}}}}"##]
     );
+}
+
+#[test]
+fn what_does_not_show_is_not_kept() {
+    let mut bed = Bed::new(ZOO);
+    bed.monitor(Version::V2, r#"1,{"Keeper":{}}"#);
+    let delta = bed.execute(r#"{"op":"insert","table":"Pet","row":{"kind":"owl"}}"#);
+    assert!(bed.monitors.foretell(&delta).is_empty(), "of no table here");
+    bed.commit(&delta);
+
+    bed.monitor(Version::V2, r#"2,{"Pet":{"where":[["size",">",5]]}}"#);
+    let delta = bed.execute(r#"{"op":"insert","table":"Pet","row":{"size":1}}"#);
+    let texts = bed.monitors.foretell(&delta);
+    assert_eq!(texts.len(), 1);
+    bed.commit(&delta);
+    assert_eq!(Arc::strong_count(&texts[0]), 1, "nobody will be told");
+    let delta = bed.execute(r#"{"op":"insert","table":"Pet","row":{"size":9}}"#);
+    let texts = bed.monitors.foretell(&delta);
+    assert_eq!(texts.len(), 1, "there is room for the next");
+    bed.commit(&delta);
+    assert_eq!(Arc::strong_count(&texts[0]), 2, "until it is told");
+    assert_eq!(bed.told().len(), 1);
 }
