@@ -11,6 +11,7 @@ mod figures;
 mod northbound;
 mod paths;
 mod replica;
+mod server;
 mod uuids;
 mod verdict;
 

@@ -6,6 +6,7 @@ mod client_lookup;
 mod encode_update3;
 mod execute_port;
 mod frame;
+mod grow_set;
 mod load_record;
 mod update1;
 mod write_contents;
@@ -30,6 +31,7 @@ pub(crate) const ALL: &[Path] = &[
     apply_diff::PATH,
     load_record::PATH,
     update1::PATH,
+    grow_set::PATH,
     write_contents::PATH,
     client_apply::PATH,
     client_lookup::PATH,

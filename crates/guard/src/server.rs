@@ -1,0 +1,87 @@
+//! A shard and a database of the benchmark's schema, with a file that is written at once: the whole server but for sockets, files and
+//! threads. Paths from a message to its reply go through it.
+
+use std::hint::black_box;
+use std::mem;
+use std::sync::Arc;
+
+use corvid_data::{Schema, Uuid};
+use corvid_engine::Database;
+use corvid_json::Value;
+use corvid_monitor::SessionId;
+use corvid_service::message::{DatabaseId, FileSize, SessionInfo, Store, ToDatabase, ToShard};
+use corvid_service::storage::FileState;
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options};
+
+use crate::uuids::Uuids;
+
+const SCHEMA: &str = include_str!("../../bench/src/bench.ovsschema");
+const DATABASE: DatabaseId = DatabaseId(1);
+const NOW: Now = Now {
+    mono_ms: 1000,
+    wall_ms: 1_700_000_000_000,
+};
+
+/// See the head of this file.
+pub(crate) struct Server {
+    frontend: Frontend,
+    database: DatabaseService,
+}
+
+impl Server {
+    pub(crate) fn new() -> Server {
+        let json = Value::parse(SCHEMA.as_bytes()).expect("the schema is a constant");
+        let schema = Schema::from_json(&json).expect("the schema is a constant");
+        let mut directory = Directory::default();
+        directory.insert(schema.name.as_str(), DATABASE);
+        let locks = Arc::default();
+        let frontend = Frontend::new(0, Arc::new(directory), Arc::clone(&locks), Uuid::ZERO);
+        let options = Options {
+            id: DATABASE,
+            file: Some(FileState {
+                records: 1,
+                size: FileSize { base: 0, end: 1000 },
+            }),
+            column_diff: true,
+            read_only: false,
+            history: true,
+        };
+        let database = Database::new(corvid_data::Arc::new(schema));
+        let uuids = Box::new(Uuids::default());
+        Server {
+            frontend,
+            database: DatabaseService::new(NOW, options, database, locks, uuids),
+        }
+    }
+
+    /// A client has come.
+    pub(crate) fn connect(&mut self, session: SessionId) {
+        let info = SessionInfo::new(false, String::new(), None);
+        self.frontend.opened(session, info);
+    }
+
+    /// Takes one message and brings about what it causes. Returns how many texts were sent, all of them to the same client.
+    pub(crate) fn take(&mut self, session: SessionId, message: Vec<u8>) -> usize {
+        self.frontend.frame(NOW.mono_ms, session, message);
+        for (_, input) in mem::take(&mut self.frontend.outputs().to_databases) {
+            self.database.handle(NOW, input);
+        }
+        self.database.tick(NOW);
+        for store in self.database.take_stores() {
+            let Store::Append { ticket, record, .. } = store else {
+                panic!("a record");
+            };
+            black_box(record);
+            self.database
+                .handle(NOW, ToDatabase::Stored(ticket, Ok(())));
+        }
+        self.database.flush_updates(NOW);
+        for delivery in mem::take(&mut self.database.outputs().deliveries) {
+            let delivery = ToShard::Deliver(delivery);
+            self.frontend.message(NOW.mono_ms, delivery);
+        }
+        let sent = mem::take(&mut self.frontend.outputs().send);
+        assert!(sent.iter().all(|(to, _)| *to == session));
+        black_box(sent).len()
+    }
+}
