@@ -3,10 +3,13 @@
 //! The package is installed for real, in a root of its own (`tests/packaging/private-root`), never on this machine. What a machine lacks
 //! (root, groff, systemd, shells) is said on standard error and skipped.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use corvid_tests::binary::bin;
 use corvid_tests::server::{Implementation, Server, Setup};
@@ -433,28 +436,122 @@ fn the_image_names_what_is_there() {
     }
 }
 
+/// What is in an image, in a folder.
+struct Image(TempDir);
+
+impl Image {
+    fn new() -> Image {
+        let image = Image(tempfile::tempdir().expect("a directory"));
+        for place in ["run", "db", "schemas", "bin"] {
+            fs::create_dir(image.at(place)).expect("made");
+        }
+        let schema = r#"{"name": "Things", "version": "1.0.0", "tables": {"T": {"columns": {"n": {"type": "integer"}}}}}"#;
+        fs::write(image.at("schemas/things.ovsschema"), schema).expect("written");
+        for (program, _) in PROGRAMS {
+            std::os::unix::fs::symlink(bin(program), image.at("bin").join(program))
+                .expect("linked");
+        }
+        image
+    }
+
+    fn at(&self, place: &str) -> PathBuf {
+        self.0.path().join(place)
+    }
+
+    /// A program that has the image's environment.
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", self.at("bin").display()),
+            )
+            .env("OVS_RUNDIR", self.at("run"))
+            .env("OVS_DBDIR", self.at("db"))
+            .env("OVS_PKGDATADIR", self.at("schemas"));
+        command
+    }
+}
+
+fn entry_point() -> PathBuf {
+    root().join("packaging/container/serve")
+}
+
 #[test]
 fn the_image_serves_every_schema() {
-    let dir = tempfile::tempdir().expect("a directory");
-    for place in ["run", "db", "schemas", "bin"] {
-        fs::create_dir(dir.path().join(place)).expect("made");
-    }
-    let at = |place: &str| dir.path().join(place);
-    let schema = r#"{"name": "Things", "version": "1.0.0", "tables": {"T": {"columns": {"n": {"type": "integer"}}}}}"#;
-    fs::write(at("schemas/things.ovsschema"), schema).expect("written");
-    for (program, _) in PROGRAMS {
-        std::os::unix::fs::symlink(bin(program), at("bin").join(program)).expect("linked");
-    }
-    let path = format!("{}:/usr/bin:/bin", at("bin").display());
+    let image = Image::new();
     // A second start finds the database there and converts nothing.
     for _ in 0..2 {
-        let output = run(Command::new(root().join("packaging/container/serve"))
-            .env("PATH", &path)
-            .env("OVS_RUNDIR", at("run"))
-            .env("OVS_DBDIR", at("db"))
-            .env("OVS_PKGDATADIR", at("schemas"))
-            .args(["-vconsole:off", "--run", "ovsdb-client list-tables Things"]));
+        let output = run(image.command(entry_point()).args([
+            "-vconsole:off",
+            "--run",
+            "ovsdb-client list-tables Things",
+        ]));
         assert!(text(&output).contains("\nT"), "{}", text(&output));
     }
-    assert!(at("db/Things.db").exists());
+    assert!(image.at("db/Things.db").exists());
+}
+
+/// The options by which `unshare` may make a process the first one of a world of processes.
+fn first_process() -> Option<&'static [&'static str]> {
+    let ways: [&[&str]; 2] = [
+        &["--pid", "--fork", "--kill-child"],
+        &[
+            "--user",
+            "--map-root-user",
+            "--pid",
+            "--fork",
+            "--kill-child",
+        ],
+    ];
+    ways.into_iter().find(|options| {
+        let mut command = Command::new("unshare");
+        command.args(*options).arg("true").stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+#[test]
+fn the_first_process_of_a_container_ends_by_the_code_of_its_signal() {
+    let Some(options) = first_process() else {
+        return skip("nobody may be made a first process here, so no server was ended as one");
+    };
+    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+        let image = Image::new();
+        // The processes that are listed in /proc are still those of the outer world.
+        let tell = "read pid rest < /proc/self/stat; echo $pid; exec \"$0\" \"$@\"";
+        let mut child = image
+            .command("unshare")
+            .args(options)
+            .args(["sh", "-c", tell])
+            .arg(entry_point())
+            .arg("-vconsole:off")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("piped"))
+            .read_line(&mut line)
+            .expect("a number");
+        let pid: u32 = line.trim().parse().expect("a number");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut is_signalled = false;
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status;
+            }
+            if Instant::now() > deadline {
+                child.kill().expect("a child");
+                child.wait().expect("a child");
+                panic!("it does not end");
+            }
+            if !is_signalled && image.at("run/db.sock").exists() {
+                run(Command::new("kill").args([format!("-{signal}"), pid.to_string()]));
+                is_signalled = true;
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(status.code(), Some(code), "{status}");
+        assert!(!image.at("run/db.sock").exists(), "it has cleaned up");
+    }
 }
