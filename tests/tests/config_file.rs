@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use corvid_tests::binary::bin;
 use corvid_tests::client::Client;
 use corvid_tests::database_file;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Makes the database `name` in `folder`.
 fn database(folder: &Path, name: &str) {
@@ -191,5 +192,74 @@ fn a_server_that_cannot_do_all_of_it_does_not_start() {
     ] {
         fs::write(&config, text).expect("written");
         assert_eq!(started(&[]), failed, "{text}");
+    }
+}
+
+#[test]
+fn a_file_of_another_model_than_its_entry_says_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path(), "A");
+    let schema = dir.path().join("A.ovsschema");
+    fs::write(
+        &schema,
+        r#"{"name": "A", "version": "1.0.0", "tables": {}}"#,
+    )
+    .expect("written");
+    let status = Command::new(bin("ovsdb-tool"))
+        .arg("create-cluster")
+        .args([&dir.path().join("member.db"), &schema])
+        .arg("unix:member.raft")
+        .status();
+    assert!(status.expect("started").success());
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let not_built = "database is clustered, and clusters are not built yet";
+    for (file, model, problem) in [
+        (
+            "A.db",
+            "clustered",
+            "database is standalone and not clustered",
+        ),
+        (
+            "member.db",
+            "standalone",
+            "database is clustered and not standalone",
+        ),
+        (
+            "member.db",
+            "active-backup",
+            "database is clustered and not standalone",
+        ),
+        ("member.db", "clustered", not_built),
+        ("member.db", "", not_built),
+        (
+            "none.db",
+            "clustered",
+            "open failed (No such file or directory)",
+        ),
+    ] {
+        let entry = match model {
+            "" => json!({}),
+            "active-backup" => json!({"service-model": model, "backup": false}),
+            _ => json!({"service-model": model}),
+        };
+        let databases: Map<_, _> = [(file.to_owned(), entry)].into_iter().collect();
+        configure(dir.path(), &json!({"databases": databases}));
+        let output = Command::new(&program)
+            .args(["--unixctl=none", "-vconsole:warn", "-vsyslog:off"])
+            .arg(format!(
+                "--config-file={}/config.json",
+                dir.path().display()
+            ))
+            .env("OVS_RUNDIR", dir.path())
+            .env("OVS_DBDIR", dir.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("started");
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains(&format!("failed to open database '{file}': ")) && said.contains(problem),
+            "{file}, {model}: {said}"
+        );
     }
 }

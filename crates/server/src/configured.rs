@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use corvid_log::Magic;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{dirs, errno};
 
 use crate::config_file::{ConfigFile, DatabaseConfig, ServiceModel};
+use crate::open;
 use crate::server::Server;
 use crate::sync::ActiveBackup;
 
@@ -79,7 +81,7 @@ impl Configured {
                 server.set_model(name, model_of(wanted));
                 continue;
             }
-            match open(server, entry, wanted) {
+            match open_entry(server, entry, wanted) {
                 Ok(name) => {
                     self.databases.insert(entry.clone(), name);
                 }
@@ -128,16 +130,22 @@ fn read(path: &str) -> Option<ConfigFile> {
 }
 
 /// Opens what an entry names; returns the database's name.
-fn open(server: &mut Server, entry: &str, wanted: &DatabaseConfig) -> Result<String, String> {
-    match wanted.model {
-        Some(ServiceModel::Relay) => Err(format!("ovsdb error: {entry}: relays are not built yet")),
-        Some(ServiceModel::Clustered) => Err(format!(
-            "ovsdb error: {entry}: database is standalone and not clustered"
-        )),
-        Some(ServiceModel::Standalone | ServiceModel::ActiveBackup) | None => {
-            server.add_database_as(&in_database_dir(entry), model_of(wanted))
+fn open_entry(server: &mut Server, entry: &str, wanted: &DatabaseConfig) -> Result<String, String> {
+    let file = in_database_dir(entry);
+    let (is, is_not) = match (wanted.model, open::kind(&file)) {
+        (Some(ServiceModel::Relay), _) => {
+            return Err(format!("ovsdb error: {entry}: relays are not built yet"));
         }
-    }
+        (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
+        (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
+            ("clustered", "standalone")
+        }
+        // Whatever else is wrong shows when it is opened.
+        _ => return server.add_database_as(&file, model_of(wanted)),
+    };
+    Err(format!(
+        "ovsdb error: {entry}: database is {is} and not {is_not}"
+    ))
 }
 
 /// Whether an entry asks for what a standalone file can be served as.

@@ -74,13 +74,24 @@ impl Source for FileSource {
     }
 }
 
+/// Which kind of database a file holds, whoever serves it.
+///
+/// # Errors
+/// It cannot be read, or holds none.
+pub fn kind(name: &str) -> Result<Magic, WireError> {
+    identify(name, &mut open_file(name, OpenMode::ReadOnly)?)
+}
+
+fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
+    log_file::open(name, mode).map_err(|error| WireError::new(Tag::IoError, error.to_string()))
+}
+
 /// Opens a standalone database. A damaged tail is logged and left out; when whole records follow damage, the file is saved aside first.
 ///
 /// # Errors
-/// The file cannot be opened or locked, or has no schema, worded as the reference does; or it cannot be saved aside.
+/// The file cannot be opened or locked, or has no schema, worded as the reference does; it is of a cluster, or cannot be saved aside.
 pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
-    let mut file = log_file::open(name, OpenMode::ReadWrite)
-        .map_err(|error| WireError::new(Tag::IoError, error.to_string()))?;
+    let mut file = open_file(name, OpenMode::ReadWrite)?;
     let failed = |reason: String| {
         let details = format!("{name}: open failed ({reason})");
         WireError::new(Tag::IoError, details)
@@ -88,7 +99,10 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
     let bytes = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(errno::text(&error)))?
         .len();
-    identify(name, &mut file)?;
+    if identify(name, &mut file)? == Magic::Clustered {
+        let details = format!("{name}: database is clustered, and clusters are not built yet");
+        return Err(WireError::new(Tag::OvsdbError, details));
+    }
     let source = || {
         let file = file.file().share().map_err(|fault| failed(fault.text))?;
         Ok(FileSource {
@@ -117,7 +131,7 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
 }
 
 /// What does not even begin like a file of records is told by its form, not as damage.
-fn identify(name: &str, file: &mut LogFile) -> Result<(), WireError> {
+fn identify(name: &str, file: &mut LogFile) -> Result<Magic, WireError> {
     let io_error = |fault: Fault| {
         let details = format!("{name}: read error ({})", fault.text);
         WireError::new(Tag::IoError, details)
@@ -132,8 +146,7 @@ fn identify(name: &str, file: &mut LogFile) -> Result<(), WireError> {
             Err(fault) => return Err(io_error(fault)),
         }
     }
-    let identified = Magic::identify(&prefix[..held]);
-    identified.map(drop).map_err(|error| error.to_wire(name))
+    Magic::identify(&prefix[..held]).map_err(|error| error.to_wire(name))
 }
 
 fn fresh_uuids() -> RandomUuids {
