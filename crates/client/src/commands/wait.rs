@@ -189,6 +189,7 @@ impl Waiter<'_> {
         };
         match self.reconnect.handle(now) {
             Some(Action::Probe) => {
+                // Should it have ended, that shows when it is read.
                 let _ = session.send("echo", &Value::Array(Vec::new()));
             }
             Some(Action::Disconnect) => {

@@ -174,14 +174,17 @@ impl Intake {
         }
     }
 
-    pub(super) fn register(&self, registry: &Registry, token: Token) -> std::io::Result<()> {
-        match self.status.listener.get() {
-            Some(listener) => registry.register(
-                &mut SourceFd(&listener.as_raw_fd()),
-                token,
-                Interest::READABLE,
-            ),
-            None => Ok(()),
+    /// Has the poll tell of who comes. One that it does not take is told of in the log: nobody can be accepted there.
+    pub(super) fn register(&self, registry: &Registry, token: Token) {
+        let Some(listener) = self.status.listener.get() else {
+            return;
+        };
+        let fd = listener.as_raw_fd();
+        if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
+            vlog::err(
+                Module::PollLoop,
+                format_args!("register: {}", errno::text(&error)),
+            );
         }
     }
 

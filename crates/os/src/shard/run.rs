@@ -498,12 +498,7 @@ fn failed(error: &io::Error) -> CloseReason {
 impl<H: Handler> Shard<H> {
     fn listen(&mut self, mut intake: Intake, now: Now) {
         let token = Token(LISTENER_TOKENS + self.intakes.vacant_key());
-        if let Err(error) = intake.register(&self.io.registry, token) {
-            vlog::err(
-                Module::PollLoop,
-                format_args!("register: {}", errno::text(&error)),
-            );
-        }
+        intake.register(&self.io.registry, token);
         if intake.is_open() {
             // Those who came before the registration are found by looking, not by an edge.
             intake.retry_ms = Some(now.mono_ms);
@@ -539,7 +534,7 @@ impl<H: Handler> Shard<H> {
             if !intake.is_open() {
                 intake.open(now.mono_ms);
                 if intake.is_open() {
-                    let _ = intake.register(&self.io.registry, Token(LISTENER_TOKENS + key));
+                    intake.register(&self.io.registry, Token(LISTENER_TOKENS + key));
                 }
             }
             self.accept(key, now);
