@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use corvid_tests::ledger::{self, DATABASE};
 use corvid_tests::server::Implementation::{self, Corvid, Reference};
 use corvid_tests::{http, peer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::node::{Node, PATIENCE, wait_for};
 
@@ -166,5 +166,29 @@ fn a_silent_source_is_probed_and_left() {
     assert_eq!(said.matches(r#""method":"echo""#).count(), 1, "{said}");
     let log = backup.process.log();
     let why = "no response to inactivity probe after ";
-    assert!(log.contains(why), "{log}");
+    let rest = log.split_once(why).expect("it says why").1;
+    let seconds = rest.split(' ').next().expect("a word").parse::<f64>();
+    // A minute, unless another interval is set.
+    assert!(seconds.is_ok_and(|seconds| seconds < 60.0), "{log}");
+}
+
+#[test]
+fn two_that_follow_each_other_are_both_backups() {
+    let schema = ledger::schema(1);
+    for implementation in [Corvid, Reference] {
+        if implementation.server_binary().is_err() {
+            peer::say_skipped("the reference's servers that follow each other: not installed");
+            continue;
+        }
+        let one = Node::started(implementation, &schema, &[]);
+        let two = Node::backup(implementation, &schema, &one);
+        one.follow(&two);
+        for node in [&one, &two] {
+            wait_for("it replicates", &[&one, &two], || {
+                node.control("sync-status").contains("replicating: ")
+            });
+            let insertion = json!({"op": "insert", "table": "Filler", "row": {}});
+            assert_eq!(node.transact(&insertion)["error"], "not allowed");
+        }
+    }
 }
