@@ -224,17 +224,18 @@ impl Group {
         Some(foretold)
     }
 
-    /// `delta`, the commit of that number, has been noted wherever it shows. Whether a later one is foretold. What was foretold of one that
-    /// does not show here is dropped: nobody will be told, and it would keep the commit.
-    pub(crate) fn is_foretold_after(&mut self, commit: u64, delta: &Arc<Delta>) -> bool {
-        let does_not_show = self.commit != commit;
-        let is_of = |foretold: &mut StdArc<Foretold>| foretold.is_of(delta);
-        if does_not_show {
-            self.foretold.take_if(is_of);
+    /// `delta`, the commit of that number, has been noted wherever it shows. What was foretold of one that does not show here is dropped: nobody
+    /// will be told, and it would keep the commit. Returns whether a later one is foretold.
+    pub(crate) fn settle_foretold(&mut self, commit: u64, delta: &Arc<Delta>) -> bool {
+        match &self.foretold {
+            Some(foretold) if !foretold.is_of(delta) => true,
+            _ => {
+                if self.commit != commit {
+                    self.foretold = None;
+                }
+                false
+            }
         }
-        self.foretold
-            .as_mut()
-            .is_some_and(|foretold| !is_of(foretold))
     }
 
     /// The commit that was foretold will not be noted.

@@ -146,7 +146,7 @@ impl Groups {
             let (slab, commits) = (&mut self.slab, self.commits);
             self.foretold.retain(|id| {
                 let group = slab.get_mut(id.0);
-                group.is_some_and(|group| group.is_foretold_after(commits, delta))
+                group.is_some_and(|group| group.settle_foretold(commits, delta))
             });
         }
     }
@@ -170,7 +170,9 @@ impl Groups {
                 .any(|table| subscription.table(*table).is_some())
                 && let Some(text) = group.foretell(schema, delta)
             {
-                self.foretold.push(GroupId(id));
+                if !self.foretold.contains(&GroupId(id)) {
+                    self.foretold.push(GroupId(id));
+                }
                 texts.push(text);
             }
         }

@@ -41,11 +41,12 @@ impl Outputs {
     #[must_use]
     pub fn is_usual(&self) -> bool {
         let Outputs {
+            send: _,
             close,
             pause,
             to_read,
+            to_databases: _,
             to_shards,
-            ..
         } = self;
         close.is_empty() && pause.is_empty() && to_read.is_empty() && to_shards.is_empty()
     }
