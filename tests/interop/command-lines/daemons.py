@@ -17,6 +17,9 @@ def ended_by(name):
 # Server and supervisor write it both, so what is next to each other may change places.
 LOG = "cut -d'|' -f3- m.log | sort"
 
+# The reference writes this line after whoever started it may go on.
+BEGUN = "until_said m.log 'ovsdb-server (Open vSwitch)'"
+
 SUPERVISED = "$(cut -d' ' -f4 /proc/$p/stat)"
 
 def as_user(name):
@@ -56,12 +59,12 @@ LINES = [
     as_user("nobody"),
     as_user("daemon:daemon"),
     # Supervision.
-    f"{START} --detach --monitor --log-file=m.log; p=$(cat ovsdb-server.pid); m={SUPERVISED}; titled $m monitoring; cat /proc/$m/comm; tr '\\0' ' ' < /proc/$m/cmdline | sed 's/ *$//'; echo;"
+    f"{START} --detach --monitor --log-file=m.log; {BEGUN}; p=$(cat ovsdb-server.pid); m={SUPERVISED}; titled $m monitoring; cat /proc/$m/comm; tr '\\0' ' ' < /proc/$m/cmdline | sed 's/ *$//'; echo;"
     f" ovs-appctl -t $PWD/x.ctl exit; gone $p; gone $m; {LOG}; rm m.log",
-    f"{START} --detach --monitor --log-file=m.log; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill $p; gone $p; gone $m; {LOG}; rm m.log; {LEFT}",
-    f"{START} --detach --monitor --log-file=m.log; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill -9 $p; gone $p; gone $m; {LOG}; rm m.log; {LEFT}",
+    f"{START} --detach --monitor --log-file=m.log; {BEGUN}; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill $p; gone $p; gone $m; {LOG}; rm m.log; {LEFT}",
+    f"{START} --detach --monitor --log-file=m.log; {BEGUN}; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill -9 $p; gone $p; gone $m; {LOG}; rm m.log; {LEFT}",
     f"{START} --detach --monitor; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill $m; gone $m; ovsdb-client list-dbs; ovs-appctl -t $PWD/x.ctl exit; gone $p; {LEFT}",
-    f"ulimit -c 0; {START} --detach --monitor --log-file=m.log; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill -ABRT $p; gone $p;"
+    f"ulimit -c 0; {START} --detach --monitor --log-file=m.log; {BEGUN}; p=$(cat ovsdb-server.pid); m={SUPERVISED}; kill -ABRT $p; gone $p;"
     " until_said m.log 'ERR.1 crashes'; until_there x.ctl; until ovsdb-client list-dbs 2>/dev/null; do sleep .05; done;"
     f" q=$(cat ovsdb-server.pid); titled $m '1 crashes'; tr '\\0' ' ' < /proc/$m/cmdline | sed 's/ *$//'; echo; [ $p != $q ] && ovs-appctl -t $PWD/x.ctl exit; gone $q; gone $m; {LOG}; rm m.log",
 ]

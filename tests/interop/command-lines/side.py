@@ -13,9 +13,10 @@ from harness import programs
 
 LINE_TIMEOUT_S = 60
 
-# Beginning of every line: an umask as an init script has it, and what lines that start daemons need.
+# Beginning of every line: an umask as an init script has it, and what lines that start daemons need. A process has gone when its last
+# thread is dead, for the first may be a zombie while others still hold locks and sockets.
 PRELUDE = """umask 022
-gone() { while [ -e /proc/$1/stat ] && ! grep -qs ') Z ' /proc/$1/stat; do sleep .02; done; }
+gone() { while grep -qs ') [^ZX] ' /proc/$1/task/*/stat; do sleep .02; done; }
 titled() { while [ -e /proc/$1/cmdline ] && ! grep -qs "$2" /proc/$1/cmdline; do sleep .02; done; }
 until_there() { n=0; until [ -e "$1" ]; do sleep .02; n=$((n + 1)); [ $n -lt 1000 ] || { echo "no $1"; break; }; done; }
 until_said() { n=0; until grep -qs "$2" "$1"; do sleep .02; n=$((n + 1)); [ $n -lt 1000 ] || { echo "no $2 in $1"; break; }; done; }

@@ -10,7 +10,7 @@ use super::accept::{Accepted, Intake, ListenerId};
 /// One entry of the queue.
 pub(super) enum Envelope<M> {
     Message(M),
-    /// A connection that another thread accepted.
+    /// A connection that was accepted.
     Adopt(Accepted),
     Listen(Box<Intake>),
     /// Sent to the accepting shard, which passes [`Envelope::CloseAll`] on once nothing can be accepted any more.

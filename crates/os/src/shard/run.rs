@@ -48,8 +48,6 @@ const EVENTS: usize = 1024;
 const LISTENER_TOKENS: usize = super::io::CONNECTIONS_MAX;
 
 pub(super) struct Shard<H: Handler> {
-    /// Our place in `group`.
-    index: usize,
     poll: Poll,
     io: Io,
     handler: H,
@@ -75,7 +73,6 @@ impl<H: Handler> Shard<H> {
     ) -> io::Result<Shard<H>> {
         let io = Io::new(poll.registry().try_clone()?, credentials, accounts);
         Ok(Shard {
-            index,
             poll,
             io,
             handler,
@@ -545,14 +542,11 @@ impl<H: Handler> Shard<H> {
         let Some(intake) = self.intakes.get_mut(key) else {
             return;
         };
+        // By their queues, our own too: what was posted before a client called is received before it is let in.
         for accepted in intake.accept(now.mono_ms) {
             let turn = self.next_in_group;
             self.next_in_group = (turn + 1) % self.group.len();
-            if turn == self.index {
-                self.adopt(accepted, now);
-            } else {
-                self.group[turn].extend([Envelope::Adopt(accepted)]);
-            }
+            self.group[turn].extend([Envelope::Adopt(accepted)]);
         }
     }
 }

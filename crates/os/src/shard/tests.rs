@@ -29,10 +29,14 @@ enum Order {
     TimerIn(ConnId, u64),
     Connect(Active),
     Close(ConnId),
+    CloseAll,
+    /// Tells that the work of a wake-up is done, and lets the next begin when the other end is dropped.
+    Hold(Sender<()>, Receiver<()>),
 }
 
 struct Probe {
     seen: Sender<Seen>,
+    hold: Option<(Sender<()>, Receiver<()>)>,
     echo: bool,
     lingers: bool,
 }
@@ -82,12 +86,24 @@ impl Handler for Probe {
             Order::Resume(conn) => io.resume_reading(conn),
             Order::TimerIn(conn, ms) => io.set_timer(conn, now.mono_ms + ms),
             Order::Close(conn) => io.close(conn),
+            Order::CloseAll => {
+                let all: Vec<ConnId> = io.connections().map(|(conn, _)| conn).collect();
+                all.into_iter().for_each(|conn| io.close(conn));
+            }
+            Order::Hold(held, release) => self.hold = Some((held, release)),
             Order::Connect(target) => drop(io.connect(&target, "peer", 0).unwrap()),
         }
     }
 
     fn timer(&mut self, _: Now, conn: ConnId, _: &mut Io) {
         self.seen.send(Seen::Timer(conn)).unwrap();
+    }
+
+    fn flushed(&mut self, _: Now, _: &mut Io) {
+        if let Some((held, release)) = self.hold.take() {
+            held.send(()).unwrap();
+            assert!(release.recv().is_err());
+        }
     }
 }
 
@@ -110,6 +126,7 @@ impl Fixture {
         shards
             .start(|_| Probe {
                 seen: sender.clone(),
+                hold: None,
                 echo,
                 lingers,
             })
@@ -290,6 +307,23 @@ fn connections_are_dealt_out_and_go_with_their_listener() {
         .iter()
         .filter(|seen| matches!(seen, Seen::Closed(_, CloseReason::ListenerRemoved)));
     assert_eq!(closed.take(6).count(), 6);
+}
+
+#[test]
+fn what_was_posted_before_a_client_called_does_not_concern_it() {
+    let fixture = Fixture::new(1, true);
+    let (held, is_held) = channel();
+    let (release, released) = channel();
+    fixture.order(Order::Hold(held, released));
+    is_held.recv_timeout(Duration::from_secs(20)).unwrap();
+    // Both are there when the shard looks again.
+    fixture.order(Order::CloseAll);
+    let mut client = fixture.client();
+    drop(release);
+    client.write_all(b"[]").unwrap();
+    let mut answer = [0; 2];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"[]");
 }
 
 #[test]
