@@ -279,13 +279,15 @@ impl Driver {
         if deliveries.is_empty() {
             return;
         }
-        let room = deliveries.len();
-        let shards = self.shards.iter();
-        let mut by_shard: Vec<Vec<ShardMessage>> =
-            shards.map(|_| Vec::with_capacity(room)).collect();
+        // A share of them for each shard that gets one: there may be many shards, and most batches are for few sessions.
+        let room = deliveries.len().div_ceil(self.shards.len().max(1));
+        let mut by_shard: Vec<Vec<ShardMessage>> = self.shards.iter().map(|_| Vec::new()).collect();
         for deliver in deliveries.drain(..) {
             let shard = usize::from(shard_of(deliver.session));
             if let Some(messages) = by_shard.get_mut(shard) {
+                if messages.is_empty() {
+                    messages.reserve(room);
+                }
                 messages.push(ShardMessage::Service(ToShard::Deliver(deliver)));
             }
         }
