@@ -31,7 +31,8 @@ fn prepare(times: usize) -> Box<dyn FnMut()> {
         let message = insert(numbers.map(|number| 2 * number));
         assert_eq!(server.take(session, message), 1, "a reply");
     }
-    let monitor = r#"{"method":"monitor_cond","params":["Bench",1,{"Item":{}}],"id":0}"#;
+    // One that may come back and ask what it missed, so there is a history.
+    let monitor = r#"{"method":"monitor_cond_since","params":["Bench",1,{"Item":{}},"00000000-0000-0000-0000-000000000000"],"id":0}"#;
     assert_eq!(server.take(session, monitor.into()), 1, "a reply");
     // Spread over the set.
     let mut messages =
