@@ -10,6 +10,7 @@
 mod algebra;
 mod builder;
 mod cursor;
+mod few;
 mod firsts;
 mod leaf;
 mod order;
@@ -22,6 +23,7 @@ pub(crate) use algebra::{is_lookup_cheaper, merge};
 pub use builder::DatumBuilder;
 pub use cursor::Iter;
 pub(crate) use cursor::{Chunks, Path};
+pub(crate) use few::FewStrings;
 pub(crate) use leaf::{Chunk, Element, Leaf};
 pub(crate) use tree::{Inner, Node};
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use corvid_json::hex;
 use corvid_json::write::hexadecimal;
 
 /// A UUID; ordered like its text form. Aligned to words, so that atoms are copied by words.
@@ -14,21 +15,6 @@ pub struct Uuid(pub [u8; 16]);
 
 /// Offsets of the hyphens in the text form.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
-
-/// For each byte of the UUID, the offset of its first digit in the text form.
-const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-
-/// Value of each hexadecimal digit, `0xff` for every other byte.
-const HEX: [u8; 256] = {
-    let mut table = [0xff; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
-        table[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
-        digit += 1;
-    }
-    table
-};
 
 impl Uuid {
     /// All zeros, the default of uuid columns.
@@ -53,15 +39,15 @@ impl Uuid {
         if HYPHENS.iter().any(|&at| text[at] != b'-') {
             return None;
         }
-        let mut bytes = [0; 16];
-        // A digit is at most 0x0f, so one bad character anywhere leaves high bits in `seen`.
-        let mut seen = 0;
-        for (byte, &at) in bytes.iter_mut().zip(&DIGITS) {
-            let (high, low) = (HEX[usize::from(text[at])], HEX[usize::from(text[at + 1])]);
-            seen |= high | low;
-            *byte = (high << 4) | (low & 0x0f);
-        }
-        (seen <= 0x0f).then_some(Uuid(bytes))
+        let mut digits = [[0; 8]; 4];
+        let flat = digits.as_flattened_mut();
+        flat[..8].copy_from_slice(&text[..8]);
+        flat[8..12].copy_from_slice(&text[9..13]);
+        flat[12..16].copy_from_slice(&text[14..18]);
+        flat[16..20].copy_from_slice(&text[19..23]);
+        flat[20..].copy_from_slice(&text[24..]);
+        let bytes = hex::bytes(&digits)?;
+        bytes.as_flattened().try_into().ok().map(Uuid)
     }
 
     /// The 36 lower-case characters.

@@ -16,6 +16,15 @@ pub use write::{write_atom, write_datum};
 
 use crate::{Str, Uuid, WireError};
 
+/// What a string is that is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// An element of a set, scalars included.
+    Element,
+    /// A value of a map.
+    Value,
+}
+
 /// What data that are read together share: the names of `["named-uuid", NAME]`, and strings.
 pub trait Symbols {
     /// The UUID that `name` stands for, binding it to a fresh one at first mention.
@@ -34,11 +43,11 @@ pub trait Symbols {
         Str::from_utf8(text)
     }
 
-    /// The same for a value of a map, which is repeated less often than a key.
+    /// The same for an element of a set or a value of a map, which are repeated less often than keys.
     ///
     /// # Errors
     /// As [`Str::from_utf8`].
-    fn value(&mut self, text: &[u8]) -> Result<Str, WireError> {
+    fn content(&mut self, text: &[u8], _role: Content) -> Result<Str, WireError> {
         self.string(text)
     }
 }

@@ -5,7 +5,7 @@
 //! name that is mentioned before it is inserted.
 
 use corvid_data::members::{self, is_id};
-use corvid_data::wire::Repeats;
+use corvid_data::wire::{Content, Repeats};
 use corvid_data::{Str, Symbols, Uuid, UuidSource, WireError};
 use corvid_json::Reader;
 
@@ -103,8 +103,8 @@ impl Symbols for Names<'_> {
         self.strings.share(text)
     }
 
-    fn value(&mut self, text: &[u8]) -> Result<Str, WireError> {
-        self.strings.share_value(text)
+    fn content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
+        self.strings.share_content(text, role)
     }
 }
 

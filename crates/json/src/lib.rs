@@ -6,6 +6,7 @@
 pub mod error;
 pub mod escape;
 pub mod frame;
+pub mod hex;
 mod lex;
 pub mod number;
 pub mod pieces;

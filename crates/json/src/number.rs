@@ -72,6 +72,26 @@ pub fn classify(text: &[u8]) -> Result<Number, Fault> {
     }
 }
 
+/// The integer that `text` begins with, and how long it is, if it is the common case of one and ends before anything that could belong to a
+/// number.
+#[inline]
+pub(crate) fn leading_integer(text: &[u8]) -> Option<(i64, usize)> {
+    let start = usize::from(text.first() == Some(&b'-'));
+    let (mut magnitude, mut end) = (0_i64, start);
+    while let Some(digit @ b'0'..=b'9') = text.get(end) {
+        if end == start + 18 {
+            return None;
+        }
+        magnitude = magnitude * 10 + i64::from(digit - b'0');
+        end += 1;
+    }
+    let is_spelled_well = end == start + 1 || (end > start && text[start] != b'0');
+    if !is_spelled_well || matches!(text.get(end), Some(b'+' | b'-' | b'.' | b'e' | b'E')) {
+        return None;
+    }
+    Some((if start == 1 { -magnitude } else { magnitude }, end))
+}
+
 /// The common case: a sign and at most 18 digits.
 fn plain_integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
@@ -324,7 +344,7 @@ impl std::fmt::Write for Scientific {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Fault, Number, classify, parse, write_real};
+    use super::{Fault, Number, classify, leading_integer, parse, write_real};
 
     fn integer(text: &str) -> Option<i64> {
         match parse(text.as_bytes()) {
@@ -344,6 +364,42 @@ mod tests {
         let mut out = Vec::new();
         write_real(&mut out, value);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn leading_integers_are_what_the_whole_rule_makes_of_them() {
+        let texts = [
+            "0",
+            "-0",
+            "7",
+            "-7",
+            "00",
+            "01",
+            "-",
+            "",
+            "+1",
+            "1.0",
+            "1e3",
+            "1E3",
+            "1-",
+            "1+",
+            "x",
+            "999999999999999999",
+            "-999999999999999999",
+            "9223372036854775807",
+        ];
+        let mut found = 0;
+        for text in texts {
+            for end in ["", ",1", "]", "}", " ", "\n"] {
+                let longer = format!("{text}{end}");
+                if let Some((integer, length)) = leading_integer(longer.as_bytes()) {
+                    assert_eq!(length, text.len(), "{longer}");
+                    assert_eq!(parse(text.as_bytes()), Some(Number::Integer(integer)));
+                    found += 1;
+                }
+            }
+        }
+        assert_eq!(found, 6 * 6);
     }
 
     #[test]

@@ -172,6 +172,56 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Passes the name of the next member if that is `name` in its usual spelling, without blanks and escapes; else moves nowhere. For who knows
+    /// what probably comes: [`Reader::next_member`] tells what does.
+    ///
+    /// ```
+    /// use corvid_json::Reader;
+    /// let mut reader = Reader::new(br#"{"a":true, "b":true}"#);
+    /// reader.begin_object()?;
+    /// assert!(!reader.try_member(b"b") && reader.try_member(b"a"));
+    /// assert!(reader.boolean()?);
+    /// assert!(!reader.try_end_object() && !reader.try_member(b"b"));
+    /// assert_eq!(reader.next_member()?.as_deref(), Some(&b"b"[..]));
+    /// assert!(reader.boolean()? && reader.try_end_object());
+    /// # Ok::<(), corvid_json::Error>(())
+    /// ```
+    #[inline]
+    pub fn try_member(&mut self, name: &[u8]) -> bool {
+        self.try_name(name.len(), |found| (found == name).then_some(()))
+            .is_some()
+    }
+
+    /// Hands the next member's name to `read` if it has `len` bytes and no blanks around it, and passes it when that makes something of it.
+    /// `read` must accept nothing that needs escapes.
+    #[inline]
+    pub fn try_name<T>(
+        &mut self,
+        len: usize,
+        read: impl FnOnce(&'a [u8]) -> Option<T>,
+    ) -> Option<T> {
+        let mut rest = &self.bytes[self.at..];
+        if !self.fresh {
+            rest = rest.strip_prefix(b",")?;
+        }
+        let (name, rest) = rest.strip_prefix(b"\"")?.split_at_checked(len)?;
+        let rest = rest.strip_prefix(b"\":")?;
+        let read = read(name)?;
+        self.at = self.bytes.len() - rest.len();
+        self.fresh = false;
+        Some(read)
+    }
+
+    /// Leaves the object if its end is the next byte; else moves nowhere. To be asked where [`Reader::next_member`] would be.
+    #[inline]
+    pub fn try_end_object(&mut self) -> bool {
+        let is_end = self.bytes.get(self.at) == Some(&b'}');
+        if is_end {
+            self.leave();
+        }
+        is_end
+    }
+
     /// Reads a string; borrowed when it has no escapes.
     ///
     /// # Errors
@@ -189,6 +239,10 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn number(&mut self) -> Result<Number, Error> {
         self.space();
+        if let Some((integer, length)) = number::leading_integer(&self.bytes[self.at..]) {
+            self.at += length;
+            return Ok(Number::Integer(integer));
+        }
         let end = lex::number_end(self.bytes, self.at);
         match number::classify(&self.bytes[self.at..end]) {
             Ok(number) => {
@@ -204,6 +258,10 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Anything else.
     pub fn boolean(&mut self) -> Result<bool, Error> {
+        if let [b't', b'r', b'u', b'e', b',' | b'}' | b']', ..] = self.bytes[self.at..] {
+            self.at += 4;
+            return Ok(true);
+        }
         match self.keyword() {
             b"true" => {
                 self.at += 4;

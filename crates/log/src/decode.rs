@@ -54,33 +54,74 @@ impl From<WireError> for Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Habits {
     repeats: Repeats,
-    /// The table of the last row.
-    table: Option<TableId>,
     /// The columns of the last row, in its order.
     columns: Vec<ColumnId>,
     /// Tables of the present record.
     tables: Vec<TableId>,
+    /// The members of the last record, in its order.
+    members: Vec<Member>,
+}
+
+/// A member of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Date,
+    IsDiff,
+    Comment,
+    Table(TableId),
+}
+
+impl Member {
+    fn name<'s>(self, schema: &'s Schema) -> &'s [u8] {
+        match self {
+            Member::Date => b"_date",
+            Member::IsDiff => b"_is_diff",
+            Member::Comment => b"_comment",
+            Member::Table(id) => schema.table(id).name.as_bytes(),
+        }
+    }
 }
 
 impl Habits {
-    /// The table that a name in a record means.
-    fn table(&mut self, schema: &Schema, name: &[u8]) -> Option<TableId> {
-        let last = self
-            .table
-            .and_then(|id| schema.tables().get(usize::from(id.0)));
-        if last.is_none_or(|last| last.name.as_bytes() != name) {
-            self.table = schema.table_named(name);
-        }
-        self.table
+    /// Passes the name of a record's member behind `before` others, if it is what it was in the record before.
+    fn usual_member(
+        &self,
+        reader: &mut Reader<'_>,
+        schema: &Schema,
+        before: usize,
+    ) -> Option<Member> {
+        let usual = *self.members.get(before)?;
+        reader.try_member(usual.name(schema)).then_some(usual)
+    }
+
+    /// The member that a name in a record means, behind `before` others.
+    fn member(&mut self, schema: &Schema, before: usize, name: &[u8]) -> Option<Member> {
+        let member = match name {
+            b"_date" => Member::Date,
+            b"_is_diff" => Member::IsDiff,
+            b"_comment" => Member::Comment,
+            _ => Member::Table(schema.table_named(name)?),
+        };
+        self.members.truncate(before);
+        self.members.push(member);
+        Some(member)
+    }
+
+    /// Passes the name of a row's column behind `before` others, if it is what it was in the row before.
+    fn usual_column(
+        &self,
+        reader: &mut Reader<'_>,
+        table: &TableSchema,
+        before: usize,
+    ) -> Option<ColumnId> {
+        let usual = *self.columns.get(before)?;
+        let column = table.columns().get(usize::from(usual.0))?;
+        let is_it = reader.try_member(column.name.as_bytes());
+        is_it.then_some(usual)
     }
 
     /// The column that a name in a row means, behind `before` others.
     fn column(&mut self, table: &TableSchema, before: usize, name: &[u8]) -> Option<ColumnId> {
-        let usual = self.columns.get(before).copied();
-        let described = usual.and_then(|id| table.columns().get(usize::from(id.0)));
-        if described.is_some_and(|column| column.name.as_bytes() == name) {
-            return usual;
-        }
         let id = table.column_named(name)?;
         if !id.is_standard() {
             self.columns.truncate(before);
@@ -179,24 +220,29 @@ impl<'a, 'h> Pass<'a, 'h> {
 
     fn run(mut self) -> Result<Recorded, Failure> {
         let mut reader = Reader::new(self.body);
+        let mut members = 0;
         reader.begin_object()?;
-        while let Some(name) = reader.next_member()? {
+        while let Some(member) = self.member(&mut reader, members)? {
+            members += 1;
             let kind = reader.peek()?;
-            match (&*name, kind) {
-                (b"_date", Kind::Number) => match reader.number()? {
+            match (member, kind) {
+                (Member::Date, Kind::Number) => match reader.number()? {
                     Number::Integer(date) => self.recorded.date_ms = Some(date_to_ms(date)),
-                    Number::Real(_) => return Err(self.unknown_table(&name)),
+                    Number::Real(_) => return Err(self.unknown_table(b"_date")),
                 },
-                (b"_is_diff", Kind::Bool) => self.is_diff = Some(reader.boolean()?),
-                (b"_comment", Kind::String) => {
+                (Member::IsDiff, Kind::Bool) => self.is_diff = Some(reader.boolean()?),
+                (Member::Comment, Kind::String) => {
                     let comment = reader.string()?;
                     self.recorded.comment = Some(String::from_utf8_lossy(&comment).into_owned());
                 }
-                (b"_comment", _) => {
+                (Member::Comment, _) => {
                     reader.skip()?;
                     self.recorded.comment = None;
                 }
-                _ => self.table(&mut reader, &name)?,
+                (Member::Table(id), _) => self.table(&mut reader, id)?,
+                (Member::Date | Member::IsDiff, _) => {
+                    return Err(self.unknown_table(member.name(self.schema)));
+                }
             }
         }
         reader.end()?;
@@ -207,10 +253,28 @@ impl<'a, 'h> Pass<'a, 'h> {
         Ok(self.recorded)
     }
 
-    fn table(&mut self, reader: &mut Reader<'a>, name: &[u8]) -> Result<(), Failure> {
-        let Some(id) = self.habits.table(self.schema, name) else {
-            return Err(self.unknown_table(name));
+    /// Passes the name of the next member, behind `before` others; `None` behind the last.
+    fn member(
+        &mut self,
+        reader: &mut Reader<'a>,
+        before: usize,
+    ) -> Result<Option<Member>, Failure> {
+        if let Some(member) = self.habits.usual_member(reader, self.schema, before) {
+            return Ok(Some(member));
+        }
+        if reader.try_end_object() {
+            return Ok(None);
+        }
+        let Some(name) = reader.next_member()? else {
+            return Ok(None);
         };
+        match self.habits.member(self.schema, before, &name) {
+            Some(member) => Ok(Some(member)),
+            None => Err(self.unknown_table(&name)),
+        }
+    }
+
+    fn table(&mut self, reader: &mut Reader<'a>, id: TableId) -> Result<(), Failure> {
         if self.habits.tables.contains(&id) {
             return Err(Failure::Irregular);
         }
@@ -222,11 +286,7 @@ impl<'a, 'h> Pass<'a, 'h> {
         let table = self.schema.table(id);
         let first = self.recorded.rows.len();
         reader.begin_object()?;
-        while let Some(name) = reader.next_member()? {
-            let Some(uuid) = Uuid::parse(&name) else {
-                let name = String::from_utf8_lossy(&name);
-                return Err(syntax(start, format!("\"{name}\" is not a valid UUID")));
-            };
+        while let Some(uuid) = identity(reader, &start)? {
             let columns = self.row(reader, table)?;
             self.recorded.rows.push(RecordedRow {
                 table: id,
@@ -256,14 +316,7 @@ impl<'a, 'h> Pass<'a, 'h> {
         }
         let mut columns = Vec::with_capacity(self.habits.columns.len());
         reader.begin_object()?;
-        while let Some(name) = reader.next_member()? {
-            let Some(id) = self.habits.column(table, columns.len(), &name) else {
-                let mut start = start;
-                let name = String::from_utf8_lossy(&name);
-                let details = format!("No column {name} in table {}.", table.name);
-                let error = WireError::new(Tag::UnknownColumn, details);
-                return Err(Failure::Content(error.with_fragment(start.skip()?)));
-            };
+        while let Some(id) = self.column(reader, &start, table, columns.len())? {
             if id.is_standard() {
                 reader.skip()?;
                 continue;
@@ -281,6 +334,28 @@ impl<'a, 'h> Pass<'a, 'h> {
         }
         self.habits.columns.truncate(columns.len());
         Ok(Some(columns))
+    }
+
+    /// Passes the name of a row's next column, behind `before` others; `None` behind the last. The row begins at `start`.
+    fn column(
+        &mut self,
+        reader: &mut Reader<'a>,
+        start: &Reader<'a>,
+        table: &TableSchema,
+        before: usize,
+    ) -> Result<Option<ColumnId>, Failure> {
+        if let Some(id) = self.habits.usual_column(reader, table, before) {
+            return Ok(Some(id));
+        }
+        if reader.try_end_object() {
+            return Ok(None);
+        }
+        let Some(name) = reader.next_member()? else {
+            return Ok(None);
+        };
+        let id = self.habits.column(table, before, &name);
+        id.map(Some)
+            .ok_or_else(|| unknown_column(start.clone(), table, &name))
     }
 
     /// A plain record's data have the sizes that their columns allow; the canonical pass words what is wrong.
@@ -301,6 +376,39 @@ impl<'a, 'h> Pass<'a, 'h> {
         let name = String::from_utf8_lossy(name);
         let error = WireError::new(Tag::UnknownTable, format!("No table named {name}."));
         Failure::Content(error.with_fragment(self.body))
+    }
+}
+
+/// Passes the name of a table's next row; `None` behind the last. The table begins at `start`.
+fn identity<'a>(reader: &mut Reader<'a>, start: &Reader<'a>) -> Result<Option<Uuid>, Failure> {
+    if let Some(uuid) = reader.try_name(Uuid::TEXT_LEN, Uuid::parse) {
+        return Ok(Some(uuid));
+    }
+    if reader.try_end_object() {
+        return Ok(None);
+    }
+    let Some(name) = reader.next_member()? else {
+        return Ok(None);
+    };
+    match Uuid::parse(&name) {
+        Some(uuid) => Ok(Some(uuid)),
+        None => {
+            let name = String::from_utf8_lossy(&name);
+            let details = format!("\"{name}\" is not a valid UUID");
+            Err(syntax(start.clone(), details))
+        }
+    }
+}
+
+/// The error about a name that is no column, in the row that `start` stands before.
+#[cold]
+fn unknown_column(mut start: Reader<'_>, table: &TableSchema, name: &[u8]) -> Failure {
+    let name = String::from_utf8_lossy(name);
+    let details = format!("No column {name} in table {}.", table.name);
+    let error = WireError::new(Tag::UnknownColumn, details);
+    match start.skip() {
+        Ok(fragment) => Failure::Content(error.with_fragment(fragment)),
+        Err(_) => Failure::Irregular,
     }
 }
 

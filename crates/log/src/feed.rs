@@ -151,6 +151,11 @@ impl<S: Source> Feed<S> {
         Some(job)
     }
 
+    /// Takes back what was decoded, so that its memory serves again.
+    pub fn reuse(&mut self, records: Records) {
+        self.splitter.reuse(records.batch);
+    }
+
     fn next(&mut self) -> Job {
         if let Some((batch, from)) = self.rest.take() {
             self.long_bytes = u64::MAX;
@@ -187,6 +192,7 @@ impl<S: Source> Feed<S> {
                     if splitter.feed(&piece, &mut self.rows).is_err() {
                         return Job::Irregular;
                     }
+                    self.splitter.reuse_piece(piece);
                 }
                 Ok(None) if splitter.is_complete() => {
                     let end = long.end;

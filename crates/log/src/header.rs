@@ -4,7 +4,7 @@
 //! so leading white space, a sign and leading zeros pass; everything else must be exact. Also tells which kind of file a
 //! first line opens. Used by the record reader and writer; knows nothing of bodies.
 
-use corvid_json::write;
+use corvid_json::{hex, write};
 use sha1::{Digest, Sha1};
 
 use crate::FormatError;
@@ -161,29 +161,14 @@ fn parse_length(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 fn parse_hex(digits: &[u8]) -> Option<[u8; 20]> {
-    let digits: &[u8; 40] = digits.try_into().ok()?;
-    let mut sha1 = [0; 20];
-    let mut seen = 0;
-    for (byte, pair) in sha1.iter_mut().zip(digits.chunks_exact(2)) {
-        let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
-        seen |= high | low;
-        *byte = high << 4 | low;
+    match digits.as_chunks() {
+        (eights, []) => hex::bytes::<5>(eights.try_into().ok()?)?
+            .as_flattened()
+            .try_into()
+            .ok(),
+        _ => None,
     }
-    (seen <= 15).then_some(sha1)
 }
-
-/// The value of each byte as a hexadecimal digit; 255 for those that are none.
-const DIGITS: [u8; 256] = {
-    let mut digits = [255; 256];
-    let mut value = 0;
-    while value < 16 {
-        let lower = b"0123456789abcdef"[value as usize];
-        digits[lower as usize] = value;
-        digits[lower.to_ascii_uppercase() as usize] = value;
-        value += 1;
-    }
-    digits
-};
 
 #[cfg(test)]
 mod tests {

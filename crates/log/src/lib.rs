@@ -10,6 +10,7 @@
 //! {"_date":...,"t":{...}}\n          decode.rs, encode.rs, snapshot.rs
 //! ```
 
+mod buffer;
 pub mod cluster;
 pub mod decode;
 pub mod disk;

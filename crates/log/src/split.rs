@@ -7,11 +7,15 @@
 
 use sha1::{Digest, Sha1};
 
+use crate::buffer::Buffer;
 use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line, shown_bytes};
 use crate::{ReadError, Source};
 
 /// Bytes of a batch, about: a thousand small records. Also what is asked of the source at once.
 pub const BATCH_BYTES: usize = 128 * 1024;
+
+/// Batches whose memory is kept for others.
+const SPARE_MAX: usize = 8;
 
 /// A record whose framing and hash are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +33,7 @@ pub struct Raw<'a> {
 /// Whole records that follow each other. Never empty.
 #[derive(Debug)]
 pub struct Batch {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// File offset of the first byte.
     offset: u64,
     /// Number of the first record.
@@ -73,7 +77,9 @@ pub struct Splitter<S> {
     source: S,
     magic: Magic,
     /// Read and not yet handed out; begins at a record.
-    held: Vec<u8>,
+    held: Buffer,
+    /// Memory of batches that are no longer needed.
+    spare: Vec<(Buffer, Vec<Frame>)>,
     /// File offset of its first byte.
     held_offset: u64,
     /// Records handed out.
@@ -90,7 +96,8 @@ impl<S: Source> Splitter<S> {
         Splitter {
             source,
             magic,
-            held: Vec::new(),
+            held: Buffer::default(),
+            spare: Vec::new(),
             held_offset: 0,
             records: 0,
             source_ended: false,
@@ -127,20 +134,21 @@ impl<S: Source> Splitter<S> {
             Ok(Framed::End) => return Ok(None),
             Err(error) => return Err(self.fail(error)),
         };
-        let mut records = vec![first];
+        let (next, mut records) = self.spare.pop().unwrap_or_default();
+        records.push(first);
         let mut end = first.end;
         while let Some(frame) = self.held_frame(end, long_bytes) {
             end = frame.end;
             records.push(frame);
         }
-        Ok(Some(Cut::Batch(self.hand_out(records, end))))
+        Ok(Some(Cut::Batch(self.hand_out(records, end, next))))
     }
 
     /// The next piece of a long record's body; `None` at its end, when it has its hash.
     ///
     /// # Errors
     /// The source fails or ends within it, or the hash is another.
-    pub fn piece(&mut self, long: &mut Long) -> Result<Option<Vec<u8>>, ReadError> {
+    pub fn piece(&mut self, long: &mut Long) -> Result<Option<Buffer>, ReadError> {
         let (length, end) = (long.header.length, long.end);
         let offset = end - length;
         if long.left == 0 {
@@ -165,12 +173,33 @@ impl<S: Source> Splitter<S> {
         }
         let taken =
             usize::try_from(long.left).map_or(self.held.len(), |left| left.min(self.held.len()));
-        let rest = self.held.split_off(taken);
-        let piece = std::mem::replace(&mut self.held, rest);
+        let (mut next, _) = self.spare.pop().unwrap_or_default();
+        next.push(&self.held[taken..]);
+        let mut piece = std::mem::replace(&mut self.held, next);
+        piece.truncate(taken);
         self.held_offset += taken as u64;
         long.left -= taken as u64;
-        long.hash.update(&piece);
+        long.hash.update(&*piece);
         Ok(Some(piece))
+    }
+
+    /// Takes back the memory of a batch, for one to come.
+    pub fn reuse(&mut self, batch: Batch) {
+        self.keep(batch.bytes, batch.records);
+    }
+
+    /// Takes back the memory of a piece.
+    pub fn reuse_piece(&mut self, piece: Buffer) {
+        self.keep(piece, Vec::new());
+    }
+
+    fn keep(&mut self, mut bytes: Buffer, mut records: Vec<Frame>) {
+        // What one long record needed is not kept.
+        if self.spare.len() < SPARE_MAX && bytes.len() <= 2 * BATCH_BYTES {
+            bytes.truncate(0);
+            records.clear();
+            self.spare.push((bytes, records));
+        }
     }
 
     /// Records handed out.
@@ -277,7 +306,7 @@ impl<S: Source> Splitter<S> {
     }
 
     fn begin_long(&mut self, header: Header, body: usize) -> Long {
-        self.held.drain(..body);
+        self.held.remove(body);
         self.held_offset += body as u64;
         let number = self.records;
         self.records += 1;
@@ -290,9 +319,9 @@ impl<S: Source> Splitter<S> {
         }
     }
 
-    fn hand_out(&mut self, records: Vec<Frame>, end: usize) -> Batch {
-        let rest = self.held[end..].to_vec();
-        let mut bytes = std::mem::replace(&mut self.held, rest);
+    fn hand_out(&mut self, records: Vec<Frame>, end: usize, mut next: Buffer) -> Batch {
+        next.push(&self.held[end..]);
+        let mut bytes = std::mem::replace(&mut self.held, next);
         bytes.truncate(end);
         let batch = Batch {
             bytes,
@@ -317,12 +346,7 @@ impl<S: Source> Splitter<S> {
             None => held,
         };
         let wanted = missing.min(promised).max(BATCH_BYTES);
-        self.held.reserve_exact(wanted);
-        self.held.resize(held + wanted, 0);
-        let outcome = self.source.read(&mut self.held[held..]);
-        let got = outcome.as_ref().copied().unwrap_or(0);
-        self.held.truncate(held + got);
-        outcome?;
+        let got = self.held.fill(wanted, |room| self.source.read(room))?;
         self.source_ended = got == 0;
         Ok(got > 0)
     }

@@ -52,13 +52,26 @@ impl Short {
             (Atoms::String(keys), None) => Ok(Short::Strings(share(keys.into_iter()))),
             (Atoms::Uuid(keys), None) => Ok(Short::Uuids(share(keys.into_iter()))),
             (Atoms::String(keys), Some(Atoms::String(values))) => {
-                let count = keys.len() + values.len();
-                let mut all = keys.into_iter().chain(values);
-                let counted = (0..count).map(|_| all.next().unwrap_or_default());
-                Ok(Short::StringMap(share(counted)))
+                Ok(Short::of_pairs(keys.into_iter(), values.into_iter()))
             }
             (keys, values) => Err(Leaf { keys, values }),
         }
+    }
+
+    /// A set of sorted strings.
+    pub(super) fn of_strings(strings: impl ExactSizeIterator<Item = Str>) -> Short {
+        Short::Strings(share(strings))
+    }
+
+    /// A map of sorted keys and their values.
+    pub(super) fn of_pairs(
+        keys: impl ExactSizeIterator<Item = Str>,
+        values: impl ExactSizeIterator<Item = Str>,
+    ) -> Short {
+        let count = keys.len() + values.len();
+        let mut all = keys.chain(values);
+        let counted = (0..count).map(|_| all.next().unwrap_or_default());
+        Short::StringMap(share(counted))
     }
 
     /// Packs a map of one pair.

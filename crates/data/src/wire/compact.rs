@@ -4,8 +4,10 @@
 //! Invariant: what is read here reads the same there. Whatever is spelled otherwise, or breaks a rule, is nothing that this file knows:
 //! [`super::read`] starts again at its beginning, and words the error. So there are no errors here, only `None`.
 
+use super::Content;
 use super::atom::{COMPACT_LEN, Names, compact_uuid};
-use crate::{Atom, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Str};
+use crate::datum::FewStrings;
+use crate::{Atom, AtomRef, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Str};
 
 /// Longest run of digits that fits an integer whatever the digits are.
 const DIGITS_MAX: usize = 18;
@@ -21,24 +23,21 @@ pub(super) fn datum(
     names: &mut Names<'_>,
 ) -> Option<(Datum, usize)> {
     let mut cursor = Cursor { text, at: 0 };
-    let datum = match &column_type.value {
-        Some(value) => {
-            cursor.take(b"[\"map\",[")?;
-            cursor.elements(column_type, is_unlimited, |cursor| {
-                cursor.take(b"[")?;
-                let key = cursor.atom(&column_type.key, false, names)?;
-                cursor.take(b",")?;
-                let value = cursor.atom(value, true, names)?;
-                cursor.take(b"]")?;
-                Some((key, Some(value)))
-            })?
+    let is_string = |base: &BaseType| base.atom == AtomType::String;
+    let is_of_strings =
+        is_string(&column_type.key) && column_type.value.as_ref().is_none_or(is_string);
+    let class: &[u8] = match &column_type.value {
+        Some(_) => b"[\"map\",[",
+        None => b"[\"set\",[",
+    };
+    let datum = match cursor.take(class) {
+        Some(()) if is_of_strings => cursor.strings(column_type, is_unlimited, names)?,
+        Some(()) => {
+            let builder = DatumBuilder::new();
+            cursor.elements(builder, column_type, is_unlimited, names)?
         }
-        None if cursor.take(b"[\"set\",[").is_some() => {
-            cursor.elements(column_type, is_unlimited, |cursor| {
-                Some((cursor.atom(&column_type.key, false, names)?, None))
-            })?
-        }
-        None => Datum::one(cursor.atom(&column_type.key, false, names)?),
+        None if column_type.is_map() => return None,
+        None => Datum::one(cursor.atom(&column_type.key, Some(Content::Element), names)?),
     };
     Some((datum, cursor.at))
 }
@@ -57,18 +56,30 @@ impl<'a> Cursor<'a> {
         is_there.then(|| self.at += expected.len())
     }
 
-    /// Reads elements up to the end of the container around them.
-    #[inline]
+    /// Reads elements up to the end of the container around them, behind those that the builder has.
     fn elements(
         &mut self,
+        mut builder: DatumBuilder,
         column_type: &ColumnType,
         is_unlimited: bool,
-        mut element: impl FnMut(&mut Self) -> Option<(Atom, Option<Atom>)>,
+        names: &mut Names<'_>,
     ) -> Option<Datum> {
-        let mut builder = DatumBuilder::new();
-        if self.take(b"]]").is_none() {
+        if !builder.is_empty() || self.take(b"]]").is_none() {
             loop {
-                let (key, value) = element(self)?;
+                let (key, value) = match &column_type.value {
+                    None => (
+                        self.atom(&column_type.key, Some(Content::Element), names)?,
+                        None,
+                    ),
+                    Some(value) => {
+                        self.take(b"[")?;
+                        let key = self.atom(&column_type.key, None, names)?;
+                        self.take(b",")?;
+                        let value = self.atom(value, Some(Content::Value), names)?;
+                        self.take(b"]")?;
+                        (key, Some(value))
+                    }
+                };
                 builder.push(key, value);
                 if self.take(b",").is_none() {
                     break;
@@ -82,18 +93,56 @@ impl<'a> Cursor<'a> {
         builder.finish().ok()
     }
 
-    #[inline]
-    fn atom(&mut self, base: &BaseType, is_value: bool, names: &mut Names<'_>) -> Option<Atom> {
-        let atom = match base.atom {
-            AtomType::String => {
-                let text = self.string()?;
-                let text = match names {
-                    Some(names) if is_value => names.value(text),
-                    Some(names) => names.string(text),
-                    None => Str::from_utf8(text),
+    /// The same for strings, or pairs of them.
+    fn strings(
+        &mut self,
+        column_type: &ColumnType,
+        is_unlimited: bool,
+        names: &mut Names<'_>,
+    ) -> Option<Datum> {
+        let mut few = FewStrings::default();
+        if self.take(b"]]").is_none() {
+            loop {
+                let (key, value) = match &column_type.value {
+                    None => (
+                        self.text(&column_type.key, Some(Content::Element), names)?,
+                        None,
+                    ),
+                    Some(value) => {
+                        self.take(b"[")?;
+                        let key = self.text(&column_type.key, None, names)?;
+                        self.take(b",")?;
+                        let value = self.text(value, Some(Content::Value), names)?;
+                        self.take(b"]")?;
+                        (key, Some(value))
+                    }
                 };
-                Atom::String(text.ok()?)
+                few.push(key, value);
+                if self.take(b",").is_none() {
+                    break;
+                }
+                if few.is_full() {
+                    return self.elements(few.into_builder(), column_type, is_unlimited, names);
+                }
             }
+            self.take(b"]]")?;
+        }
+        if !is_unlimited && !column_type.admits(few.len()) {
+            return None;
+        }
+        few.finish()
+    }
+
+    /// Reads an atom; `role` is what it is if it is no key of a map.
+    #[inline]
+    fn atom(
+        &mut self,
+        base: &BaseType,
+        role: Option<Content>,
+        names: &mut Names<'_>,
+    ) -> Option<Atom> {
+        let atom = match base.atom {
+            AtomType::String => return self.text(base, role, names).map(Atom::String),
             AtomType::Uuid => {
                 let text = self.text.get(self.at..self.at + COMPACT_LEN)?;
                 self.at += COMPACT_LEN;
@@ -108,6 +157,25 @@ impl<'a> Cursor<'a> {
         };
         base.check(atom.as_ref()).ok()?;
         Some(atom)
+    }
+
+    /// Reads a string.
+    #[inline]
+    fn text(
+        &mut self,
+        base: &BaseType,
+        role: Option<Content>,
+        names: &mut Names<'_>,
+    ) -> Option<Str> {
+        let text = self.string()?;
+        let text = match (names, role) {
+            (Some(names), Some(role)) => names.content(text, role),
+            (Some(names), None) => names.string(text),
+            (None, _) => Str::from_utf8(text),
+        };
+        let text = text.ok()?;
+        base.check(AtomRef::String(&text)).ok()?;
+        Some(text)
     }
 
     /// Passes a string; what is between its quotes.

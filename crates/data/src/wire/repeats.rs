@@ -11,7 +11,7 @@
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
-use super::Symbols;
+use super::{Content, Symbols};
 use crate::{Str, Uuid, WireError};
 
 /// Pairs of places: 16 KiB, which stay in the processor's caches.
@@ -19,16 +19,16 @@ const PAIRS: usize = 512;
 /// Longer ones are rarely repeated.
 const TEXT_BYTES_MAX: usize = 48;
 
-/// After so many values that were not known one of [`SAMPLE`] is asked for, until one is known.
-const UNKNOWN_VALUES: usize = 64;
+/// After so many contents that were not known one of [`SAMPLE`] is asked for, until one is known.
+const UNKNOWN_MAX: usize = 64;
 const SAMPLE: usize = 8;
 
 /// Recent strings. As [`Symbols`] it admits no names. Takes no memory before the first string.
 #[derive(Debug, Default)]
 pub struct Repeats {
     pairs: Box<[[Place; 2]]>,
-    /// Values asked for since one was known.
-    unknown_values: usize,
+    /// Contents of each kind asked for since one was known.
+    unknown: [usize; 2],
 }
 
 /// A string and its hash, which spares most looks at strings that differ. The empty string means nothing is there.
@@ -53,19 +53,19 @@ impl Repeats {
         Ok(self.find_or_add(text)?.0)
     }
 
-    /// The same for a value of a map. Long maps hold values that never come again: when many in a row were not known, only some are asked
-    /// for.
+    /// The same for a string that is no key. Names, addresses and the values of long maps mostly never come again: when many in a row were
+    /// not known, only some are asked for.
     ///
     /// # Errors
     /// As [`Str::from_utf8`].
-    pub fn share_value(&mut self, text: &[u8]) -> Result<Str, WireError> {
-        let unknown = self.unknown_values;
-        if unknown > UNKNOWN_VALUES && !unknown.is_multiple_of(SAMPLE) {
-            self.unknown_values = unknown + 1;
+    pub fn share_content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
+        let unknown = self.unknown[role as usize];
+        if unknown > UNKNOWN_MAX && !unknown.is_multiple_of(SAMPLE) {
+            self.unknown[role as usize] = unknown + 1;
             return Str::from_utf8(text);
         }
         let (text, is_known) = self.find_or_add(text)?;
-        self.unknown_values = if is_known { 0 } else { unknown + 1 };
+        self.unknown[role as usize] = if is_known { 0 } else { unknown + 1 };
         Ok(text)
     }
 
@@ -108,8 +108,8 @@ impl Symbols for Repeats {
         self.share(text)
     }
 
-    fn value(&mut self, text: &[u8]) -> Result<Str, WireError> {
-        self.share_value(text)
+    fn content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
+        self.share_content(text, role)
     }
 }
 
@@ -134,13 +134,17 @@ mod tests {
         let mut repeats = Repeats::default();
         for number in 0..10_000 {
             let text = number.to_string();
-            let value = repeats.share_value(text.as_bytes()).expect("ASCII");
+            let value = repeats
+                .share_content(text.as_bytes(), Content::Value)
+                .expect("ASCII");
             assert_eq!(&*value, text);
         }
         let mut shared = 0;
         let last = repeats.share(b"true").expect("ASCII");
         for _ in 0..100 {
-            let value = repeats.share_value(b"true").expect("ASCII");
+            let value = repeats
+                .share_content(b"true", Content::Value)
+                .expect("ASCII");
             shared += usize::from(value.ptr_eq(&last));
         }
         assert!(shared >= 100 - SAMPLE, "{shared}");
@@ -170,5 +174,25 @@ mod tests {
                 assert!(share(key).ptr_eq(first), "{key} after {row} rows");
             }
         }
+    }
+
+    #[test]
+    fn elements_that_never_come_twice_leave_values_shared() {
+        let mut repeats = Repeats::default();
+        for number in 0..1000 {
+            let name = number.to_string();
+            let element = repeats.share_content(name.as_bytes(), Content::Element);
+            drop(element.expect("ASCII"));
+            let [one, other] = [(); 2].map(|()| {
+                let value = repeats.share_content(b"true", Content::Value);
+                value.expect("ASCII")
+            });
+            assert!(one.ptr_eq(&other));
+        }
+        let [first, second] = [(); 2].map(|()| {
+            let element = repeats.share_content(b"x", Content::Element);
+            element.expect("ASCII")
+        });
+        assert!(!first.ptr_eq(&second), "only some are asked for");
     }
 }

@@ -129,7 +129,7 @@ impl<S: Source> Pipeline<S> {
     /// Takes one job, for which there is room, and carries it out.
     fn take(&self, uuids: &mut dyn UuidSource) {
         let (number, job) = {
-            let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut feed = self.feed();
             let Some(job) = feed.feed.job() else {
                 return self.close();
             };
@@ -137,7 +137,11 @@ impl<S: Source> Pipeline<S> {
             (feed.taken - 1, job)
         };
         let done = match job {
-            Job::Records(records) => Done::Transactions(records.decode(&self.schema)),
+            Job::Records(records) => {
+                let decoded = records.decode(&self.schema);
+                self.feed().feed.reuse(records);
+                Done::Transactions(decoded)
+            }
             Job::Fill => Done::Fill,
             Job::Rows(text) => {
                 let rows = text.decode(&self.schema).and_then(|rows| {
@@ -159,6 +163,10 @@ impl<S: Source> Pipeline<S> {
         }
         line.jobs[at] = Some(done);
         self.done.notify_one();
+    }
+
+    fn feed(&self) -> MutexGuard<'_, Numbered<S>> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

@@ -1,0 +1,85 @@
+//! Bytes read and not yet used up, in memory that serves again: a [`Vec`] would be cleared before each read, all of it.
+//!
+//! Invariant: `bytes[..end]` is what is held; behind it is room with whatever was there before, which no one sees but who reads into it.
+//! Called by [`crate::split`] alone; knows nothing of records.
+
+use std::ops::Deref;
+
+/// Derefs to the bytes that it holds.
+#[derive(Debug, Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+impl Buffer {
+    /// Appends up to `room` bytes that `read` puts in place; `read` tells how many, which is returned.
+    pub(crate) fn fill<E>(
+        &mut self,
+        room: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let end = self.end;
+        self.make_room(room);
+        let got = read(&mut self.bytes[end..end + room])?;
+        self.end += got.min(room);
+        Ok(got)
+    }
+
+    /// Appends bytes.
+    pub(crate) fn push(&mut self, more: &[u8]) {
+        self.make_room(more.len());
+        self.bytes[self.end..self.end + more.len()].copy_from_slice(more);
+        self.end += more.len();
+    }
+
+    /// Drops the first `count` bytes.
+    pub(crate) fn remove(&mut self, count: usize) {
+        self.bytes.copy_within(count..self.end, 0);
+        self.end -= count;
+    }
+
+    /// Drops all bytes but the first `count`, and keeps their memory.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.end = self.end.min(count);
+    }
+
+    fn make_room(&mut self, room: usize) {
+        let wanted = self.end + room;
+        if self.bytes.len() < wanted {
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+            self.bytes.resize(wanted, 0);
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_before_is_never_seen() {
+        let mut buffer = Buffer::default();
+        buffer.push(b"0123456789");
+        buffer.remove(4);
+        assert_eq!(*buffer, *b"456789");
+        buffer.truncate(0);
+        let read = buffer.fill(8, |room| {
+            assert_eq!(room.len(), 8);
+            room[..3].copy_from_slice(b"abc");
+            Ok::<_, ()>(3)
+        });
+        assert_eq!((read, &*buffer), (Ok(3), &b"abc"[..]));
+        assert_eq!(buffer.fill(20, |_| Err("broken")), Err("broken"));
+        buffer.push(b"d");
+        assert_eq!(*buffer, *b"abcd");
+    }
+}
