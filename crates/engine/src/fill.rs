@@ -6,47 +6,15 @@
 //! transaction, which knows what to do and how to word it. So a [`Fill`] needs no rollback: whoever drops it unfinished drops the
 //! database too.
 
-use corvid_data::{Arc, AtomRef, Datum, RecordedRow, Row, Schema, TableId, UuidSource};
+use corvid_data::{Arc, AtomRef, Datum, Row, TableId};
 
 use crate::database::Database;
-use crate::layout::Layout;
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
 
 /// The rows are no plain insertion; the database is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Irregular;
-
-/// Makes rows, on any thread.
-#[derive(Clone, Debug)]
-pub struct RowMaker {
-    layouts: std::sync::Arc<[Layout]>,
-}
-
-impl RowMaker {
-    /// For the tables of `schema`.
-    #[must_use]
-    pub fn new(schema: &Schema) -> RowMaker {
-        RowMaker {
-            layouts: Layout::of_schema(schema).into_vec().into(),
-        }
-    }
-
-    /// The row that `recorded` inserts, a fresh version included; data of the right sizes. `None` when it deletes one.
-    pub fn row(&self, recorded: RecordedRow, uuids: &mut dyn UuidSource) -> Option<Arc<Row>> {
-        let mut columns = self.layouts[usize::from(recorded.table.0)].defaults.clone();
-        for (column, datum) in recorded.columns? {
-            if !column.is_standard() {
-                columns[usize::from(column.0)] = datum;
-            }
-        }
-        Some(Arc::new(Row {
-            uuid: recorded.uuid,
-            version: uuids.fresh(),
-            columns,
-        }))
-    }
-}
 
 /// A database that is being filled.
 #[derive(Debug)]
@@ -76,13 +44,13 @@ impl Fill {
             if table.contains(row.uuid) {
                 return Err(Irregular);
             }
-            for index in table.indexes() {
-                let mut others = index.candidates(index.key(&row));
-                if others.any(|slot| index.same_key(table.at(slot), &row)) {
-                    return Err(Irregular);
-                }
+            let keys = table.keys(&row);
+            let mut indexes = table.indexes().iter().zip(&keys);
+            if indexes.any(|(index, hash)| index.has_twin(*hash, None, &row, |slot| table.at(slot)))
+            {
+                return Err(Irregular);
             }
-            table.insert(row, 0);
+            table.insert_keyed(row, &keys, 0);
         }
         Ok(())
     }

@@ -3,11 +3,32 @@
 //! Invariant: holds exactly one entry per row of the table, whatever state a transaction is in; equal keys may stand side by side
 //! until the commit judges them. It stores hashes and slots only; keys are read from the rows.
 
-use corvid_data::{ColumnId, Datum, Row};
+use corvid_data::{ColumnId, Datum, Row, TableSchema};
+use smallvec::SmallVec;
 
 use crate::hash::hash_data;
 use crate::page::Slot;
 use crate::slot_table::SlotTable;
+
+/// The hashes of a row's keys, one for each index of its table.
+pub(crate) type Keys = SmallVec<[u64; 1]>;
+
+/// The columns of a table's indexes. Those over `_uuid` or `_version` cannot be violated and get no structure.
+pub(crate) fn indexed(schema: &TableSchema) -> impl Iterator<Item = &[ColumnId]> {
+    let all = schema.indexes.iter().map(Vec::as_slice);
+    all.filter(|columns| columns.iter().all(|column| !column.is_standard()))
+}
+
+/// The hash of the key that `row` has in an index over these columns.
+pub(crate) fn hash_key(columns: &[ColumnId], row: &Row) -> u64 {
+    hash_data(key(columns, row))
+}
+
+fn key<'a>(columns: &'a [ColumnId], row: &'a Row) -> impl Iterator<Item = &'a Datum> + 'a {
+    columns
+        .iter()
+        .map(|column| &row.columns[usize::from(column.0)])
+}
 
 /// The columns of one schema index and where rows with a given key are.
 #[derive(Clone, Debug)]
@@ -33,9 +54,12 @@ impl Index {
 
     /// The key of `row`, column by column.
     pub(crate) fn key<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Datum> + 'a {
-        self.columns
-            .iter()
-            .map(|column| &row.columns[usize::from(column.0)])
+        key(&self.columns, row)
+    }
+
+    /// The hash of the key of `row`.
+    pub(crate) fn hash(&self, row: &Row) -> u64 {
+        hash_key(&self.columns, row)
     }
 
     /// Whether two rows have equal keys.
@@ -45,12 +69,17 @@ impl Index {
 
     /// Adds the row at `slot`.
     pub(crate) fn insert(&mut self, slot: Slot, row: &Row) {
-        self.slots.insert(hash_data(self.key(row)), slot);
+        self.insert_hashed(slot, self.hash(row));
+    }
+
+    /// Adds the row at `slot`, whose key has this hash.
+    pub(crate) fn insert_hashed(&mut self, slot: Slot, hash: u64) {
+        self.slots.insert(hash, slot);
     }
 
     /// Removes the row at `slot`, whose content is (still) `row`.
     pub(crate) fn remove(&mut self, slot: Slot, row: &Row) {
-        self.slots.remove(hash_data(self.key(row)), slot);
+        self.slots.remove(self.hash(row), slot);
     }
 
     /// The slots of rows whose key probably equals `key`: the hash is equal, the caller compares.
@@ -59,6 +88,23 @@ impl Index {
         key: impl Iterator<Item = &'a Datum>,
     ) -> impl Iterator<Item = Slot> + 'a {
         self.slots.candidates(hash_data(key))
+    }
+
+    /// The slots of rows whose key probably has this hash.
+    pub(crate) fn hashed(&self, hash: u64) -> impl Iterator<Item = Slot> + '_ {
+        self.slots.candidates(hash)
+    }
+
+    /// Whether a row other than the one at `slot` has the key of `row`, which has this hash; `at` gives rows.
+    pub(crate) fn has_twin<'a>(
+        &self,
+        hash: u64,
+        slot: Option<Slot>,
+        row: &Row,
+        at: impl Fn(Slot) -> &'a Row,
+    ) -> bool {
+        let mut others = self.hashed(hash).filter(|other| Some(*other) != slot);
+        others.any(|other| self.same_key(at(other), row))
     }
 
     /// How many rows it holds.

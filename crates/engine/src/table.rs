@@ -11,7 +11,7 @@ use corvid_data::{Arc, ColumnId, Datum, Row, TableSchema, Uuid};
 use crate::backrefs::BackRefs;
 use crate::column_index::{ColumnIndex, ColumnIndexes};
 use crate::hash::hash_uuid;
-use crate::index::Index;
+use crate::index::{Index, Keys, indexed};
 use crate::page::{PAGE_SLOTS, Page, Slot};
 use crate::slot_table::SlotTable;
 
@@ -39,13 +39,10 @@ pub(crate) fn row_atoms(row: &Row) -> u64 {
 }
 
 impl Table {
-    /// An empty table. Schema indexes over `_uuid` or `_version` cannot be violated and get no structure.
+    /// An empty table.
     pub(crate) fn new(schema: &TableSchema) -> Table {
-        let indexes = schema
-            .indexes
-            .iter()
-            .filter(|columns| columns.iter().all(|column| !column.is_standard()))
-            .map(|columns| Index::new(columns.as_slice().into()))
+        let indexes = indexed(schema)
+            .map(|columns| Index::new(columns.into()))
             .collect();
         Table {
             pages: Vec::new(),
@@ -194,8 +191,19 @@ impl Table {
         }
     }
 
+    /// The hashes of a row's keys.
+    pub(crate) fn keys(&self, row: &Row) -> Keys {
+        self.indexes.iter().map(|index| index.hash(row)).collect()
+    }
+
     /// Adds a row that is not there, with the number of strong references that other rows hold to it.
     pub(crate) fn insert(&mut self, row: Arc<Row>, strong: u32) -> Slot {
+        let keys = self.keys(&row);
+        self.insert_keyed(row, &keys, strong)
+    }
+
+    /// The same for a row whose keys have these hashes.
+    pub(crate) fn insert_keyed(&mut self, row: Arc<Row>, keys: &Keys, strong: u32) -> Slot {
         let hash = hash_uuid(row.uuid);
         assert!(
             self.find_hashed(hash, row.uuid).is_none(),
@@ -207,8 +215,8 @@ impl Table {
             None => self.grow(),
         };
         self.atoms += row_atoms(&row);
-        for index in &mut self.indexes {
-            index.insert(slot, &row);
+        for (index, hash) in self.indexes.iter_mut().zip(keys) {
+            index.insert_hashed(slot, *hash);
         }
         self.column_indexes.inserted(slot, &row);
         self.places.insert(hash, slot);

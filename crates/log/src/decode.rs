@@ -72,7 +72,7 @@ enum Member {
 }
 
 impl Member {
-    fn name<'s>(self, schema: &'s Schema) -> &'s [u8] {
+    fn name(self, schema: &Schema) -> &[u8] {
         match self {
             Member::Date => b"_date",
             Member::IsDiff => b"_is_diff",

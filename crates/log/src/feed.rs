@@ -52,23 +52,23 @@ pub struct Records {
 
 /// Records that were checked and decoded.
 #[derive(Debug)]
-pub struct Decoded {
-    /// Transactions, each with the byte offset just past its record.
-    pub transactions: Vec<(Recorded, u64)>,
+pub struct Decoded<T> {
+    /// What was made of transactions, each with the byte offset just past its record.
+    pub transactions: Vec<(T, u64)>,
     /// Why there are no more of them.
     pub damage: Option<Cause>,
 }
 
 impl Records {
-    /// Checks and decodes, up to the first damage.
+    /// Checks and decodes, up to the first damage; `make` makes something of each transaction.
     #[must_use]
-    pub fn decode(&self, schema: &Schema) -> Decoded {
+    pub fn decode<T>(&self, schema: &Schema, mut make: impl FnMut(Recorded) -> T) -> Decoded<T> {
         let mut transactions = Vec::with_capacity(self.batch.len() - self.from);
         // Of this batch alone: threads that share a string's count of references wait for each other.
         let mut habits = Habits::default();
         for index in self.from..self.batch.len() {
             match read_transaction(&self.batch, index, schema, &mut habits) {
-                Ok(recorded) => transactions.push((recorded, self.batch.end(index))),
+                Ok(recorded) => transactions.push((make(recorded), self.batch.end(index))),
                 Err(cause) => {
                     return Decoded {
                         transactions,

@@ -7,7 +7,7 @@ use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{DiskFile, Fault, Magic, Source};
 use corvid_os::errno;
 use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
-use corvid_os::random::Random;
+use corvid_os::random::{Random, Scattered};
 use corvid_service::message::FileSize;
 use corvid_service::storage::FileState;
 
@@ -39,6 +39,15 @@ impl UuidSource for RandomUuids {
             // Identities that repeat would corrupt databases; no running Linux lets this happen.
             Err(error) => panic!("the random source failed: {error}"),
         }
+    }
+}
+
+/// Versions of rows that are read from a file.
+struct Versions(Scattered);
+
+impl UuidSource for Versions {
+    fn fresh(&mut self) -> Uuid {
+        Uuid(self.0.uuid())
     }
 }
 
@@ -111,7 +120,7 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
             bytes,
         })
     };
-    let loaded = load::load(name, workers(), source, uuids, fresh_uuids)?;
+    let loaded = load::load(name, workers(), source, uuids, fresh_versions)?;
     if let Some(damage) = &loaded.damage {
         damage::deal_with(damage, name, &mut file)?;
     }
@@ -149,9 +158,9 @@ fn identify(name: &str, file: &mut LogFile) -> Result<Magic, WireError> {
     Magic::identify(&prefix[..held]).map_err(|error| error.to_wire(name))
 }
 
-fn fresh_uuids() -> RandomUuids {
-    match RandomUuids::new() {
-        Ok(uuids) => uuids,
+fn fresh_versions() -> Versions {
+    match Scattered::new() {
+        Ok(versions) => Versions(versions),
         Err(error) => panic!("the random source failed: {error}"),
     }
 }

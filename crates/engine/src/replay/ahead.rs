@@ -8,51 +8,52 @@
 
 use std::hint::black_box;
 
-use corvid_data::{Recorded, RecordedRow};
 use smallvec::SmallVec;
 
 use crate::database::Database;
 use crate::page::Slot;
+use crate::row_maker::{Prepared, PreparedRow};
 use crate::table::Table;
 
 /// Rows looked at together: more than a processor waits for at the same time gain nothing.
 const TOGETHER: usize = 8;
 
 impl Database {
-    /// Looks at the rows that some records are about: at a few of them, when they are many.
-    pub fn look_ahead<'r>(&self, records: impl Iterator<Item = &'r Recorded>) {
-        let rows = records.flat_map(|recorded| &recorded.rows);
-        let found: SmallVec<[(&Table, &RecordedRow, Option<Slot>); TOGETHER]> = rows
+    /// Looks at the rows that some transactions are about: at a few of them, when they are many. Tells how many that were guessed new are
+    /// there.
+    pub fn look_ahead<'r>(&self, transactions: impl Iterator<Item = &'r Prepared>) -> usize {
+        let rows = transactions.flat_map(|prepared| &prepared.rows);
+        let found: SmallVec<[(&Table, &PreparedRow, Option<Slot>); TOGETHER]> = rows
             .take(TOGETHER)
             .map(|row| {
-                let table = &self.tables[usize::from(row.table.0)];
-                (table, row, table.guess(row.uuid))
+                let table = &self.tables[usize::from(row.table().0)];
+                (table, row, table.guess(row.uuid()))
             })
             .collect();
+        let mut mistakes = 0;
         for (table, row, slot) in &found {
-            match slot {
-                Some(slot) => _ = black_box(table.at(*slot).columns.len()),
-                None => look_for_twins(table, row),
+            match (slot, row) {
+                (Some(slot), _) => {
+                    mistakes += usize::from(matches!(row, PreparedRow::New(_)));
+                    black_box(table.at(*slot).columns.len());
+                }
+                (None, PreparedRow::New(new)) => {
+                    for (index, hash) in table.indexes().iter().zip(&new.keys) {
+                        black_box(index.hashed(*hash).next());
+                    }
+                }
+                (None, PreparedRow::Recorded(_)) => {}
             }
         }
         for (table, row, slot) in &found {
-            let Some(slot) = slot else { continue };
-            let present = table.at(*slot);
-            for (column, _) in row.columns.iter().flatten() {
-                let datum = present.columns.get(usize::from(column.0));
-                black_box(datum.map(corvid_data::Datum::len));
+            if let (Some(slot), PreparedRow::Recorded(row)) = (slot, row) {
+                let present = table.at(*slot);
+                for (column, _) in row.columns.iter().flatten() {
+                    let datum = present.columns.get(usize::from(column.0));
+                    black_box(datum.map(corvid_data::Datum::len));
+                }
             }
         }
-    }
-}
-
-/// Looks where a new row will stand in the indexes of its table.
-fn look_for_twins(table: &Table, row: &RecordedRow) {
-    let Some(given) = &row.columns else { return };
-    for index in table.indexes() {
-        let of_column = |wanted| given.iter().find(|(column, _)| *column == wanted);
-        let key = index.columns().iter();
-        let key = key.filter_map(|column| of_column(*column).map(|(_, datum)| datum));
-        black_box(index.candidates(key).next());
+        mistakes
     }
 }

@@ -17,8 +17,10 @@ use super::{apply, new_row, own};
 use crate::commit::commit;
 use crate::database::Database;
 use crate::hash::Map;
+use crate::index::Keys;
 use crate::page::Slot;
 use crate::row_id::RowId;
+use crate::row_maker::{NewRow, Prepared, PreparedRow};
 use crate::transaction::Transaction;
 
 /// What was done to a row.
@@ -29,7 +31,8 @@ struct Step {
 }
 
 enum What {
-    Inserted,
+    /// With the hashes of its keys.
+    Inserted(Keys),
     /// Columns and what they held before.
     Written(SmallVec<[(ColumnId, Datum); 4]>),
 }
@@ -58,17 +61,33 @@ impl Database {
         recorded: Recorded,
         uuids: &mut dyn UuidSource,
     ) -> Result<(), WireError> {
+        self.load_prepared(recorded.into(), uuids)
+    }
+
+    /// The same for a transaction that was made ready.
+    ///
+    /// # Errors
+    /// As [`Database::replay`].
+    pub fn load_prepared(
+        &mut self,
+        prepared: Prepared,
+        uuids: &mut dyn UuidSource,
+    ) -> Result<(), WireError> {
+        let Prepared { is_diff, rows } = prepared;
         let mut steps = Steps::default();
-        let mut rows = recorded.rows.into_iter();
+        let mut rows = rows.into_iter();
         while let Some(row) = rows.next() {
-            let outcome = if row.columns.is_some() {
-                steps.step(self, row, recorded.is_diff, uuids)
+            let is_deleted =
+                matches!(&row, PreparedRow::Recorded(recorded) if recorded.columns.is_none());
+            let outcome = if !is_deleted {
+                steps.step(self, row, is_diff, uuids)
             } else {
                 // From the first deletion on it is a transaction like any other.
                 let mut txn = steps.into_transaction(self);
-                let mut applied = apply(&mut txn, row, recorded.is_diff, uuids);
+                let mut applied = apply(&mut txn, row.into_recorded(), is_diff, uuids);
                 for row in rows {
-                    applied = applied.and_then(|()| apply(&mut txn, row, recorded.is_diff, uuids));
+                    applied =
+                        applied.and_then(|()| apply(&mut txn, row.into_recorded(), is_diff, uuids));
                 }
                 return match applied {
                     Ok(()) => commit(txn, uuids).map(drop),
@@ -98,28 +117,25 @@ impl Steps {
     fn step(
         &mut self,
         database: &mut Database,
-        row: RecordedRow,
+        row: PreparedRow,
         is_diff: bool,
         uuids: &mut dyn UuidSource,
     ) -> Result<(), WireError> {
-        let RecordedRow {
-            table,
-            uuid,
-            columns,
-        } = row;
-        let id = RowId::new(table, uuid);
-        let columns = columns.unwrap_or_default();
-        let found = database.tables[usize::from(table.0)].find(uuid);
-        let Some(slot) = found else {
-            let row = new_row(database, id, columns, uuids)?;
-            self.note_references(database, id, None, &row);
-            let slot = database.tables[usize::from(table.0)].insert(Arc::new(row), 0);
-            self.steps.push(Step {
-                id,
-                slot,
-                what: What::Inserted,
-            });
-            return Ok(());
+        let id = RowId::new(row.table(), row.uuid());
+        let table = &database.tables[usize::from(id.table.0)];
+        let found = table.find(id.uuid);
+        let (slot, columns) = match (found, row) {
+            (None, PreparedRow::New(NewRow { row, keys, .. })) => {
+                self.insert(database, id, row, keys);
+                return Ok(());
+            }
+            (None, PreparedRow::Recorded(RecordedRow { columns, .. })) => {
+                let row = new_row(database, id, columns.unwrap_or_default(), uuids)?;
+                let keys = table.keys(&row);
+                self.insert(database, id, Arc::new(row), keys);
+                return Ok(());
+            }
+            (Some(slot), row) => (slot, row.into_recorded().columns.unwrap_or_default()),
         };
         self.steps.push(Step {
             id,
@@ -130,6 +146,17 @@ impl Steps {
             self.write(database, id, slot, column, given, is_diff)?;
         }
         Ok(())
+    }
+
+    fn insert(&mut self, database: &mut Database, id: RowId, row: Arc<Row>, keys: Keys) {
+        self.note_references(database, id, None, &row);
+        let table = &mut database.tables[usize::from(id.table.0)];
+        let slot = table.insert_keyed(row, &keys, 0);
+        self.steps.push(Step {
+            id,
+            slot,
+            what: What::Inserted(keys),
+        });
     }
 
     /// Writes a column of the row of the last step.
@@ -216,24 +243,24 @@ impl Steps {
         for step in &self.steps {
             let schema = database.schema.table(step.id.table);
             let table = &database.tables[usize::from(step.id.table.0)];
-            let is_new = matches!(step.what, What::Inserted);
+            let is_new = matches!(step.what, What::Inserted(_));
             if is_new && schema.max_rows != u32::MAX && table.len() > schema.max_rows as usize {
                 return Err(Irregular);
             }
-            for index in table.indexes() {
-                let has_new_key = match &step.what {
-                    What::Inserted => true,
+            for (number, index) in table.indexes().iter().enumerate() {
+                let row = table.at(step.slot);
+                let hash = match &step.what {
+                    // If that changes in a later step, the key is looked for there.
+                    What::Inserted(keys) => keys[number],
                     What::Written(written) => {
                         let mut columns = written.iter().map(|(column, _)| column);
-                        columns.any(|column| index.columns().contains(column))
+                        if !columns.any(|column| index.columns().contains(column)) {
+                            continue;
+                        }
+                        index.hash(row)
                     }
                 };
-                if !has_new_key {
-                    continue;
-                }
-                let row = table.at(step.slot);
-                let mut twins = index.candidates(index.key(row));
-                if twins.any(|slot| slot != step.slot && index.same_key(table.at(slot), row)) {
+                if index.has_twin(hash, Some(step.slot), row, |slot| table.at(slot)) {
                     return Err(Irregular);
                 }
             }
@@ -308,7 +335,7 @@ impl Steps {
         for step in self.steps.iter().rev() {
             let table = &database.tables[usize::from(step.id.table.0)];
             let before = match &step.what {
-                What::Inserted => None,
+                What::Inserted(_) => None,
                 What::Written(written) => {
                     let present = originals
                         .get(&step.id)

@@ -1,6 +1,7 @@
 //! Loading against replaying: the same contents, errors and counts, transaction after transaction.
 
 use corvid_data::{Atom, Datum, DatumBuilder, Recorded, RecordedRow, TableId, Uuid};
+use corvid_engine::RowMaker;
 
 use crate::fixture::{Fixture, numbered};
 
@@ -102,20 +103,31 @@ fn contents(zoo: &Fixture) -> Vec<(TableId, Uuid, Box<[Datum]>)> {
 
 #[test]
 fn loading_does_what_replaying_does() {
-    let (mut accepted, mut refused) = (0, 0);
+    let (mut accepted, mut refused, mut mistakes) = (0, 0, 0);
     for seed in 0..400 {
         let mut chance = Chance(seed);
-        let (mut loaded, mut replayed) = (Fixture::zoo(), Fixture::zoo());
+        let mut zoos = [(); 3].map(|()| Fixture::zoo());
+        let rows = RowMaker::new(zoos[0].database.schema().clone());
         for step in 0..20 {
-            let transaction = chance.transaction(&loaded);
-            let load = loaded.database.load(transaction.clone(), &mut loaded.uuids);
+            let transaction = chance.transaction(&zoos[0]);
+            let [loaded, prepared, replayed] = &mut zoos;
+            let context = format!("seed {seed}, step {step}: {transaction:?}");
             let replay = replayed
                 .database
                 .replay(transaction.clone(), &mut replayed.uuids)
                 .map(drop);
-            let context = format!("seed {seed}, step {step}: {transaction:?}");
+            let ready = rows.prepare(transaction.clone(), true, &mut prepared.uuids);
+            mistakes += prepared.database.look_ahead([&ready].into_iter());
+            let load = prepared.database.load_prepared(ready, &mut prepared.uuids);
+            assert_eq!(load, replay, "prepared, {context}");
+            assert_eq!(
+                contents(prepared),
+                contents(replayed),
+                "prepared, {context}"
+            );
+            let load = loaded.database.load(transaction, &mut loaded.uuids);
             assert_eq!(load, replay, "{context}");
-            assert_eq!(contents(&loaded), contents(&replayed), "{context}");
+            assert_eq!(contents(loaded), contents(replayed), "{context}");
             match load {
                 Ok(()) => accepted += 1,
                 Err(_) => refused += 1,
@@ -123,4 +135,5 @@ fn loading_does_what_replaying_does() {
         }
     }
     assert!(accepted > 1000 && refused > 1000, "{accepted}, {refused}");
+    assert!(mistakes > 200, "{mistakes}");
 }

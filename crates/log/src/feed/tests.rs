@@ -39,7 +39,7 @@ fn read_by_jobs<S: Source>(load: Load<S>, how: impl FnOnce(Feed<S>) -> Feed<S>) 
     while let Some(job) = feed.job() {
         match job {
             Job::Records(records) => {
-                let decoded = records.decode(&schema);
+                let decoded = records.decode(&schema, |recorded| recorded);
                 for (recorded, end) in decoded.transactions {
                     transactions.push(rows_of(&recorded));
                     extent.accept(end);

@@ -25,8 +25,8 @@ pub(super) struct Loaded {
 /// A long record cannot be taken in pieces: the log must be read again, in whole records.
 struct Irregular;
 
-/// Loads a log that `open` gives from its beginning, if need be twice; `uuids` makes identities on this thread, `fresh` for
-/// the others.
+/// Loads a log that `open` gives from its beginning, if need be twice; `uuids` makes identities for commits, and what `fresh` makes gives
+/// rows their versions, on every thread of its own.
 ///
 /// # Errors
 /// `open`'s, or those of record 0, worded about `file`.
@@ -76,7 +76,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
             // Without it the others have more to do.
             let _ = thread.spawn_scoped(scope, worker);
         }
-        let outcome = apply(&mut loaded, &pipeline, uuids);
+        let outcome = apply(&mut loaded, &pipeline, &mut fresh(), uuids);
         pipeline.close();
         outcome
     })?;
@@ -87,26 +87,30 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
 fn apply<S: Source>(
     loaded: &mut Loaded,
     pipeline: &Pipeline<S>,
+    versions: &mut dyn UuidSource,
     uuids: &mut dyn UuidSource,
 ) -> Result<(), Irregular> {
     let mut fill = None;
     loop {
-        match pipeline.next(uuids) {
+        match pipeline.next(versions) {
             Done::Transactions(decoded) => {
+                let count = decoded.transactions.len();
+                let mut mistakes = 0;
                 let mut transactions = decoded.transactions.into_iter();
-                while let Some((recorded, end)) = transactions.next() {
+                while let Some((prepared, end)) = transactions.next() {
                     let rest = transactions.as_slice();
                     if rest.len().is_multiple_of(LOOK_AHEAD) {
                         let next = rest.iter().take(LOOK_AHEAD);
-                        loaded
+                        mistakes += loaded
                             .database
-                            .look_ahead(next.map(|(recorded, _)| recorded));
+                            .look_ahead(next.map(|(prepared, _)| prepared));
                     }
-                    match loaded.database.load(recorded, uuids) {
+                    match loaded.database.load_prepared(prepared, uuids) {
                         Ok(()) => loaded.extent.accept(end),
                         Err(error) => return loaded.end(Some(Cause::rejected(error))),
                     }
                 }
+                pipeline.learn(mistakes, count);
                 if let Some(cause) = decoded.damage {
                     return loaded.end(Some(cause));
                 }

@@ -5,10 +5,11 @@
 //! with no worker at all it does everything. Knows nothing of files; what a job means is [`corvid_log::Feed`]'s.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::{Arc, Row, Schema, TableId, UuidSource};
-use corvid_engine::RowMaker;
+use corvid_engine::{Prepared, RowMaker};
 use corvid_log::feed::{Decoded, Job};
 use corvid_log::{Feed, ReadError, Source};
 
@@ -18,7 +19,7 @@ const JOBS_PER_THREAD: usize = 3;
 /// A job carried out.
 #[derive(Debug)]
 pub(super) enum Done {
-    Transactions(Decoded),
+    Transactions(Decoded<Prepared>),
     Fill,
     Rows(TableId, Vec<Arc<Row>>),
     Filled(u64),
@@ -37,6 +38,8 @@ pub(super) struct Pipeline<S> {
     limit: usize,
     schema: Arc<Schema>,
     rows: RowMaker,
+    /// Whether it is worth to guess which rows are new.
+    guesses: AtomicBool,
 }
 
 struct Numbered<S> {
@@ -75,7 +78,8 @@ impl<S: Source> Pipeline<S> {
             done: Condvar::new(),
             room: Condvar::new(),
             limit,
-            rows: RowMaker::new(&schema),
+            guesses: AtomicBool::new(true),
+            rows: RowMaker::new(schema.clone()),
             schema,
         }
     }
@@ -120,6 +124,13 @@ impl<S: Source> Pipeline<S> {
         }
     }
 
+    /// Tells how many of the rows of so many transactions were wrongly guessed to be new: when most were, the next are not guessed.
+    pub(super) fn learn(&self, mistakes: usize, transactions: usize) {
+        if 2 * mistakes > transactions {
+            self.guesses.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// No more jobs are taken.
     pub(super) fn close(&self) {
         self.line().is_over = true;
@@ -138,7 +149,10 @@ impl<S: Source> Pipeline<S> {
         };
         let done = match job {
             Job::Records(records) => {
-                let decoded = records.decode(&self.schema);
+                let guesses = self.guesses.load(Ordering::Relaxed);
+                let decoded = records.decode(&self.schema, |recorded| {
+                    self.rows.prepare(recorded, guesses, uuids)
+                });
                 self.feed().feed.reuse(records);
                 Done::Transactions(decoded)
             }

@@ -1,0 +1,190 @@
+//! Making rows of what a log holds, on threads that have no database at hand.
+//!
+//! Whether a record inserts a row or changes one that is there is only known where it is applied. Here it is guessed: a record that gives most
+//! columns of its table is made a row, with the hashes of its keys, which then only has to be put in place. A wrong guess costs taking the row
+//! to pieces again ([`NewRow::into_recorded`]) and changes nothing else.
+//!
+//! Invariant: the data of a [`NewRow`] have the sizes that their columns allow. Called by who loads a log; knows no table's contents.
+
+use corvid_data::{
+    Arc, ColumnId, Datum, Recorded, RecordedRow, Row, Schema, TableId, Uuid, UuidSource,
+};
+use smallvec::SmallVec;
+
+use crate::index::{Keys, hash_key, indexed};
+use crate::layout::Layout;
+
+/// Makes rows, on any thread.
+#[derive(Clone, Debug)]
+pub struct RowMaker {
+    schema: Arc<Schema>,
+    layouts: std::sync::Arc<[Layout]>,
+}
+
+/// A recorded transaction, ready to be loaded.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) is_diff: bool,
+    pub(crate) rows: SmallVec<[PreparedRow; 1]>,
+}
+
+#[derive(Debug)]
+pub(crate) enum PreparedRow {
+    /// As recorded.
+    Recorded(RecordedRow),
+    /// Probably inserted.
+    New(NewRow),
+}
+
+/// A row that is inserted, unless there is one with its identity.
+#[derive(Debug)]
+pub(crate) struct NewRow {
+    pub(crate) table: TableId,
+    pub(crate) row: Arc<Row>,
+    pub(crate) keys: Keys,
+    given: Given,
+}
+
+/// The columns that a record gave, in its order.
+type Given = SmallVec<[u8; 16]>;
+
+impl RowMaker {
+    /// For the tables of `schema`.
+    #[must_use]
+    pub fn new(schema: Arc<Schema>) -> RowMaker {
+        RowMaker {
+            layouts: Layout::of_schema(&schema).into_vec().into(),
+            schema,
+        }
+    }
+
+    /// The row that `recorded` inserts, a fresh version included; data of the right sizes, no column twice. `None` when it deletes one.
+    pub fn row(&self, recorded: RecordedRow, uuids: &mut dyn UuidSource) -> Option<Arc<Row>> {
+        let defaults = &self.layouts[usize::from(recorded.table.0)].defaults;
+        let given = recorded.columns?;
+        let own = given.iter().filter(|(column, _)| !column.is_standard());
+        let mut columns = if own.count() == defaults.len() {
+            defaults.iter().map(|_| Datum::empty()).collect()
+        } else {
+            defaults.clone()
+        };
+        for (column, datum) in given {
+            if !column.is_standard() {
+                columns[usize::from(column.0)] = datum;
+            }
+        }
+        Some(Arc::new(Row {
+            uuid: recorded.uuid,
+            version: uuids.fresh(),
+            columns,
+        }))
+    }
+
+    /// Makes a transaction ready. `guesses` tells whether rows are worth a guess.
+    pub fn prepare(
+        &self,
+        recorded: Recorded,
+        guesses: bool,
+        uuids: &mut dyn UuidSource,
+    ) -> Prepared {
+        let Recorded {
+            is_diff, mut rows, ..
+        } = recorded;
+        let mut row = |row: RecordedRow| match guesses.then(|| self.given(&row)).flatten() {
+            Some(given) => self.new_row(row, given, uuids),
+            None => PreparedRow::Recorded(row),
+        };
+        // Most transactions have one, for which no iterator is needed.
+        let rows = match (rows.len(), rows.pop()) {
+            (1, Some(only)) => SmallVec::from_buf([row(only)]),
+            (_, last) => rows.into_iter().chain(last).map(row).collect(),
+        };
+        Prepared { is_diff, rows }
+    }
+
+    fn new_row(
+        &self,
+        recorded: RecordedRow,
+        given: Given,
+        uuids: &mut dyn UuidSource,
+    ) -> PreparedRow {
+        let table = recorded.table;
+        let Some(row) = self.row(recorded, uuids) else {
+            unreachable!("it gives columns");
+        };
+        let keys = indexed(self.schema.table(table));
+        PreparedRow::New(NewRow {
+            table,
+            keys: keys.map(|columns| hash_key(columns, &row)).collect(),
+            row,
+            given,
+        })
+    }
+
+    /// The columns that a record gives, if they are most of those there are and of the sizes that a new row may have.
+    fn given(&self, recorded: &RecordedRow) -> Option<Given> {
+        let columns = recorded.columns.as_ref()?;
+        let described = self.schema.table(recorded.table).columns();
+        if 2 * columns.len() <= described.len() {
+            return None;
+        }
+        let mut given = Given::new();
+        for (column, datum) in columns {
+            let column_type = &described.get(usize::from(column.0))?.column_type;
+            if !column_type.admits(datum.len()) {
+                return None;
+            }
+            given.push(u8::try_from(column.0).ok()?);
+        }
+        Some(given)
+    }
+}
+
+impl PreparedRow {
+    pub(crate) fn table(&self) -> TableId {
+        match self {
+            PreparedRow::Recorded(row) => row.table,
+            PreparedRow::New(new) => new.table,
+        }
+    }
+
+    pub(crate) fn uuid(&self) -> Uuid {
+        match self {
+            PreparedRow::Recorded(row) => row.uuid,
+            PreparedRow::New(new) => new.row.uuid,
+        }
+    }
+
+    /// What was recorded.
+    pub(crate) fn into_recorded(self) -> RecordedRow {
+        match self {
+            PreparedRow::Recorded(row) => row,
+            PreparedRow::New(new) => new.into_recorded(),
+        }
+    }
+}
+
+impl NewRow {
+    /// What the row was made of.
+    pub(crate) fn into_recorded(self) -> RecordedRow {
+        let given = self.given.iter().map(|column| {
+            let datum = self.row.columns[usize::from(*column)].clone();
+            (ColumnId(u16::from(*column)), datum)
+        });
+        RecordedRow {
+            table: self.table,
+            uuid: self.row.uuid,
+            columns: Some(given.collect()),
+        }
+    }
+}
+
+impl From<Recorded> for Prepared {
+    fn from(recorded: Recorded) -> Prepared {
+        let rows = recorded.rows.into_iter();
+        Prepared {
+            is_diff: recorded.is_diff,
+            rows: rows.map(PreparedRow::Recorded).collect(),
+        }
+    }
+}
