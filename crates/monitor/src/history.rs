@@ -2,7 +2,9 @@
 //! (protocol.md 4.9).
 //!
 //! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no
-//! history. Bounded by 100 entries and by as many atoms as the database holds. Knows deltas, not subscriptions.
+//! history. Bounded by 100 entries and by as many atoms as the database holds. Ids are random, so nobody can ask for one that was told to
+//! nobody: while all that were told are of commits that would have left the history again, none is kept, and a commit's memory is free
+//! when its transaction ends. Knows deltas, not subscriptions.
 
 use std::collections::VecDeque;
 
@@ -20,6 +22,8 @@ pub(crate) struct History {
     entries: VecDeque<Entry>,
     /// Sum over `entries`.
     atoms: u64,
+    /// Commits since an id may have been told to somebody, no further than [`ENTRIES_MAX`].
+    unfollowed: usize,
     /// What was dropped and is large.
     dropped: Vec<Arc<Delta>>,
 }
@@ -35,7 +39,10 @@ struct Entry {
 impl History {
     /// A history that begins with the state after `last_txn`; all zeros: with nothing.
     pub(crate) fn new(last_txn: Uuid) -> History {
-        let mut history = History::default();
+        let mut history = History {
+            unfollowed: ENTRIES_MAX,
+            ..History::default()
+        };
         if last_txn != Uuid::ZERO {
             history.entries.push_back(Entry {
                 txn: last_txn,
@@ -46,12 +53,30 @@ impl History {
         history
     }
 
-    /// Adds a commit. `database_atoms` counts the database after it. An all-zero `txn` ends the history: later states cannot be
-    /// told from earlier ones any more.
-    pub(crate) fn record(&mut self, txn: Uuid, delta: &Arc<Delta>, database_atoms: u64) {
+    /// Somebody is about to be told the id of the newest commit.
+    pub(crate) fn follow(&mut self) {
+        self.unfollowed = 0;
+    }
+
+    /// Adds a commit. `database_atoms` counts the database after it; `is_followed`: somebody is there who is told the ids of commits. An
+    /// all-zero `txn` ends the history: later states cannot be told from earlier ones any more.
+    pub(crate) fn record(
+        &mut self,
+        txn: Uuid,
+        delta: &Arc<Delta>,
+        database_atoms: u64,
+        is_followed: bool,
+    ) {
         if txn == Uuid::ZERO {
             *self = History::default();
             return;
+        }
+        if is_followed {
+            self.unfollowed = 0;
+        } else if self.unfollowed == ENTRIES_MAX {
+            return self.pass(txn, delta);
+        } else {
+            self.unfollowed += 1;
         }
         let atoms = atoms_of(delta);
         self.atoms += atoms;
@@ -63,12 +88,30 @@ impl History {
         while self.entries.len() > 1
             && (self.entries.len() > ENTRIES_MAX || self.atoms > database_atoms)
         {
-            if let Some(dropped) = self.entries.pop_front() {
-                self.atoms -= dropped.atoms;
-                let is_large =
-                    |delta: &Arc<Delta>| dropped.atoms > LARGE_ATOMS && frees_much(delta);
-                self.dropped.extend(dropped.delta.filter(is_large));
-            }
+            self.drop_first();
+        }
+    }
+
+    /// Lets a commit pass whose predecessors nobody can name: it is the state that the history begins with, if it begins again.
+    fn pass(&mut self, txn: Uuid, delta: &Arc<Delta>) {
+        while !self.entries.is_empty() {
+            self.drop_first();
+        }
+        self.entries.push_back(Entry {
+            txn,
+            delta: None,
+            atoms: 0,
+        });
+        if replaces_much(delta) && frees_much(delta) {
+            self.dropped.push(delta.clone());
+        }
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(dropped) = self.entries.pop_front() {
+            self.atoms -= dropped.atoms;
+            let is_large = |delta: &Arc<Delta>| dropped.atoms > LARGE_ATOMS && frees_much(delta);
+            self.dropped.extend(dropped.delta.filter(is_large));
         }
     }
 
@@ -109,6 +152,22 @@ fn atoms_of(delta: &Delta) -> u64 {
         .iter()
         .flat_map(|change| change.old.iter().chain(&change.new));
     versions.map(of_row).sum()
+}
+
+/// Whether the versions that a fresh commit replaces have more than [`LARGE_ATOMS`]; the others stay in their tables.
+fn replaces_much(delta: &Delta) -> bool {
+    let mut atoms = 0;
+    let olds = delta
+        .changes
+        .iter()
+        .filter_map(|change| change.old.as_ref());
+    for row in olds {
+        atoms += 2 + row.columns.iter().map(Datum::atom_count).sum::<u64>();
+        if atoms > LARGE_ATOMS {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether more than [`LARGE_ATOMS`] go with a delta. Versions of a large column hold most of it together, so this is rarely true of one that
@@ -176,8 +235,8 @@ mod tests {
         let mut history = History::new(txn(9));
         assert_eq!(history.last_txn(), txn(9));
         assert_eq!(later(&history, 9), Some(0));
-        history.record(txn(1), &delta(3), 1000);
-        history.record(txn(2), &delta(3), 1000);
+        history.record(txn(1), &delta(3), 1000, true);
+        history.record(txn(2), &delta(3), 1000, true);
         assert_eq!(history.last_txn(), txn(2));
         assert_eq!(later(&history, 9), Some(2));
         assert_eq!(later(&history, 1), Some(1));
@@ -189,7 +248,7 @@ mod tests {
     fn at_most_a_hundred_entries_are_kept() {
         let mut history = History::new(Uuid::ZERO);
         for number in 1..=150 {
-            history.record(txn(number), &delta(3), 10_000);
+            history.record(txn(number), &delta(3), 10_000, true);
         }
         assert_eq!(later(&history, 50), None);
         assert_eq!(later(&history, 51), Some(99));
@@ -198,13 +257,13 @@ mod tests {
     #[test]
     fn atoms_are_bounded_by_the_database_but_one_entry_stays() {
         let mut history = History::new(Uuid::ZERO);
-        history.record(txn(1), &delta(10), 25);
-        history.record(txn(2), &delta(10), 25);
+        history.record(txn(1), &delta(10), 25, true);
+        history.record(txn(2), &delta(10), 25, true);
         assert_eq!(later(&history, 1), Some(1));
-        history.record(txn(3), &delta(10), 25);
+        history.record(txn(3), &delta(10), 25, true);
         assert_eq!(later(&history, 1), None);
         assert_eq!(later(&history, 2), Some(1));
-        history.record(txn(4), &delta(30), 25);
+        history.record(txn(4), &delta(30), 25, true);
         assert_eq!(later(&history, 3), None);
         assert_eq!(later(&history, 4), Some(0));
     }
@@ -212,10 +271,10 @@ mod tests {
     #[test]
     fn what_is_large_is_not_freed_here() {
         let mut history = History::new(Uuid::ZERO);
-        history.record(txn(1), &delta(LARGE_ATOMS + 1), 100);
-        history.record(txn(2), &delta(10), 100);
+        history.record(txn(1), &delta(LARGE_ATOMS + 1), 100, true);
+        history.record(txn(2), &delta(10), 100, true);
         assert_eq!(history.take_dropped().len(), 1);
-        history.record(txn(3), &delta(100), 100);
+        history.record(txn(3), &delta(100), 100, true);
         assert!(history.take_dropped().is_empty());
     }
 
@@ -224,7 +283,7 @@ mod tests {
         let mut history = History::new(Uuid::ZERO);
         let inserted = delta(4 * LARGE_ATOMS);
         let mut row = inserted.changes[0].new.clone().expect("an insert");
-        history.record(txn(1), &inserted, 10);
+        history.record(txn(1), &inserted, 10, true);
         drop(inserted);
         for number in 2..10 {
             let mut next = Row::clone(&row);
@@ -241,15 +300,67 @@ mod tests {
                 changes: vec![changed],
                 ..Delta::default()
             });
-            history.record(txn(number), &changed, 10);
+            history.record(txn(number), &changed, 10, true);
             assert!(history.take_dropped().is_empty(), "{number}");
         }
     }
 
     #[test]
+    fn commits_are_kept_as_long_as_somebody_may_ask_for_one_that_was_told() {
+        let mut history = History::new(txn(200));
+        for number in 1..=3 {
+            history.record(txn(number), &delta(3), 10_000, false);
+        }
+        assert_eq!(history.last_txn(), txn(3));
+        assert_eq!((history.size(), later(&history, 2)), ((0, 0), None));
+        // Whoever comes is told of the third commit, hears of the fourth, and leaves.
+        history.follow();
+        history.record(txn(4), &delta(3), 10_000, true);
+        for number in 5..104 {
+            assert_eq!(later(&history, 4), Some(usize::from(number) - 5));
+            history.record(txn(number), &delta(3), 10_000, false);
+        }
+        assert_eq!(later(&history, 3), None);
+        assert_eq!(later(&history, 4), Some(99));
+        history.record(txn(104), &delta(3), 10_000, false);
+        assert_eq!(later(&history, 4), None);
+        history.record(txn(105), &delta(3), 10_000, false);
+        assert_eq!((history.size(), history.last_txn()), ((0, 0), txn(105)));
+        // And this one leaves before anything happens.
+        history.follow();
+        history.record(txn(106), &delta(3), 10_000, false);
+        assert_eq!(later(&history, 105), Some(1));
+    }
+
+    #[test]
+    fn what_is_large_is_not_freed_here_either_when_nobody_follows() {
+        let mut history = History::new(txn(200));
+        let large = delta(LARGE_ATOMS + 1);
+        let deletion = |row: Option<Arc<Row>>| {
+            let changes = vec![RowChange {
+                table: TableId(0),
+                uuid: txn(1),
+                old: row,
+                new: None,
+                diffs: Box::default(),
+            }];
+            Arc::new(Delta {
+                changes,
+                ..Delta::default()
+            })
+        };
+        history.record(txn(1), &large, 10_000, false);
+        assert!(history.take_dropped().is_empty(), "its row is in the table");
+        let row = large.changes[0].new.clone();
+        drop(large);
+        history.record(txn(2), &deletion(row), 10_000, false);
+        assert_eq!(history.take_dropped().len(), 1);
+    }
+
+    #[test]
     fn a_zero_id_ends_the_history() {
         let mut history = History::new(txn(1));
-        history.record(Uuid::ZERO, &delta(3), 1000);
+        history.record(Uuid::ZERO, &delta(3), 1000, true);
         assert_eq!(history.last_txn(), Uuid::ZERO);
         assert_eq!(later(&history, 1), None);
         assert!(history.since(Uuid::ZERO).is_none());

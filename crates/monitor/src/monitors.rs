@@ -63,6 +63,8 @@ pub struct Monitors {
     /// Sessions with something to tell, each once ([`Session::is_listed`]).
     listed: Vec<SessionId>,
     history: History,
+    /// Monitors that are told ids of commits.
+    followers: usize,
     /// Of the next long contents.
     next_contents: ContentsId,
     /// Updates of more rows are written later.
@@ -127,6 +129,7 @@ impl Monitors {
             sessions: HashMap::default(),
             listed: Vec::new(),
             history: History::new(last_txn),
+            followers: 0,
             next_contents: ContentsId(0),
             update_rows_max: UPDATE_ROWS_MAX,
             woken: Vec::new(),
@@ -254,6 +257,10 @@ impl Monitors {
         id: &StdArc<[u8]>,
         is_awaited: bool,
     ) {
+        if version == Version::V3 {
+            self.followers += 1;
+            self.history.follow();
+        }
         let entry = self.monitors.vacant_entry();
         let key = MonitorKey(entry.key());
         entry.insert(Monitor {
@@ -430,6 +437,7 @@ impl Monitors {
 
     fn remove(&mut self, key: MonitorKey) {
         let monitor = self.monitors.remove(key.0);
+        self.followers -= usize::from(monitor.version == Version::V3);
         self.leave(monitor.group, monitor.place);
     }
 
@@ -437,6 +445,7 @@ impl Monitors {
     /// afterwards; which sessions are ready stays known. Monitors whose request was not answered yet vanish silently.
     pub fn remove_all(&mut self) -> Vec<(SessionId, StdArc<[u8]>)> {
         self.groups = Groups::new(&self.schema);
+        self.followers = 0;
         self.listed.clear();
         self.sessions.retain(|_, session| {
             session.monitors.clear();
@@ -471,7 +480,8 @@ impl Monitors {
         if delta.is_empty() {
             return;
         }
-        self.history.record(txn, delta, atoms);
+        let is_followed = self.followers > 0;
+        self.history.record(txn, delta, atoms, is_followed);
         let mut woken = std::mem::take(&mut self.woken);
         self.groups.commit(&self.schema, delta, &mut woken);
         for (key, segment) in woken.drain(..) {

@@ -11,6 +11,12 @@ fn since(last: Uuid, request: &str) -> String {
 
 const KIND: &str = r#"{"columns":["kind"]}"#;
 
+/// Somebody who is told ids of commits, without whom nobody could come back with one.
+fn follow(bed: &mut Bed) {
+    let started = bed.start(SessionId(100), Version::V3, &since(Uuid::ZERO, KIND));
+    assert!(started.is_ok(), "{started:?}");
+}
+
 #[test]
 fn without_a_known_transaction_everything_is_told() {
     let mut bed = Bed::new(ZOO);
@@ -24,6 +30,7 @@ fn without_a_known_transaction_everything_is_told() {
 #[test]
 fn the_net_change_after_a_known_transaction_is_told() {
     let mut bed = Bed::new(ZOO);
+    follow(&mut bed);
     bed.insert_ballast();
     let owl = bed.insert("Pet", r#"{"kind":"owl"}"#);
     let ape = bed.insert("Pet", r#"{"kind":"ape"}"#);
@@ -50,6 +57,7 @@ fn the_net_change_after_a_known_transaction_is_told() {
 #[test]
 fn the_condition_counts_for_both_sides_and_initial_does_not_matter() {
     let mut bed = Bed::new(ZOO);
+    follow(&mut bed);
     bed.insert_ballast();
     let owl = bed.insert("Pet", r#"{"kind":"owl","size":1}"#);
     let ape = bed.insert("Pet", r#"{"kind":"ape","size":9}"#);
@@ -62,6 +70,34 @@ fn the_condition_counts_for_both_sides_and_initial_does_not_matter() {
     );
     let none = bed.start(SessionId(2), Version::V3, &since(Uuid::ZERO, small));
     assert_eq!(none.as_deref(), Ok(r#"[false,"t5",{}]"#));
+}
+
+#[test]
+fn what_was_told_to_nobody_is_not_kept_to_be_asked_for() {
+    let mut bed = Bed::new(ZOO);
+    bed.insert_ballast();
+    let owl = bed.insert("Pet", r#"{"kind":"owl"}"#);
+    bed.update("Pet", &owl, r#"{"kind":"auk"}"#);
+    assert_eq!(bed.monitors.history_size(), (0, 0));
+    assert_eq!(
+        bed.monitor(Version::V3, &since(txn(2), KIND)),
+        r##"[false,"t3",{"Pet":{"#1":{"initial":{"kind":"auk"}}}}]"##
+    );
+    // What was told may be asked for, also by who left before anything happened.
+    assert!(bed.monitors.cancel(SessionId(1), b"1"));
+    bed.update("Pet", &owl, r#"{"kind":"emu"}"#);
+    assert_eq!(
+        bed.monitor(Version::V3, &since(txn(3), KIND)),
+        r##"[true,"t4",{"Pet":{"#1":{"modify":{"kind":"emu"}}}}]"##
+    );
+    bed.update("Pet", &owl, r#"{"kind":"gnu"}"#);
+    bed.told();
+    assert!(bed.monitors.cancel(SessionId(1), b"1"));
+    bed.update("Pet", &owl, r#"{"kind":"yak"}"#);
+    assert_eq!(
+        bed.monitor(Version::V3, &since(txn(5), KIND)),
+        r##"[true,"t6",{"Pet":{"#1":{"modify":{"kind":"yak"}}}}]"##
+    );
 }
 
 #[test]
