@@ -4,6 +4,7 @@
 //! find the holders of references to deleted rows without a scan, and brings it up to date at the end.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use corvid_data::Uuid;
 
@@ -24,11 +25,19 @@ const FIRST: RowId = RowId {
 impl BackRefs {
     /// Adds `change` (usually 1 or -1) to the number of atoms in `source` that refer to `target`.
     pub(crate) fn adjust(&mut self, target: Uuid, source: RowId, change: i64) {
-        let count = self.counts.entry((target, source)).or_default();
-        let now = i64::from(*count) + change;
-        *count = u32::try_from(now).expect("weak references are counted exactly");
-        if *count == 0 {
-            self.counts.remove(&(target, source));
+        let counted = |count: u32| {
+            let now = i64::from(count) + change;
+            u32::try_from(now).expect("weak references are counted exactly")
+        };
+        match self.counts.entry((target, source)) {
+            Entry::Vacant(place) => match counted(0) {
+                0 => {}
+                count => drop(place.insert(count)),
+            },
+            Entry::Occupied(mut place) => match counted(*place.get()) {
+                0 => drop(place.remove()),
+                count => *place.get_mut() = count,
+            },
         }
         self.total = self.total.wrapping_add_signed(change);
     }

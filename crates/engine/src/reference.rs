@@ -49,6 +49,7 @@ impl ReferenceColumn {
     /// Calls `visit` with each reference that one version has and the other lacks: `1` for added, `-1` for removed. `diffs` are the
     /// differences of all columns when both versions are there and have been compared, in either direction; then the work follows
     /// the size of the difference, otherwise that of the column.
+    #[inline]
     pub(crate) fn changes(
         &self,
         old: Option<&Row>,
@@ -56,9 +57,23 @@ impl ReferenceColumn {
         diffs: Option<&[ColumnDiff]>,
         visit: &mut dyn FnMut(TableId, Uuid, i64),
     ) {
-        let both = old.is_some() && new.is_some();
+        let diffs = diffs.filter(|_| old.is_some() && new.is_some());
         let (old, new) = (self.datum(old), self.datum(new));
-        match diffs.filter(|_| both && old.len().max(new.len()) > 1) {
+        // As most columns are, and all that a new row leaves empty.
+        if !old.ptr_eq(new) {
+            self.column_changes(old, new, diffs, visit);
+        }
+    }
+
+    /// The same for data that are not shared.
+    fn column_changes(
+        &self,
+        old: &Datum,
+        new: &Datum,
+        diffs: Option<&[ColumnDiff]>,
+        visit: &mut dyn FnMut(TableId, Uuid, i64),
+    ) {
+        match diffs.filter(|_| old.len().max(new.len()) > 1) {
             None => self.datum_changes(old, new, None, visit),
             Some(diffs) => {
                 if let Ok(at) = diffs.binary_search_by_key(&self.column, |diff| diff.column) {
@@ -101,10 +116,17 @@ impl ReferenceColumn {
             });
             return;
         };
+        // Where one is longer by all of the difference, nothing but it came, or went.
+        let all = match (old.len(), new.len()) {
+            (before, after) if before + diff.len() == after => Some(1),
+            (before, after) if after + diff.len() == before => Some(-1),
+            _ => None,
+        };
         for (key, value) in diff {
             if value.is_none() {
                 // An element of a set is in one of the two, so one search tells in which.
-                count_pair(Some(key), None, if old.contains(key) { -1 } else { 1 });
+                let searched = || if old.contains(key) { -1 } else { 1 };
+                count_pair(Some(key), None, all.unwrap_or_else(searched));
                 continue;
             }
             match (old.get(key), new.get(key)) {

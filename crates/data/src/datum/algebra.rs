@@ -82,9 +82,11 @@ impl Datum {
         let before = self.len();
         if is_lookup_cheaper(other.len(), before) {
             for (key, value) in other {
-                let is_victim = self
-                    .find(key)
-                    .is_some_and(|here| is_meant((key, here), (key, value)));
+                // Elements of a set and wanted keys have nothing but the key to be told apart by.
+                let is_victim = value.is_none()
+                    || self
+                        .find(key)
+                        .is_some_and(|here| is_meant((key, here), (key, value)));
                 if is_victim {
                     self.remove(key);
                 }

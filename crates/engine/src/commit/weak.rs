@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::{AtomRef, ColumnId, Datum, Row, Tag, Uuid, WireError};
+use corvid_data::{Atom, AtomRef, ColumnId, Datum, Row, Tag, Uuid, WireError};
+use smallvec::SmallVec;
 
 use super::net_change::difference;
 use super::{Commit, Refusal};
@@ -70,21 +71,28 @@ impl Commit<'_, '_> {
             return Ok(());
         };
         let before = self.txn.table(source.table).at(slot).clone();
-        let mut written = Vec::new();
+        let mut written: SmallVec<[Written; 2]> = SmallVec::new();
         for reference in &*self.txn.layout(source.table).weak {
             let datum = &before.columns[usize::from(reference.column.0)];
-            if let Some(purged) = reference.without(datum, missing) {
+            if let Some((purged, removed)) = reference.without(datum, missing) {
                 self.check_minimum(source, reference.column, datum, &purged, missing)?;
-                written.push((reference.column, purged));
+                let schema = self.txn.table_schema(source.table);
+                let column_type = &schema.column(reference.column).column_type;
+                let is_diff = column_type.is_composite() && !column_type.is_map();
+                written.push(Written {
+                    column: reference.column,
+                    datum: purged,
+                    diff: is_diff.then_some(removed),
+                });
             }
         }
         if written.is_empty() {
             return Ok(());
         }
         self.dropped.extend(missing);
-        let columns: Vec<ColumnId> = written.iter().map(|(column, _)| *column).collect();
-        let written = written.into_iter().map(Written::from);
-        self.txn.write(source.table, slot, written);
+        let columns: SmallVec<[ColumnId; 4]> =
+            written.iter().map(|written| written.column).collect();
+        self.txn.write(source.table, slot, written.into_iter());
         let after = self.txn.table(source.table).at(slot).clone();
         self.settle_columns(source, &columns, &after);
         self.release(source, &before, Some(&after));
@@ -99,7 +107,10 @@ impl Commit<'_, '_> {
         let Some(old) = &touched.old else { return };
         touched.effect = Effect::Modified;
         for column in columns {
-            touched.diffs.retain(|diff| diff.column != *column);
+            // Writing has left the difference here if it is that from before the transaction.
+            if touched.diffs.iter().any(|diff| diff.column == *column) {
+                continue;
+            }
             let place = usize::from(column.0);
             let diff = difference(schema, *column, &old.columns[place], &new.columns[place]);
             touched.diffs.extend(diff);
@@ -157,12 +168,14 @@ impl Commit<'_, '_> {
 
 impl ReferenceColumn {
     /// `datum` without references to `missing` rows; `None` when it has none. Keys are looked up, so a large set costs no walk; values
-    /// have no order to look them up by and are scanned.
-    fn without(&self, datum: &Datum, missing: &Set<RowId>) -> Option<Datum> {
-        let mut purged = datum.clone();
+    /// have no order to look them up by and are scanned. With it the keys that were looked up and removed: all that was, of a set.
+    fn without(&self, datum: &Datum, missing: &Set<RowId>) -> Option<(Datum, Datum)> {
+        let (mut purged, mut removed) = (datum.clone(), Datum::empty());
         if let Some(table) = self.key {
             for target in missing.iter().filter(|target| target.table == table) {
-                purged.remove(AtomRef::Uuid(target.uuid));
+                if purged.remove(AtomRef::Uuid(target.uuid)) {
+                    removed.insert(Atom::Uuid(target.uuid), None);
+                }
             }
         }
         if let Some(table) = self.value {
@@ -175,6 +188,6 @@ impl ReferenceColumn {
                 purged.remove(key);
             }
         }
-        (purged.len() < datum.len()).then_some(purged)
+        (purged.len() < datum.len()).then_some((purged, removed))
     }
 }
