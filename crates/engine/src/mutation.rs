@@ -103,6 +103,23 @@ fn read_mutation(
     reader: &mut Reader<'_>,
     mut symbols: Option<&mut dyn Symbols>,
 ) -> Result<Mutation, WireError> {
+    let usual = Triple::take(table, reader, |column, operator, reader| {
+        let mutator = Mutator::from_name(operator)?;
+        let schema = table.column(column);
+        if !schema.mutable || !mutator.suits(&schema.column_type) {
+            return None;
+        }
+        let argument = read_usual(mutator, &schema.column_type, reader, &mut symbols)?;
+        Some(Mutation {
+            column,
+            mutator,
+            argument,
+            is_by_key: false,
+        })
+    });
+    if let Some(usual) = usual {
+        return Ok(usual);
+    }
     let triple = Triple::read(table, reader, malformed)?;
     let schema = table.column(triple.column);
     if !schema.mutable {
@@ -133,6 +150,24 @@ fn read_mutation(
         argument,
         is_by_key,
     })
+}
+
+/// The argument of a mutator of sets, where it stands; nothing if it is of another kind, or wrong.
+fn read_usual(
+    mutator: Mutator,
+    column_type: &ColumnType,
+    reader: &mut Reader<'_>,
+    symbols: &mut Option<&mut dyn Symbols>,
+) -> Option<Datum> {
+    match mutator {
+        Mutator::Insert if column_type.min == 0 => {
+            wire::read_datum(reader, column_type, reborrow(symbols)).ok()
+        }
+        Mutator::Delete if !column_type.is_map() => {
+            wire::read_diff(reader, column_type, reborrow(symbols)).ok()
+        }
+        _ => None,
+    }
 }
 
 fn read_argument(

@@ -45,6 +45,30 @@ impl<'a> Triple<'a> {
         })
     }
 
+    /// Reads the value that `reader` stands before the short way, if it is one of known column and plain operator: `take` is given both and
+    /// reads the argument where it stands, or declines. `None` if anything about it is unusual or wrong; then the reader is where it was,
+    /// and [`Triple::read`] tells.
+    pub(crate) fn take<T>(
+        table: &TableSchema,
+        reader: &mut Reader<'a>,
+        take: impl FnOnce(ColumnId, &[u8], &mut Reader<'a>) -> Option<T>,
+    ) -> Option<T> {
+        let mut ahead = reader.clone();
+        ahead.begin_array().ok()?;
+        let name = next(&mut ahead, Reader::string)?;
+        let column = table.column_named(&name)?;
+        let operator = next(&mut ahead, Reader::string)?;
+        if !ahead.next_element().ok()? {
+            return None;
+        }
+        let taken = take(column, &operator, &mut ahead)?;
+        if ahead.next_element().ok()? {
+            return None;
+        }
+        *reader = ahead;
+        Some(taken)
+    }
+
     /// Its raw text, for errors.
     pub(crate) fn raw(&self) -> &'a [u8] {
         text(self.whole.clone())

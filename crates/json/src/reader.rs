@@ -292,8 +292,13 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Syntax.
     pub fn skip(&mut self) -> Result<&'a [u8], Error> {
-        let kind = self.peek()?;
+        self.space();
         let start = self.at;
+        if let Some(end) = self.short_string_end() {
+            self.at = end;
+            return Ok(&self.bytes[start..end]);
+        }
+        let kind = self.peek()?;
         match kind {
             Kind::Array | Kind::Object if self.trusted => self.leap()?,
             Kind::Array | Kind::Object => self.skip_container()?,

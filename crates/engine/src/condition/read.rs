@@ -36,11 +36,27 @@ fn malformed(clause: &[u8]) -> WireError {
 fn read_clause(
     table: &TableSchema,
     reader: &mut Reader<'_>,
-    symbols: Option<&mut dyn Symbols>,
+    mut symbols: Option<&mut dyn Symbols>,
 ) -> Result<Clause, WireError> {
     if let Ok(Kind::Bool) = reader.peek() {
         let constant = reader.boolean().map_err(|_| malformed(b"null"))?;
         return Ok(Clause::Constant(constant));
+    }
+    let usual = Triple::take(table, reader, |column, operator, reader| {
+        let function = Function::from_name(operator)?;
+        if !matches!(function, Function::Equal | Function::NotEqual) {
+            return None;
+        }
+        let column_type = &table.column(column).column_type;
+        let argument = wire::read_datum(reader, column_type, reborrow(&mut symbols)).ok()?;
+        Some(Clause::Compare {
+            column,
+            function,
+            argument,
+        })
+    });
+    if let Some(usual) = usual {
+        return Ok(usual);
     }
     let triple = Triple::read(table, reader, malformed)?;
     let Some(function) = Function::from_name(&triple.operator) else {
