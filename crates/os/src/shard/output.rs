@@ -8,6 +8,10 @@ use crate::segment::Segment;
 /// Segments per vectored write; more gain nothing, and the kernel's limit is 1024.
 const SLICES_MAX: usize = 64;
 
+/// Several segments that are no longer together are copied into one place and sent as one, bytes: the kernel takes longer over each slice than
+/// copying takes.
+const GATHERED_MAX: usize = 2048;
+
 /// How far writing got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -90,6 +94,17 @@ impl Output {
         if let (1, Some(only)) = (self.segments.len(), segments.clone().next()) {
             return stream.write(&only[self.sent..]);
         }
+        if self.bytes <= GATHERED_MAX {
+            let mut room = [0; GATHERED_MAX];
+            let mut end = 0;
+            let mut skip = self.sent;
+            for segment in segments {
+                let left = &segment[std::mem::take(&mut skip)..];
+                room[end..end + left.len()].copy_from_slice(left);
+                end += left.len();
+            }
+            return stream.write(&room[..end]);
+        }
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
         for (slice, segment) in slices.iter_mut().zip(segments.by_ref()) {
@@ -157,7 +172,8 @@ mod tests {
         let mut output = Output::default();
         let mut expected = Vec::new();
         for i in 0..200u8 {
-            let bytes = vec![i; usize::from(i % 7)];
+            // Too much to be sent as one at first.
+            let bytes = vec![i; usize::from(i % 7) * 9];
             expected.extend(&bytes);
             output.push(if i % 2 == 0 {
                 Arc::<[u8]>::from(bytes).into()
