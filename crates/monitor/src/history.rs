@@ -4,7 +4,8 @@
 //! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no
 //! history. Bounded by 100 entries and by as many atoms as the database holds. Ids are random, so nobody can ask for one that was told to
 //! nobody: while all that were told are of commits that would have left the history again, none is kept, and a commit's memory is free
-//! when its transaction ends. Knows deltas, not subscriptions.
+//! when its transaction ends. That holds for ids of this process's own; where others tell the same ids, as members of a cluster would,
+//! each commit counts as followed. Knows deltas, not subscriptions.
 
 use std::collections::VecDeque;
 
