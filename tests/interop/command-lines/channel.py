@@ -69,7 +69,7 @@ REMOTES = [
     f"{ASK} ovsdb-server/list-remotes",
     *(f"{ASK} ovsdb-server/remove-remote {remote}" for remote in ("bogu", "bogus", "bogus", "''", "db:mydb,T,n", "db:mydb,T,name", "db:mydb,G,rows")),
     "ovsdb-client list-dbs unix:b.sock",
-    f"{ASK} ovsdb-server/remove-remote punix:b.sock; ls *.sock; {ASK} ovsdb-server/list-remotes",
+    f"{ASK} ovsdb-server/remove-remote punix:b.sock; while [ -e b.sock ]; do sleep .02; done; ls *.sock; {ASK} ovsdb-server/list-remotes",
 ]
 
 # Nothing here may fail with a duplicate name: 3.1 is not itself any more after that.
