@@ -24,7 +24,7 @@ const PROGRAMS: [(&str, &str); 5] = [
 ];
 
 /// Commands of `ovsdb-client`.
-const CLIENT: [&str; 20] = [
+const CLIENT: [&str; 21] = [
     "list-dbs",
     "get-schema",
     "get-schema-version",
@@ -42,6 +42,7 @@ const CLIENT: [&str; 20] = [
     "convert",
     "needs-conversion",
     "wait",
+    "ping",
     "lock",
     "steal",
     "unlock",

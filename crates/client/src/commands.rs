@@ -6,6 +6,7 @@ pub(crate) mod dump;
 pub(crate) mod listing;
 pub(crate) mod lock;
 pub(crate) mod monitor;
+pub(crate) mod ping;
 pub(crate) mod restore;
 pub(crate) mod transact;
 pub(crate) mod wait;
@@ -173,6 +174,16 @@ pub(crate) const COMMANDS: &[Command] = &[
         1,
         convert::needs_conversion,
     ).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if its schema is another one, else \"no\""),
+    Command {
+        name: "ping",
+        need: Need::None,
+        args_min: 0,
+        args_max: 2,
+        action: Action::Alone(ping::ping),
+        topic: LOOKING,
+        usage: "ping [SERVER] [DATABASE]",
+        meaning: "print how long SERVER takes to answer; fail if it does not answer within 5 seconds or does not serve DATABASE",
+    },
     with("lock", Need::Connection, 1, 1, lock::lock).means(COORDINATION, "lock [SERVER] LOCK", "wait for LOCK and hold it"),
     with("steal", Need::Connection, 1, 1, lock::steal).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from whoever holds it"),
     with("unlock", Need::Connection, 1, 1, lock::unlock).means(COORDINATION, "unlock [SERVER] LOCK", "give LOCK back"),

@@ -132,7 +132,7 @@ pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing
 }
 
 /// Why a server is of no use for `database`; `None` when it is.
-fn refusal(
+pub(crate) fn refusal(
     session: &mut Session,
     database: &str,
     cluster_id: Option<&str>,

@@ -38,6 +38,7 @@ pub fn manual() -> Manual {
         description: DESCRIPTION,
         chapters: vec![
             Chapter::prose("OUTPUT", OUTPUT),
+            Chapter::prose("HEALTH CHECKS", HEALTH_CHECKS),
             shared::environment(),
             Chapter::list(
                 "FILES",
@@ -78,6 +79,12 @@ const OUTPUT: &str = "\
 `--format` and `--data` shape what `dump`, `list-tables`, `list-columns` and the monitors print. For scripts, `--format=json` or `--bare` with
 named columns is best. Rows of `dump` are sorted by their contents, so that two dumps of equal contents are equal but for UUIDs.";
 
+const HEALTH_CHECKS: &str = "\
+`ping` is for scripts and for the health checks of containers: it prints how long an `echo` took and exits with status 0, or prints the
+reason and exits with status 1. With a DATABASE, the server must serve it too; a member of a cluster must be connected to the others, and
+lead them unless `--no-leader-only` is given. Of several servers one must do. Each server has 5 seconds; with `--timeout` only that counts, and
+ends the program by SIGALRM.";
+
 const EXAMPLES: &str = "\
 Print a column of the bridges of this host:
 
@@ -87,6 +94,10 @@ Follow the ports of a database on another host, over SSL/TLS:
 
     ovsdb-client -p key.pem -c cert.pem -C ca.pem \\
         monitor ssl:192.0.2.1:6641 OVN_Northbound Logical_Switch_Port name,up
+
+Check that a server answers and serves a database:
+
+    ovsdb-client ping unix:{rundir}/db.sock Open_vSwitch
 
 Copy a database while it is served, and put the copy back:
 

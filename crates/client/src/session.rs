@@ -25,6 +25,8 @@ use crate::failure::Failure;
 pub(crate) struct Session {
     connection: Connection,
     next_id: u64,
+    /// When requests stop waiting, monotonic; `None` waits for ever.
+    deadline_ms: Option<u64>,
 }
 
 /// Identifies a request of this session.
@@ -46,6 +48,18 @@ impl Session {
     /// # Errors
     /// `failed to connect to "SERVER" (REASON)`
     pub(crate) fn open(server: &str, credentials: &Arc<Credentials>) -> Result<Session, Failure> {
+        Session::open_until(server, credentials, None)
+    }
+
+    /// As [`Session::open`], with a time (monotonic) at which connecting, and later every request, fails.
+    ///
+    /// # Errors
+    /// As there; the reason of a missed deadline is `timed out`.
+    pub(crate) fn open_until(
+        server: &str,
+        credentials: &Arc<Credentials>,
+        deadline_ms: Option<u64>,
+    ) -> Result<Session, Failure> {
         let target = Target::parse(server);
         if let Err(error) = &target {
             error.log(server);
@@ -54,8 +68,11 @@ impl Session {
             let line = format_args!("{server}: waiting for connection...");
             vlog::info(Module::OvsdbClient, line);
         };
-        Connection::open_or_await(server, None, Some(credentials), listening)
-            .map(Session::over)
+        Connection::open_or_await(server, deadline_ms, Some(credentials), listening)
+            .map(|connection| Session {
+                deadline_ms,
+                ..Session::over(connection)
+            })
             .map_err(|error| {
                 // What cannot be connected to at all might have been meant to listen.
                 let is_active = matches!(target, Ok(Target::Active(_)))
@@ -76,6 +93,7 @@ impl Session {
         Session {
             connection,
             next_id: 0,
+            deadline_ms: None,
         }
     }
 
@@ -103,7 +121,7 @@ impl Session {
     /// As [`Session::call`]; the server's error is a result, too.
     ///
     /// # Errors
-    /// The connection broke.
+    /// The connection broke, or the deadline passed.
     pub(crate) fn transact(
         &mut self,
         method: &str,
@@ -112,7 +130,7 @@ impl Session {
         let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
         let id = self.try_send(method, params).map_err(broken)?;
         loop {
-            match self.try_receive(None).map_err(broken)? {
+            match self.try_receive(self.deadline_ms).map_err(broken)? {
                 Some(Incoming::Reply(answered, result)) if answered == id => return Ok(result),
                 _ => {}
             }
@@ -226,7 +244,7 @@ impl Session {
             &params.to_bytes(),
             id.to_string().as_bytes(),
         );
-        self.connection.send(&bytes, None)?;
+        self.connection.send(&bytes, self.deadline_ms)?;
         Ok(RequestId(id))
     }
 
@@ -251,7 +269,7 @@ impl Session {
                 if &*method == b"echo" {
                     let mut bytes = Vec::new();
                     write_reply(&mut bytes, id, params);
-                    self.connection.send(&bytes, None)?;
+                    self.connection.send(&bytes, self.deadline_ms)?;
                 }
                 Ok(None)
             }

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub aware: Option<bool>,
     /// For `ssl:` and `pssl:`.
     pub credentials: Arc<Credentials>,
+    /// `--timeout` or its environment variable ends the program at some time.
+    pub has_timeout: bool,
     daemon: RefCell<daemon::Options>,
     is_detached: bool,
 }
@@ -111,7 +113,7 @@ fn specs() -> Vec<Spec<Id>> {
         output("bare", Arg::None, Id::Bare)
             .means("", "the same as --format=list --data=bare --no-headings"),
         output("max-column-width", Arg::Required, Id::ColumnWidthMax)
-            .means("N", "cut the cells of tables to N bytes"),
+            .means("N", "cut the columns of tables to N bytes, but not below their headings"),
     ]);
     specs.extend(["record", "replay"].map(|name| {
         Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
@@ -146,6 +148,7 @@ impl Settings {
                 leader_only: true,
                 aware: None,
                 credentials: Arc::default(),
+                has_timeout: false,
                 daemon: RefCell::default(),
                 is_detached: false,
             },
@@ -162,7 +165,7 @@ impl Settings {
                 Item::Option(id, value) => parser.apply(id, value.as_deref()),
             }
         }
-        timeout::arm(parser.timeout_s);
+        parser.settings.has_timeout = timeout::arm(parser.timeout_s);
         let Parser {
             mut settings,
             daemon,
@@ -230,10 +233,7 @@ impl Parser {
                 settings.style.cells = CellStyle::Bare;
                 settings.style.headings = false;
             }
-            // As the C library reads numbers: what is none counts as 0, which is no limit.
-            Id::ColumnWidthMax => {
-                settings.style.column_width_max = text.trim().parse().unwrap_or(0);
-            }
+            Id::ColumnWidthMax => settings.style.column_width_max = column_width(text),
             Id::Timestamp => settings.is_timestamped = true,
             Id::Force => settings.force = true,
             Id::LeaderOnly(only) => settings.leader_only = only,
@@ -248,6 +248,53 @@ impl Parser {
             Id::Log(option) => vlog::apply(option, value),
             Id::Tls(option) => self.tls.apply(option, value),
             Id::Daemon(option) => self.daemon.apply(option, value),
+        }
+    }
+}
+
+/// A width as the reference reads it, with the C library's `atoi`: digits up to anything else, cut to 32 bits. Zero, a negative
+/// number and a word mean no limit.
+fn column_width(text: &str) -> usize {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let number = digits
+        .bytes()
+        .map_while(|byte| byte.is_ascii_digit().then(|| i64::from(byte - b'0')))
+        .map(|digit| if is_negative { -digit } else { digit })
+        .fold(0_i64, |value, digit| {
+            value.saturating_mul(10).saturating_add(digit)
+        });
+    // The low 32 bits, as a signed number.
+    let bytes = number.to_le_bytes();
+    let low = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    usize::try_from(low).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::column_width;
+
+    #[test]
+    fn widths_are_read_as_the_c_library_reads_integers() {
+        let widths = [
+            "5",
+            " +5",
+            "5x",
+            "4294967301",
+            "0",
+            "",
+            "x",
+            "-5",
+            "0x5",
+            "4294967296",
+        ];
+        let read = [5, 5, 5, 5, 0, 0, 0, 0, 0, 0];
+        assert_eq!(widths.map(column_width), read);
+        for huge in ["99999999999999999999", "-99999999999999999999"] {
+            assert_eq!(column_width(huge), 0);
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct Style {
     pub headings: bool,
     /// Indent JSON.
     pub pretty: bool,
-    /// Widest cell of the table layout, in bytes; 0: no limit.
+    /// Widest column of the table layout, in bytes, where its heading is not wider; 0: no limit.
     pub column_width_max: usize,
 }
 

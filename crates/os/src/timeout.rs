@@ -17,13 +17,16 @@ pub fn parse(value: &str, letter: char) -> Result<u32, String> {
         .ok_or_else(|| format!("value {value} on -{letter} or --timeout is invalid"))
 }
 
-/// Arms the deadline: `seconds` of the option, else the environment's. An unusable environment value is ignored.
-pub fn arm(seconds: Option<u32>) {
+/// Arms the deadline: `seconds` of the option, else the environment's. An unusable environment value is ignored. Returns whether
+/// there is a deadline now.
+pub fn arm(seconds: Option<u32>) -> bool {
     let from_env = || std::env::var("OVS_CTL_TIMEOUT").ok()?.parse().ok();
-    if let Some(seconds) = seconds.or_else(from_env).filter(|&seconds| seconds > 0) {
+    let seconds = seconds.or_else(from_env).filter(|&seconds| seconds > 0);
+    if let Some(seconds) = seconds {
         // SAFETY: alarm takes no pointers.
         unsafe { libc::alarm(seconds) };
     }
+    seconds.is_some()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use corvid_data::{ColumnType, Datum, text, wire};
+use corvid_data::{AtomRef, ColumnType, Datum, text, wire};
 use corvid_json::Value;
 
 /// How data become text (`--data`).
@@ -40,6 +40,9 @@ pub(crate) enum Cell {
     Json(Value),
     /// A column's value.
     Datum(Datum, Rc<ColumnType>),
+    /// A column's value as a server sent it, which is what it is as JSON. So monitors print `1000000000000000` where a dump
+    /// prints `1e+15`.
+    Received(Value, Rc<ColumnType>),
 }
 
 impl Cell {
@@ -60,6 +63,10 @@ impl Cell {
             Cell::Empty => String::new(),
             Cell::Text(text) => text.clone(),
             Cell::Json(value) => value.to_string(),
+            Cell::Received(value, _) if style == CellStyle::Json => value.to_string(),
+            Cell::Received(value, column_type) => {
+                Cell::from_json(value, column_type).to_text(style)
+            }
             Cell::Datum(datum, column_type) => {
                 let mut out = String::new();
                 match style {
@@ -77,13 +84,38 @@ impl Cell {
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Cell::Empty => Value::Null,
-            Cell::Text(text) => Value::string(text),
-            Cell::Json(value) => value.clone(),
-            Cell::Datum(datum, column_type) => {
-                let mut bytes = Vec::new();
-                wire::write_datum(&mut bytes, datum, column_type.is_map());
-                Value::parse(&bytes).unwrap_or(Value::Null)
-            }
+            Cell::Text(text) => Value::string(&**text),
+            Cell::Json(value) | Cell::Received(value, _) => value.clone(),
+            Cell::Datum(datum, column_type) => datum_json(datum, column_type.is_map()),
+        }
+    }
+}
+
+/// A datum as JSON. It is built and not parsed from its wire form, in which a real like `1e+15` would read as an integer and
+/// be printed as one.
+fn datum_json(datum: &Datum, is_map: bool) -> Value {
+    let mut members: Vec<Value> = datum
+        .iter()
+        .map(|(key, value)| match value {
+            Some(value) => Value::Array(vec![atom_json(key), atom_json(value)]),
+            None => atom_json(key),
+        })
+        .collect();
+    if !is_map && members.len() == 1 {
+        return members.remove(0);
+    }
+    let tag = if is_map { "map" } else { "set" };
+    Value::Array(vec![Value::string(tag), Value::Array(members)])
+}
+
+fn atom_json(atom: AtomRef<'_>) -> Value {
+    match atom {
+        AtomRef::Integer(value) => Value::Integer(value),
+        AtomRef::Real(value) => Value::Real(value.get()),
+        AtomRef::Boolean(value) => Value::Bool(value),
+        AtomRef::String(text) => Value::string(&**text),
+        AtomRef::Uuid(uuid) => {
+            Value::Array(vec![Value::string("uuid"), Value::string(uuid.to_text())])
         }
     }
 }

@@ -7,6 +7,8 @@ use corvid_data::Uuid;
 use super::{Style, Table};
 
 const UUID_LEN: usize = 36;
+/// How much of a UUID links and anchors show.
+const SHOWN_LEN: usize = 8;
 
 pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     if let Some(timestamp) = &table.timestamp {
@@ -27,18 +29,26 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
         writeln!(out, "  <tr>")?;
         for (heading, cell) in table.headings.iter().zip(row) {
             let text = cell.to_text(style.cells);
-            writeln!(out, "    <td>{}</td>", content(&text, heading == "_uuid"))?;
+            let content = match heading.as_str() {
+                "_uuid" => anchor(&text),
+                _ => with_links(&text),
+            };
+            writeln!(out, "    <td>{content}</td>")?;
         }
         writeln!(out, "  </tr>")?;
     }
     writeln!(out, "</table>")
 }
 
-/// The cell's text with every UUID in it made a link, or an anchor where it is the row's own.
-fn content(text: &str, is_anchor: bool) -> String {
-    if is_anchor && Uuid::parse(text.as_bytes()).is_some() {
-        return format!("<a name=\"{text}\">{}</a>", &text[..8]);
-    }
+/// An anchor that links to the row lead to. It has the cell's text as its name, whatever form the text has, and shows the
+/// beginning of it.
+fn anchor(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN_LEN).collect();
+    format!("<a name=\"{}\">{}</a>", escaped(text), escaped(&shown))
+}
+
+/// The cell's text with every UUID in it made a link.
+fn with_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -47,7 +57,7 @@ fn content(text: &str, is_anchor: bool) -> String {
             .filter(|word| Uuid::parse(word.as_bytes()).is_some())
         {
             Some(uuid) => {
-                out.push_str(&format!("<a href=\"#{uuid}\">{}</a>", &uuid[..8]));
+                out.push_str(&format!("<a href=\"#{uuid}\">{}</a>", &uuid[..SHOWN_LEN]));
                 rest = &rest[UUID_LEN..];
             }
             None => {

@@ -11,19 +11,19 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     let cells: Vec<Vec<String>> = table
         .rows
         .iter()
-        .map(|row| {
-            row.iter()
-                .map(|cell| truncated(cell.to_text(style.cells), style.column_width_max))
-                .collect()
-        })
+        .map(|row| row.iter().map(|cell| cell.to_text(style.cells)).collect())
         .collect();
     let widths: Vec<usize> = (0..table.headings.len())
         .map(|column| {
-            let widest = cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
+            let longest = cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
+            let capped = match style.column_width_max {
+                0 => longest,
+                max => longest.min(max),
+            };
             if style.headings {
-                widest.max(table.headings[column].len())
+                capped.max(table.headings[column].len())
             } else {
-                widest
+                capped
             }
         })
         .collect();
@@ -35,26 +35,20 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     cells.iter().try_for_each(|row| line(row, &widths, out))
 }
 
-/// Cuts at `max` bytes, back to a character boundary.
-fn truncated(mut text: String, max: usize) -> String {
-    if max > 0 && text.len() > max {
-        let end = (0..=max)
-            .rev()
-            .find(|end| text.is_char_boundary(*end))
-            .unwrap_or(0);
-        text.truncate(end);
-    }
-    text
-}
-
+/// Prints one line: each cell cut or padded to the width of its column. Widths count bytes, so a cut may split a character, as
+/// the reference does.
 fn line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
         if column > 0 {
-            text.push(' ');
+            text.push(b' ');
         }
-        text.push_str(cell);
-        text.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.len())));
+        let end = text.len() + width;
+        text.extend_from_slice(&cell.as_bytes()[..cell.len().min(*width)]);
+        text.resize(end, b' ');
     }
-    writeln!(out, "{}", text.trim_end_matches(' '))
+    let end = text.iter().rposition(|byte| *byte != b' ');
+    text.truncate(end.map_or(0, |last| last + 1));
+    text.push(b'\n');
+    out.write_all(&text)
 }

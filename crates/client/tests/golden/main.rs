@@ -5,6 +5,7 @@
 mod support;
 
 mod peer;
+mod ping;
 mod printing;
 mod selection;
 mod session;

@@ -112,12 +112,12 @@ fn dumps_come_in_five_formats() {
     dump(
         &["--max-column-width=4"],
         &expect![[r#"
-        T table
-        _uuid a    e    kind m    n
-        ----- ---- ---- ---- ---- ----
-        0131  "<&> "673 "z"  {}   [3]
-        6731  "b c ""   x    {k=0 [1,
-    "#]],
+            T table
+            _uuid a    e    kind m    n
+            ----- ---- ---- ---- ---- ----
+            0131f "<&> "673 "z"  {}   [3]
+            6731f "b c ""   x    {k=0 [1,
+        "#]],
     );
 }
 

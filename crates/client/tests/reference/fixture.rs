@@ -46,6 +46,13 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A server with two databases; `None` where the reference is not installed.
     pub(crate) fn start() -> Option<Fixture> {
+        let other = r#"{"name":"other","tables":{"O":{"columns":{"v":{"type":"string"}}}}}"#;
+        Fixture::serving(&[("my", SCHEMA), ("other", other)], CONTENTS)
+    }
+
+    /// A server with a database for each name of a file and schema, and what a transaction puts there; `None` where the
+    /// reference is not installed.
+    pub(crate) fn serving(databases: &[(&str, &str)], contents: &str) -> Option<Fixture> {
         let missing = [THEIRS, TOOL, SERVER]
             .into_iter()
             .find(|program| !std::path::Path::new(program).exists());
@@ -54,21 +61,21 @@ impl Fixture {
             return None;
         }
         let dir = Dir::new();
-        std::fs::write(dir.file("my.ovsschema"), SCHEMA).expect("the schema can be written");
-        let other = r#"{"name":"other","tables":{"O":{"columns":{"v":{"type":"string"}}}}}"#;
-        std::fs::write(dir.file("other.ovsschema"), other).expect("the schema can be written");
-        for name in ["my", "other"] {
-            let (db, schema) = (format!("{name}.db"), format!("{name}.ovsschema"));
-            let made = run(TOOL, dir.path(), &["create", &db, &schema], b"");
-            assert_eq!(made.status, 0, "{}", made.stderr);
-        }
-        let args = [
+        let mut args = [
             "--remote=punix:db.sock",
             "--unixctl=server.ctl",
             "-vconsole:off",
-            "my.db",
-            "other.db",
-        ];
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for (name, schema) in databases {
+            let (db, file) = (format!("{name}.db"), format!("{name}.ovsschema"));
+            std::fs::write(dir.file(&file), schema).expect("the schema can be written");
+            let made = run(TOOL, dir.path(), &["create", &db, &file], b"");
+            assert_eq!(made.status, 0, "{}", made.stderr);
+            args.push(db);
+        }
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let server = command(SERVER, dir.path(), &args)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -82,7 +89,7 @@ impl Fixture {
             _server: server,
             dir,
         };
-        fixture.transact(CONTENTS);
+        fixture.transact(contents);
         Some(fixture)
     }
 

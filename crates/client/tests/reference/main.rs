@@ -8,6 +8,7 @@ mod commands;
 mod fixture;
 mod options;
 mod snapshots;
+mod tables;
 mod watching;
 
 use fixture::{Fixture, OURS, THEIRS, with_sorted_members};

@@ -100,7 +100,7 @@ fn row(
             .iter()
             .map(|(name, column_type)| match content.get(name) {
                 None => Cell::Empty,
-                Some(value) => Cell::from_json(value, column_type),
+                Some(value) => Cell::Received(value.clone(), column_type.clone()),
             }),
     );
     Ok(cells)
