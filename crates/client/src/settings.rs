@@ -112,8 +112,10 @@ fn specs() -> Vec<Spec<Id>> {
         output("pretty", Arg::None, Id::Pretty).means("", "indent JSON"),
         output("bare", Arg::None, Id::Bare)
             .means("", "the same as --format=list --data=bare --no-headings"),
-        output("max-column-width", Arg::Required, Id::ColumnWidthMax)
-            .means("N", "cut the columns of tables to N bytes, but not below their headings"),
+        output("max-column-width", Arg::Required, Id::ColumnWidthMax).means(
+            "N",
+            "cut the columns of tables to N bytes, but not below their headings",
+        ),
     ]);
     specs.extend(["record", "replay"].map(|name| {
         Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
