@@ -9,6 +9,7 @@
 //! - [`http`]: one HTTP request, for the pages of watchers.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
 //! - [`process`]: one server process on given files.
+//! - [`daemon`]: one server in the background.
 //! - [`server`]: a server under test in its own temporary directory.
 //! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that know what the database
 //!   must hold, damaged ends of files, a file system that is soon full, and the reference's tool.
@@ -17,6 +18,7 @@
 
 pub mod binary;
 pub mod client;
+pub mod daemon;
 pub mod database_file;
 pub mod framing;
 pub mod http;

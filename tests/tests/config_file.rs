@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use corvid_tests::binary::bin;
 use corvid_tests::client::Client;
+use corvid_tests::daemon::Daemon;
 use corvid_tests::database_file;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
@@ -251,7 +254,7 @@ fn a_file_of_another_model_than_its_entry_says_is_refused() {
                 dir.path().display()
             ))
             .env("OVS_RUNDIR", dir.path())
-            .env("OVS_DBDIR", dir.path())
+            .current_dir(dir.path())
             .stdin(Stdio::null())
             .output()
             .expect("started");
@@ -262,4 +265,214 @@ fn a_file_of_another_model_than_its_entry_says_is_refused() {
             "{file}, {model}: {said}"
         );
     }
+}
+
+/// The schema of a database whose table `T` has a set of targets `c`, or has none.
+fn schema_of_remotes(name: &str, has_targets: bool) -> Value {
+    let mut columns = json!({"n": {"type": "integer"}});
+    if has_targets {
+        columns["c"] = json!({"type": {"key": "string", "min": 0, "max": "unlimited"}});
+    }
+    json!({"name": name, "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": columns}}})
+}
+
+/// Makes a database with a column of targets in `folder`.
+fn database_of_remotes(folder: &Path, name: &str) {
+    let file = folder.join(format!("{name}.db"));
+    database_file::create(&file, &schema_of_remotes(name, true)).expect("a file");
+}
+
+/// Converts a database on a connection that stays.
+fn convert(folder: &Path, name: &str, schema: &Value) {
+    let mut client = Client::connect(&folder.join("db.sock")).expect("connected");
+    let params = json!([name, schema]);
+    let reply = client.call("convert", &params).expect("a reply");
+    assert_eq!(reply["error"], Value::Null, "{reply}");
+}
+
+const FAILED: &str = "Configuration failed.  See the log file for details.";
+
+/// What a server has logged since `from`, from the level on.
+fn logged(server: &Process, from: usize) -> Vec<String> {
+    let log = server.log().split_off(from);
+    let text = |line: &str| line.splitn(3, '|').nth(2).unwrap_or_default().to_owned();
+    log.lines().map(text).collect()
+}
+
+fn add_target(folder: &Path, database: &str, target: &str) {
+    let mut client = Client::connect(&folder.join("db.sock")).expect("connected");
+    let insert = json!({"op": "insert", "table": "T", "row": {"c": target}});
+    let reply = client
+        .call("transact", &json!([database, insert]))
+        .expect("a reply");
+    assert!(reply["result"][0]["uuid"].is_array(), "{reply}");
+}
+
+fn until(what: &str, server: &Process, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: {}", server.said());
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn remotes_of_columns_are_checked_at_each_reload() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path();
+    database_of_remotes(folder, "D");
+    database(folder, "B");
+    let with = |remotes: &[&str], databases: Value| {
+        let mut all: Map<String, Value> = Map::new();
+        all.insert("punix:db.sock".to_owned(), Value::Null);
+        all.extend(remotes.iter().map(|name| ((*name).to_owned(), Value::Null)));
+        configure(folder, &json!({"remotes": all, "databases": databases}));
+    };
+    with(&["db:D,T,c"], json!({"D.db": {}}));
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let mut server =
+        Process::without_remote(&program, folder, &["--config-file=config.json".into()]);
+    server.start().expect("a server");
+    let reload = |server: &Process| control(server, "ovsdb-server/reload", &[]);
+    let second = folder.join("second.sock");
+    add_target(folder, "D", &format!("punix:{}", second.display()));
+    assert!(second.exists());
+    assert_eq!(reload(&server), "");
+
+    // Its database goes: the rest takes effect.
+    let from = server.log().len();
+    with(&["db:D,T,c", "punix:third.sock"], json!({"B.db": {}}));
+    assert_eq!(reload(&server), FAILED);
+    let problem =
+        "ovsdb_server|WARN|failed to configure remotes: \"db:D,T,c\": no database named D";
+    assert!(
+        logged(&server, from)
+            .iter()
+            .any(|line| line.ends_with(problem))
+    );
+    assert_eq!(control(&server, "ovsdb-server/list-dbs", &[]), "B\n_Server");
+    assert_eq!(
+        control(&server, "ovsdb-server/list-remotes", &[]),
+        "db:D,T,c\npunix:db.sock\npunix:third.sock"
+    );
+    assert!(folder.join("third.sock").exists() && !second.exists());
+    // It is checked as often as the file is read.
+    let from = server.log().len();
+    assert_eq!(reload(&server), FAILED);
+    let lines = logged(&server, from);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[1].ends_with(problem));
+
+    // A new remote of that kind is listed too, and each has its line.
+    with(&["db:D,T,c", "db:B,T,c"], json!({"B.db": {}}));
+    let from = server.log().len();
+    assert_eq!(reload(&server), FAILED);
+    let log = server.log().split_off(from);
+    for problem in [
+        "\"db:D,T,c\": no database named D",
+        "\"db:B,T,c\": table \"T\" has no column \"c\"",
+    ] {
+        assert_eq!(log.matches(problem).count(), 1, "{log}");
+    }
+    assert_eq!(
+        control(&server, "ovsdb-server/list-remotes", &[]),
+        "db:B,T,c\ndb:D,T,c\npunix:db.sock"
+    );
+
+    // What was missing comes: by the file, and by a conversion.
+    with(&["db:D,T,c", "db:B,T,c"], json!({"B.db": {}, "D.db": {}}));
+    assert_eq!(reload(&server), FAILED);
+    until("D's remote", &server, || second.exists());
+    convert(folder, "B", &schema_of_remotes("B", true));
+    assert_eq!(reload(&server), "");
+    let fourth = folder.join("fourth.sock");
+    add_target(folder, "B", &format!("punix:{}", fourth.display()));
+    assert!(fourth.exists());
+}
+
+#[test]
+fn a_conversion_that_takes_the_column_of_a_remote_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path();
+    database_of_remotes(folder, "D");
+    let remotes = json!({"punix:db.sock": null, "db:D,T,c": null});
+    configure(
+        folder,
+        &json!({"remotes": remotes, "databases": {"D.db": {}}}),
+    );
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let mut server =
+        Process::without_remote(&program, folder, &["--config-file=config.json".into()]);
+    server.start().expect("a server");
+    let second = folder.join("second.sock");
+    let target = format!("punix:{}", second.display());
+    add_target(folder, "D", &target);
+    convert(folder, "D", &schema_of_remotes("D", false));
+    let problem = "\"db:D,T,c\": table \"T\" has no column \"c\"";
+    let line = format!("|ovsdb_server|WARN|{problem}\n");
+    until("the loss of the column", &server, || {
+        server.log().contains(&line)
+    });
+    assert!(!second.exists());
+    assert_eq!(control(&server, "ovsdb-server/reload", &[]), FAILED);
+    let line = format!("|ovsdb_server|WARN|failed to configure remotes: {problem}\n");
+    assert_eq!(server.log().matches(&line).count(), 1, "{}", server.log());
+    assert_eq!(
+        control(&server, "ovsdb-server/list-remotes", &[]),
+        "db:D,T,c\npunix:db.sock"
+    );
+    convert(folder, "D", &schema_of_remotes("D", true));
+    add_target(folder, "D", &target);
+    assert!(second.exists());
+    assert_eq!(control(&server, "ovsdb-server/reload", &[]), "");
+}
+
+/// Also when the server has become a daemon, which leaves that directory, and whatever `OVS_DBDIR` says.
+#[test]
+fn relative_names_of_databases_are_meant_from_where_the_server_was_started() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path();
+    for name in ["A", "B"] {
+        database(folder, name);
+    }
+    let serve = |databases: Value| {
+        let remotes = json!({format!("punix:{}/db.sock", folder.display()): null});
+        configure(folder, &json!({"remotes": remotes, "databases": databases}));
+    };
+    serve(json!({"A.db": {}}));
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let option = format!("--config-file={}/config.json", folder.display());
+    let daemon = Daemon::start(&program, folder, &[&option]).expect("a server");
+    let said = |command: &str| daemon.control(command, &[]).expect("a reply");
+    assert_eq!(said("ovsdb-server/list-dbs")["result"], "A\n_Server\n");
+    serve(json!({"A.db": {}, "B.db": {}, "missing.db": {}}));
+    assert_eq!(said("ovsdb-server/reload")["error"], format!("{FAILED}\n"));
+    assert_eq!(said("ovsdb-server/list-dbs")["result"], "A\nB\n_Server\n");
+    let log = daemon.log();
+    let missing = folder.join("missing.db");
+    let line = format!(
+        "'missing.db': I/O error: {}: open failed",
+        missing.display()
+    );
+    assert!(log.contains(&line), "{log}");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_told_with_one_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path();
+    configure(folder, &json!({"remotes": {"punix:db.sock": null}}));
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let mut server =
+        Process::without_remote(&program, folder, &["--config-file=config.json".into()]);
+    server.start().expect("a server");
+    let path = folder.join("config.json");
+    fs::remove_file(&path).expect("removed");
+    let from = server.log().len();
+    assert_eq!(control(&server, "ovsdb-server/reload", &[]), FAILED);
+    let line = format!(
+        "ovsdb_server|ERR|failed to open configuration file '{}': No such file or directory",
+        path.display()
+    );
+    assert_eq!(logged(&server, from), [line]);
 }

@@ -184,3 +184,33 @@ fn a_relay_is_refused() {
     // Without remotes it is the name of a file.
     assert!(starts("relay:D:").contains("relay:D:: open failed (No such file or directory)"));
 }
+
+/// The reference of the packages knows no `pfd:`, so it is not asked.
+#[test]
+fn descriptors_that_are_no_listening_sockets_are_told() {
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"c": {"type": "string"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        // Standard input is /dev/null; nobody has so many files open.
+        options: ["--remote=pfd:0", "--remote=pfd:999", "--remote=db:D,T,c"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let mut client = server.connect().expect("a connection");
+    let insert = json!({"op": "insert", "table": "T", "row": {"c": "pfd:3"}});
+    let another = json!({"op": "insert", "table": "T", "row": {"c": "punix:none.sock"}});
+    for operation in [insert, another] {
+        let reply = client.call("transact", &json!(["D", operation]));
+        assert!(reply.expect("a reply")["result"][0]["uuid"].is_array());
+    }
+    let log = server.log();
+    for line in [
+        "|stream_unix|ERR|pfd:0: not a socket (Socket operation on non-socket)\n",
+        "|stream_unix|ERR|pfd:999: not a socket (Bad file descriptor)\n",
+        "|ovsdb_server|WARN|pfd: remotes can only be specified on the command line; ignoring \"pfd:3\" from database\n",
+    ] {
+        assert_eq!(log.matches(line).count(), 1, "{line}{log}");
+    }
+}

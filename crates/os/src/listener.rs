@@ -301,18 +301,25 @@ fn inherit(descriptor: i32) -> Result<Socket, ListenError> {
     let refuse = |why: &str, code: i32| {
         ListenError::new(
             errno::from_code(code),
-            Module::StreamFd,
+            Module::StreamUnix,
             format!("pfd:{descriptor}: {why}"),
         )
     };
-    // SAFETY: F_GETFD takes no pointers and works on any number.
-    if descriptor < 0 || unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0 {
+    if descriptor < 0 {
         return Err(refuse("bad file descriptor", libc::EBADF));
+    }
+    let no_socket = |code: i32| {
+        let reason = errno::text_of(code);
+        refuse(&format!("not a socket ({reason})"), code)
+    };
+    // SAFETY: F_GETFD takes no pointers and works on any number.
+    if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0 {
+        return Err(no_socket(libc::EBADF));
     }
     let is_socket = std::fs::metadata(format!("/proc/self/fd/{descriptor}"))
         .is_ok_and(|data| data.file_type().is_socket());
     if !is_socket {
-        return Err(refuse("not a socket", libc::ENOTSOCK));
+        return Err(no_socket(libc::ENOTSOCK));
     }
     // SAFETY: the descriptor is open. It is duplicated, because the number on the command line belongs to the process and
     // a remote that is closed and opened again must find it.

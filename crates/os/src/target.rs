@@ -114,7 +114,7 @@ impl TargetError {
     pub fn log(&self, target: &str) {
         let module = match self {
             TargetError::UnknownScheme => return,
-            TargetError::BadDescriptor(_) => Module::StreamFd,
+            TargetError::BadDescriptor(_) => Module::StreamUnix,
             _ => Module::SocketUtil,
         };
         vlog::err(module, format_args!("{self}"));

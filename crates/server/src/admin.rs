@@ -59,7 +59,7 @@ pub fn register(registry: &mut Registry<Server>) {
                     "pfd: remotes can only be specified on the command line".to_owned(),
                 ));
             } else {
-                server.add_remote(&args[0], RemoteOptions::default(), Some(replier));
+                server.add_remote(&args[0], RemoteOptions::default(), replier);
             }
         },
     );

@@ -3,7 +3,7 @@
 //! A file that cannot be used changes nothing. One that can is carried out as far as it goes: what fails is logged, the rest is served.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use corvid_log::Magic;
 use corvid_os::vlog::{self, Module};
@@ -19,6 +19,8 @@ use crate::sync::ActiveBackup;
 pub struct Configured {
     /// As an absolute name.
     path: String,
+    /// Where relative names of databases are meant from: the directory in which the server was started, which a daemon leaves.
+    directory: PathBuf,
     /// Names of databases by their entries in the file.
     databases: BTreeMap<String, String>,
 }
@@ -28,11 +30,16 @@ pub struct Configured {
 pub struct Failed;
 
 impl Configured {
-    /// A file by its name, relative ones in the directory of databases. Nothing is read yet.
+    /// A file by its name, relative ones in the directory of databases. Nothing is read yet. Call it before the process becomes a daemon.
     #[must_use]
     pub fn new(file: &str) -> Configured {
+        let path = dirs::db().join(file);
         Configured {
-            path: in_database_dir(file),
+            path: std::path::absolute(&path)
+                .unwrap_or(path)
+                .display()
+                .to_string(),
+            directory: std::env::current_dir().unwrap_or_default(),
             databases: BTreeMap::new(),
         }
     }
@@ -49,10 +56,7 @@ impl Configured {
     /// It cannot be used, or not all of it could be carried out.
     pub fn load(&mut self, server: &mut Server) -> Result<(), Failed> {
         let path = &self.path;
-        let Some(config) = read(path) else {
-            warn(format_args!("failed to load configuration from {path}"));
-            return Err(Failed);
-        };
+        let config = read(path)?;
         let databases = self.serve_databases(server, &config);
         let tls = settle_tls(server);
         let remotes = serve_remotes(server, &config);
@@ -81,7 +85,7 @@ impl Configured {
                 server.set_model(name, model_of(wanted));
                 continue;
             }
-            match open_entry(server, entry, wanted) {
+            match self.open_entry(server, entry, wanted) {
                 Ok(name) => {
                     self.databases.insert(entry.clone(), name);
                 }
@@ -98,21 +102,55 @@ impl Configured {
         }
         Ok(())
     }
+
+    /// Opens what an entry names; returns the database's name.
+    fn open_entry(
+        &self,
+        server: &mut Server,
+        entry: &str,
+        wanted: &DatabaseConfig,
+    ) -> Result<String, String> {
+        let file = self.file_of(entry);
+        let (is, is_not) = match (wanted.model, open::kind(&file)) {
+            (Some(ServiceModel::Relay), _) => {
+                return Err(format!("ovsdb error: {entry}: relays are not built yet"));
+            }
+            (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
+            (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
+                ("clustered", "standalone")
+            }
+            // Whatever else is wrong shows when it is opened.
+            _ => return server.add_database_as(&file, model_of(wanted)),
+        };
+        Err(format!(
+            "ovsdb error: {entry}: database is {is} and not {is_not}"
+        ))
+    }
+
+    /// The file that an entry names: as it is written while that means the same.
+    fn file_of(&self, entry: &str) -> String {
+        let is_still_there = std::env::current_dir().is_ok_and(|now| now == self.directory);
+        if is_still_there {
+            entry.to_owned()
+        } else {
+            self.directory.join(entry).display().to_string()
+        }
+    }
 }
 
-/// The configuration in a file, unless it is unusable: that is logged.
-fn read(path: &str) -> Option<ConfigFile> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) => {
-            let reason = errno::text(&error);
-            vlog::err(
-                Module::OvsdbServer,
-                format_args!("failed to open configuration file '{path}': {reason}"),
-            );
-            return None;
-        }
-    };
+/// The configuration in a file.
+///
+/// # Errors
+/// The file cannot be opened, or is unusable: one line says the former, others the latter.
+fn read(path: &str) -> Result<ConfigFile, Failed> {
+    let text = std::fs::read(path).map_err(|error| {
+        let reason = errno::text(&error);
+        vlog::err(
+            Module::OvsdbServer,
+            format_args!("failed to open configuration file '{path}': {reason}"),
+        );
+        Failed
+    })?;
     vlog::info(
         Module::OvsdbServer,
         format_args!("loading configuration from '{path}'"),
@@ -126,26 +164,10 @@ fn read(path: &str) -> Option<ConfigFile> {
         };
         vlog::warn(module, format_args!("{}", warning.text));
     }
-    config
-}
-
-/// Opens what an entry names; returns the database's name.
-fn open_entry(server: &mut Server, entry: &str, wanted: &DatabaseConfig) -> Result<String, String> {
-    let file = in_database_dir(entry);
-    let (is, is_not) = match (wanted.model, open::kind(&file)) {
-        (Some(ServiceModel::Relay), _) => {
-            return Err(format!("ovsdb error: {entry}: relays are not built yet"));
-        }
-        (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
-        (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
-            ("clustered", "standalone")
-        }
-        // Whatever else is wrong shows when it is opened.
-        _ => return server.add_database_as(&file, model_of(wanted)),
-    };
-    Err(format!(
-        "ovsdb error: {entry}: database is {is} and not {is_not}"
-    ))
+    config.ok_or_else(|| {
+        warn(format_args!("failed to load configuration from {path}"));
+        Failed
+    })
 }
 
 /// Whether an entry asks for what a standalone file can be served as.
@@ -183,7 +205,7 @@ fn serve_remotes(server: &mut Server, config: &ConfigFile) -> Result<(), Failed>
         }
     }
     for (remote, options) in &config.remotes {
-        server.add_remote(remote, options.clone(), None);
+        server.configure_remote(remote, options.clone());
     }
     server.settle_remotes().map_err(|error| {
         warn(format_args!("failed to configure remotes: {error}"));
@@ -200,14 +222,6 @@ pub fn settle_tls(server: &mut Server) -> Result<(), Failed> {
         warn(format_args!("failed to configure SSL/TLS: {error}"));
         Failed
     })
-}
-
-fn in_database_dir(name: &str) -> String {
-    let path = dirs::db().join(Path::new(name));
-    std::path::absolute(&path)
-        .unwrap_or(path)
-        .display()
-        .to_string()
 }
 
 fn warn(text: std::fmt::Arguments<'_>) {

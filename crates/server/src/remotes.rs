@@ -95,7 +95,17 @@ impl Remotes {
 
     /// Takes note of what a `db:` remote names now.
     pub fn set_rows(&mut self, remote: &str, rows: RemoteRows) {
-        self.sourced.insert(remote.to_owned(), rows);
+        let before = self.sourced.insert(remote.to_owned(), rows);
+        let (before, rows) = (before.unwrap_or_default(), &self.sourced[remote]);
+        let is_new = |target: &&String| is_descriptor(target) && !before.contains_key(*target);
+        for target in rows.keys().filter(is_new) {
+            vlog::warn(
+                Module::OvsdbServer,
+                format_args!(
+                    "pfd: remotes can only be specified on the command line; ignoring \"{target}\" from database"
+                ),
+            );
+        }
         self.reconcile();
     }
 
@@ -157,14 +167,8 @@ impl Remotes {
         let mut wanted: BTreeMap<_, _> = given
             .map(|(remote, options)| (remote.clone(), options.clone()))
             .collect();
-        for (target, row) in self.sourced.values().flatten() {
-            if target.starts_with("pfd:") {
-                vlog::warn(
-                    Module::OvsdbJsonrpcServer,
-                    format_args!("{target}: pfd: remotes cannot come from a database"),
-                );
-                continue;
-            }
+        let sourced = self.sourced.values().flatten();
+        for (target, row) in sourced.filter(|(target, _)| !is_descriptor(target)) {
             wanted.insert(target.clone(), RemoteOptions::from_row(row));
         }
         wanted
@@ -233,6 +237,11 @@ impl Remotes {
         });
         statuses.collect()
     }
+}
+
+/// Whether a remote is a descriptor of this process, which no row of a database can mean.
+fn is_descriptor(target: &str) -> bool {
+    target.starts_with("pfd:")
 }
 
 /// Of a listener; one that could not be opened counts as no remote.

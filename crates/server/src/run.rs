@@ -202,7 +202,7 @@ fn serve(server: &mut Server, saved: &Saved) -> Result<(), Failed> {
     }
     settle_tls(server)?;
     for remote in &configuration.remotes {
-        server.add_remote(remote, RemoteOptions::default(), None);
+        server.configure_remote(remote, RemoteOptions::default());
     }
     server.settle_remotes().map_err(|error| {
         warn(format_args!("failed to configure remotes: {error}"));

@@ -617,6 +617,9 @@ impl Server {
                     finish(self, reports);
                 }
             }
+            Event::ColumnLost(error) => {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            }
             Event::Slow(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::RowLogged(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::NoStatusColumn(table) => {

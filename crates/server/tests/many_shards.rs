@@ -150,10 +150,9 @@ fn clients_of_several_shards_see_one_order() {
     server
         .add_database(&file.display().to_string())
         .expect("served");
-    server.add_remote(
+    server.configure_remote(
         &format!("punix:{}", socket.display()),
         RemoteOptions::default(),
-        None,
     );
     server.started(None);
 

@@ -220,7 +220,8 @@ pub enum Control {
     SetRole(Role, u64),
     /// Answered by [`Event::StorageStatus`] with this number.
     StorageStatus(u64),
-    /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes.
+    /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes. A column that is
+    /// not there is followed too, in case a conversion brings it.
     Follow {
         /// The remote's text.
         name: String,
@@ -429,6 +430,8 @@ pub enum Event {
     Followed(String, Result<RemoteRows, String>),
     /// The remotes that a followed column names have changed.
     RemotesChanged(String, RemoteRows),
+    /// A conversion left no use of a followed column: why. The remotes that it named have been reported as gone.
+    ColumnLost(String),
     /// Answer to [`Control::Report`]; of a database that is being removed it is empty.
     Report(u64, Box<Report>),
     /// A transaction took long: the line.

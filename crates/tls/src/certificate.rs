@@ -276,7 +276,13 @@ fn is_weak(parsed: &X509Certificate<'_>) -> bool {
 
 fn common_name(name: &X509Name<'_>) -> Option<String> {
     let first = name.iter_common_name().next()?;
-    Some(String::from_utf8_lossy(first.as_slice()).into_owned())
+    Some(readable(first.as_slice()))
+}
+
+/// A text of a certificate as JSON can carry it to every parser: bytes that are no UTF-8, and NULs, become U+FFFD. No client so gets the name of
+/// another, as it would if its name ended at the NUL.
+fn readable(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace('\0', "\u{fffd}")
 }
 
 fn line(name: &X509Name<'_>) -> String {
@@ -292,4 +298,16 @@ fn line(name: &X509Name<'_>) -> String {
         line.push_str(&String::from_utf8_lossy(attribute.as_slice()));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_texts_that_every_parser_takes() {
+        assert_eq!(readable(b"client\0.example"), "client\u{fffd}.example");
+        assert_eq!(readable(b"\xffclient"), "\u{fffd}client");
+        assert_eq!(readable("Zo\u{eb}".as_bytes()), "Zo\u{eb}");
+    }
 }

@@ -106,7 +106,7 @@ REMOTES = [
         "! TIME|N|ovsdb_jsonrpc_server|ERR|punix:/nosuch/x.sock: listen failed: No such file or directory",
         "= 0")),
     Known(f"{SERVER} --remote=pfd:9", "3.1 knows no pfd:", (
-        "! TIME|N|stream_fd|ERR|pfd:9: not a socket", "! TIME|N|ovsdb_jsonrpc_server|ERR|pfd:9: listen failed: Socket operation on non-socket", "= 0")),
+        "! TIME|N|stream_unix|ERR|pfd:9: not a socket (Socket operation on non-socket)", "! TIME|N|ovsdb_jsonrpc_server|ERR|pfd:9: listen failed: Socket operation on non-socket", "= 0")),
 ]
 
 # Long enough for the first attempts.

@@ -174,3 +174,20 @@ fn sessions_cut_off_in_a_message_leave_nothing() {
     assert_eq!(reply["result"][0]["rows"], json!([]));
     round(&mut client);
 }
+
+/// The reference repeats such bytes in `details` too, where a parser that wants UTF-8 stumbles over them.
+#[test]
+fn bytes_that_are_no_text_are_replaced_in_details() {
+    let server = server(&[]);
+    let mut client = server.connect().expect("a connection");
+    client
+        .send(b"{\"id\":1,\"method\":\"transact\",\"params\":[\"D\xff\"]}")
+        .expect("sent");
+    let Received::Text(answer) = client.receive(PATIENCE).expect("received") else {
+        panic!("no answer");
+    };
+    let details = "\"details\":\"transact request specifies unknown database D\u{fffd}\"";
+    let contains = |part: &[u8]| answer.windows(part.len()).any(|window| window == part);
+    assert!(contains(details.as_bytes()), "{answer:?}");
+    assert!(contains(b"\"syntax\":\"[\\\"D\xff\\\"]\""), "{answer:?}");
+}

@@ -160,7 +160,7 @@ impl Carrier {
         if let Some(name) = self.session.requested_name() {
             vlog::dbg(
                 Module::StreamSsl,
-                format_args!("{}: connection indicated server name {name}", self.name),
+                format_args!("connection indicated server name {name}"),
             );
         }
         self.is_open = true;

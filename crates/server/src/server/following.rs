@@ -12,25 +12,43 @@ use corvid_rpc::remote::ColumnRemote;
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::remote_rows::RemoteRows;
 
-use super::{Server, answer};
+use super::Server;
 use crate::remote_options::RemoteOptions;
 
 impl Server {
-    /// Adds a remote; `replier` is answered when it is known to be good.
-    pub fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Option<Replier>) {
+    /// Adds a remote by command; `replier` is answered when it is known to be good. One that is not is not added.
+    pub fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
         if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
             self.remotes.add(remote, options);
             self.save();
-            answer(replier, Ok(String::new()));
+            replier.reply(Ok(String::new()));
             return;
         }
         match self.follow(remote, false) {
             Ok(()) => {
                 let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
-                waiting.extend(replier);
+                waiting.push(replier);
             }
-            Err(error) => self.refuse_remote(replier, error),
+            Err(error) => replier.reply(Err(error)),
         }
+    }
+
+    /// Adds a remote that the configuration names, or checks it again. It stays even if its column cannot be found, which may come later;
+    /// [`Server::settle_remotes`] tells.
+    pub fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
+        self.remotes.add(remote, options);
+        self.save();
+        if !ColumnRemote::matches(remote) {
+            return;
+        }
+        if !self.waiting.follows.contains_key(remote) {
+            if let Err(error) = self.follow(remote, false) {
+                self.waiting.bad_remotes.push(error);
+                return;
+            }
+            self.waiting.follows.insert(remote.to_owned(), Vec::new());
+        }
+        self.waiting.checked_remotes.insert(remote.to_owned());
     }
 
     /// Asks a database for what a column names: remotes, or a setting of TLS.
@@ -80,49 +98,61 @@ impl Server {
             return;
         }
         let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
+        let is_checked = self.waiting.checked_remotes.remove(remote);
+        let is_given = self.remotes.contains(remote);
         match found {
-            Ok(rows) => {
+            Ok(rows) if is_given || !repliers.is_empty() => {
                 self.remotes.add(remote, RemoteOptions::default());
                 self.remotes.set_rows(remote, rows);
                 self.save();
-                for replier in repliers {
-                    replier.reply(Ok(String::new()));
-                }
             }
-            // It was good when it was given, and its database was removed since.
-            Err(error) if self.remotes.contains(remote) => {
-                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            Err(error) if is_given => {
                 self.remotes.set_rows(remote, RemoteRows::new());
-            }
-            Err(error) if repliers.is_empty() => self.refuse_remote(None, error),
-            Err(error) => {
-                for replier in repliers {
-                    self.refuse_remote(Some(replier), error.clone());
+                if is_checked {
+                    self.waiting.bad_remotes.push(error);
+                } else {
+                    vlog::warn(Module::OvsdbServer, format_args!("{error}"));
                 }
             }
+            Err(error) => {
+                self.unfollow(remote);
+                for replier in repliers {
+                    replier.reply(Err(error.clone()));
+                }
+                return;
+            }
+            Ok(_) => self.unfollow(remote),
+        }
+        for replier in repliers {
+            replier.reply(Ok(String::new()));
         }
     }
 
-    fn refuse_remote(&mut self, replier: Option<Replier>, error: String) {
-        match replier {
-            Some(replier) => replier.reply(Err(error)),
-            None => self.waiting.refused_remotes.push(error),
-        }
-    }
-
-    /// Waits until every remote that was added is known to be good.
+    /// Waits until every configured remote has been checked.
     ///
     /// # Errors
-    /// Why the first one is not.
+    /// Why some name nothing, each on a line of its own.
     pub fn settle_remotes(&mut self) -> Result<(), String> {
         while !self.waiting.follows.is_empty() {
             let report = self.events.recv().map_err(|error| error.to_string())?;
             self.run_report(report);
         }
-        std::mem::take(&mut self.waiting.refused_remotes)
-            .into_iter()
-            .next()
-            .map_or(Ok(()), Err)
+        let bad = std::mem::take(&mut self.waiting.bad_remotes);
+        if bad.is_empty() {
+            Ok(())
+        } else {
+            Err(bad.join("\n"))
+        }
+    }
+
+    /// A column is of no interest any more.
+    fn unfollow(&self, remote: &str) {
+        if let Some(source) = ColumnRemote::parse(remote)
+            && let Some(served) = self.databases.get(source.database)
+        {
+            let unfollow = Control::Unfollow(remote.to_owned());
+            let _ = served.inbox.send(ToDatabase::Control(unfollow));
+        }
     }
 
     /// Closes a remote and its sessions.
@@ -130,13 +160,7 @@ impl Server {
     /// # Errors
     /// `no such remote`
     pub fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
-        if let Some(source) = ColumnRemote::parse(remote)
-            && let Some(served) = self.databases.get(source.database)
-        {
-            let _ = served
-                .inbox
-                .send(ToDatabase::Control(Control::Unfollow(remote.to_owned())));
-        }
+        self.unfollow(remote);
         if self.remotes.remove(remote) {
             self.save();
             Ok(())

@@ -31,8 +31,10 @@ pub(super) struct Waiting {
     pub(super) removals: HashMap<DatabaseId, Removal>,
     /// By the text of a remote that a database was asked for.
     pub(super) follows: HashMap<String, Vec<Replier>>,
-    /// Why remotes were not good that nobody waits for.
-    pub(super) refused_remotes: Vec<String>,
+    /// Of `follows`: remotes that the configuration names, to be checked before it counts as carried out.
+    pub(super) checked_remotes: HashSet<String>,
+    /// Why configured remotes name nothing.
+    pub(super) bad_remotes: Vec<String>,
     /// Columns that name settings of TLS.
     pub(super) tls: tls_columns::Waiting,
 }

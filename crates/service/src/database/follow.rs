@@ -15,8 +15,10 @@ pub(super) struct Followed {
     pub(super) name: String,
     table_name: String,
     column_name: String,
-    /// `None` while the schema has no such column.
-    column: Option<RemoteColumn>,
+    /// Only a column of strings will do.
+    texts_only: bool,
+    /// Why there is none while the schema has no such column.
+    column: Result<RemoteColumn, String>,
     reported: RemoteRows,
 }
 
@@ -29,33 +31,27 @@ impl DatabaseService {
         texts_only: bool,
     ) {
         self.followed.retain(|followed| followed.name != name);
-        let column = RemoteColumn::find(&self.database, &name, table, column_name);
-        let column = column.and_then(|column| {
-            if !texts_only || column.holds_texts() {
-                return Ok(column);
-            }
-            Err(format!(
-                "\"{name}\": table \"{table}\" column \"{column_name}\" is not string or set of strings"
-            ))
-        });
-        let found = column.map(|column| {
-            let reported = column.read(&self.database);
-            self.followed.push(Followed {
-                name: name.clone(),
-                table_name: table.to_owned(),
-                column_name: column_name.to_owned(),
-                column: Some(column),
-                reported: reported.clone(),
-            });
-            reported
-        });
+        let mut followed = Followed {
+            name: name.clone(),
+            table_name: table.to_owned(),
+            column_name: column_name.to_owned(),
+            texts_only,
+            column: Err(String::new()),
+            reported: RemoteRows::new(),
+        };
+        followed.column = followed.find(&self.database);
+        followed.reported = followed.read(&self.database);
+        let found = followed.column.as_ref().map(|_| followed.reported.clone());
+        let found = found.map_err(String::clone);
+        // A column that is not there now may come with a conversion.
+        self.followed.push(followed);
         self.outputs.events.push(Event::Followed(name, found));
     }
 
     /// Reports followed columns that a commit changed. Costs nothing unless it touched their tables.
     pub(super) fn report_remotes(&mut self, delta: &Delta) {
         for followed in &mut self.followed {
-            let Some(column) = &followed.column else {
+            let Ok(column) = &followed.column else {
                 continue;
             };
             if delta
@@ -83,7 +79,7 @@ impl DatabaseService {
         let columns = self
             .followed
             .iter()
-            .filter_map(|followed| followed.column.as_ref());
+            .filter_map(|followed| followed.column.as_ref().ok());
         let all: Vec<WriteBack> = columns
             .map(|column| write_back(&self.database, column, statuses))
             .collect();
@@ -98,25 +94,42 @@ impl DatabaseService {
         }
     }
 
-    /// Finds followed columns again under a new schema.
+    /// Finds followed columns again under a new schema. A column that has become unusable is reported once.
     pub(super) fn follow_again(&mut self) {
         for followed in &mut self.followed {
-            let (table, column) = (&followed.table_name, &followed.column_name);
-            followed.column =
-                RemoteColumn::find(&self.database, &followed.name, table, column).ok();
+            let column = followed.find(&self.database);
+            let problem = column.as_ref().err().cloned();
+            let is_new = problem != followed.column.as_ref().err().cloned();
+            followed.column = column;
             self.outputs.events.extend(followed.news(&self.database));
+            let problem = problem.filter(|_| is_new);
+            self.outputs.events.extend(problem.map(Event::ColumnLost));
         }
     }
 }
 
 impl Followed {
+    /// Looks for the column in the schema as it is now.
+    fn find(&self, database: &Database) -> Result<RemoteColumn, String> {
+        let (name, table, column) = (&self.name, &self.table_name, &self.column_name);
+        let found = RemoteColumn::find(database, name, table, column)?;
+        if self.texts_only && !found.holds_texts() {
+            return Err(format!(
+                "\"{name}\": table \"{table}\" column \"{column}\" is not string or set of strings"
+            ));
+        }
+        Ok(found)
+    }
+
+    /// The remotes that the column names now.
+    fn read(&self, database: &Database) -> RemoteRows {
+        let column = self.column.as_ref();
+        column.map_or_else(|_| RemoteRows::new(), |column| column.read(database))
+    }
+
     /// The event that reports a change, if there is one.
     fn news(&mut self, database: &Database) -> Option<Event> {
-        let remotes = self
-            .column
-            .as_ref()
-            .map(|column| column.read(database))
-            .unwrap_or_default();
+        let remotes = self.read(database);
         (remotes != self.reported).then(|| {
             self.reported.clone_from(&remotes);
             Event::RemotesChanged(self.name.clone(), remotes)

@@ -243,9 +243,9 @@ impl Replication {
         };
         let name = || self.database.clone();
         let mut notices = Vec::new();
-        let has_other_version = source.version != local.version;
-        if has_other_version {
-            notices.push(Notice::OtherVersion(name()));
+        let differs = source.to_json() != local.to_json();
+        if differs {
+            notices.push(Notice::OtherSchema(name()));
         }
         let found = mismatches(local, &source);
         let is_good = found.is_empty();
@@ -255,7 +255,7 @@ impl Replication {
             self.fail_with(notices, last, steps);
             return;
         }
-        if has_other_version {
+        if differs {
             notices.push(Notice::CanBeReplicated(name()));
         }
         steps.extend(notices.into_iter().map(Step::Notice));
@@ -597,7 +597,7 @@ mod tests {
             > {"id":7,"method":"get_schema","params":["D"]}
               Failed
             < {"id":7,"result":{"name":"D","version":"2.0.0","tables":{"T":{"columns":{"n":{"type":"string"}}},"X":{"columns":{"x":{"type":"real"}}}}},"error":null}
-            Info: Schema version mismatch, checking if D can still be replicated or not.
+            Info: D: Schema version mismatch, checking if D can still be replicated or not.
             Info: Column n mismatch in local db schema table T.
             Info: Table X not present in the local db schema
             Info: D cannot be replicated.
@@ -619,9 +619,26 @@ mod tests {
         ));
         play.expect(&expect![[r#"
             < {"id":3,"result":{"name":"D","version":"2.0.0","tables":{"T":{"columns":{"n":{"type":"integer"}}}}},"error":null}
-            Info: Schema version mismatch, checking if D can still be replicated or not.
+            Info: D: Schema version mismatch, checking if D can still be replicated or not.
             Info: D can be replicated.
             > {"id":4,"method":"monitor_cond","params":["D","D",{"T":[{"columns":["n"]}]}]}
+              Connecting
+        "#]]);
+    }
+
+    #[test]
+    fn another_schema_of_the_same_version_is_told_too() {
+        let mut play = Play::new("");
+        play.connect();
+        play.answer(r#""11111111-1111-4111-8111-111111111111""#);
+        play.answer(r#"["D"]"#);
+        play.said.clear();
+        play.answer(&schema("1.0.0", "{}"));
+        play.expect(&expect![[r#"
+            < {"id":3,"result":{"name":"D","version":"1.0.0","tables":{}},"error":null}
+            Info: D: Schema version mismatch, checking if D can still be replicated or not.
+            Info: D can be replicated.
+            > {"id":4,"method":"monitor_cond","params":["D","D",{}]}
               Connecting
         "#]]);
     }

@@ -20,8 +20,8 @@ pub enum Level {
 /// One event. Displays as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The source's schema of this database has another version.
-    OtherVersion(String),
+    /// The source's schema of this database differs from ours, in whatever way.
+    OtherSchema(String),
     /// Something of the source's schema has no place here.
     Mismatch(Mismatch),
     /// All of it has a place.
@@ -53,9 +53,9 @@ impl Notice {
 impl Display for Notice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::OtherVersion(database) => write!(
+            Notice::OtherSchema(database) => write!(
                 f,
-                "Schema version mismatch, checking if {database} can still be replicated or not."
+                "{database}: Schema version mismatch, checking if {database} can still be replicated or not."
             ),
             Notice::Mismatch(mismatch) => mismatch.fmt(f),
             Notice::CanBeReplicated(database) => write!(f, "{database} can be replicated."),
