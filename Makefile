@@ -9,7 +9,7 @@ RELEASE = $${CARGO_TARGET_DIR:-target}/release
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
 	cargo build --release $(BINARIES)
-	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} cargo run --quiet --release -p corvid-server --bin corvid-demo
+	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo
 
 # What the tests need beside Rust: the reference implementation and other people's clients.
 setup:

@@ -6,7 +6,6 @@ pub mod backup;
 pub mod config_file;
 pub mod configured;
 pub mod database_thread;
-pub mod demo;
 pub mod driver;
 pub mod heartbeat;
 pub mod inbox;

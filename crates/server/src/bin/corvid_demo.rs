@@ -1,79 +1,167 @@
-//! `corvid-demo [DIRECTORY]`: serves the default database at once and says how to talk to it. Behind `make run`.
+//! `corvid-demo [DIRECTORY]`: makes the example databases in DIRECTORY, says how to talk to them, and becomes their server. Behind `make run`.
+//!
+//! It runs `ovsdb-tool` and `ovsdb-server` from the directory that it is in itself, as a script would, and links nothing of either. So it adds
+//! next to nothing to a build. `Inventory` is a small network inventory with a few rows. The databases of Open vSwitch and OVN are made, empty,
+//! where their packages have installed the schemas, so that their command-line tools can be tried at once.
 
-use std::path::PathBuf;
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
-use corvid_os::{dirs, program};
-use corvid_server::demo;
-use corvid_server::options::CommandLine;
+const SCHEMA: &str = include_str!("../demo/inventory.ovsschema");
+const ROWS: &str = include_str!("../demo/rows.json");
 
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+/// Schemas of packages, with the names of their databases.
+const INSTALLED: [(&str, &str); 3] = [
+    ("Open_vSwitch", "/usr/share/openvswitch/vswitch.ovsschema"),
+    ("OVN_Northbound", "/usr/share/ovn/ovn-nb.ovsschema"),
+    ("OVN_Southbound", "/usr/share/ovn/ovn-sb.ovsschema"),
+];
 
 /// The port that OVSDB clients try by themselves.
 const PORT: u16 = 6640;
 
-fn main() {
-    program::init("ovsdb-server".as_ref());
-    let directory = std::env::args_os()
-        .nth(1)
-        .map_or_else(|| dirs::run().join("corvid-demo"), PathBuf::from);
-    let directory = std::path::absolute(&directory).unwrap_or(directory);
-    if let Err(error) = std::fs::create_dir_all(&directory) {
-        program::fatal_error(
-            format_args!("{}: cannot be made", directory.display()),
-            &error,
-        );
+fn main() -> ExitCode {
+    match run() {
+        Ok(never) => match never {},
+        Err(error) => {
+            eprintln!("corvid-demo: {error}");
+            ExitCode::FAILURE
+        }
     }
-    let databases = demo::prepare(&directory).unwrap_or_else(|error| program::fatal(error));
-    let socket = directory.join("db.sock");
-    introduce(&databases, &socket.display().to_string());
-    let mut line = vec![
-        "ovsdb-server".to_owned(),
-        format!("--remote=punix:{}", socket.display()),
-        format!("--remote=ptcp:{PORT}:127.0.0.1"),
-        format!("--unixctl={}", directory.join("ovsdb-server.ctl").display()),
-        "-vconsole:err".to_owned(),
-    ];
-    line.extend(databases.iter().map(|(_, path)| path.display().to_string()));
-    corvid_server::run::run(CommandLine::parse(&line));
 }
 
-fn introduce(databases: &[(String, PathBuf)], socket: &str) {
-    let has = |wanted: &str| databases.iter().any(|(name, _)| name == wanted);
-    println!(
-        "Corvid serves {}.\n",
-        databases
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    );
+/// Comes back only with what went wrong: in the end this process is `ovsdb-server`.
+fn run() -> Result<std::convert::Infallible, String> {
+    let directory = env::args_os()
+        .nth(1)
+        .map_or_else(default_directory, PathBuf::from);
+    let directory = std::path::absolute(&directory).unwrap_or(directory);
+    fs::create_dir_all(&directory).map_err(|error| about(&directory, &error))?;
+    let names = make_missing(&directory)?;
+    let socket = directory.join("db.sock").display().to_string();
+    introduce(&names, &socket);
+    let error = Command::new(sibling("ovsdb-server"))
+        .arg(format!("--remote=punix:{socket}"))
+        .arg(format!("--remote=ptcp:{PORT}:127.0.0.1"))
+        .arg(format!(
+            "--unixctl={}",
+            directory.join("ovsdb-server.ctl").display()
+        ))
+        .arg("-vconsole:err")
+        .args(names.iter().map(|name| file(&directory, name)))
+        .exec();
+    Err(about(&sibling("ovsdb-server"), &error))
+}
+
+fn default_directory() -> PathBuf {
+    env::var_os("OVS_RUNDIR")
+        .map_or_else(|| PathBuf::from("/var/run/openvswitch"), PathBuf::from)
+        .join("corvid-demo")
+}
+
+fn file(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.db"))
+}
+
+/// Makes the database files that are missing, and returns the names of all databases.
+///
+/// A file is made in a directory of its own and moved into its place when it is complete, so an interrupted start leaves no half of one.
+fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
+    let schema = directory.join("inventory.ovsschema");
+    fs::write(&schema, SCHEMA).map_err(|error| about(&schema, &error))?;
+    let mut sources = vec![("Inventory", schema)];
+    for (name, path) in INSTALLED {
+        if Path::new(path).exists() {
+            sources.push((name, PathBuf::from(path)));
+        }
+    }
+    let workshop = directory.join("new");
+    for (name, schema) in &sources {
+        let place = file(directory, name);
+        if place.exists() {
+            continue;
+        }
+        let _ = fs::remove_dir_all(&workshop);
+        fs::create_dir(&workshop).map_err(|error| about(&workshop, &error))?;
+        let made = file(&workshop, name);
+        tool(
+            Command::new(sibling("ovsdb-tool"))
+                .arg("create")
+                .arg(&made)
+                .arg(schema),
+        )?;
+        if *name == "Inventory" {
+            tool(
+                Command::new(sibling("ovsdb-tool"))
+                    .arg("transact")
+                    .arg(&made)
+                    .arg(ROWS),
+            )?;
+        }
+        fs::rename(&made, &place).map_err(|error| about(&place, &error))?;
+        fs::remove_dir_all(&workshop).map_err(|error| about(&workshop, &error))?;
+    }
+    Ok(sources.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Runs a tool to its end. What it has to say about a failure is on standard error.
+fn tool(command: &mut Command) -> Result<(), String> {
+    let program = PathBuf::from(command.get_program());
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| about(&program, &error))?;
+    // `ovsdb-tool transact` succeeds also when the database refuses: then a result is an error.
+    let answer = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && !answer.contains("\"error\"") {
+        Ok(())
+    } else {
+        Err(format!(
+            "{}: {}\n{answer}",
+            program.display(),
+            output.status
+        ))
+    }
+}
+
+fn about(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn introduce(names: &[&str], socket: &str) {
+    println!("Corvid serves {}.\n", names.join(", "));
     println!("  unix:{socket}");
     println!("  tcp:127.0.0.1:{PORT}\n");
     println!("Try, in another terminal:\n");
-    let client = sibling("ovsdb-client");
+    let client = sibling("ovsdb-client").display().to_string();
     println!("  {client} dump unix:{socket} Inventory Device name role labels");
-    println!("  {client} monitor unix:{socket} Inventory Device name,labels");
     println!(
         "  {client} transact unix:{socket} '[\"Inventory\",{{\"op\":\"mutate\",\"table\":\"Device\",\
          \"where\":[[\"name\",\"==\",\"web-1\"]],\"mutations\":[[\"labels\",\"insert\",[\"map\",[[\"rack\",\"b11\"]]]]]}}]'"
     );
-    if has("Open_vSwitch") {
-        println!("  ovs-vsctl --db=unix:{socket} --no-wait -- add-br br0 -- add-port br0 p1");
+    println!("  {client} monitor unix:{socket} Inventory Device name,labels");
+    if names.contains(&"Open_vSwitch") {
+        println!(
+            "  ovs-vsctl --db=unix:{socket} --no-wait -- --may-exist add-br br0 -- --may-exist add-port br0 p1"
+        );
     }
-    if has("OVN_Northbound") {
-        println!("  ovn-nbctl --db=unix:{socket} ls-add sw0 -- lsp-add sw0 port0 -- show");
+    if names.contains(&"OVN_Northbound") {
+        println!(
+            "  ovn-nbctl --db=unix:{socket} --may-exist ls-add sw0 -- --may-exist lsp-add sw0 port0 -- show"
+        );
     }
     println!("\nCtrl-C ends it; the databases stay where they are and are served again next time.");
 }
 
-/// A program that was built beside this one, else its name.
-fn sibling(name: &str) -> String {
-    let beside = std::env::current_exe()
+/// A program that was built beside this one, else its name, to be found in `PATH`.
+fn sibling(name: &str) -> PathBuf {
+    env::current_exe()
         .ok()
-        .map(|exe| exe.with_file_name(name));
-    beside
+        .map(|exe| exe.with_file_name(name))
         .filter(|path| path.exists())
-        .map_or_else(|| name.to_owned(), |path| path.display().to_string())
+        .unwrap_or_else(|| PathBuf::from(name))
 }
