@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - While a connection has unsent output (a write left bytes over) nothing is read from it and no text is delivered.
-//! - Texts of a connection are delivered in arrival order; those before a framing error or an end of file are delivered
-//!   before the connection is closed.
+//! - Texts of a connection are delivered in arrival order. Those before a framing error, a text that is too long or an end of file
+//!   are delivered, and the handler answers them, before the connection is closed. Bytes after that point are not read.
 //! - [`Handler::closed`] is called exactly once for each connection, and nothing about it afterwards.
 //!
 //! The loop knows texts, not their meaning: requests, probes, sessions and reconnecting belong to the handler.
@@ -103,7 +103,8 @@ pub trait Handler: Send + 'static {
     /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces: putting it together takes time.
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io);
 
-    /// The peer has closed its sending side; all its texts were delivered. The default sends what is queued and closes.
+    /// No further text will be delivered: the peer has closed its sending side, or has sent something that is no text or too long a
+    /// text. The default sends what is queued and closes.
     fn end_of_input(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let _ = now;
         io.close_after_flush(conn);

@@ -196,7 +196,7 @@ impl ShardSessions {
                     .for_each(Outgoing::refuse);
             }
             if let Some(client) = self.sessions.get_mut(&conn) {
-                client.end = Some(End::of(&why));
+                client.end = End::of(&why);
             }
             io.close_after_flush(conn);
         }

@@ -180,7 +180,8 @@ impl Frontend {
         self.let_go_if_ended(id);
     }
 
-    /// The client has closed its sending side. True when nothing of it is under way, so that it can be let go.
+    /// The client sends no more messages: it has closed its sending side, or its stream cannot be read any further. True when nothing of
+    /// it is under way, so that it can be let go.
     pub fn end_of_input(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return true;
@@ -292,7 +293,8 @@ impl Frontend {
 
     /// Closes a session whose client sends no more, once its requests are answered.
     fn let_go_if_ended(&mut self, id: SessionId) {
-        let has_ended = |session: &Session| session.has_ended && session.is_idle();
+        let has_ended =
+            |session: &Session| session.has_ended && session.is_idle() && !session.is_closing;
         if self.sessions.get(&id).is_some_and(has_ended) {
             self.outputs.close.push((id, Close::EndOfInput));
         }
@@ -366,6 +368,9 @@ impl Frontend {
                 Step::Done
             }
             Said::Nothing => Step::Done,
+            said @ (Said::Reply | Said::Bad(_)) if self.is_at_work_for(id) => {
+                Step::Wait(Text::again(frame, said))
+            }
             Said::Reply => {
                 self.close(id, Close::UnexpectedReply);
                 Step::Done
@@ -375,6 +380,12 @@ impl Frontend {
                 Step::Done
             }
         }
+    }
+
+    /// Whether a request of the session has not been answered yet.
+    fn is_at_work_for(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(&id);
+        session.is_some_and(|session| !session.under_way.is_empty())
     }
 
     /// Has the session closed; whatever else it sent is not looked at.

@@ -1,9 +1,11 @@
 //! Messages that never end, are too long, too deep, too slow, or cut off.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use corvid_tests::client::Received;
+use corvid_tests::server::Server;
 use serde_json::{Value, json};
 
 use crate::scene::{PATIENCE, attack, deaf, logged, next, pour, round, server, sessions, wait_for};
@@ -56,6 +58,89 @@ fn unfinished_messages_of_many_are_bounded_together() {
     client.send(&begun(3 * MIB)).expect("sent");
     client.send(br#""]}"#).expect("sent");
     assert!(next(&mut client)["error"].is_null());
+}
+
+#[test]
+fn requests_before_bad_bytes_are_answered_over_every_transport() {
+    let server = server(&["--remote=ptcp:0:127.0.0.1"]);
+    wait_for(|| port(&server).is_some(), "it listens");
+    let address = ("127.0.0.1", port(&server).expect("it listens"));
+    let insert = |name: usize, operations: &str| {
+        let row = json!({"name": name.to_string(), "text": ""});
+        let insert = json!({"op": "insert", "table": "T", "row": row});
+        format!(r#"{{"id":2,"method":"transact","params":["D",{insert}{operations}]}}"#)
+    };
+    let durable = r#",{"op":"commit","durable":true}"#;
+    let monitor = r#"{"id":1,"method":"monitor","params":["D","m",{"T":{"columns":["name"]}}]}"#;
+    let echo = r#"{"id":3,"method":"echo","params":[]}"#;
+    let play = |number: usize, bad: &[u8], mut stream: Box<dyn ReadWrite>| {
+        let before = [monitor, &insert(number, durable), echo].concat();
+        let text = [before.as_bytes(), bad, insert(99_999, "").as_bytes()].concat();
+        stream.write_all(&text).expect("sent");
+        let mut got = Vec::new();
+        let mut room = [0; 4096];
+        // A connection that is closed with input unread ends with a reset, behind everything that was sent.
+        while let Ok(count @ 1..) = stream.read(&mut room) {
+            got.extend_from_slice(&room[..count]);
+        }
+        let got = String::from_utf8(got).expect("UTF-8");
+        let places = [
+            r#""id":1,"#,
+            r#""method":"update""#,
+            r#""id":2,"#,
+            r#""id":3,"#,
+        ]
+        .map(|part| got.find(part).unwrap_or(usize::MAX));
+        assert!(
+            places.is_sorted() && places[3] != usize::MAX,
+            "try {number}, before {:?}: {got}",
+            String::from_utf8_lossy(bad)
+        );
+    };
+    let reply: &[u8] = br#"{"id":9,"result":[],"error":null}"#;
+    let kinds: [&[u8]; 8] = [
+        b"x",
+        b"}",
+        b"\0",
+        b"[]",
+        b"[}",
+        br#"{"a":1}"#,
+        br#"{"a":tru}"#,
+        reply,
+    ];
+    for number in 0..200 {
+        let bad = kinds[number / 2 % kinds.len()];
+        if number % 2 == 0 {
+            play(number, bad, Box::new(deaf(&server)));
+        } else {
+            play(
+                number,
+                bad,
+                Box::new(TcpStream::connect(address).expect("a connection")),
+            );
+        }
+    }
+    let mut client = server.connect().expect("a connection");
+    let params = json!(["D", {"op": "select", "table": "T", "where": [], "columns": ["name"]}]);
+    let reply = client.call("transact", &params).expect("a reply");
+    let rows = reply["result"][0]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 200, "what stands before is executed");
+    assert!(
+        !rows.contains(&json!({"name": "99999"})),
+        "nothing behind it"
+    );
+    wait_for(|| sessions(&server) == 1, "the others are closed");
+}
+
+trait ReadWrite: Read + Write {}
+impl<S: Read + Write> ReadWrite for S {}
+
+/// Where the server listens for TCP, once it does.
+fn port(server: &Server) -> Option<u16> {
+    let log = server.log();
+    let (_, rest) = log.split_once("listening on port ")?;
+    let (digits, _) = rest.split_once('\n')?;
+    digits.trim().parse().ok()
 }
 
 #[test]

@@ -332,12 +332,7 @@ impl<H: Handler> Shard<H> {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let name = self.io.name(id);
         match end {
-            InputEnd::EndOfFile => {
-                if let Some(conn) = self.io.conn(id) {
-                    conn.is_end_told = true;
-                }
-                self.handler.end_of_input(now, id, &mut self.io);
-            }
+            InputEnd::EndOfFile => self.tell_end_of_input(id, now),
             InputEnd::Failed(code) => {
                 let text = errno::text_of(code);
                 vlog::warn_limited(
@@ -355,7 +350,7 @@ impl<H: Handler> Shard<H> {
                     Module::Jsonrpc,
                     format_args!("{name}: message exceeds the limit of {limit} bytes"),
                 );
-                self.io.doom(id, CloseReason::LimitReached);
+                self.tell_end_of_input(id, now);
             }
             InputEnd::BadFraming(text) => {
                 vlog::warn_limited(
@@ -364,9 +359,18 @@ impl<H: Handler> Shard<H> {
                     format_args!("{name}: error parsing stream: {text}"),
                 );
                 self.io.log_dropped(id, libc::EPROTO);
-                self.io.doom(id, CloseReason::BadFraming);
+                self.tell_end_of_input(id, now);
             }
         }
+    }
+
+    /// Nothing that follows is read. The handler closes the connection when it has answered what came before.
+    fn tell_end_of_input(&mut self, id: ConnId, now: Now) {
+        if let Some(conn) = self.io.conn(id) {
+            conn.is_end_told = true;
+            conn.drop_unfinished();
+        }
+        self.handler.end_of_input(now, id, &mut self.io);
     }
 
     fn fire_timers(&mut self, now: Now) {
@@ -432,7 +436,9 @@ impl<H: Handler> Shard<H> {
                 if conn.is_finishing {
                     let reason = match conn.input_end {
                         Some(InputEnd::EndOfFile) => CloseReason::EndOfFile,
-                        _ => CloseReason::Local,
+                        Some(InputEnd::BadFraming(_)) => CloseReason::BadFraming,
+                        Some(InputEnd::TooLong) => CloseReason::LimitReached,
+                        Some(InputEnd::Failed(_)) | None => CloseReason::Local,
                     };
                     self.io.doom(id, reason);
                 } else if was_blocked {

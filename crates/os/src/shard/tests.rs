@@ -29,6 +29,7 @@ enum Order {
     TimerIn(ConnId, u64),
     Connect(Active),
     Close(ConnId),
+    Finish(ConnId),
     CloseAll,
     /// Tells that the work of a wake-up is done, and lets the next begin when the other end is dropped.
     Hold(Sender<()>, Receiver<()>),
@@ -86,6 +87,7 @@ impl Handler for Probe {
             Order::Resume(conn) => io.resume_reading(conn),
             Order::TimerIn(conn, ms) => io.set_timer(conn, now.mono_ms + ms),
             Order::Close(conn) => io.close(conn),
+            Order::Finish(conn) => io.close_after_flush(conn),
             Order::CloseAll => {
                 let all: Vec<ConnId> = io.connections().map(|(conn, _)| conn).collect();
                 all.into_iter().for_each(|conn| io.close(conn));
@@ -217,15 +219,38 @@ fn texts_before_a_half_close_are_answered() {
 }
 
 #[test]
-fn texts_before_bad_framing_are_delivered_and_the_connection_closed() {
-    let fixture = Fixture::new(1, true);
+fn texts_before_bad_framing_are_answered_and_the_connection_closed() {
+    for bad in ["x", "}", "\0"] {
+        let fixture = Fixture::new(1, true);
+        let mut client = fixture.client();
+        let conn = fixture.opened();
+        let text = format!("[1] [2] {bad} [3]");
+        client.write_all(text.as_bytes()).unwrap();
+        assert_eq!(fixture.next(), frame(conn, "[1]"));
+        assert_eq!(fixture.next(), frame(conn, "[2]"));
+        assert_eq!(fixture.next(), Seen::Ended(conn));
+        assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::BadFraming));
+        let mut rest = String::new();
+        client.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "[1][2]", "before {bad:?}");
+    }
+}
+
+#[test]
+fn a_handler_that_owes_replies_keeps_a_connection_with_bad_framing() {
+    let fixture = Fixture::with(1, false, true);
     let mut client = fixture.client();
     let conn = fixture.opened();
-    client.write_all(b"[1] x").unwrap();
+    client.write_all(b"[1]}[2]").unwrap();
     assert_eq!(fixture.next(), frame(conn, "[1]"));
+    assert_eq!(fixture.next(), Seen::Ended(conn));
+    assert_eq!(fixture.next(), Seen::Timer(conn));
+    fixture.order(Order::Send(conn, vec![b"[]".to_vec().into()]));
+    fixture.order(Order::Finish(conn));
     assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::BadFraming));
-    let mut rest = Vec::new();
-    let _ = client.read_to_end(&mut rest);
+    let mut rest = String::new();
+    client.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "[]");
 }
 
 #[test]
@@ -238,6 +263,7 @@ fn bad_bytes_close_the_connection_before_their_text_ends() {
         .unwrap();
     assert_eq!(fixture.next(), frame(conn, "[1]"));
     client.write_all(b",").unwrap();
+    assert_eq!(fixture.next(), Seen::Ended(conn));
     assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::BadFraming));
 }
 

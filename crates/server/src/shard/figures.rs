@@ -21,12 +21,12 @@ pub(super) fn length(piece: &Piece) -> usize {
 }
 
 impl End {
-    /// Why the server closes a session.
-    pub(super) fn of(why: &Close) -> End {
+    /// Why the server closes a session; `None`: the end of the connection's input is the reason.
+    pub(super) fn of(why: &Close) -> Option<End> {
         match why {
-            Close::BadMessage(_) | Close::UnexpectedReply => End::BadMessage,
-            Close::EndOfInput => End::Client,
-            Close::Disconnect(_) => End::Disconnected,
+            Close::BadMessage(_) | Close::UnexpectedReply => Some(End::BadMessage),
+            Close::EndOfInput => None,
+            Close::Disconnect(_) => Some(End::Disconnected),
         }
     }
 }

@@ -16,15 +16,13 @@ use crate::message::{DatabaseId, Handled, Piece, ToDatabase, ToShard};
 use crate::quota::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
-    /// Answers `echo`, once the session's earlier requests are handled.
+    /// Answers `echo`, once the session's earlier requests are handled and its pending updates are sent. A session without monitors has
+    /// no updates and is answered at once.
     pub(super) fn echo(&mut self, id: SessionId, frame: Vec<u8>, answer: Vec<u8>) -> Step {
-        let Some(session) = self.sessions.get(&id) else {
-            return Step::Done;
-        };
-        if !session.under_way.is_empty() {
+        if self.fence(id) {
             return Step::Wait(Text::again(frame, Said::Echo(answer)));
         }
-        self.outputs.send.push((id, Piece::Message(answer)));
+        self.reply_behind_notices(id, answer);
         Step::Done
     }
 
@@ -219,7 +217,7 @@ impl Frontend {
         has_replied
     }
 
-    /// Answers a request about a lock, after the notices that precede it.
+    /// Answers a request, after the notices about locks that precede it.
     fn reply_behind_notices(&mut self, id: SessionId, text: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;

@@ -12,7 +12,7 @@ pub enum Close {
     BadMessage(String),
     /// It sent a reply that nobody asked for.
     UnexpectedReply,
-    /// The client sends no more and everything is answered.
+    /// The client sends no more messages and everything is answered.
     EndOfInput,
     /// The server wants it to start over; the words say why.
     Disconnect(std::sync::Arc<str>),

@@ -134,6 +134,51 @@ fn a_reply_follows_the_updates_of_commits_that_others_were_told_of() {
 }
 
 #[test]
+fn no_reply_overtakes_the_updates_of_a_session_that_has_fallen_behind() {
+    let asked = [
+        ("echo", "[1]"),
+        ("list_dbs", "[]"),
+        ("get_server_id", "[]"),
+        ("set_db_change_aware", "[true]"),
+        ("lock", r#"["l"]"#),
+        ("unlock", r#"["l"]"#),
+        ("frobnicate", "[]"),
+        ("get_schema", r#"["C"]"#),
+        ("get_schema", r#"["A"]"#),
+        ("monitor_cancel", r#"["x"]"#),
+        ("transact", r#"["A"]"#),
+    ];
+    for (method, params) in asked {
+        play(|world| {
+            let (watcher, writer) = (world.connect(), world.connect());
+            world.ask(
+                watcher,
+                "1",
+                "monitor",
+                r#"["A","m",{"T":{"columns":["k"]}}]"#,
+            );
+            world.run();
+            world.take(watcher);
+            for (count, key) in (1..).zip(["a", "b", "c"]) {
+                let insert = format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
+                world.transact(writer, &count.to_string(), "A", &insert);
+                world.run_until(|world| world.clients[&writer].received.len() == count);
+            }
+            // All three are committed. What the watcher has not been told of them comes before its reply.
+            world.ask(watcher, "9", method, params);
+            world.run();
+            let told = world.take(watcher);
+            let (updates, reply) = told.split_once(r#""id":9"#).unwrap_or((&told, ""));
+            let has_all = ["a", "b", "c"]
+                .iter()
+                .all(|key| updates.contains(&format!(r#""k":"{key}""#)));
+            assert!(has_all && reply.lines().count() == 1, "{method}: {told}");
+            String::new()
+        });
+    }
+}
+
+#[test]
 fn what_follows_a_bad_message_is_not_looked_at() {
     let told = play(|world| {
         let client = world.connect();
@@ -206,6 +251,51 @@ fn a_half_closed_client_stays_until_its_requests_are_answered() {
         assert!(world.clients[&client].closed.is_some());
         String::new()
     });
+}
+
+#[test]
+fn what_comes_before_a_message_that_is_none_is_answered() {
+    let reply = r#"{"id":9,"result":[],"error":null}"#;
+    let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(300 * 1024));
+    for bad in [r#"{"a":1}"#, "[]", "[1}", reply, &long] {
+        let told = play(|world| {
+            let client = world.connect();
+            world.disk("A").is_held = true;
+            let insert = |key| {
+                format!(
+                    r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}},{{"op":"commit","durable":true}}"#
+                )
+            };
+            world.ask(client, "1", "monitor", r#"["A","m",{"T":{}}]"#);
+            world.transact(client, "2", "A", &insert("a"));
+            world.ask(client, "3", "echo", "[]");
+            world.send(client, bad);
+            world.transact(client, "4", "A", &insert("b"));
+            world.run();
+            assert!(
+                world.clients[&client].closed.is_none(),
+                "its commit is being stored"
+            );
+            world.disk("A").is_held = false;
+            world.run();
+            let told = world.take(client);
+            let closed = world.clients[&client].closed.is_some();
+            assert!(closed, "{bad}");
+            let other = world.connect();
+            let select = r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#;
+            world.transact(other, "1", "A", select);
+            world.run();
+            told + &world.take(other)
+        });
+        expect![[r#"
+            {"error":null,"id":1,"result":{}}
+            {"id":null,"method":"update","params":["m",{"T":{"<0>":{"new":{"_version":["uuid","<1>"],"k":"a","n":0}}}}]}
+            {"error":null,"id":2,"result":[{"uuid":["uuid","<0>"]},{}]}
+            {"error":null,"id":3,"result":[]}
+            {"error":null,"id":1,"result":[{"rows":[{"k":"a"}]}]}
+        "#]]
+        .assert_eq(&told);
+    }
 }
 
 #[test]
