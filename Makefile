@@ -1,14 +1,19 @@
 # What to do with this repository. Everything else is cargo.
 
-BINARIES = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl -p corvid-idlc
+# Every command that builds programs names all of them. Cargo decides on the features of a library by what is built together, so a command that
+# named fewer would build most libraries once more, in another way. `tests/tests/makefile.rs` holds the commands to it.
+PROGRAMS = -p corvid-server -p corvid-client -p corvid-tool -p corvid-appctl -p corvid-idlc
 
+BUILD = cargo build --release $(PROGRAMS)
+
+# What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
 .PHONY: run test setup man docs deb container guard guard-accept bench bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
-	cargo build --release $(BINARIES)
+	$(BUILD)
 	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo
 
 # What the tests need beside Rust: the reference implementation and other people's clients.
@@ -19,19 +24,20 @@ setup:
 test: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo build --release $(BINARIES) -p corvid-guard -p corvid-xtask
+	$(BUILD) -p corvid-guard -p corvid-xtask
 	$(RELEASE)/corvid-guard check
 	cargo test --workspace
 
 # Manual pages, and with completions too, from the tables of options and commands, below target/docs.
 man:
-	cargo run --quiet --release -p corvid-xtask -- man target/docs/man
+	$(BUILD) -p corvid-xtask
+	$(RELEASE)/corvid-xtask man target/docs/man
 docs: man
-	cargo run --quiet --release -p corvid-xtask -- completions target/docs
+	$(RELEASE)/corvid-xtask completions target/docs
 
 # A package for this Debian or Ubuntu, in target/deb.
 deb:
-	cargo build --release $(BINARIES) -p corvid-xtask
+	$(BUILD) -p corvid-xtask
 	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) target/deb
 
 # An image, by podman or docker. Podman keeps the health check only in the format of docker.
@@ -41,24 +47,26 @@ container:
 
 # Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to be committed.
 guard:
-	cargo build --release -p corvid-guard
+	$(BUILD) -p corvid-guard
 	$(RELEASE)/corvid-guard check
 guard-accept:
-	cargo build --release -p corvid-guard
+	$(BUILD) -p corvid-guard
 	$(RELEASE)/corvid-guard accept
 
 # Every workload on our server and on the reference, in turn: the table and the plots of PERF.md; then the clients. SCALE=full takes hours.
 SCALE ?= small
 ROUNDS ?= 1
 bench:
-	cargo build --release $(BINARIES) -p corvid-bench
+	$(BUILD)
+	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
 		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
 # Our client library beside the reference's for C and for Python, over our server: the table of PERF.md, "Client".
 bench-clients:
-	cargo build --release $(BINARIES) -p corvid-bench
+	$(BUILD)
+	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
 # Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
@@ -71,7 +79,7 @@ bench-allocators:
 			$$(test $$allocator = system || echo --features $$allocator) && \
 		cp $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-server-$$allocator || exit 1; \
 	done
-	cargo build --release -p corvid-server --bin ovsdb-server
+	$(BUILD)
 	$(RELEASE)/corvid-bench allocators --reference /usr/sbin/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS) \
 		--ours jemalloc=$(RELEASE)/ovsdb-server-jemalloc \
 		--ours mimalloc=$(RELEASE)/ovsdb-server-mimalloc \

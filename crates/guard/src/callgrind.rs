@@ -85,7 +85,7 @@ fn sum(text: &str) -> Option<u64> {
 /// Whether counts here can be compared with the checked-in ones; else why not.
 pub(crate) fn is_possible() -> Result<(), String> {
     if cfg!(debug_assertions) {
-        return Err("this is no optimised build; use `cargo run --release -p corvid-guard`".into());
+        return Err("this is no optimised build; use `make guard`".into());
     }
     if !has_avx2() {
         return Err("the figures are those of x86-64 with AVX2, which this machine has not".into());

@@ -13,60 +13,89 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::builder::PathBufValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// What a task comes to.
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-#[derive(Parser)]
-#[command(about = "Makes manual pages, completions and the Debian package of Corvid")]
-struct CommandLine {
-    #[command(subcommand)]
-    task: Task,
+/// The command line. It is built by hand: `clap`'s macros would have every library that has macros of its own built a second time, because they need
+/// more of their common parser than those do.
+fn command_line() -> Command {
+    let task = |name: &'static str, about: &'static str| {
+        Command::new(name)
+            .about(about)
+            .arg(path("dir").value_name("DIR").required(true))
+    };
+    let deb = task("deb", "Builds the Debian package into DIR")
+        .arg(
+            path("bin-dir")
+                .long("bin-dir")
+                .required(true)
+                .help("Where the programs have been built"),
+        )
+        .arg(
+            path("source")
+                .long("source")
+                .default_value(".")
+                .help("The root of the repository, for documents, units and scripts"),
+        )
+        .arg(
+            Arg::new("fast")
+                .long("fast")
+                .action(ArgAction::SetTrue)
+                .help("Compress little"),
+        );
+    Command::new("corvid-xtask")
+        .about("Makes manual pages, completions and the Debian package of Corvid")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(task("man", "Writes the manual pages below DIR"))
+        .subcommand(task(
+            "completions",
+            "Writes the completions of bash, fish and zsh below DIR",
+        ))
+        .subcommand(deb)
 }
 
-#[derive(Subcommand)]
-enum Task {
-    /// Writes the manual pages below DIR
-    Man { dir: PathBuf },
-    /// Writes the completions of bash, fish and zsh below DIR
-    Completions { dir: PathBuf },
-    /// Builds the Debian package into DIR
-    Deb {
-        dir: PathBuf,
-        /// Where the programs have been built
-        #[arg(long)]
-        bin_dir: PathBuf,
-        /// The root of the repository, for units and scripts
-        #[arg(long, default_value = ".")]
-        source: PathBuf,
-        /// Compress little
-        #[arg(long)]
-        fast: bool,
-    },
+fn path(name: &'static str) -> Arg {
+    Arg::new(name).value_parser(PathBufValueParser::new())
+}
+
+fn run(line: &ArgMatches) -> Outcome {
+    let (task, arguments) = line.subcommand().ok_or("no task")?;
+    let given = |name: &str| -> Outcome<PathBuf> {
+        let path = arguments.get_one::<PathBuf>(name).cloned();
+        path.ok_or_else(|| format!("{task}: no {name}").into())
+    };
+    match task {
+        "man" => page::write_all(&given("dir")?),
+        "completions" => completion::write_all(&given("dir")?),
+        _ => deb::build(&deb::Inputs {
+            dir: given("dir")?,
+            bin_dir: given("bin-dir")?,
+            source: given("source")?,
+            fast: arguments.get_flag("fast"),
+        }),
+    }
 }
 
 fn main() -> ExitCode {
-    let done = match CommandLine::parse().task {
-        Task::Man { dir } => page::write_all(&dir),
-        Task::Completions { dir } => completion::write_all(&dir),
-        Task::Deb {
-            dir,
-            bin_dir,
-            source,
-            fast,
-        } => deb::build(&deb::Inputs {
-            dir,
-            bin_dir,
-            source,
-            fast,
-        }),
-    };
-    match done {
+    match run(&command_line().get_matches()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("corvid-xtask: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command_line().debug_assert();
     }
 }
