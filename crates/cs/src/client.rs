@@ -34,9 +34,9 @@ use crate::conditions::Conditions;
 use crate::event::{Event, Input, Outcome, Output, RequestId};
 use crate::link::{Demand, Link};
 use crate::lock::Lock;
-use crate::note::{Failure, Note};
+use crate::note::{Cause, Failure, LastError, Note};
 use crate::plan::{Interest, Plan};
-use crate::server_db::{ServerDb, Wish};
+use crate::server_db::{ServerDb, ServerStatus, Wish};
 use crate::update::Decoder;
 
 /// Messages handled at one call; the rest waits for the next, which is due at once.
@@ -133,7 +133,8 @@ pub struct Client {
     last_id: Uuid,
     conditions: Conditions,
     lock: Lock,
-    last_failure: Option<Failure>,
+    /// Since the contents were last there.
+    last_error: Option<LastError>,
     /// The text that the plan's schema was read from, so that it is not read again.
     schema_text: Option<corvid_data::Str>,
     has_contents: bool,
@@ -170,7 +171,7 @@ impl Client {
             last_id: Uuid::ZERO,
             conditions: Conditions::default(),
             lock: Lock::default(),
-            last_failure: None,
+            last_error: None,
             schema_text: None,
             has_contents: false,
             remote_setting: None,
@@ -338,10 +339,27 @@ impl Client {
         self.last_id
     }
 
-    /// Why a server was last left.
+    /// Why there are no contents, or none any more: the last attempt that failed, or the last connection that ended otherwise than at
+    /// the user's request. `None` once contents have arrived.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&LastError> {
+        self.last_error.as_ref()
+    }
+
+    /// Why the last server was left, if the server was the reason of [`Client::last_error`].
     #[must_use]
     pub fn last_failure(&self) -> Option<&Failure> {
-        self.last_failure.as_ref()
+        match &self.last_error.as_ref()?.cause {
+            Cause::Server(failure) => Some(failure),
+            Cause::Connection(_) => None,
+        }
+    }
+
+    /// What the server says of its part in serving the database; `None` while it has not said so, and for servers without `_Server`.
+    #[must_use]
+    pub fn server_status(&self) -> Option<ServerStatus> {
+        let server_db = self.server_db.as_ref().filter(|_| self.has_server_monitor);
+        server_db?.status(&self.wish)
     }
 
     /// Whether the driver is to read: not while many messages wait to be handled.
@@ -497,7 +515,12 @@ impl Client {
             self.link.is_good(now_ms);
             self.send_conditions();
         }
-        while let Some(demand) = self.link.handle(now_ms) {
+        loop {
+            // Before the next remote is tried, whose name later notices carry.
+            self.note_link();
+            let Some(demand) = self.link.handle(now_ms) else {
+                break;
+            };
             match demand {
                 Demand::Connect(remote) => self.outputs.push_back(Output::Connect { remote }),
                 Demand::Disconnect => {
@@ -507,6 +530,10 @@ impl Client {
                 Demand::Probe => self.send(message::PROBE.to_vec()),
             }
         }
+        self.note_link();
+    }
+
+    fn note_link(&mut self) {
         for notice in self.link.take_notices() {
             let remote = self.link.remote().to_owned();
             self.note(Note::Link { remote, notice });
@@ -517,6 +544,10 @@ impl Client {
     fn down(&mut self, now_ms: u64, end: Option<End>) {
         let was_up = self.state != State::Down;
         if let Some(end) = end {
+            // A connection that was given up on purpose ended for the reason that was recorded then, if for any.
+            if !self.link.is_forced() {
+                self.failed(Cause::Connection(end.clone()));
+            }
             self.link.disconnected(now_ms, end);
         }
         self.state = State::Down;
@@ -557,8 +588,13 @@ impl Client {
             remote: self.link.remote().to_owned(),
             failure: failure.clone(),
         });
-        self.last_failure = Some(failure);
+        self.failed(Cause::Server(failure));
         self.link.force(is_urgent);
+    }
+
+    fn failed(&mut self, cause: Cause) {
+        let remote = self.link.remote().to_owned();
+        self.last_error = Some(LastError { remote, cause });
     }
 
     fn note(&mut self, note: Note) {

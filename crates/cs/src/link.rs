@@ -129,6 +129,11 @@ impl Link {
         self.reconnect.is_connected()
     }
 
+    /// Whether [`Link::force`] asked for another connection and the present one has not ended yet.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.reconnect.is_forced()
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.reconnect.is_enabled()
     }

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use corvid_rpc::notice::End;
 use corvid_rpc::{Level, Notice};
 
 /// Why a server was left, or the connection made anew.
@@ -52,6 +53,24 @@ impl Display for Failure {
             Failure::Inconsistent(reason) => write!(f, "inconsistent data: {reason}"),
         }
     }
+}
+
+/// The last reason why a client has no server, and the remote that it concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastError {
+    /// The remote, as configured.
+    pub remote: String,
+    /// What happened.
+    pub cause: Cause,
+}
+
+/// Why a client has no server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The connection could not be made, or it ended. [`End::Local`] is a server that did not answer in time.
+    Connection(End),
+    /// The server answered, and the client left it.
+    Server(Failure),
 }
 
 /// One event for the log.

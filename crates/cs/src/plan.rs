@@ -2,6 +2,8 @@
 //!
 //! Invariant: a plan names only tables and columns of its schema, so a server never refuses a request made of it for what it lacks.
 
+use std::fmt::{self, Display, Formatter};
+
 use corvid_data::{Arc, ColumnId, Schema, Str, TableId, TableSchema};
 use corvid_json::{ArrayWriter, ObjectWriter, write};
 
@@ -26,18 +28,38 @@ pub struct TableInterest {
     pub columns: Vec<Str>,
 }
 
+/// Something of an [`Interest`] that a server's schema lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Name of the table.
+    pub table: Str,
+    /// Name of the column; `None` when the whole table is missing.
+    pub column: Option<Str>,
+}
+
+impl Display for Missing {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.column {
+            Some(column) => write!(f, "column {column} of table {}", self.table),
+            None => write!(f, "table {}", self.table),
+        }
+    }
+}
+
 /// What is monitored of a server: tables and columns by their places in its schema.
 #[derive(Debug)]
 pub struct Plan {
     schema: Arc<Schema>,
     /// For each table of the schema the columns that are monitored, in order; `None` when the table is not.
     tables: Vec<Option<Box<[ColumnId]>>>,
+    missing: Vec<Missing>,
 }
 
 impl Plan {
     /// The part of `interest` that `schema` has. What it lacks is noted.
     pub(crate) fn new(interest: &Interest, schema: Arc<Schema>, notes: &mut Vec<Note>) -> Plan {
         let mut tables: Vec<Option<Box<[ColumnId]>>> = vec![None; schema.tables().len()];
+        let known = notes.len();
         match interest {
             Interest::All => {
                 for (place, table) in tables.iter_mut().zip(schema.tables()) {
@@ -60,7 +82,18 @@ impl Plan {
                 }
             }
         }
-        Plan { schema, tables }
+        let missing = notes[known..].iter().filter_map(missing).collect();
+        Plan {
+            schema,
+            tables,
+            missing,
+        }
+    }
+
+    /// What the client wants and the server's schema lacks.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
     }
 
     /// The server's schema.
@@ -128,6 +161,21 @@ impl Plan {
         }
         object.end();
         out
+    }
+}
+
+/// What a note says is missing.
+fn missing(note: &Note) -> Option<Missing> {
+    match note {
+        Note::TableMissing { table, .. } => Some(Missing {
+            table: Str::new(table),
+            column: None,
+        }),
+        Note::ColumnMissing { table, column, .. } => Some(Missing {
+            table: Str::new(table),
+            column: Some(Str::new(column)),
+        }),
+        _ => None,
     }
 }
 

@@ -44,6 +44,21 @@ pub(crate) struct Accepted {
     pub(crate) index: Option<i64>,
 }
 
+/// What a server says of its part in serving a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// `standalone`, `clustered` or `relay`.
+    pub model: Str,
+    /// The server has its cluster, or as a relay its source. True of standalone databases.
+    pub is_connected: bool,
+    /// The server leads its cluster. True of standalone databases.
+    pub is_leader: bool,
+    /// The cluster's id.
+    pub cluster_id: Option<Uuid>,
+    /// How far a member of a cluster has come.
+    pub index: Option<i64>,
+}
+
 /// The rows of `_Server`.
 #[derive(Debug)]
 pub(crate) struct ServerDb {
@@ -134,6 +149,20 @@ impl ServerDb {
         Ok(Accepted {
             schema: schema.clone(),
             index,
+        })
+    }
+
+    /// What the server says of the database; `None` when it does not serve it.
+    pub(crate) fn status(&self, wish: &Wish) -> Option<ServerStatus> {
+        let row = self.row(wish)?;
+        let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
+        let model = row("model").and_then(Datum::as_string);
+        Some(ServerStatus {
+            model: model.cloned().unwrap_or_else(|| Str::new("standalone")),
+            is_connected: is("connected"),
+            is_leader: is("leader"),
+            cluster_id: row("cid").and_then(Datum::as_uuid),
+            index: row("index").and_then(Datum::as_integer),
         })
     }
 

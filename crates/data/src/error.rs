@@ -40,6 +40,43 @@ pub enum Tag {
 }
 
 impl Tag {
+    /// All of them.
+    pub const ALL: [Tag; 27] = [
+        Tag::SyntaxError,
+        Tag::UnknownColumn,
+        Tag::UnknownFunction,
+        Tag::UnknownMutator,
+        Tag::UnknownDatabase,
+        Tag::UnknownTable,
+        Tag::DatabaseNotAvailable,
+        Tag::OvsdbError,
+        Tag::ConstraintViolation,
+        Tag::ReferentialIntegrityViolation,
+        Tag::DomainError,
+        Tag::RangeError,
+        Tag::DuplicateUuid,
+        Tag::DuplicateUuidName,
+        Tag::TimedOut,
+        Tag::NotSupported,
+        Tag::Aborted,
+        Tag::NotOwner,
+        Tag::NotAllowed,
+        Tag::PermissionError,
+        Tag::InvalidParameters,
+        Tag::Canceled,
+        Tag::IoError,
+        Tag::InternalError,
+        Tag::ConsistencyViolation,
+        Tag::ClusterError,
+        Tag::ResourcesExhausted,
+    ];
+
+    /// The tag of a text on the wire; `None` for one that is not known.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Tag> {
+        Tag::ALL.into_iter().find(|tag| tag.text() == text)
+    }
+
     /// The text on the wire, for example `constraint violation`.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -159,6 +196,14 @@ impl std::fmt::Display for WireError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_are_found_by_their_texts() {
+        for tag in Tag::ALL {
+            assert_eq!(Tag::parse(tag.text()), Some(tag));
+        }
+        assert_eq!(Tag::parse("constraint"), None);
+    }
 
     #[test]
     fn objects_have_sorted_members_and_sorted_fragments() {

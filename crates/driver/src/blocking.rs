@@ -4,22 +4,19 @@
 //! probes of the server are not answered, so a program that is away for longer than the server's patience finds its connection gone; the
 //! next call makes another one.
 
-use std::io;
-use std::ops::Deref;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use corvid_cs::Condition;
-use corvid_data::{TableId, Uuid};
-use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status};
+use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status, TableCondition};
 use corvid_os::readiness;
-use corvid_os::tls::Credentials;
 
+use crate::abort::Abort;
 use crate::committed::Committed;
 use crate::error::Error;
-use crate::polled;
+use crate::polled::{self, millis};
+use crate::setup::Setup;
 
-/// A client whose calls wait.
+/// A client whose calls wait. What needs no waiting is done through [`polled::Client`], which it derefs to, and [`Idl`], which that derefs to.
 #[derive(Debug)]
 pub struct Client {
     inner: polled::Client,
@@ -30,8 +27,17 @@ impl Client {
     ///
     /// # Errors
     /// As there.
-    pub fn connect(class: Class, remotes: &str) -> io::Result<Client> {
+    pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Ok(Client::over(polled::Client::connect(class, remotes)?))
+    }
+
+    /// As [`polled::Client::connect_with`]. Nothing is connected before something is waited for.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
+        let client = polled::Client::connect_with(class, remotes, setup)?;
+        Ok(Client::over(client))
     }
 
     /// A blocking client from a poll-style one that was set up otherwise.
@@ -42,34 +48,10 @@ impl Client {
         }
     }
 
-    /// As [`polled::Client::set_credentials`].
-    pub fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
-        self.inner.set_credentials(credentials);
-    }
-
-    /// The client.
-    #[must_use]
-    pub fn idl(&self) -> &Idl {
-        self.inner.idl()
-    }
-
-    /// The client, to change something through it.
-    pub fn idl_mut(&mut self) -> &mut Idl {
-        self.inner.idl_mut()
-    }
-
-    /// As [`polled::Client::uuid`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn uuid(&mut self) -> io::Result<Uuid> {
-        self.inner.uuid()
-    }
-
     /// Waits until something holds, which is looked at after every change.
     ///
     /// # Errors
-    /// A transaction is open, the time is over, or no remote is left to try.
+    /// A transaction is open; the time is over or no remote is left to try, with what failed last.
     pub fn wait_until(
         &mut self,
         timeout: Option<Duration>,
@@ -83,11 +65,11 @@ impl Client {
                 return Ok(());
             }
             if !self.inner.idl().session_state().is_alive() {
-                return Err(Error::Dead);
+                return Err(Error::Dead(self.inner.last_failure()));
             }
             let left_ms = end_ms.map(|end_ms| end_ms.saturating_sub(self.inner.now_ms()));
             if left_ms == Some(0) {
-                return Err(Error::TimedOut);
+                return Err(Error::TimedOut(self.inner.last_failure()));
             }
             let mut wanted = self.inner.wanted();
             let left = left_ms.map(Duration::from_millis);
@@ -116,19 +98,25 @@ impl Client {
         Ok(self.idl().change_seqno())
     }
 
-    /// Wants other rows of a table, and waits until that is in force.
+    /// Wants other rows of a table, and waits until that is in force: as [`polled::Client::set_condition`].
     ///
     /// # Errors
     /// As [`Client::wait_until`]; the wish remains.
     pub fn set_condition(
         &mut self,
-        table: TableId,
-        condition: Condition,
+        condition: impl Into<TableCondition>,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        let now_ms = self.inner.now_ms();
-        let promise = self.idl_mut().set_condition(now_ms, table, condition);
+        let promise = self.inner.set_condition(condition);
         self.wait_until(timeout, |idl| idl.condition_seqno() >= promise)
+    }
+
+    /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub fn wait_for_lock(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.wait_until(timeout, |idl| idl.session_state().has_lock())
     }
 
     /// Waits for the end of a fetch.
@@ -172,49 +160,54 @@ impl Client {
 
     /// Makes a transaction, commits it, and makes it again from what the replica shows then as long as that may help: after a failed
     /// verification, a lost connection. `make` must therefore be good for several calls; an error of it ends the transaction and the
-    /// call.
+    /// call. That error is [`Misuse`] or the program's own: see [`Abort`].
     ///
     /// A transaction whose connection was lost may have been carried out: `make` sees that if it looks at what is there before it
     /// changes it.
     ///
     /// # Errors
-    /// Those of `make`; [`Error::Refused`] when the server refuses, [`Error::Ended`] when the lock is not held; as
+    /// Those of `make`, as they are; [`Error::Refused`] when the server refuses, [`Error::Ended`] when the lock is not held; as
     /// [`Client::wait_until`] otherwise.
-    pub fn transact<T>(
+    pub fn transact<T, E: Abort>(
         &mut self,
         timeout: Option<Duration>,
-        mut make: impl FnMut(&mut Idl) -> Result<T, Misuse>,
-    ) -> Result<Committed<T>, Error> {
+        mut make: impl FnMut(&mut Idl) -> Result<T, E>,
+    ) -> Result<Committed<T>, E::Error> {
         let begin = self.inner.now_ms();
         loop {
             let passed = Duration::from_millis(self.inner.now_ms().saturating_sub(begin));
             let left = timeout.map(|timeout| timeout.saturating_sub(passed));
             let seqno = self.idl().change_seqno();
-            let txn = self.idl_mut().begin()?;
-            let value = make(self.idl_mut()).inspect_err(|_| self.inner.idl_mut().forget(txn))?;
+            let txn = self.idl_mut().begin().map_err(Error::from)?;
+            let value = make(self.idl_mut()).map_err(|error| {
+                self.inner.idl_mut().forget(txn);
+                error.into_error()
+            })?;
             let outcome = self.commit(left);
             let finished = self.idl_mut().finish(txn);
             let (_, Some(finished)) = (outcome?, finished) else {
-                return Err(Error::Misuse(Misuse::NoTransaction));
+                return Err(Error::Misuse(Misuse::NoTransaction).into());
             };
             if finished.status == Status::TryAgain {
                 self.wait_for_change(seqno, left)?;
             } else {
-                return Committed::of(value, finished);
+                return Ok(Committed::of(value, finished)?);
             }
         }
     }
 }
 
-/// Reading goes without a word.
+/// Settings and the state of the session; and reading, as that derefs to [`Idl`].
 impl Deref for Client {
-    type Target = Idl;
+    type Target = polled::Client;
 
-    fn deref(&self) -> &Idl {
-        self.idl()
+    fn deref(&self) -> &polled::Client {
+        &self.inner
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut polled::Client {
+        &mut self.inner
+    }
 }

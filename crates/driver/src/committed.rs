@@ -1,6 +1,6 @@
 //! A transaction that succeeded.
 
-use corvid_idl::{Finished, RowId, Status};
+use corvid_idl::{Finished, Refused, RowId, Status};
 
 use crate::error::Error;
 
@@ -17,7 +17,10 @@ impl<T> Committed<T> {
     pub(crate) fn of(value: T, finished: Finished) -> Result<Committed<T>, Error> {
         match finished.status {
             Status::Success | Status::Unchanged => Ok(Committed { value, finished }),
-            Status::Error => Err(Error::Refused(finished.error.unwrap_or_default())),
+            Status::Error => Err(Error::Refused(finished.refused.unwrap_or_else(|| {
+                let json = finished.error.unwrap_or_default();
+                Refused::Other { json }
+            }))),
             status => Err(Error::Ended(status)),
         }
     }

@@ -31,15 +31,26 @@
 //!
 //! This crate knows sockets and time, and nothing of what rows mean.
 
+mod abort;
 pub mod blocking;
 mod committed;
 mod error;
+mod failure;
 pub mod polled;
+mod remotes;
+mod session;
+mod setup;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 mod transport;
 
+pub use abort::Abort;
 pub use committed::Committed;
-pub use corvid_idl::Idl;
+pub use corvid_cs::{Failure as ServerFailure, Missing, ServerStatus};
+pub use corvid_idl::{Idl, Refused};
 pub use corvid_os::tls::{Authority, Credentials, Settings};
 pub use error::Error;
+pub use failure::{Failure, Reason};
+pub use remotes::RemoteError;
+pub use session::{LockState, SessionState};
+pub use setup::Setup;

@@ -16,19 +16,25 @@
 //! connection to a host by name fails until a thread of its own has looked the name up.
 
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use corvid_cs::{Input, Options};
 use corvid_data::Uuid;
-use corvid_idl::{Class, Idl, Misuse};
+use corvid_idl::{Class, Idl, Misuse, TableCondition};
 use corvid_os::clock;
 use corvid_os::random::Random;
 use corvid_os::readiness::Wanted;
 use corvid_os::stream::Resolve;
 use corvid_os::tls::Credentials;
 
+use crate::error::Error;
+use crate::failure::{self, Failure};
+use crate::remotes::{self, RemoteError};
+use crate::session::SessionState;
+use crate::setup::Setup;
 use crate::transport::{Happened, Transport};
 
 /// Things that may happen in one [`Client::run`]: a server that says much does not keep the loop from its other work.
@@ -40,6 +46,9 @@ pub struct Client {
     idl: Idl,
     transport: Transport,
     random: Random,
+    credentials: Option<Arc<Credentials>>,
+    /// Whether attempts go on for ever.
+    is_persistent: bool,
 }
 
 /// What to wait for: whichever comes first.
@@ -60,18 +69,32 @@ impl Client {
     /// another one whenever that is lost. The first attempt begins with the first [`Client::run`].
     ///
     /// # Errors
-    /// The operating system gives no randomness.
-    pub fn connect(class: Class, remotes: &str) -> io::Result<Client> {
+    /// A remote is malformed, of an unknown scheme, or needs TLS, for which [`Client::connect_with`] takes credentials; the list is empty; the
+    /// operating system gives no randomness.
+    pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
+        Client::connect_with(class, remotes, &Setup::default())
+    }
+
+    /// As [`Client::connect`], with other settings than the usual ones.
+    ///
+    /// # Errors
+    /// As there; or the credentials for TLS are incomplete.
+    pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
+        remotes::check(remotes, setup.credentials.as_deref())?;
         let mut client = Client::new(class, None)?;
-        client
-            .idl
-            .session()
-            .set_remote(clock::mono_ms(), remotes, true);
+        client.set_credentials(setup.credentials.clone());
+        client.is_persistent = setup.is_persistent;
+        client.set_leader_only(setup.is_leader_only);
+        client.set_probe_interval(setup.probe_interval);
+        client.set_lock(setup.lock.as_deref());
+        let session = client.idl.session();
+        session.set_shuffle_remotes(setup.is_shuffled);
+        session.set_remote(clock::mono_ms(), remotes, setup.is_persistent);
         Ok(client)
     }
 
-    /// A client without remotes, for other settings before the first one is given ([`Idl::session`]). The seed and interest of `options`
-    /// are set here.
+    /// A client without remotes, for settings of the session that [`Setup`] does not have ([`Idl::session`]). The seed and interest of
+    /// `options` are set here.
     ///
     /// # Errors
     /// The operating system gives no randomness.
@@ -86,17 +109,20 @@ impl Client {
             idl,
             transport: Transport::new(Resolve::Later),
             random,
+            credentials: None,
+            is_persistent: true,
         })
     }
 
     /// Looks host names up at once, and waits for the answer.
     pub(crate) fn resolving_now(mut self) -> Client {
-        self.transport = Transport::new(Resolve::Now);
+        self.transport.set_resolve(Resolve::Now);
         self
     }
 
     /// Key, certificate and CA for `ssl:` and `pssl:`, from the next connection on.
     pub fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
+        self.credentials.clone_from(&credentials);
         self.transport.set_credentials(credentials);
     }
 
@@ -119,12 +145,82 @@ impl Client {
         Ok(Uuid::from_random(self.random.bytes()?))
     }
 
-    /// Milliseconds of the clock that the core is driven by: for its methods that ask what time it is.
+    /// Milliseconds of the clock that the core is driven by: for its methods that ask what time it is. It only grows, and says nothing of the
+    /// time of day.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         clock::mono_ms()
     }
 
+    /// The state of the session: whether it is connected, to which server, whether that leads and is followed, what failed last.
+    #[must_use]
+    pub fn session(&self) -> SessionState {
+        SessionState::new(self.idl.session_state(), self.last_failure())
+    }
+
+    /// What keeps the client from its contents, or from a part of them; `None` when nothing does.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<Failure> {
+        failure::of_session(self.idl.session_state(), self.transport.reason())
+    }
+}
+
+/// Settings that may change at any time. What follows from them happens at the next [`Client::run`].
+impl Client {
+    /// Connects to other remotes; a connection to one that is still listed is kept.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; then nothing has changed.
+    pub fn set_remotes(&mut self, remotes: &str) -> Result<(), RemoteError> {
+        remotes::check(remotes, self.credentials.as_deref())?;
+        let (now_ms, is_persistent) = (self.now_ms(), self.is_persistent);
+        let session = self.idl.session();
+        session.set_remote(now_ms, remotes, is_persistent);
+        Ok(())
+    }
+
+    /// Whether only the leader of a cluster will do.
+    pub fn set_leader_only(&mut self, is_leader_only: bool) {
+        let now_ms = self.now_ms();
+        self.idl.session().set_leader_only(now_ms, is_leader_only);
+    }
+
+    /// How long the server may be silent before it is asked for a sign of life; zero never asks, `None` is as usual.
+    pub fn set_probe_interval(&mut self, interval: Option<Duration>) {
+        let interval_ms = interval.map(millis);
+        self.idl.session().set_probe_interval(interval_ms);
+    }
+
+    /// Ends the connection and makes another one.
+    pub fn reconnect(&mut self) {
+        let now_ms = self.now_ms();
+        self.idl.session().force_reconnect(now_ms);
+    }
+
+    /// Asks the server for a lock, in place of another one, or gives it back. Of all clients that ask for a lock one holds it; the others get
+    /// it in turn. While a lock is set, transactions of a client that does not hold it end as "not locked".
+    pub fn set_lock(&mut self, name: Option<&str>) {
+        let now_ms = self.now_ms();
+        self.idl.session().set_lock(now_ms, name);
+    }
+
+    /// Whether the lock is held, as far as the server has told.
+    #[must_use]
+    pub fn has_lock(&self) -> bool {
+        self.idl.session_state().has_lock()
+    }
+
+    /// Wants other rows of a table: a typed condition, a clause of one, or a table with an untyped condition. Returns the number that
+    /// [`Idl::condition_seqno`] must reach before it is so.
+    pub fn set_condition(&mut self, condition: impl Into<TableCondition>) -> u64 {
+        let now_ms = self.now_ms();
+        let TableCondition { table, condition } = condition.into();
+        self.idl.set_condition(now_ms, table, condition)
+    }
+}
+
+/// The work.
+impl Client {
     /// Does all that can be done without waiting, within bounds. Whether anything visible changed.
     ///
     /// # Errors
@@ -188,4 +284,17 @@ impl Client {
             timeout: due_ms.map(|due_ms| Duration::from_millis(due_ms.saturating_sub(now_ms))),
         }
     }
+}
+
+/// Reading needs no other name.
+impl Deref for Client {
+    type Target = Idl;
+
+    fn deref(&self) -> &Idl {
+        &self.idl
+    }
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

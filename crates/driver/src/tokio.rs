@@ -2,41 +2,48 @@
 //!
 //! A client is a value that one task owns; it does its work while that task waits in one of its methods, and nothing in between. Futures of
 //! these methods may be dropped at any moment without loss: what was begun goes on with the next call. Time limits are those of
-//! `tokio::time::timeout` around a call.
+//! `tokio::time::timeout` around a call; what kept a call waiting is [`polled::Client::last_failure`].
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
-use corvid_cs::Condition;
-use corvid_data::TableId;
-use corvid_idl::{FetchId, FetchOutcome, Idl, Misuse, Status, TxnId};
+use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status, TableCondition, TxnId};
 use corvid_os::readiness;
 
+use crate::abort::Abort;
 use crate::committed::Committed;
 use crate::error::Error;
 use crate::polled;
+use crate::setup::Setup;
 
-/// A client whose waits are futures.
+/// A client whose waits are futures. What needs no waiting is done through [`polled::Client`], which it derefs to, and [`Idl`], which that
+/// derefs to.
 #[derive(Debug)]
 pub struct Client {
     inner: polled::Client,
 }
 
 impl Client {
+    /// As [`polled::Client::connect`]. Nothing is connected before something is awaited.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
+        Ok(Client::over(polled::Client::connect(class, remotes)?))
+    }
+
+    /// As [`polled::Client::connect_with`]. Nothing is connected before something is awaited.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
+        let client = polled::Client::connect_with(class, remotes, setup)?;
+        Ok(Client::over(client))
+    }
+
     /// An asynchronous client from a poll-style one.
     #[must_use]
     pub fn over(client: polled::Client) -> Client {
         Client { inner: client }
-    }
-
-    /// The client.
-    #[must_use]
-    pub fn idl(&self) -> &Idl {
-        self.inner.idl()
-    }
-
-    /// The client, to change something through it.
-    pub fn idl_mut(&mut self) -> &mut Idl {
-        self.inner.idl_mut()
     }
 
     /// Waits until something holds, which is looked at after every change.
@@ -50,7 +57,7 @@ impl Client {
                 return Ok(());
             }
             if !self.inner.idl().session_state().is_alive() {
-                return Err(Error::Dead);
+                return Err(Error::Dead(self.inner.last_failure()));
             }
             readiness::ready(self.inner.wanted()).await?;
         }
@@ -73,19 +80,25 @@ impl Client {
         Ok(self.idl().change_seqno())
     }
 
-    /// Wants other rows of a table, and waits until that is in force.
+    /// Wants other rows of a table, and waits until that is in force: as [`polled::Client::set_condition`].
     ///
     /// # Errors
     /// As [`Client::wait_until`]; the wish remains.
     pub async fn set_condition(
         &mut self,
-        table: TableId,
-        condition: Condition,
+        condition: impl Into<TableCondition>,
     ) -> Result<(), Error> {
-        let now_ms = self.inner.now_ms();
-        let promise = self.idl_mut().set_condition(now_ms, table, condition);
+        let promise = self.inner.set_condition(condition);
         self.wait_until(|idl| idl.condition_seqno() >= promise)
             .await
+    }
+
+    /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub async fn wait_for_lock(&mut self) -> Result<(), Error> {
+        self.wait_until(|idl| idl.session_state().has_lock()).await
     }
 
     /// Waits for the end of a fetch.
@@ -124,33 +137,42 @@ impl Client {
     ///
     /// # Errors
     /// As there, without a time limit.
-    pub async fn transact<T>(
+    pub async fn transact<T, E: Abort>(
         &mut self,
-        mut make: impl FnMut(&mut Idl) -> Result<T, Misuse>,
-    ) -> Result<Committed<T>, Error> {
+        mut make: impl FnMut(&mut Idl) -> Result<T, E>,
+    ) -> Result<Committed<T>, E::Error> {
         loop {
             let seqno = self.idl().change_seqno();
-            let txn = self.idl_mut().begin()?;
-            let value = make(self.idl_mut()).inspect_err(|_| self.inner.idl_mut().forget(txn))?;
+            let txn = self.idl_mut().begin().map_err(Error::from)?;
+            let value = make(self.idl_mut()).map_err(|error| {
+                self.inner.idl_mut().forget(txn);
+                error.into_error()
+            })?;
             let outcome = self.commit().await;
             let finished = self.idl_mut().finish(txn);
             let (_, Some(finished)) = (outcome?, finished) else {
-                return Err(Error::Misuse(Misuse::NoTransaction));
+                return Err(Error::Misuse(Misuse::NoTransaction).into());
             };
             if finished.status == Status::TryAgain {
                 self.wait_for_change(seqno).await?;
             } else {
-                return Committed::of(value, finished);
+                return Ok(Committed::of(value, finished)?);
             }
         }
     }
 }
 
-/// Reading goes without a word.
+/// Settings and the state of the session; and reading, as that derefs to [`Idl`].
 impl Deref for Client {
-    type Target = Idl;
+    type Target = polled::Client;
 
-    fn deref(&self) -> &Idl {
-        self.idl()
+    fn deref(&self) -> &polled::Client {
+        &self.inner
+    }
+}
+
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut polled::Client {
+        &mut self.inner
     }
 }

@@ -14,9 +14,11 @@ use corvid_os::errno;
 use corvid_os::listener::Listener;
 use corvid_os::socket::DSCP_DEFAULT;
 use corvid_os::stream::{Resolve, Stream};
-use corvid_os::target::Target;
+use corvid_os::target::{Active, Host, Passive, Target};
 use corvid_os::tls::Credentials;
 use corvid_rpc::notice::End;
+
+use crate::failure::Reason;
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -47,6 +49,8 @@ pub(crate) struct Transport {
     is_read_blocked: bool,
     is_write_blocked: bool,
     buffer: Box<[u8]>,
+    /// Why the last connection or attempt ended by itself.
+    reason: Option<Reason>,
     credentials: Option<Arc<Credentials>>,
     resolve: Resolve,
 }
@@ -85,14 +89,38 @@ impl Transport {
             is_read_blocked: false,
             is_write_blocked: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            reason: None,
             credentials: None,
             resolve,
         }
     }
 
+    /// Whether names of hosts are looked up while the owner waits.
+    pub(crate) fn set_resolve(&mut self, resolve: Resolve) {
+        self.resolve = resolve;
+    }
+
     /// For `ssl:` and `pssl:`, from the next connection on.
     pub(crate) fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
         self.credentials = credentials;
+    }
+
+    /// Why the last connection or attempt ended by itself.
+    pub(crate) fn reason(&self) -> Option<&Reason> {
+        self.reason.as_ref()
+    }
+
+    /// The connection or the attempt failed; `stream` is what there was of it.
+    fn failed(&mut self, error: &io::Error, stream: Option<&Stream>) -> End {
+        let text = errno::text(error);
+        self.reason = Some(match stream.and_then(Stream::tls_fault) {
+            Some(fault) => Reason::Tls(fault.to_owned()),
+            None => Reason::Connection {
+                kind: error.kind(),
+                text: text.clone(),
+            },
+        });
+        End::Failed(text)
     }
 
     /// What was received last.
@@ -104,10 +132,14 @@ impl Transport {
         match output {
             Output::Connect { remote } => {
                 self.close();
-                self.state = self.open(&remote).unwrap_or_else(|error| {
-                    let end = End::Failed(errno::text(&error));
-                    State::Ended(end)
-                });
+                self.state = match self.open(&remote) {
+                    Ok(state) => state,
+                    Err(error) => {
+                        let end = self.failed(&error, None);
+                        self.reason = reason_to_open(&remote, &error).or(self.reason.take());
+                        State::Ended(end)
+                    }
+                };
             }
             Output::Disconnect => self.close(),
             Output::Send(bytes) => {
@@ -163,7 +195,7 @@ impl Transport {
                     self.state = State::Connecting(stream);
                     None
                 }
-                Err(error) => Some(Happened::Ended(End::Failed(errno::text(&error)))),
+                Err(error) => Some(Happened::Ended(self.failed(&error, Some(&stream)))),
             },
             State::Open(mut stream) => {
                 let happened = self.exchange(&mut stream, wants_input);
@@ -196,7 +228,7 @@ impl Transport {
                 };
                 (!is_told).then_some(Happened::Listening)
             }
-            Err(error) => Some(Happened::Ended(End::Failed(errno::text(&error)))),
+            Err(error) => Some(Happened::Ended(self.failed(&error, None))),
         }
     }
 
@@ -204,21 +236,24 @@ impl Transport {
         match self.write(stream) {
             Ok(true) => return Some(Happened::Sent),
             Ok(false) => {}
-            Err(error) => return Some(Happened::Ended(End::Failed(errno::text(&error)))),
+            Err(error) => return Some(Happened::Ended(self.failed(&error, Some(stream)))),
         }
         if self.is_read_blocked || !wants_input {
             return None;
         }
         loop {
             return Some(match stream.read(&mut self.buffer) {
-                Ok(0) => Happened::Ended(End::Closed),
+                Ok(0) => {
+                    self.reason = Some(Reason::Closed);
+                    Happened::Ended(End::Closed)
+                }
                 Ok(count) => Happened::Received(count),
                 Err(error) if errno::is_again(&error) => {
                     self.is_read_blocked = true;
                     Happened::Received(0)
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Happened::Ended(End::Failed(errno::text(&error))),
+                Err(error) => Happened::Ended(self.failed(&error, Some(stream))),
             });
         }
     }
@@ -286,5 +321,23 @@ impl Transport {
                 _ => false,
             },
         }
+    }
+}
+
+/// Why an attempt failed at once, where the error of the operating system does not say it.
+fn reason_to_open(remote: &str, error: &io::Error) -> Option<Reason> {
+    match Target::parse(remote).ok()? {
+        Target::Active(Active::Tcp(peer) | Active::Ssl(peer))
+            if matches!(peer.host, Host::Name(_)) && errno::is_unresolved(error) =>
+        {
+            Some(Reason::HostUnknown)
+        }
+        Target::Active(Active::Ssl(_)) | Target::Passive(Passive::Ssl(_))
+            if errno::is_tls_unusable(error) =>
+        {
+            let text = "the private key, certificate or CA certificate cannot be used";
+            Some(Reason::Tls(text.to_owned()))
+        }
+        _ => None,
     }
 }

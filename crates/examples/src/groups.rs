@@ -72,7 +72,7 @@ impl Controller {
             return Ok(0);
         }
         let (dirty, placed, by_name) = (&self.dirty, &self.placed, self.by_name);
-        let moved = client.transact(timeout, |idl| {
+        let moved = client.transact(timeout, |idl| -> Result<_, Misuse> {
             let mut moved = BTreeMap::new();
             for &port in dirty {
                 let (old, new) = (placed.get(&port), wanted(idl, port));

@@ -45,6 +45,7 @@
 
 mod audit;
 pub mod class;
+mod condition;
 pub mod fetch;
 mod firsts;
 pub mod idl;
@@ -63,6 +64,7 @@ pub mod typed;
 pub mod view;
 
 pub use class::{Class, ClassError, Column, Mode};
+pub use condition::TableCondition;
 pub use fetch::{FetchError, FetchId, FetchOutcome};
 pub use idl::{Idl, IdlNote};
 pub use index::{Comparator, Cursor, Direction, IndexColumn, IndexId, Key};
@@ -70,5 +72,5 @@ pub use replica::Resync;
 pub use row::RowId;
 pub use track::{Kind, Tracked};
 pub use turns::{Turn, Turns};
-pub use txn::{Element, Finished, Misuse, Status, TxnId};
+pub use txn::{Element, Finished, Misuse, Refused, Status, TxnId};
 pub use view::RowView;

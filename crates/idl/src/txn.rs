@@ -49,12 +49,15 @@
 //! ```
 
 pub(crate) mod compose;
+pub mod refused;
 pub(crate) mod reply;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_data::{Atom, AtomRef, ColumnId, ColumnType, Datum, TableId, Uuid, WireError};
 use thiserror::Error;
+
+pub use refused::Refused;
 
 use crate::replica::Replica;
 use crate::row::{Row, RowId};
@@ -81,7 +84,7 @@ pub enum Status {
     TryAgain,
     /// The lock is not held.
     NotLocked,
-    /// It was refused; [`crate::Idl::txn_error`] says why.
+    /// It was refused; [`crate::Idl::txn_refused`] says why.
     Error,
 }
 
@@ -109,6 +112,8 @@ pub struct Finished {
     pub status: Status,
     /// For [`Status::Error`]: the first result that is one, as JSON.
     pub error: Option<String>,
+    /// For [`Status::Error`]: the same as a value to be matched.
+    pub refused: Option<Refused>,
     /// What a counter was incremented to.
     pub counter: Option<i64>,
     pub(crate) inserted: BTreeMap<Uuid, Uuid>,

@@ -52,6 +52,18 @@ pub fn is_again(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
+/// Whether a connection could not be begun because the host's name has no address, or none is known yet.
+#[must_use]
+pub fn is_unresolved(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EAFNOSUPPORT)
+}
+
+/// Whether a connection could not be begun because the settings of TLS are incomplete or contradict each other.
+#[must_use]
+pub fn is_tls_unusable(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPROTO | libc::ENOPROTOOPT))
+}
+
 /// Turns the C convention "-1 and errno" into a result.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(last()) } else { Ok(result) }

@@ -118,6 +118,15 @@ impl Stream {
         }
     }
 
+    /// What TLS found wrong with a connection that failed, in words; `None` when the failure has another reason.
+    #[must_use]
+    pub fn tls_fault(&self) -> Option<&str> {
+        match self {
+            Stream::Tls(carrier) => carrier.fault(),
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+        }
+    }
+
     /// Wraps a connected TCP socket, which must be non-blocking.
     pub(crate) fn from_tcp(socket: Socket) -> Stream {
         Stream::Tcp(TcpStream::from_std(socket.into()))

@@ -335,6 +335,18 @@ impl Reconnect {
         matches!(self.state, State::Connected(_))
     }
 
+    /// Whether [`Reconnect::force`] asked for the end of the connection or the attempt, which has not come yet.
+    #[must_use]
+    pub fn is_forced(&self) -> bool {
+        matches!(
+            self.state,
+            State::Closing {
+                is_forced: true,
+                ..
+            }
+        )
+    }
+
     /// Whether it is switched on: connected, or going to be.
     #[must_use]
     pub fn is_enabled(&self) -> bool {

@@ -18,7 +18,7 @@ pub(super) const SYNCED: &str = "synced";
 pub(crate) fn hold(remote: &str, schema: &Path) -> Result<(), Error> {
     let class = Class::everything(read_schema(schema)?);
     let failed = |error: corvid_driver::Error| Error::Client(error.to_string());
-    let mut client = Client::connect(class, remote)?;
+    let mut client = Client::connect(class, remote).map_err(failed)?;
     client.wait_for_contents(None).map_err(failed)?;
     println!("{SYNCED}");
     client.wait_until(None, |_| false).map_err(failed)

@@ -32,7 +32,7 @@ impl Client {
         self.version = version;
         self.state = State::Monitoring;
         self.has_contents = true;
-        self.last_failure = None;
+        self.last_error = None;
         self.conditions.monitor_replied(version >= 2);
     }
 

@@ -2,6 +2,7 @@
 //! other files are plays by topic.
 
 mod conditions;
+mod errors;
 mod handshake;
 mod link;
 mod locks;

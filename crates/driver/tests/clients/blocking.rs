@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use corvid_cs::{Clause, Condition, Function};
-use corvid_data::{Atom, Datum};
-use corvid_driver::Error;
+use corvid_data::{Atom, Datum, Tag};
 use corvid_driver::blocking::Client;
-use corvid_idl::{FetchOutcome, Misuse, Status};
+use corvid_driver::{Error, Refused};
+use corvid_idl::{FetchOutcome, Idl, Misuse, Status};
+use corvid_json::Value;
 
 use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
 
@@ -24,7 +25,7 @@ fn transactions_are_made_again_until_they_fit() {
         let (mut ann, mut bob) = (connected(&remote(&server)), connected(&remote(&server)));
         let (name, age) = (column(&ann, "name"), column(&ann, "age"));
         let inserted = ann
-            .transact(PATIENCE, |idl| {
+            .transact(PATIENCE, |idl| -> Result<_, Misuse> {
                 let row = idl.insert_new(name.table)?;
                 idl.write(row, name, string("ann"))?;
                 Ok(row)
@@ -65,11 +66,96 @@ fn transactions_are_made_again_until_they_fit() {
                 idl.write(row, name, string("ann"))
             })
             .expect_err("a name twice");
-        assert!(matches!(&same, Error::Refused(json) if json.contains("constraint violation")));
+        let Error::Refused(Refused::Commit { tag, details }) = &same else {
+            panic!("{same}");
+        };
+        assert_eq!(*tag, Tag::ConstraintViolation);
+        assert!(details.contains("\"keeper\""), "{details}");
+        assert!(same.to_string().contains("constraint violation: "));
         let misused = bob.transact(PATIENCE, |idl| idl.write(row, name, Datum::empty()));
         assert!(matches!(misused, Err(Error::Misuse(Misuse::Constraint(_)))));
-        let nothing = bob.transact(PATIENCE, |_| Ok(7)).map(|done| done.value);
-        assert!(matches!(nothing, Ok(7)));
+        let nothing = bob.transact(PATIENCE, |_| Ok::<_, Misuse>(7));
+        assert!(matches!(nothing.map(|done| done.value), Ok(7)));
+    });
+}
+
+/// What may go wrong in a program.
+#[derive(Debug)]
+enum Problem {
+    TooOld(i64),
+    Database(Error),
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem::Database(error)
+    }
+}
+
+impl From<Misuse> for Problem {
+    fn from(misuse: Misuse) -> Problem {
+        Problem::Database(misuse.into())
+    }
+}
+
+#[test]
+fn a_programs_own_error_comes_out_as_it_went_in() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let mut client = connected(&remote(&server));
+        let (name, age) = (column(&client, "name"), column(&client, "age"));
+        let insert = |idl: &mut Idl, years: i64| -> Result<(), Problem> {
+            let row = idl.insert_new(name.table)?;
+            idl.write(row, age, Datum::one(Atom::Integer(years)))?;
+            if years > 150 {
+                return Err(Problem::TooOld(years));
+            }
+            Ok(())
+        };
+        let outcome = client.transact(PATIENCE, |idl| insert(idl, 200));
+        assert!(matches!(outcome, Err(Problem::TooOld(200))));
+        assert_eq!(client.open_txn(), None, "it is given up");
+        assert_eq!(client.row_count(name.table), 0);
+        client
+            .transact(PATIENCE, |idl| insert(idl, 20))
+            .expect("it fits");
+        let outcome = client.transact(PATIENCE, |idl| insert(idl, 30));
+        assert!(
+            matches!(&outcome, Err(Problem::Database(Error::Refused(why))) if why.operation().is_none()),
+            "the same name twice: {outcome:?}"
+        );
+        // Types that hold any error do too.
+        let outcome = client.transact(PATIENCE, |_| -> Result<(), Box<dyn std::error::Error>> {
+            Err("no number".parse::<i64>().unwrap_err())?
+        });
+        assert!(outcome.unwrap_err().is::<std::num::ParseIntError>());
+    });
+}
+
+#[test]
+fn an_operation_that_fails_is_told_by_its_place() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let mut client = connected(&remote(&server));
+        let name = column(&client, "name");
+        let operation = br#"{"op":"insert","table":"keeper","row":{"age":"old"}}"#;
+        let operation = Value::parse(operation).expect("JSON");
+        let outcome = client.transact(PATIENCE, |idl| {
+            let row = idl.insert_new(name.table)?;
+            idl.write(row, name, string("ann"))?;
+            idl.add_operation(&operation)
+        });
+        let Err(Error::Refused(refused)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(refused.operation(), Some(1), "{refused}");
+        assert_eq!(refused.tag(), Some(Tag::SyntaxError), "{refused}");
+        assert!(!refused.details().is_empty());
+        assert!(
+            refused
+                .to_string()
+                .starts_with("operation 1: syntax error: ")
+        );
     });
 }
 
@@ -81,7 +167,7 @@ fn waits_end_in_time() {
         let seqno = client.change_seqno();
         let soon = Some(Duration::from_millis(20));
         let outcome = client.wait_for_change(seqno, soon);
-        assert!(matches!(outcome, Err(Error::TimedOut)));
+        assert!(matches!(outcome, Err(Error::TimedOut(None))));
         let outcome = client.commit(soon);
         assert!(matches!(outcome, Err(Error::Misuse(Misuse::NoTransaction))));
         client.idl_mut().begin().unwrap();
@@ -120,7 +206,7 @@ fn fetches_and_conditions_are_waited_for() {
         let mut client = connected(&remote(&server));
         let (name, secret) = (column(&client, "name"), column(&client, "secret"));
         client
-            .transact(PATIENCE, |idl| {
+            .transact(PATIENCE, |idl| -> Result<_, Misuse> {
                 for text in ["a", "b"] {
                     let row = idl.insert_new(name.table)?;
                     idl.write(row, name, string(text))?;
@@ -137,7 +223,7 @@ fn fetches_and_conditions_are_waited_for() {
         let mut wanted = Condition::none();
         wanted.add(Clause::new("name", Function::Equal, &string("b"), false));
         client
-            .set_condition(name.table, wanted, PATIENCE)
+            .set_condition((name.table, wanted), PATIENCE)
             .expect("in force");
         assert_eq!(names(&client), ["b"]);
     });

@@ -2,10 +2,10 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use corvid_driver::blocking::Client;
-use corvid_driver::{Authority, Credentials, Error, Settings, polled};
+use corvid_driver::{Authority, Credentials, Error, Failure, Reason, RemoteError, Settings, Setup};
 use corvid_tests::server::{Implementation, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
@@ -67,25 +67,23 @@ fn of_several_remotes_one_that_answers_is_found() {
 
 #[test]
 fn a_refused_connection_is_told_to_who_wants_one_attempt() {
-    let mut inner = polled::Client::new(class(), None).expect("a client");
-    let now_ms = inner.now_ms();
     let remote = format!("tcp:127.0.0.1:{}", closed_port());
-    inner.idl_mut().session().set_remote(now_ms, &remote, false);
-    let mut client = Client::over(inner);
+    let setup = Setup {
+        is_persistent: false,
+        ..Setup::default()
+    };
+    let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
     let outcome = client.wait_for_contents(PATIENCE);
-    assert!(matches!(outcome, Err(Error::Dead)), "{outcome:?}");
-    let mut notes = Vec::new();
-    while let Some(note) = client.idl_mut().poll_note() {
-        notes.push(note.to_string());
-    }
-    assert!(
-        notes.iter().any(|note| note.contains("Connection refused")),
-        "{notes:?}"
-    );
+    let Err(Error::Dead(Some(failure))) = &outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(failure.to_string(), format!("{remote}: Connection refused"));
+    assert!(!client.session().is_alive);
     // Others go on trying, until their time is over.
     let mut client = Client::connect(class(), &remote).expect("a client");
     let outcome = client.wait_for_contents(Some(Duration::from_millis(50)));
-    assert!(matches!(outcome, Err(Error::TimedOut)));
+    assert!(matches!(outcome, Err(Error::TimedOut(Some(_)))));
+    assert!(client.session().is_alive);
 }
 
 #[test]
@@ -97,8 +95,8 @@ fn a_server_may_connect_to_the_client() {
             Client::connect(class(), &format!("punix:{}", socket.display())).expect("a client");
         let outcome = client.wait_for_contents(Some(Duration::from_millis(20)));
         assert!(
-            matches!(outcome, Err(Error::TimedOut)),
-            "nobody is there yet"
+            matches!(outcome, Err(Error::TimedOut(None))),
+            "nobody is there yet, and nothing failed"
         );
         let _server = server(
             implementation,
@@ -116,6 +114,25 @@ fn tempfile(implementation: Implementation) -> tempfile::TempDir {
         .prefix(&prefix)
         .tempdir()
         .expect("a folder")
+}
+
+/// Waits in vain for contents, until that says why.
+fn until_time_is_over(client: &mut Client, says_why: impl Fn(&Client) -> bool) {
+    let begin = Instant::now();
+    loop {
+        let outcome = client.wait_for_contents(Some(Duration::from_millis(100)));
+        let Err(Error::TimedOut(failure)) = &outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(*failure, client.last_failure());
+        if says_why(client) {
+            return;
+        }
+        assert!(
+            begin.elapsed() < PATIENCE.expect("some"),
+            "never said: {failure:?}"
+        );
+    }
 }
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -141,8 +158,10 @@ fn tls_both_ways() {
         let folder = tempfile(implementation);
         let mut params = named("authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer =
-            Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a CA");
+        let issuer = |params: CertificateParams| {
+            Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a CA")
+        };
+        let (issuer, stranger) = (issuer(params.clone()), issuer(params));
         let at = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(at("ca.pem"), issuer.pem()).expect("written");
         issue(folder.path(), "server", &issuer);
@@ -157,22 +176,52 @@ fn tls_both_ways() {
             ],
         );
         let remote = format!("ssl:127.0.0.1:{}", port(&server));
-        let mut client = Client::connect(class(), &remote).expect("a client");
-        let outcome = client.wait_for_contents(Some(Duration::from_millis(50)));
+        let credentials = |key: &str, authority: &str| Setup {
+            credentials: Some(Credentials::new(&Settings {
+                private_key: Some(at(key)),
+                certificate: Some(at(&key.replace(".key", ".pem"))),
+                authority: Some(Authority {
+                    file: at(authority),
+                    is_bootstrapped: false,
+                }),
+                ..Settings::default()
+            })),
+            ..Setup::default()
+        };
+        // What is missing is told at once.
+        let outcome = Client::connect(class(), &remote).map(drop);
         assert!(
-            matches!(outcome, Err(Error::TimedOut)),
-            "without credentials"
+            matches!(
+                outcome,
+                Err(Error::Remote(RemoteError::NoCredentials { .. }))
+            ),
+            "{outcome:?}"
         );
-        let mut client = Client::connect(class(), &remote).expect("a client");
-        client.set_credentials(Some(Credentials::new(&Settings {
-            private_key: Some(at("client.key")),
-            certificate: Some(at("client.pem")),
-            authority: Some(Authority {
-                file: at("ca.pem"),
-                is_bootstrapped: false,
-            }),
-            ..Settings::default()
-        })));
+        for (key, authority, part) in [
+            ("nobody.key", "ca.pem", "Private key"),
+            ("client.key", "nowhere.pem", "CA certificate"),
+        ] {
+            let setup = credentials(key, authority);
+            let outcome = Client::connect_with(class(), &remote, &setup).map(drop);
+            assert!(
+                matches!(&outcome, Err(Error::Remote(RemoteError::IncompleteCredentials { missing, .. })) if missing.contains(&part)),
+                "{outcome:?}"
+            );
+        }
+        // Which side does not believe the other is told when the time is over.
+        issue(folder.path(), "stranger", &stranger);
+        std::fs::write(at("strangers.pem"), stranger.pem()).expect("written");
+        for (key, authority, words) in [
+            ("client.key", "strangers.pem", "certificate verify failed"),
+            ("stranger.key", "ca.pem", "alert"),
+        ] {
+            let setup = credentials(key, authority);
+            let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
+            let is_tls = |client: &Client| matches!(client.last_failure(), Some(Failure { reason: Reason::Tls(text), .. }) if text.contains(words));
+            until_time_is_over(&mut client, is_tls);
+        }
+        let setup = credentials("client.key", "ca.pem");
+        let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
         client.wait_for_contents(PATIENCE).expect("contents");
         let long = "x".repeat(500_000);
         insert(&mut client, &long);
@@ -194,12 +243,11 @@ fn a_server_without_conditions_shows_everything() {
         let table = column(&client, "name").table;
         let none = corvid_cs::Condition::none();
         client
-            .set_condition(table, none, PATIENCE)
+            .set_condition((table, none), PATIENCE)
             .expect("in force at once");
         assert_eq!(names(&client), ["ann"]);
-        let now_ms = corvid_os::clock::mono_ms();
-        let seqno = client.session_state().session_seqno();
-        client.idl_mut().session().force_reconnect(now_ms);
+        let seqno = client.session().seqno;
+        client.reconnect();
         let is_back = |idl: &corvid_driver::Idl| {
             let state = idl.session_state();
             state.session_seqno() > seqno + 1 && state.is_monitoring()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corvid_cs::note::Failure;
 use corvid_driver::blocking::Client;
-use corvid_driver::{Idl, polled};
+use corvid_driver::{Idl, Reason};
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
@@ -157,13 +157,20 @@ fn a_relay_does_not_lead() {
                 idl.session_state().last_failure() == Some(&Failure::NotLeader)
             })
             .expect("it is asked, and left");
+        assert!(matches!(
+            client.last_failure(),
+            Some(corvid_driver::Failure {
+                reason: Reason::Server(Failure::NotLeader),
+                ..
+            })
+        ));
         assert!(!client.has_ever_connected());
-        let mut inner = polled::Client::new(class(), None).expect("a client");
-        let now_ms = inner.now_ms();
-        let session = inner.idl_mut().session();
-        session.set_leader_only(now_ms, false);
-        session.set_remote(now_ms, &remote, true);
-        let mut client = Client::over(inner);
+        let setup = corvid_driver::Setup {
+            is_leader_only: false,
+            ..corvid_driver::Setup::default()
+        };
+        let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
+        assert_eq!(client.session().is_leader(), None);
         client.wait_for_contents(PATIENCE).expect("contents");
         insert(&mut client, "ann");
         client

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use corvid_data::{Atom, Datum};
-use corvid_driver::polled;
 use corvid_driver::tokio::Client;
-use corvid_idl::FetchOutcome;
+use corvid_idl::{FetchOutcome, Misuse};
 
 use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
 
 async fn connected(remote: String) -> Client {
-    let client = polled::Client::connect(class(), &remote).expect("a client");
-    let mut client = Client::over(client);
+    let mut client = Client::connect(class(), &remote).expect("a client");
     client.wait_for_contents().await.expect("contents");
     client
 }
@@ -70,7 +68,7 @@ async fn count(remote: String) -> i64 {
         // Two may make the counter at once: its name is unique, so one of them is refused and looks again.
         let sum = loop {
             let made = client
-                .transact(|idl| {
+                .transact(|idl| -> Result<_, Misuse> {
                     let there = idl.rows(name.table).next();
                     let row = match there {
                         Some(row) => row,

@@ -10,7 +10,7 @@ use crate::class::Column;
 use crate::row::RowId;
 use crate::txn::compose::compose;
 use crate::txn::reply::Verdict;
-use crate::txn::{Element, Finished, Misuse, OpenTxn, Status, TxnId};
+use crate::txn::{Element, Finished, Misuse, OpenTxn, Refused, Status, TxnId};
 
 /// Beginning and ending.
 impl Idl {
@@ -112,6 +112,7 @@ impl Idl {
         Some(Finished {
             status: verdict.status,
             error: verdict.error,
+            refused: verdict.refused,
             counter: verdict.counter,
             inserted: verdict.inserted,
         })
@@ -130,6 +131,12 @@ impl Idl {
     #[must_use]
     pub fn txn_error(&self, txn: TxnId) -> Option<&str> {
         self.closed.get(&txn)?.verdict.error.as_deref()
+    }
+
+    /// Why a transaction failed, as a value to be matched.
+    #[must_use]
+    pub fn txn_refused(&self, txn: TxnId) -> Option<&Refused> {
+        self.closed.get(&txn)?.verdict.refused.as_ref()
     }
 
     /// The UUID that the server gave a row which a transaction inserted, once that has succeeded.

@@ -19,7 +19,6 @@ use crate::row::RowId;
 pub(crate) struct Composed {
     /// Operations separated by commas.
     pub(crate) operations: Vec<u8>,
-    pub(crate) count: usize,
     /// Something changes by it.
     pub(crate) has_updates: bool,
     pub(crate) expected: Expected,
@@ -28,6 +27,8 @@ pub(crate) struct Composed {
 /// Places of results that say something.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Expected {
+    /// How many operations were sent.
+    pub(crate) count: usize,
     /// Inserts with the UUIDs that rows had here.
     pub(crate) inserts: Vec<(usize, Uuid)>,
     /// The `mutate` of the increment; the `select` follows it.
@@ -79,10 +80,10 @@ struct Composer<'a> {
 impl<'a> Composer<'a> {
     /// Begins an operation; the caller appends exactly one JSON object.
     fn begin(&mut self) -> &mut Vec<u8> {
-        if self.out.count > 0 {
+        if self.out.expected.count > 0 {
             self.out.operations.push(b',');
         }
-        self.out.count += 1;
+        self.out.expected.count += 1;
         &mut self.out.operations
     }
 
@@ -197,7 +198,10 @@ impl<'a> Composer<'a> {
             }
         }
         object.end();
-        self.out.expected.inserts.push((self.out.count, row.uuid));
+        self.out
+            .expected
+            .inserts
+            .push((self.out.expected.count, row.uuid));
         self.out.has_updates = true;
         let out = self.begin();
         out.extend_from_slice(b"{\"op\":\"insert\",\"table\":");
@@ -275,7 +279,7 @@ impl<'a> Composer<'a> {
             let column = self.table(increment.row).column(increment.column);
             write::string(&mut name, column.name.as_bytes());
             self.out.has_updates = true;
-            self.out.expected.increment = Some(self.out.count);
+            self.out.expected.increment = Some(self.out.expected.count);
             let mutate = self.addressed("mutate", increment.row);
             let mutations = [b"[[", &name[..], b",\"+=\",1]]"].concat();
             self.finish(&mutate, "mutations", &mutations);

@@ -9,6 +9,7 @@ use corvid_json::Value;
 
 use super::Status;
 use super::compose::Expected;
+use super::refused::Refused;
 
 /// How a transaction ended.
 #[derive(Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub(crate) struct Verdict {
     pub(crate) status: Status,
     /// For [`Status::Error`]: the first result that is one, as JSON with sorted members.
     pub(crate) error: Option<String>,
+    /// For [`Status::Error`]: the same, understood.
+    pub(crate) refused: Option<Refused>,
     /// The server does not have the database after all: nothing that is held can be trusted.
     pub(crate) is_inconsistent: bool,
     /// What the counter was incremented to.
@@ -29,15 +32,31 @@ impl Verdict {
         Verdict {
             status,
             error: None,
+            refused: None,
             is_inconsistent: false,
             counter: None,
             inserted: BTreeMap::new(),
         }
     }
 
-    fn error(json: &Value) -> Verdict {
+    fn error(json: &Value, refused: Refused) -> Verdict {
         Verdict {
             error: Some(json.to_string()),
+            refused: Some(refused),
+            ..Verdict::of(Status::Error)
+        }
+    }
+
+    /// Of an answer that makes no sense.
+    fn odd(json: &Value) -> Verdict {
+        Verdict::error(json, Refused::other(json))
+    }
+
+    /// Of an answer that is no JSON, which a session does not let through.
+    fn unreadable(text: &[u8]) -> Verdict {
+        let json = String::from_utf8_lossy(text).into_owned();
+        Verdict {
+            refused: Some(Refused::Other { json }),
             ..Verdict::of(Status::Error)
         }
     }
@@ -46,7 +65,7 @@ impl Verdict {
 /// What an error in place of a result means.
 pub(crate) fn judge_error(error: &[u8]) -> Verdict {
     let Ok(json) = Value::parse(error) else {
-        return Verdict::of(Status::Error);
+        return Verdict::unreadable(error);
     };
     if json.as_str() == Some("canceled") {
         return Verdict::of(Status::TryAgain);
@@ -57,26 +76,26 @@ pub(crate) fn judge_error(error: &[u8]) -> Verdict {
             ..Verdict::of(Status::TryAgain)
         };
     }
-    Verdict::error(&json)
+    Verdict::error(&json, Refused::by_error(&json))
 }
 
 /// What the results mean.
 pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
     let Ok(json) = Value::parse(result) else {
-        return Verdict::of(Status::Error);
+        return Verdict::unreadable(result);
     };
     let Some(results) = json.as_array() else {
-        return Verdict::error(&json);
+        return Verdict::odd(&json);
     };
     let (mut may_try_again, mut is_unlocked, mut is_inconsistent) = (false, false, false);
-    for result in results {
+    for (index, result) in results.iter().enumerate() {
         let members = match result {
             Value::Null => {
                 may_try_again = true;
                 continue;
             }
             Value::Object(_) => result.get("error"),
-            _ => return Verdict::error(result),
+            _ => return Verdict::odd(result),
         };
         let Some(error) = members else { continue };
         match error.as_str() {
@@ -84,7 +103,10 @@ pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
             Some("unknown database") => (may_try_again, is_inconsistent) = (true, true),
             Some("not owner") => is_unlocked = true,
             Some("aborted") => {}
-            _ => return Verdict::error(result),
+            _ => {
+                let refused = Refused::by_result(result, index, expected.count);
+                return Verdict::error(result, refused);
+            }
         }
     }
     if is_unlocked || may_try_again {
@@ -98,7 +120,7 @@ pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
             ..Verdict::of(status)
         };
     }
-    details(results, expected).unwrap_or_else(|| Verdict::error(&json))
+    details(results, expected).unwrap_or_else(|| Verdict::odd(&json))
 }
 
 /// What the results of inserts and of the increment say; `None` when they do not say it.

@@ -23,6 +23,21 @@ impl<R> TypedClause<R> {
     }
 }
 
+impl<R: Row> TypedClause<R> {
+    /// The rows for which this clause or another one holds.
+    #[must_use]
+    pub fn or(self, other: TypedClause<R>) -> TypedCondition<R> {
+        TypedCondition::from(self).or(other)
+    }
+}
+
+impl<R: Row> From<TypedClause<R>> for TypedCondition<R> {
+    /// The rows for which the clause holds.
+    fn from(clause: TypedClause<R>) -> TypedCondition<R> {
+        TypedCondition::none().or(clause)
+    }
+}
+
 /// Which rows of `R` are wanted.
 #[derive(Debug, Clone)]
 pub struct TypedCondition<R> {

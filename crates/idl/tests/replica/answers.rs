@@ -1,6 +1,7 @@
 //! What the answer to a transaction means, whatever a server may say, and in whatever order answers come.
 
-use corvid_idl::{Status, TxnId};
+use corvid_data::Tag;
+use corvid_idl::{Refused, Status, TxnId};
 
 use crate::bed::{Bed, integer};
 
@@ -133,4 +134,72 @@ fn answers_come_in_any_order() {
             assert_eq!(is_waiting, turn == 0);
         }
     }
+}
+
+/// Why a transaction of three operations, an insert and an increment, is refused by this answer.
+fn refusal(members: &str) -> Refused {
+    let mut bed = Bed::with_client();
+    let i = bed.column("simple", "i");
+    bed.idl().begin().expect("none is open");
+    let row = bed.insert("simple", &[]);
+    bed.idl().increment(row, i, false).expect("a number");
+    let txn = bed.commit_unheard();
+    bed.answer_last(members);
+    let refused = bed.idl().txn_refused(txn).cloned();
+    let finished = bed.idl().finish(txn).expect("remembered");
+    assert_eq!(finished.refused, refused);
+    refused.expect("refused")
+}
+
+#[test]
+fn a_refusal_names_the_part_that_was_refused() {
+    let uuid = r#"{"uuid":["uuid","00000000-0000-0000-0000-000000000001"]}"#;
+    let good = format!(r#"{uuid},{{"count":1}},{{"rows":[{{"i":1}}]}}"#);
+    let hard = r#"{"details":"why","error":"constraint violation"}"#;
+    let (tag, details) = (Tag::ConstraintViolation, "why".to_owned());
+    for (results, expected, text) in [
+        (
+            format!("{uuid},{hard},null"),
+            Refused::Operation {
+                index: 1,
+                tag,
+                details: details.clone(),
+            },
+            "operation 1: constraint violation: why",
+        ),
+        (
+            format!("{good},{hard}"),
+            Refused::Commit { tag, details },
+            "constraint violation: why",
+        ),
+        (
+            r#"{"error":"not allowed"}"#.to_owned(),
+            Refused::Operation {
+                index: 0,
+                tag: Tag::NotAllowed,
+                details: String::new(),
+            },
+            "operation 0: not allowed",
+        ),
+        (
+            r#"{"error":"of tomorrow"}"#.to_owned(),
+            Refused::Other {
+                json: r#"{"error":"of tomorrow"}"#.to_owned(),
+            },
+            r#"{"error":"of tomorrow"}"#,
+        ),
+    ] {
+        let refused = refusal(&format!(r#""result":[{results}],"error":null"#));
+        assert_eq!(refused, expected);
+        assert_eq!(refused.to_string(), text);
+    }
+    let refused = refusal(r#""result":null,"error":{"details":"x","error":"permission error"}"#);
+    assert_eq!(
+        (refused.tag(), refused.details(), refused.operation()),
+        (Some(Tag::PermissionError), "x", None)
+    );
+    assert!(matches!(refused, Refused::Request { .. }));
+    // Some errors are a bare tag.
+    let refused = refusal(r#""result":null,"error":"resources exhausted""#);
+    assert_eq!(refused.tag(), Some(Tag::ResourcesExhausted));
 }

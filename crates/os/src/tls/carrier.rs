@@ -42,6 +42,8 @@ pub struct Carrier {
     has_ended: bool,
     /// How it broke; what was received before is delivered first.
     failure: Option<i32>,
+    /// What TLS found wrong, in words.
+    fault: Option<String>,
 }
 
 /// What a read of the socket has brought.
@@ -96,7 +98,13 @@ impl Carrier {
             inbound: Vec::new(),
             has_ended: false,
             failure: None,
+            fault: None,
         }
+    }
+
+    /// What TLS found wrong with the connection, in words; `None` when nothing, or when the socket failed below it.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     pub(crate) fn socket(&self) -> &TcpStream {
@@ -142,6 +150,8 @@ impl Carrier {
                     let line =
                         format_args!("{}: unexpected SSL_ERROR_ZERO_RETURN", self.operation());
                     vlog::err_limited(&PEER_LIMIT, Module::StreamSsl, line);
+                    self.fault =
+                        Some("the peer closed the connection during the handshake".to_owned());
                     return Err(self.fail());
                 }
                 Ok(Received::Nothing | Received::End) => return Err(self.broken(&sent)),
@@ -303,6 +313,7 @@ impl Carrier {
             }
             Err(fault) => {
                 self.complain(&fault.to_string());
+                self.fault = Some(fault.to_string());
                 if fault == Fault::PlainJson && is_accepting {
                     let line =
                         format_args!("{}: received JSON-RPC data on SSL/TLS channel", self.name);

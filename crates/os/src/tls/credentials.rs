@@ -28,6 +28,7 @@ const NONE: &str = "none";
 /// How the files of our identity are spoken of.
 const KEY: &str = "Private key";
 const CERTIFICATE: &str = "Certificate";
+const AUTHORITY: &str = "CA certificate";
 
 /// Key, certificate, trust and settings for connections of this process.
 #[derive(Debug, Default)]
@@ -111,6 +112,20 @@ impl Credentials {
     /// As for a connection.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.config().map(drop)
+    }
+
+    /// What is missing before a connection can succeed: private key, certificate, CA certificate. Files are looked at now; one that
+    /// cannot be read counts as missing, unless it is a CA file that the first connection is to write.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut state = self.lock();
+        state.refresh();
+        let mut missing = state.missing();
+        let has_file = state.authority.path().is_some();
+        if has_file && state.authorities.is_none() && !state.is_bootstrapped() {
+            missing.push(AUTHORITY);
+        }
+        missing
     }
 
     /// The name to ask servers for in place of the host's.
@@ -324,16 +339,7 @@ impl State {
         if let Some(config) = &self.config {
             return Ok(config.clone());
         }
-        let is_unusable = |what| self.identity.is_none() && self.unusable == Some(what);
-        let missing = [
-            (KEY, self.key.content().is_none() || is_unusable(KEY)),
-            (
-                CERTIFICATE,
-                self.certificate.content().is_none() || is_unusable(CERTIFICATE),
-            ),
-            ("CA certificate", self.settings.authority.is_none()),
-        ];
-        for (what, _) in missing.iter().filter(|(_, is_missing)| *is_missing) {
+        for what in self.missing() {
             let line = format_args!("{what} must be configured to use SSL");
             vlog::err_limited(&PEER_LIMIT, Module::StreamSsl, line);
         }
@@ -362,6 +368,21 @@ impl State {
                 Err(errno::from_code(libc::EPROTO))
             }
         }
+    }
+
+    /// What is not configured, or cannot be used, and is needed for a connection.
+    fn missing(&self) -> Vec<&'static str> {
+        let is_unusable = |what| self.identity.is_none() && self.unusable == Some(what);
+        let parts = [
+            (KEY, self.key.content().is_none() || is_unusable(KEY)),
+            (
+                CERTIFICATE,
+                self.certificate.content().is_none() || is_unusable(CERTIFICATE),
+            ),
+            (AUTHORITY, self.settings.authority.is_none()),
+        ];
+        let missing = parts.iter().filter(|(_, is_missing)| *is_missing);
+        missing.map(|(what, _)| *what).collect()
     }
 
     fn trust(&self) -> Trust {

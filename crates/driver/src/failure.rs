@@ -1,0 +1,110 @@
+//! Why a client has no server: a typed reason, with the remote that it concerns.
+//!
+//! The session below knows what failed last, in which order; the transport knows the kinds of errors of the operating system and of TLS.
+//! This joins the two. It decides nothing: attempts go on, whatever failed.
+
+use std::fmt::{self, Display, Formatter};
+use std::io;
+
+use corvid_cs::{Cause, Client, Failure as ServerFailure, Missing};
+use corvid_rpc::notice::End;
+
+/// What kept a client from its server last.
+///
+/// ```no_run
+/// use corvid_driver::{Error, Reason, ServerFailure};
+/// # fn wait(client: &mut corvid_driver::blocking::Client) -> Result<(), Error> {
+/// let limit = Some(std::time::Duration::from_secs(10));
+/// match client.wait_for_contents(limit) {
+///     Err(Error::TimedOut(Some(failure))) => match failure.reason {
+///         Reason::Connection { kind: std::io::ErrorKind::ConnectionRefused, .. } => println!("is the server running?"),
+///         Reason::Server(ServerFailure::NoSuchDatabase) => println!("it serves other databases"),
+///         reason => println!("{}: {reason}", failure.remote),
+///     },
+///     other => other?,
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The remote, as configured.
+    pub remote: String,
+    /// What happened.
+    pub reason: Reason,
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.remote, self.reason)
+    }
+}
+
+/// The reason of a [`Failure`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The operating system could not make the connection, or broke it: refused, no such socket, unreachable.
+    Connection {
+        /// Which kind of error.
+        kind: io::ErrorKind,
+        /// The error in the words of the operating system.
+        text: String,
+    },
+    /// The name of the host has no address, or none is known yet.
+    HostUnknown,
+    /// TLS failed: a certificate was not accepted, on this side or the other, or the peer speaks no TLS.
+    Tls(String),
+    /// The server did not answer in time.
+    NoAnswer,
+    /// The server closed the connection.
+    Closed,
+    /// The server answered, and does not suit: it lacks the database, does not lead its cluster, is disconnected from it.
+    Server(ServerFailure),
+    /// The contents are there, but the server's schema lacks tables or columns that the client wants, so rows of these never come.
+    SchemaLacks(Vec<Missing>),
+}
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Connection { text, .. } => f.write_str(text),
+            Reason::HostUnknown => f.write_str("the host name has no address"),
+            Reason::Tls(text) => write!(f, "TLS: {text}"),
+            Reason::NoAnswer => f.write_str("the server did not answer in time"),
+            Reason::Closed => f.write_str("the server closed the connection"),
+            Reason::Server(failure) => failure.fmt(f),
+            Reason::SchemaLacks(missing) => {
+                let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+                write!(f, "the database lacks {}", missing.join(", "))
+            }
+        }
+    }
+}
+
+/// What keeps a session from its contents, or from a part of them; `None` when nothing does. `transport` is why the last connection ended.
+pub(crate) fn of_session(session: &Client, transport: Option<&Reason>) -> Option<Failure> {
+    if session.is_monitoring() {
+        let missing = session.plan().map_or(&[][..], |plan| plan.missing());
+        return (!missing.is_empty()).then(|| Failure {
+            remote: session.remote().to_owned(),
+            reason: Reason::SchemaLacks(missing.to_vec()),
+        });
+    }
+    let error = session.last_error()?;
+    let reason = match &error.cause {
+        Cause::Server(failure) => Reason::Server(failure.clone()),
+        Cause::Connection(End::Local) => Reason::NoAnswer,
+        Cause::Connection(End::Closed) => Reason::Closed,
+        Cause::Connection(End::Failed(text)) => {
+            transport.cloned().unwrap_or_else(|| Reason::Connection {
+                kind: io::ErrorKind::Other,
+                text: text.clone(),
+            })
+        }
+    };
+    Some(Failure {
+        remote: error.remote.clone(),
+        reason,
+    })
+}

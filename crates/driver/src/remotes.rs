@@ -1,0 +1,131 @@
+//! Whether a list of remotes can be connected to at all: what is wrong with it is told before the first attempt, not by attempts that
+//! fail for ever.
+
+use corvid_os::target::{Active, Passive, Target, TargetError};
+use corvid_os::tls::Credentials;
+use corvid_rpc::remote::RemoteList;
+use thiserror::Error;
+
+/// What is wrong with a list of remotes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// The list is empty.
+    #[error("no remote is given")]
+    Missing,
+    /// A remote does not begin with a scheme that is known.
+    #[error(
+        "{remote:?} is no remote: it must begin with \"tcp:\", \"ssl:\", \"unix:\", \"ptcp:\", \"pssl:\" or \"punix:\""
+    )]
+    UnknownScheme {
+        /// The remote.
+        remote: String,
+    },
+    /// The host, the port or the descriptor of a remote is missing or malformed.
+    #[error("{remote:?} is no remote: {reason}")]
+    Malformed {
+        /// The remote.
+        remote: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A remote needs TLS, and no credentials are given.
+    #[error("{remote}: TLS needs a private key, a certificate and a CA certificate")]
+    NoCredentials {
+        /// The remote.
+        remote: String,
+    },
+    /// A remote needs TLS, and a part of the credentials is not given or its file cannot be used.
+    #[error("{remote}: TLS lacks: {}", .missing.join(", "))]
+    IncompleteCredentials {
+        /// The remote.
+        remote: String,
+        /// The missing parts.
+        missing: Vec<&'static str>,
+    },
+}
+
+/// Checks each remote of a list.
+pub(crate) fn check(remotes: &str, credentials: Option<&Credentials>) -> Result<(), RemoteError> {
+    let list = RemoteList::parse(remotes);
+    if list.remotes.is_empty() {
+        return Err(RemoteError::Missing);
+    }
+    let mut is_tls_checked = false;
+    for remote in list.remotes {
+        let target = Target::parse(&remote).map_err(|error| match error {
+            TargetError::UnknownScheme => RemoteError::UnknownScheme {
+                remote: remote.clone(),
+            },
+            error => RemoteError::Malformed {
+                remote: remote.clone(),
+                reason: error.to_string(),
+            },
+        })?;
+        let needs_tls = matches!(
+            target,
+            Target::Active(Active::Ssl(_)) | Target::Passive(Passive::Ssl(_))
+        );
+        if needs_tls && !is_tls_checked {
+            check_credentials(remote, credentials)?;
+            is_tls_checked = true;
+        }
+    }
+    Ok(())
+}
+
+fn check_credentials(remote: String, credentials: Option<&Credentials>) -> Result<(), RemoteError> {
+    let Some(credentials) = credentials else {
+        return Err(RemoteError::NoCredentials { remote });
+    };
+    let missing = credentials.missing();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(RemoteError::IncompleteCredentials { remote, missing })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_can_be_connected_to_pass() {
+        for remotes in [
+            "unix:/a",
+            "tcp:127.0.0.1:6640,tcp:[::1]:6641",
+            "ptcp:6640",
+            "punix:/a,cid:6731fef6",
+        ] {
+            assert_eq!(check(remotes, None), Ok(()), "{remotes}");
+        }
+    }
+
+    #[test]
+    fn each_mistake_has_a_name() {
+        let credentials = Credentials::default();
+        for (remotes, credentials, words) in [
+            ("", None, "no remote is given"),
+            ("cid:6731fef6", None, "no remote is given"),
+            (
+                "localhost",
+                None,
+                "\"localhost\" is no remote: it must begin",
+            ),
+            ("unix:/a,tpc:127.0.0.1:6640", None, "\"tpc:127.0.0.1:6640\""),
+            ("tcp:127.0.0.1:zero", None, "bad port number \"zero\""),
+            ("tcp::6640", None, "host must be specified"),
+            ("ssl:127.0.0.1:6640", None, "TLS needs a private key"),
+            ("pssl:6640", None, "TLS needs a private key"),
+            (
+                "ssl:127.0.0.1:6640",
+                Some(&credentials),
+                "TLS lacks: Private key, Certificate, CA certificate",
+            ),
+        ] {
+            let text = check(remotes, credentials).unwrap_err().to_string();
+            assert!(text.contains(words), "{remotes}: {text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The state of a client's session, in one plain value: for status pages, for logs, for decisions of the program.
+
+use corvid_cs::{Client, ServerStatus};
+
+use crate::failure::Failure;
+
+/// How a client stands with its server at one moment. [`crate::polled::Client::session`] makes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    /// Whether a connection is established.
+    pub is_connected: bool,
+    /// The remote that is connected, or was tried last; `None` without remotes.
+    pub remote: Option<String>,
+    /// What the server says of its part: standalone, leader or follower, connected to its cluster. `None` while it has not said so.
+    pub server: Option<ServerStatus>,
+    /// Whether the replica is complete and follows the server's changes.
+    pub is_synced: bool,
+    /// Whether contents ever arrived.
+    pub has_contents: bool,
+    /// Whether the client is connected or going to try; false when no remote is left to try.
+    pub is_alive: bool,
+    /// What keeps the client from its contents, or from a part of them; `None` when nothing does.
+    pub last_failure: Option<Failure>,
+    /// Grows whenever a connection is established or ends.
+    pub seqno: u64,
+    /// The lock.
+    pub lock: LockState,
+}
+
+impl SessionState {
+    /// Whether the server leads its cluster, or is the only one; `None` while it has not said so.
+    #[must_use]
+    pub fn is_leader(&self) -> Option<bool> {
+        self.server.as_ref().map(|server| server.is_leader)
+    }
+
+    pub(crate) fn new(session: &Client, last_failure: Option<Failure>) -> SessionState {
+        SessionState {
+            is_connected: session.is_connected(),
+            remote: (!session.remotes().is_empty()).then(|| session.remote().to_owned()),
+            server: session.server_status(),
+            is_synced: session.is_monitoring(),
+            has_contents: session.has_ever_had_contents(),
+            is_alive: session.is_alive(),
+            last_failure,
+            seqno: session.session_seqno(),
+            lock: LockState::of(session),
+        }
+    }
+}
+
+/// A client's lock, as far as the server has told. By now it may have been stolen: what protects a transaction is that it asserts the lock,
+/// which each does while one is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockState {
+    /// None is wanted.
+    Unset,
+    /// It was asked for, or will be with the next connection.
+    Requested,
+    /// Another client holds it.
+    Contended,
+    /// This client holds it.
+    Held,
+}
+
+impl LockState {
+    fn of(session: &Client) -> LockState {
+        match (session.lock_name(), session.has_lock()) {
+            (None, _) => LockState::Unset,
+            (Some(_), true) => LockState::Held,
+            (Some(_), false) if session.is_lock_contended() => LockState::Contended,
+            (Some(_), false) => LockState::Requested,
+        }
+    }
+}
