@@ -1,6 +1,7 @@
 //! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets, files and clocks.
 
 pub mod admin;
+pub mod allocator;
 pub mod audit;
 pub mod backup;
 pub mod config_file;

@@ -13,7 +13,6 @@ pub mod database;
 mod exposition;
 pub mod families;
 mod health;
-mod memory;
 mod plain;
 pub mod shard;
 mod site;

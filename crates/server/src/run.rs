@@ -12,7 +12,6 @@ use corvid_os::vlog::{self, Module};
 use corvid_os::{cleanup, clock, coverage, descriptors, dirs, program, signals};
 use corvid_service::audit::Exclusions;
 
-use crate::admin;
 use crate::audit::AuditLog;
 use crate::configured::{Configured, Failed, settle_tls};
 use crate::metrics::Metrics;
@@ -25,6 +24,7 @@ use crate::sync::Sync;
 use crate::sync_commands;
 use crate::tls::TlsSettings;
 use crate::watchdog::Vigil;
+use crate::{admin, allocator};
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
@@ -45,6 +45,7 @@ pub fn run(line: CommandLine) {
     // It means this process, not what becomes of it.
     let watchdog = Watchdog::from_env();
     let startup = line.daemon.start();
+    allocator::give_back();
     let mut control = ControlServer::new()
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
     admin::register(control.registry());

@@ -1,8 +1,10 @@
 //! Clients that ask and do not read.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use crate::scene::{attack, deaf, fill, logged, next, pour, server};
+use crate::scene::{attack, deaf, fill, logged, memory, next, pour, server, sessions, wait_for};
 
 const MIB: usize = 1 << 20;
 
@@ -134,6 +136,38 @@ fn changes_that_nobody_reads_merge() {
         }
     }
     assert_eq!(last, wanted);
+}
+
+#[test]
+fn memory_is_given_back_when_clients_go_that_did_not_read() {
+    const CLIENTS: usize = 200;
+    let server = server(&[]);
+    fill(&server, 100, 10_000);
+    let before = memory(&server, "VmRSS");
+    let select = json!(["D", {"op": "select", "table": "T", "where": []}]);
+    // Each of these leaves about two megabytes unread.
+    let requests = request(1, "transact", &select).repeat(3);
+    let streams: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let mut stream = deaf(&server);
+            pour(&mut stream, requests.as_bytes());
+            stream
+        })
+        .collect();
+    let held = || memory(&server, "VmRSS").saturating_sub(before);
+    wait_for(
+        || held() > (CLIENTS * MIB) as u64,
+        "replies wait for every client",
+    );
+    drop(streams);
+    wait_for(|| sessions(&server) == 0, "the sessions are closed");
+    // Nobody does anything from here on. A thousand such clients may leave a hundred megabytes.
+    let gone = Instant::now();
+    wait_for(
+        || held() < (CLIENTS * MIB / 10) as u64,
+        "memory is given back",
+    );
+    println!("given back after {} ms", gone.elapsed().as_millis());
 }
 
 #[test]

@@ -91,7 +91,7 @@ pub(crate) fn round(client: &mut Client) {
 }
 
 /// A line of the process's status, bytes.
-fn memory(server: &Server, name: &str) -> u64 {
+pub(crate) fn memory(server: &Server, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
     let line = status.lines().find(|line| line.starts_with(name));
     let kib = line.and_then(|line| line.split_whitespace().nth(1));

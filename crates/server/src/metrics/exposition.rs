@@ -19,12 +19,13 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
+use crate::allocator;
 use crate::audit::AuditLog;
 
+use super::Metrics;
 use super::database::DatabaseFigures;
 use super::families::{self, Family, Kind};
 use super::shard::{End, ShardFigures, Standing};
-use super::{Metrics, memory};
 
 /// The text.
 ///
@@ -346,7 +347,7 @@ impl Scrape {
     }
 
     fn of_process(&mut self) {
-        let held = memory::allocator();
+        let held = allocator::figures();
         let held = held
             .into_iter()
             .map(|(kind, bytes)| (vec![kind.to_owned()], bytes));

@@ -108,7 +108,7 @@ families! {
     AUDIT_RECORDS: Counter "corvid_audit_records" [] "Records written to the audit log.";
     AUDIT_LOST: Counter "corvid_audit_records_lost" [] "Records that the audit log lacks: the queue was full, or the disk refused them.";
 
-    ALLOCATOR: Gauge "corvid_allocator_bytes" ["kind"] "What the allocator holds: allocated (by the program), active (pages in use), metadata, resident, mapped, retained (address space kept).";
+    ALLOCATOR: Gauge "corvid_allocator_bytes" ["kind"] "What the allocator holds: allocated (by the program), active (pages in use), metadata, resident, mapped, retained (address space kept), kept (resident and not allocated).";
     CPU: Counter "process_cpu_seconds" [] "CPU time spent, in user and kernel mode.";
     STARTED: Gauge "process_start_time_seconds" [] "When the process began, seconds since the Unix epoch.";
     RESIDENT: Gauge "process_resident_memory_bytes" [] "Resident memory.";
