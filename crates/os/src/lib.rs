@@ -21,6 +21,7 @@ pub mod descriptors;
 pub mod dirs;
 pub mod durations;
 pub mod errno;
+pub mod hangup;
 pub mod http;
 pub mod json_file;
 pub mod listener;

@@ -2,7 +2,8 @@
 //!
 //! The handler only notes the signal and makes a descriptor readable; whoever waits on [`fd`] then calls [`run`], which
 //! removes the files of [`crate::cleanup`], restores the default action and raises the signal again, so that the parent
-//! sees the true cause of death. A signal that was ignored at start stays ignored. Call [`init`] once, after the last fork.
+//! sees the true cause of death. A signal that was ignored at start stays ignored. Call [`init`] once, after the last fork. SIGHUP is none of
+//! them in programs that read files again instead ([`hangup`]).
 
 #![allow(unsafe_code)]
 
@@ -11,7 +12,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::vlog::{self, Module};
-use crate::{cleanup, errno};
+use crate::{cleanup, errno, hangup};
 
 const FATAL: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGALRM];
 
@@ -46,7 +47,13 @@ pub fn init() -> io::Result<()> {
         // SAFETY: the default action is always valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    if hangup::is_reload() {
+        hangup::catch()?;
+    }
     for signal in FATAL {
+        if signal == libc::SIGHUP && hangup::is_reload() {
+            continue;
+        }
         // SAFETY: all-zero `sigaction` values are valid; `old` and `new` outlive the calls; `note` has the signature that a
         // handler without SA_SIGINFO must have and does only what is async-signal-safe.
         unsafe {
@@ -114,6 +121,7 @@ pub(crate) fn set_default(signal: i32) {
 
 /// Restores the default action of all fatal signals that are caught here; ignored ones stay ignored.
 pub(crate) fn set_all_default() {
+    hangup::set_default();
     for signal in FATAL {
         // SAFETY: as in `init`; only a disposition that points to our handler is changed.
         unsafe {

@@ -111,24 +111,12 @@ impl Configured {
         wanted: &DatabaseConfig,
     ) -> Result<String, String> {
         let file = self.file_of(entry);
-        let (is, is_not) = match (wanted.model, open::kind(&file)) {
-            (Some(ServiceModel::Relay), _) => {
-                return Err(format!("ovsdb error: {entry}: relays are not built yet"));
-            }
-            (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
-            (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
-                ("clustered", "standalone")
-            }
-            // Whatever else is wrong shows when it is opened.
-            _ => return server.add_database_as(&file, model_of(wanted)),
-        };
-        Err(format!(
-            "ovsdb error: {entry}: database is {is} and not {is_not}"
-        ))
+        check_kind(entry, &file, wanted)?;
+        server.add_database_as(&file, model_of(wanted))
     }
 
     /// The file that an entry names: as it is written while that means the same.
-    fn file_of(&self, entry: &str) -> String {
+    pub(crate) fn file_of(&self, entry: &str) -> String {
         let is_still_there = std::env::current_dir().is_ok_and(|now| now == self.directory);
         if is_still_there {
             entry.to_owned()
@@ -142,7 +130,7 @@ impl Configured {
 ///
 /// # Errors
 /// The file cannot be opened, or is unusable: one line says the former, others the latter.
-fn read(path: &str) -> Result<ConfigFile, Failed> {
+pub(crate) fn read(path: &str) -> Result<ConfigFile, Failed> {
     let text = std::fs::read(path).map_err(|error| {
         let reason = errno::text(&error);
         vlog::err(
@@ -168,6 +156,26 @@ fn read(path: &str) -> Result<ConfigFile, Failed> {
         warn(format_args!("failed to load configuration from {path}"));
         Failed
     })
+}
+
+/// Whether the file of an entry is of the kind that the entry says. Whatever else is wrong with it shows when it is opened.
+///
+/// # Errors
+/// It is of another kind, or the kind cannot be served.
+pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Result<(), String> {
+    let (is, is_not) = match (wanted.model, open::kind(file)) {
+        (Some(ServiceModel::Relay), _) => {
+            return Err(format!("ovsdb error: {entry}: relays are not built yet"));
+        }
+        (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
+        (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
+            ("clustered", "standalone")
+        }
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "ovsdb error: {entry}: database is {is} and not {is_not}"
+    ))
 }
 
 /// Whether an entry asks for what a standalone file can be served as.

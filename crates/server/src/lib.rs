@@ -4,6 +4,7 @@ pub mod admin;
 pub mod allocator;
 pub mod audit;
 pub mod backup;
+pub mod check;
 pub mod config_file;
 pub mod configured;
 pub mod database_thread;

@@ -50,14 +50,18 @@ fn signals() -> Chapter {
     Chapter::list(
         "SIGNALS",
         &[
-            ("SIGTERM, SIGINT, SIGHUP, SIGALRM", "end the server: pidfile and sockets are removed, then it dies by that signal"),
+            (
+                "SIGHUP",
+                "read the configuration file and certificates again, and open log files again by name; a supervisor passes it on",
+            ),
+            ("SIGTERM, SIGINT, SIGALRM", "end the server: pidfile and sockets are removed, then it dies by that signal"),
             ("SIGUSR1, SIGUSR2", "end the process at once"),
             ("SIGPIPE", "ignored"),
         ],
     )
     .with_text(
-        "There is no signal to read a configuration again or to rotate logs: see `ovsdb-server/reload` and `vlog/reopen`. A signal that was \
-         ignored at the start stays ignored.",
+        "`ovsdb-server/reload`, `vlog/reopen` and `ovsdb-server/audit-reopen` on the control socket do one part of what SIGHUP does, and answer. A \
+         signal that was ignored at the start stays ignored.",
     )
 }
 

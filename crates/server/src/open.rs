@@ -101,26 +101,7 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
 /// The file cannot be opened or locked, or has no schema, worded as the reference does; it is of a cluster, or cannot be saved aside.
 pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
     let mut file = open_file(name, OpenMode::ReadWrite)?;
-    let failed = |reason: String| {
-        let details = format!("{name}: open failed ({reason})");
-        WireError::new(Tag::IoError, details)
-    };
-    let bytes = std::fs::metadata(file.disk().path())
-        .map_err(|error| failed(errno::text(&error)))?
-        .len();
-    if identify(name, &mut file)? == Magic::Clustered {
-        let details = format!("{name}: database is clustered, and clusters are not built yet");
-        return Err(WireError::new(Tag::OvsdbError, details));
-    }
-    let source = || {
-        let file = file.file().share().map_err(|fault| failed(fault.text))?;
-        Ok(FileSource {
-            file,
-            offset: 0,
-            bytes,
-        })
-    };
-    let loaded = load::load(name, workers(), source, uuids, fresh_versions)?;
+    let loaded = load(name, &mut file, uuids)?;
     if let Some(damage) = &loaded.damage {
         damage::deal_with(damage, name, &mut file)?;
     }
@@ -137,6 +118,49 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
             },
         },
     })
+}
+
+/// Reads a standalone database without locking or changing its file, which somebody may be serving. Damage is returned as a text.
+///
+/// # Errors
+/// The file could not be opened by a server, or has no schema.
+pub fn inspect(
+    name: &str,
+    uuids: &mut dyn UuidSource,
+) -> Result<(Database, Option<String>), WireError> {
+    let mut file = open_file(name, OpenMode::ReadOnly)?;
+    let writable = std::fs::OpenOptions::new().append(true).open(name);
+    writable.map_err(|error| failed(name, &errno::text(&error)))?;
+    let loaded = load(name, &mut file, uuids)?;
+    let damage = loaded.damage.map(|damage| damage.report(name).to_string());
+    Ok((loaded.database, damage))
+}
+
+fn failed(name: &str, reason: &str) -> WireError {
+    WireError::new(Tag::IoError, format!("{name}: open failed ({reason})"))
+}
+
+fn load(
+    name: &str,
+    file: &mut LogFile,
+    uuids: &mut dyn UuidSource,
+) -> Result<load::Loaded, WireError> {
+    let bytes = std::fs::metadata(file.disk().path())
+        .map_err(|error| failed(name, &errno::text(&error)))?
+        .len();
+    if identify(name, file)? == Magic::Clustered {
+        let details = format!("{name}: database is clustered, and clusters are not built yet");
+        return Err(WireError::new(Tag::OvsdbError, details));
+    }
+    let source = || {
+        let file = file.file().share();
+        Ok(FileSource {
+            file: file.map_err(|fault| failed(name, &fault.text))?,
+            offset: 0,
+            bytes,
+        })
+    };
+    load::load(name, workers(), source, uuids, fresh_versions)
 }
 
 /// What does not even begin like a file of records is told by its form, not as damage.

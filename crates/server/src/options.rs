@@ -34,6 +34,8 @@ pub struct CommandLine {
     pub unixctl: Option<String>,
     /// `--metrics-listen`
     pub metrics_listen: Option<String>,
+    /// `--check-config`
+    pub is_check: bool,
     /// `--run`
     pub run: Option<String>,
     /// `--disable-file-column-diff`
@@ -59,6 +61,7 @@ enum Id {
     Remote,
     Unixctl,
     MetricsListen,
+    CheckConfig,
     Run,
     NoDbs,
     ConfigFile,
@@ -98,6 +101,14 @@ fn specs() -> Vec<Spec<Id>> {
             .means("SOCKET", "control socket, or \"none\" (default: {rundir}/{program}.PID.ctl)"),
         Spec::long("run", Arg::Required, Id::Run)
             .means("COMMAND", "serve while the shell runs COMMAND, then exit"),
+        Spec::long("check-config", Arg::None, Id::CheckConfig)
+            .in_full()
+            .means("", "check what the server would be started with, and exit")
+            .more(
+                "Options, configuration file, database files and their schemas, remotes and certificates are checked as a server would need \
+                 them. Nothing is served, locked or changed, so it may be run beside the server. Each fault is a line on standard error; the \
+                 exit status is 0 when all of it can be used and 1 otherwise.",
+            ),
         Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
         Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
     ];
@@ -232,6 +243,7 @@ impl CommandLine {
             }
             Id::Unixctl => self.unixctl = value,
             Id::MetricsListen => self.metrics_listen = value,
+            Id::CheckConfig => self.is_check = true,
             Id::Run => self.run = value,
             Id::NoDbs => self.no_default_database = true,
             Id::ConfigFile => self.config_file = value,

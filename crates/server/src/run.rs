@@ -9,7 +9,7 @@ use corvid_os::memory::{self, MemoryLog};
 use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
-use corvid_os::{cleanup, clock, coverage, descriptors, dirs, program, signals};
+use corvid_os::{cleanup, clock, coverage, descriptors, dirs, hangup, program, signals};
 use corvid_service::audit::Exclusions;
 
 use crate::audit::AuditLog;
@@ -44,6 +44,7 @@ pub fn run(line: CommandLine) {
     let audit_log = line.audit_log.as_deref().map(absolute);
     // It means this process, not what becomes of it.
     let watchdog = Watchdog::from_env();
+    hangup::reload();
     let startup = line.daemon.start();
     allocator::give_back();
     let mut control = ControlServer::new()
@@ -99,6 +100,11 @@ pub fn run(line: CommandLine) {
             format_args!("{}", program::version_line()),
         );
     }
+    if let Some(fd) = hangup::fd()
+        && let Err(error) = control.watch(fd)
+    {
+        program::fatal_error("could not start", &error);
+    }
     let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
     let mut vigil = Vigil::new(watchdog, server.heartbeats().clone());
@@ -120,6 +126,9 @@ pub fn run(line: CommandLine) {
             program::fatal_error("poll failed", &error);
         }
         server.run_events();
+        if hangup::take() {
+            server.hang_up();
+        }
         coverage::run(clock::mono_ms());
         if memory_log.run(clock::mono_ms()) {
             server.ask(|server, reports| {
@@ -228,7 +237,7 @@ fn finish(server: Server, control: ControlServer<Server>) {
 }
 
 /// The files to serve: the default one unless something else is named.
-fn databases(line: &CommandLine) -> Vec<String> {
+pub(crate) fn databases(line: &CommandLine) -> Vec<String> {
     let mut databases = Vec::new();
     for file in &line.databases {
         if databases.contains(file) {

@@ -2,6 +2,7 @@
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
 mod following;
+mod reloading;
 mod roles;
 mod tls_columns;
 mod waiting;
@@ -17,7 +18,6 @@ use corvid_engine::Database;
 use corvid_os::errno;
 use corvid_os::log_file::LogFile;
 use corvid_os::mailbox::{MailSender, Mailbox};
-use corvid_os::service_manager;
 use corvid_os::shard::{Limits, Shards};
 use corvid_os::tls::Settings;
 use corvid_os::unixctl::Replier;
@@ -34,7 +34,7 @@ use crossbeam_channel::Receiver;
 
 use crate::audit::AuditLog;
 use crate::backup::Backup;
-use crate::configured::{Configured, Failed};
+use crate::configured::Configured;
 use crate::database_thread::DatabaseThread;
 use crate::driver::{Driver, read_clock};
 use crate::heartbeat::Heartbeats;
@@ -197,36 +197,6 @@ impl Server {
         self.save();
     }
 
-    /// Serves what a file asks for, and again at every reload.
-    ///
-    /// # Errors
-    /// Not everything could be done; it has been logged.
-    pub fn configure(&mut self, mut file: Configured) -> Result<(), Failed> {
-        let outcome = file.load(self);
-        self.configured = Some(file);
-        outcome
-    }
-
-    /// The file that says what is served, if there is one.
-    pub fn config_file(&self) -> Option<&str> {
-        self.configured.as_ref().map(Configured::path)
-    }
-
-    /// Reads that file again.
-    ///
-    /// # Errors
-    /// In the reference's words.
-    pub fn reload(&mut self) -> Result<(), &'static str> {
-        let file = self
-            .configured
-            .take()
-            .ok_or("Configuration file was not specified on command line")?;
-        service_manager::reloading();
-        let outcome = self.configure(file);
-        service_manager::reloaded(&self.summary());
-        outcome.map_err(|Failed| "Configuration failed.  See the log file for details.")
-    }
-
     fn save(&self) {
         let Some(saved) = &self.saved else {
             return;
@@ -274,14 +244,7 @@ impl Server {
         let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
         let opened = open::open(file, &mut uuids).map_err(|error| error.to_string())?;
         let name = opened.database.schema().name.to_string();
-        if name.starts_with('_') {
-            return Err(format!(
-                "ovsdb error: {name}: names beginning with \"_\" are reserved"
-            ));
-        }
-        if self.databases.contains_key(&name) {
-            return Err(format!("ovsdb error: {name}: duplicate database name"));
-        }
+        check_name(&name, self.databases.contains_key(&name))?;
         let file = (opened.file, opened.state);
         self.serve(&absolute, opened.database, Some(file), model)
             .map_err(|error| error.to_string())?;
@@ -734,8 +697,24 @@ fn answer(replier: Option<Replier>, outcome: Result<String, String>) {
     }
 }
 
+/// Whether a database may be served by its name.
+///
+/// # Errors
+/// Worded as the reference does.
+pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
+    if name.starts_with('_') {
+        return Err(format!(
+            "ovsdb error: {name}: names beginning with \"_\" are reserved"
+        ));
+    }
+    if is_taken {
+        return Err(format!("ovsdb error: {name}: duplicate database name"));
+    }
+    Ok(())
+}
+
 /// Whether a database is to be another server's, `relay:NAME:REMOTES`. What only begins like that is the name of a file.
-fn is_relay(file: &str) -> bool {
+pub(crate) fn is_relay(file: &str) -> bool {
     let parts = file
         .strip_prefix("relay:")
         .and_then(|rest| rest.split_once(':'));
@@ -743,7 +722,7 @@ fn is_relay(file: &str) -> bool {
 }
 
 /// Whether two names mean one file, links included.
-fn same_file(a: &str, b: &str) -> bool {
+pub(crate) fn same_file(a: &str, b: &str) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (std::fs::metadata(a), std::fs::metadata(b)) {
         (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),

@@ -2,7 +2,7 @@
 //!
 //! It restarts after the signals that mean a programming error, at most once in [`RESTART_INTERVAL`]; any other end ends it
 //! too, with status 0. It keeps the working directory and the open log file of the start, so that a restarted server begins
-//! where the first one did.
+//! where the first one did. SIGHUP goes on to the server where that reads files again ([`hangup`]).
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::fork::{self, Forked, describe, fork_and_wait};
 use super::title::{Title, set_comm};
 use crate::vlog::{self, Module};
-use crate::{program, signals};
+use crate::{hangup, program, signals};
 
 /// Between two restarts at least.
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
@@ -50,7 +50,9 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
             vlog::info(Module::Vlog, format_args!("closing log file"));
         }
         vlog::close_file();
+        hangup::pass_on_to(child);
         let status = fork::wait_for(child);
+        hangup::pass_on_to(0);
         if vlog::has_file() {
             // Failing that, the supervisor goes on without a log file.
             let _ = vlog::reopen_file();

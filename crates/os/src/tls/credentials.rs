@@ -48,6 +48,8 @@ struct State {
     extra_chain: Vec<corvid_tls::CertificateDer<'static>>,
     protocols: Protocols,
     ciphers: CipherChoice,
+    /// A setting that is no file was refused.
+    has_refused: bool,
     /// For new connections; `None` after a change.
     config: Option<Config>,
 }
@@ -126,6 +128,16 @@ impl Credentials {
             missing.push(AUTHORITY);
         }
         missing
+    }
+
+    /// Whether all settings can be used, also those that connections could be made without. What cannot has been logged.
+    #[must_use]
+    pub fn are_sound(&self) -> bool {
+        let is_complete = self.missing().is_empty();
+        let mut state = self.lock();
+        let can_connect = state.config().is_ok();
+        let has_chain = state.settings.peer_authority.is_none() || !state.extra_chain.is_empty();
+        is_complete && can_connect && has_chain && !state.has_refused
     }
 
     /// The name to ask servers for in place of the host's.
@@ -228,7 +240,10 @@ impl State {
                 self.protocols = protocols;
                 self.config = None;
             }
-            Err(error) => vlog::err(Module::StreamSsl, format_args!("{error}")),
+            Err(error) => {
+                self.has_refused = true;
+                vlog::err(Module::StreamSsl, format_args!("{error}"));
+            }
         }
     }
 
@@ -244,7 +259,10 @@ impl State {
                 }
                 self.config = None;
             }
-            Err(error) => vlog::err(Module::StreamSsl, format_args!("{what}: {error}")),
+            Err(error) => {
+                self.has_refused = true;
+                vlog::err(Module::StreamSsl, format_args!("{what}: {error}"));
+            }
         }
     }
 

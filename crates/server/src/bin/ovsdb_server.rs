@@ -15,5 +15,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() {
     let line = args::from_env();
     program::init(line.first().map_or("ovsdb-server", String::as_str).as_ref());
-    corvid_server::run::run(CommandLine::parse(&line));
+    let line = CommandLine::parse(&line);
+    if line.is_check {
+        corvid_server::check::run(&line);
+    } else {
+        corvid_server::run::run(line);
+    }
 }

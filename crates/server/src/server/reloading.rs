@@ -1,0 +1,67 @@
+//! Reading again what the server was started with: the configuration file by command, and everything that lies in files by SIGHUP. Part of the
+//! main thread.
+
+use corvid_os::vlog::{self, Module};
+use corvid_os::{errno, service_manager};
+
+use super::Server;
+use crate::configured::{Configured, Failed};
+
+impl Server {
+    /// Serves what a file asks for, and again at every reload.
+    ///
+    /// # Errors
+    /// Not everything could be done; it has been logged.
+    pub fn configure(&mut self, mut file: Configured) -> Result<(), Failed> {
+        let outcome = file.load(self);
+        self.configured = Some(file);
+        outcome
+    }
+
+    /// The file that says what is served, if there is one.
+    pub fn config_file(&self) -> Option<&str> {
+        self.configured.as_ref().map(Configured::path)
+    }
+
+    /// Reads that file again.
+    ///
+    /// # Errors
+    /// In the reference's words.
+    pub fn reload(&mut self) -> Result<(), &'static str> {
+        let file = self
+            .configured
+            .take()
+            .ok_or("Configuration file was not specified on command line")?;
+        service_manager::reloading();
+        let outcome = self.configure(file);
+        service_manager::reloaded(&self.summary());
+        outcome.map_err(|Failed| "Configuration failed.  See the log file for details.")
+    }
+
+    /// SIGHUP: opens logs again by name, and reads certificates and the configuration file again. What goes wrong is logged.
+    pub fn hang_up(&mut self) {
+        let what = "received SIGHUP, reading configuration, certificates and names of logs again";
+        vlog::info(Module::OvsdbServer, format_args!("{what}"));
+        // A failure is logged; there need not be a file.
+        let _ = vlog::reopen_file();
+        if let Some(audit) = &self.config.audit {
+            audit.reopen(|outcome| {
+                if let Err(error) = outcome {
+                    let text = errno::text(&error);
+                    vlog::warn(
+                        Module::OvsdbServer,
+                        format_args!("failed to open the audit log again: {text}"),
+                    );
+                }
+            });
+        }
+        self.refresh_tls();
+        if self.configured.is_some() {
+            // What failed is logged.
+            let _ = self.reload();
+        } else {
+            service_manager::reloading();
+            service_manager::reloaded(&self.summary());
+        }
+    }
+}
