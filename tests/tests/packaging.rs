@@ -330,6 +330,62 @@ fn the_package_replaces_a_running_reference_and_goes_back() {
     }
 }
 
+/// Targets of the links of a text that lead to files.
+fn links(text: &str) -> Vec<String> {
+    let links = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'))
+        .filter_map(|(target, _)| target.split('#').next())
+        .filter(|target| !target.is_empty() && !target.contains("://"));
+    links.map(str::to_owned).collect()
+}
+
+#[test]
+fn documents_of_the_package_lead_to_what_is_in_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(package) = package(dir.path()) else {
+        return;
+    };
+    let unpacked = dir.path().join("unpacked");
+    run(Command::new("dpkg-deb")
+        .arg("-x")
+        .args([&package, &unpacked]));
+    let place = unpacked.join("usr/share/doc/corvid");
+    let mut left = vec![place.clone()];
+    let (mut seen, mut missing) = (0, Vec::new());
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(
+                fs::read_dir(&path)
+                    .expect("a folder")
+                    .map(|entry| entry.expect("an entry").path()),
+            );
+        } else if path.extension() == Some(OsStr::new("md")) {
+            let text = fs::read_to_string(&path).expect("a document");
+            let linked = links(&text)
+                .into_iter()
+                .map(|target| path.with_file_name(target));
+            // Prose names these from the root of the repository.
+            let spans = text.split('`').skip(1).step_by(2);
+            let told = spans
+                .filter(|span| {
+                    span.starts_with("contrib/")
+                        || (span.starts_with("docs/") && span.ends_with(".md"))
+                })
+                .map(|span| place.join(span));
+            for target in linked.chain(told) {
+                seen += 1;
+                if !target.exists() {
+                    missing.push(format!("{}: {}", path.display(), target.display()));
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} links");
+    assert!(missing.is_empty(), "\n{}", missing.join("\n"));
+}
+
 /// The commands that README tells people to type are those that the test types.
 #[test]
 fn readme_says_what_is_tried() {

@@ -1,14 +1,14 @@
 //! The Debian package: programs, pages, completions and units under their places, and scripts that divert what they stand in for.
 //!
 //! `dpkg-deb` builds it from a tree, for that is on every Debian and needs no rules file. Each diverted path is one that this package brings;
-//! the list is made here and put into the maintainer scripts, so that they cannot differ.
+//! the list is made here and put into the maintainer scripts, so that they cannot differ: `PATH=ASIDE`, where ASIDE is the other package's new path.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tree::{Tree, output, run};
+use crate::tree::{Tree, files_below, output, run};
 use crate::{Outcome, completion, page, programs};
 
 /// What a package is made of.
@@ -27,8 +27,19 @@ const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
 const UNIT: &str = "corvid-ovsdb-server@.service";
 
-/// Documents of the repository that go along.
-const DOCUMENTS: [&str; 3] = ["README.md", "COMPAT.md", "PERF.md"];
+/// Files and folders of the repository that go along, below [`PLACE`] as they lie in the repository, so links between them hold.
+const DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "COMPAT.md",
+    "PERF.md",
+    "LICENSE",
+    "docs",
+    "contrib",
+];
+
+/// Where documents are installed.
+const PLACE: &str = "usr/share/doc/corvid";
 
 /// Builds `corvid_VERSION_ARCH.deb` and prints its path.
 pub(crate) fn build(inputs: &Inputs) -> Outcome {
@@ -79,12 +90,19 @@ fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
         let place = tree.write(&path, 0o755, &binary)?;
         // Symbols stay, for backtraces; lines of the source would be most of the package.
         run(Command::new("strip").arg("--strip-debug").arg(place))?;
-        diverted.push(format!("/{path}"));
+        diverted.push(format!("/{path}=/{path}.openvswitch"));
         let path = format!("usr/share/man/{}", program.page());
         tree.write_compressed(&path, page::text(&program.manual).as_bytes())?;
-        diverted.push(format!("/{path}.gz"));
+        diverted.push(format!("/{path}.gz=/{}", page_aside(&path)));
     }
     Ok(diverted)
+}
+
+/// Where the page of another package is moved. `man` warns of every file among its pages whose name does not end in a section, so the suffix of
+/// programs stands before the section: `man ovsdb-server.openvswitch` shows that page.
+fn page_aside(path: &str) -> String {
+    let (name, section) = path.rsplit_once('.').unwrap_or((path, ""));
+    format!("{name}.openvswitch.{section}.gz")
 }
 
 fn add_completions(tree: &Tree, dir: &Path) -> Outcome {
@@ -99,14 +117,18 @@ fn add_completions(tree: &Tree, dir: &Path) -> Outcome {
 }
 
 fn add_documents(tree: &Tree, source: &Path) -> Outcome {
-    let place = "usr/share/doc/corvid";
     for name in DOCUMENTS {
-        tree.write_compressed(&format!("{place}/{name}"), &fs::read(source.join(name))?)?;
+        for file in files_below(&source.join(name))? {
+            let path = file.strip_prefix(source)?;
+            let path = format!("{PLACE}/{}", path.display());
+            // Not compressed, or no link would lead anywhere.
+            tree.write(&path, 0o644, &fs::read(&file)?)?;
+        }
     }
     let copyright = fs::read(source.join("packaging/debian/copyright"))?;
-    tree.write(&format!("{place}/copyright"), 0o644, &copyright)?;
+    tree.write(&format!("{PLACE}/copyright"), 0o644, &copyright)?;
     let changelog = fs::read(source.join("packaging/debian/changelog"))?;
-    tree.write_compressed(&format!("{place}/changelog.Debian"), &changelog)
+    tree.write_compressed(&format!("{PLACE}/changelog.Debian"), &changelog)
 }
 
 /// The lines of `md5sums`.
@@ -185,5 +207,13 @@ mod tests {
         let program = b"..GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.3.4\0GLIBC_PRIVATE\0..";
         assert_eq!(library_version(program), Some((2, 34)));
         assert_eq!(library_version(b"nothing"), None);
+    }
+
+    #[test]
+    fn pages_are_moved_to_names_that_are_names_of_pages() {
+        assert_eq!(
+            page_aside("usr/share/man/man8/ovs-appctl.8"),
+            "usr/share/man/man8/ovs-appctl.openvswitch.8.gz"
+        );
     }
 }

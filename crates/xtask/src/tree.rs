@@ -50,21 +50,25 @@ impl Tree {
 
     /// Every file, from the root, sorted.
     pub(crate) fn files(&self) -> Outcome<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        let mut directories = vec![self.root.clone()];
-        while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(directory)? {
-                let path = entry?.path();
-                if path.is_dir() {
-                    directories.push(path);
-                } else {
-                    found.push(path);
-                }
-            }
-        }
-        found.sort();
-        Ok(found)
+        files_below(&self.root)
     }
+}
+
+/// A file itself, or every file below a directory, sorted.
+pub(crate) fn files_below(path: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut left = vec![path.to_owned()];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            for entry in fs::read_dir(path)? {
+                left.push(entry?.path());
+            }
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 fn make_directory(path: &Path) -> Outcome {
