@@ -105,6 +105,11 @@ impl Crowd {
         Ok(first..self.clients.len())
     }
 
+    /// How many clients there are.
+    pub(crate) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
     /// Bytes that all clients have received.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.clients.iter().map(|client| client.received).sum()

@@ -7,6 +7,7 @@
 
 mod allocators;
 mod clients;
+mod cloud;
 mod connection;
 mod crowd;
 mod database_file;
@@ -16,6 +17,7 @@ mod figure;
 mod limit;
 mod load;
 mod northbound;
+mod northd;
 mod options;
 mod plot;
 mod progress;
@@ -68,6 +70,17 @@ fn run(command: &Command) -> Result<(), Error> {
             print!("{}", allocators::table(options)?);
             Ok(())
         }
+        Command::Ovn(ovn) => {
+            let ours = ovn.ours.clone().map_or_else(beside_this_program, Ok)?;
+            let measure_ovn = Measure {
+                workloads: vec![&workloads::OVN],
+                rounds: ovn.rounds,
+                scale: ovn.scale,
+                json: None,
+                plots: None,
+            };
+            measure(&[ours, ovn.reference.clone()], &measure_ovn)
+        }
         Command::Clients(options) => clients::measure(options),
         Command::Hold(hold) => clients::hold(&hold.remote, &hold.schema),
         Command::List => {
@@ -86,6 +99,15 @@ fn run(command: &Command) -> Result<(), Error> {
             Ok(database_file::write(&generate.file, history)?)
         }
     }
+}
+
+/// The server that was built together with this program.
+fn beside_this_program() -> Result<Target, Error> {
+    let path = std::env::current_exe()?.with_file_name("ovsdb-server");
+    Ok(Target::Program(target::Program {
+        path,
+        preload: None,
+    }))
 }
 
 fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Run(RunOne),
     /// Measure servers under several allocators: duration and memory
     Allocators(Allocators),
+    /// Measure what OVN makes of two servers, as `compare --workloads ovn` does
+    Ovn(Ovn),
     /// Measure client libraries, all over one server: ours beside the reference's for C and for Python
     Clients(Clients),
     /// Be a client of ours that is measured
@@ -94,6 +96,21 @@ pub(crate) struct Allocators {
     #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
     /// How large the workloads are
+    #[arg(long, short, value_enum, default_value_t = Scale::Small)]
+    pub(crate) scale: Scale,
+}
+
+#[derive(Args)]
+pub(crate) struct Ovn {
+    /// The first server, a program with the command line of ovsdb-server; the one beside this program if none is named
+    pub(crate) ours: Option<Target>,
+    /// The server that it is compared with
+    #[arg(default_value = "/usr/sbin/ovsdb-server")]
+    pub(crate) reference: Target,
+    /// How often each server is measured; medians are reported
+    #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// How many single ports are added
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
 }

@@ -10,6 +10,7 @@ use corvid_data::Schema;
 use corvid_json::Value;
 use tempfile::TempDir;
 
+use crate::database_file;
 use crate::error::Error;
 use crate::spell::{Book, Spell};
 use crate::stream::Address;
@@ -112,7 +113,7 @@ impl Server {
             directory,
             started,
         };
-        while address.call("list_dbs").is_err() {
+        while address.call("list_dbs", &[]).is_err() {
             if process.child.try_wait()?.is_some() || started.elapsed() > START {
                 let log =
                     fs::read_to_string(process.directory.path().join("log")).unwrap_or_default();
@@ -146,11 +147,19 @@ impl Server {
         self.process.as_ref().map(|process| process.child.id())
     }
 
+    /// Serves an empty database of that schema beside its own.
+    pub(crate) fn add_database(&self, schema: &Schema) -> Result<(), Error> {
+        let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
+        let file = process.directory.path().join(format!("{}.db", schema.name));
+        database_file::create_with(&file, schema)?;
+        self.control("ovsdb-server/add-db", &[&file.to_string_lossy()])
+    }
+
     /// Runs a control command to its end.
-    pub(crate) fn control(&self, command: &str) -> Result<(), Error> {
+    pub(crate) fn control(&self, command: &str, arguments: &[&str]) -> Result<(), Error> {
         let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
         let control = Address::Unix(process.directory.path().join("control"));
-        let reply = control.call(command)?;
+        let reply = control.call(command, arguments)?;
         match reply.get("error") {
             None | Some(Value::Null) => Ok(()),
             Some(_) => Err(Error::Refused(

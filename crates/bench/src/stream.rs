@@ -75,9 +75,14 @@ impl Address {
         }
     }
 
-    /// Sends one request without parameters on a connection of its own and waits for the reply.
-    pub(crate) fn call(&self, method: &str) -> Result<Value, Error> {
-        self.ask(&format!(r#"{{"method":"{method}","params":[],"id":0}}"#))
+    /// Sends one request, whose parameters are strings, on a connection of its own and waits for the reply.
+    pub(crate) fn call(&self, method: &str, params: &[&str]) -> Result<Value, Error> {
+        let params = params.iter().map(|param| Value::string(*param));
+        let params = Value::Array(params.collect()).to_bytes();
+        let params = String::from_utf8_lossy(&params);
+        self.ask(&format!(
+            r#"{{"method":"{method}","params":{params},"id":0}}"#
+        ))
     }
 
     /// Sends one request on a connection of its own and waits for the reply.

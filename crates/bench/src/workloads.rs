@@ -11,6 +11,7 @@ mod half_load;
 mod herd;
 mod idle;
 mod load;
+mod ovn;
 mod partial;
 mod ports;
 mod processes;
@@ -34,6 +35,7 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &ports::Ports,
     &ports::PortsAlone,
     &processes::Processes,
+    &OVN,
     &growth::Growth,
     &partial::Partial,
     &load::Load,
@@ -48,6 +50,9 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &condition_change::ConditionChange,
     &idle::Idle,
 ];
+
+/// The workload that has a command of its own.
+pub(crate) const OVN: ovn::Ovn = ovn::Ovn;
 
 /// The workload of that name.
 pub(crate) fn find(name: &str) -> Result<&'static dyn Workload, String> {

@@ -187,7 +187,7 @@ impl Drop for Client {
                 let _ = child.wait();
             }
             End::Control(control) => {
-                let _ = control.call("exit");
+                let _ = control.call("exit", &[]);
             }
         }
     }

@@ -34,7 +34,7 @@ impl Workload for Compact {
         let server = run.start()?;
         let before = server.file_mib()?;
         let (spell, began) = (server.spell()?, Instant::now());
-        server.control("ovsdb-server/compact")?;
+        server.control("ovsdb-server/compact", &[])?;
         let took = began.elapsed();
         spell.end()?;
         let after = server.file_mib()?;

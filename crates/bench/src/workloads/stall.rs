@@ -49,7 +49,7 @@ impl Workload for Stall {
             thread::sleep(BEFORE);
             phase.begin();
             let began = Instant::now();
-            let outcome = server.control("ovsdb-server/compact");
+            let outcome = server.control("ovsdb-server/compact", &[]);
             let took = began.elapsed();
             phase.end();
             (joined(transact), joined(echo), outcome.map(|()| took))
