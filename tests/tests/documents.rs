@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
@@ -15,6 +15,13 @@ const DOCUMENTS: [&str; 8] = [
     "docs/operating/audit.md",
     "docs/operating/backups.md",
     "docs/operating/logs.md",
+    "docs/formats.md",
+    "docs/spec/README.md",
+    "docs/spec/cli.md",
+    "docs/spec/distribution.md",
+    "docs/spec/idl.md",
+    "docs/spec/protocol.md",
+    "docs/spec/storage.md",
 ];
 
 /// Documents whose tables name tests.
