@@ -1,10 +1,16 @@
 //! Event counters: how often something happened, in total and over the last seconds, minute and hour.
 //!
-//! A counter is a `static` made with [`Counter::new`] and bumped with one relaxed addition. It enters the list of
-//! `coverage/show` when it is first bumped; those never bumped are not known, so "never hit" counts registered ones only.
-//! [`run`] must be called about every [`RUN_INTERVAL_MS`] (late calls only blur the averages).
+//! A counter is a `static` made with [`Counter::new`]. Each thread counts into cells of its own, which nobody else writes, so counting
+//! shares no cache line with other threads; a reader adds the cells up. The cells of a thread that has ended are taken over, with what
+//! they hold, by the next thread that counts.
+//!
+//! A counter enters the list of `coverage/show` when it first counts or when [`Counter::list`] is called. Programs list what they
+//! may count when they start, so that "never hit" is told of those too. [`run`] must be called about every [`RUN_INTERVAL_MS`] (late
+//! calls only blur the averages).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+pub(crate) mod events;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock;
@@ -17,13 +23,31 @@ pub const RUN_INTERVAL_MS: u64 = 5000;
 const PER_MINUTE: usize = 12;
 /// Minutes in an hour.
 const PER_HOUR: usize = 60;
+/// Counters that there may be, of this crate and of programs.
+const COUNTERS_MAX: usize = 64;
 
 /// A named counter.
 #[derive(Debug)]
 pub struct Counter {
     name: &'static str,
-    total: AtomicU64,
-    is_listed: AtomicBool,
+    /// Its cell in every [`Cells`], plus one; 0 while it is not listed.
+    place: AtomicUsize,
+}
+
+/// What one thread has counted.
+struct Cells([AtomicU64; COUNTERS_MAX]);
+
+/// The cells of a thread, for as long as it runs.
+struct OwnCells(&'static Cells);
+
+thread_local! {
+    static OWN: OwnCells = OwnCells(state().take_cells());
+}
+
+impl Drop for OwnCells {
+    fn drop(&mut self) {
+        state().free.push(self.0);
+    }
 }
 
 impl Counter {
@@ -32,8 +56,7 @@ impl Counter {
     pub const fn new(name: &'static str) -> Counter {
         Counter {
             name,
-            total: AtomicU64::new(0),
-            is_listed: AtomicBool::new(false),
+            place: AtomicUsize::new(0),
         }
     }
 
@@ -46,24 +69,35 @@ impl Counter {
     /// Counts several events.
     #[inline]
     pub fn add(&'static self, count: u64) {
-        self.total.fetch_add(count, Ordering::Relaxed);
-        if !self.is_listed.load(Ordering::Relaxed) {
-            self.list();
-        }
+        let place = match self.place.load(Ordering::Relaxed) {
+            0 => self.list(),
+            place => place,
+        };
+        // A thread that is about to end, and has given its cells back, counts no more.
+        let _ = OWN.try_with(|own| {
+            let cell = &own.0.0[place - 1];
+            // Nobody else writes here, so this needs no atomic addition.
+            cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+        });
     }
 
-    /// Enters the counter into the list without counting, so that it shows up as never hit.
-    pub fn list(&'static self) {
+    /// Enters the counter into the list without counting, so that it shows up as never hit. Returns its place.
+    pub fn list(&'static self) -> usize {
         let mut state = state();
-        if !self.is_listed.swap(true, Ordering::Relaxed) {
-            state.counters.push(Tracked {
-                counter: self,
-                seconds: [0; PER_MINUTE],
-                minutes: [0; PER_HOUR],
-                seen: 0,
-            });
-            state.counters.sort_by_key(|tracked| tracked.counter.name);
+        let known = self.place.load(Ordering::Relaxed);
+        if known != 0 {
+            return known;
         }
+        let place = state.counters.len() + 1;
+        assert!(place <= COUNTERS_MAX, "there is room for each counter");
+        self.place.store(place, Ordering::Relaxed);
+        state.counters.push(Tracked {
+            counter: self,
+            seconds: [0; PER_MINUTE],
+            minutes: [0; PER_HOUR],
+            seen: 0,
+        });
+        place
     }
 }
 
@@ -78,19 +112,54 @@ struct Tracked {
 }
 
 struct State {
+    /// By place.
     counters: Vec<Tracked>,
+    /// Of all threads that have ever counted at the same time. Never freed: there are as many as there were such threads.
+    cells: Vec<&'static Cells>,
+    /// Those whose thread has ended.
+    free: Vec<&'static Cells>,
     samples: usize,
     next_ms: u64,
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
     counters: Vec::new(),
+    cells: Vec::new(),
+    free: Vec::new(),
     samples: 0,
     next_ms: 0,
 });
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn take_cells(&mut self) -> &'static Cells {
+        self.free.pop().unwrap_or_else(|| {
+            let cells = Box::leak(Box::new(Cells([const { AtomicU64::new(0) }; COUNTERS_MAX])));
+            self.cells.push(cells);
+            cells
+        })
+    }
+
+    /// What the counter at this index of the list has counted.
+    fn total(&self, index: usize) -> u64 {
+        let cell = |cells: &&Cells| cells.0[index].load(Ordering::Relaxed);
+        self.cells.iter().map(cell).sum()
+    }
+
+    /// Counters and their totals, by name.
+    fn totals(&self) -> Vec<(&Tracked, u64)> {
+        let mut totals: Vec<(&Tracked, u64)> = self
+            .counters
+            .iter()
+            .enumerate()
+            .map(|(index, tracked)| (tracked, self.total(index)))
+            .collect();
+        totals.sort_by_key(|(tracked, _)| tracked.counter.name);
+        totals
+    }
 }
 
 /// Takes a sample when one is due; returns when the next one is, monotonic ms.
@@ -103,8 +172,9 @@ pub fn run(now_ms: u64) -> u64 {
         state.next_ms += RUN_INTERVAL_MS;
         let sample = state.samples;
         state.samples += 1;
-        for tracked in &mut state.counters {
-            let total = tracked.counter.total.load(Ordering::Relaxed);
+        for index in 0..state.counters.len() {
+            let total = state.total(index);
+            let tracked = &mut state.counters[index];
             tracked.seconds[sample % PER_MINUTE] = total - tracked.seen;
             tracked.seen = total;
             if (sample + 1).is_multiple_of(PER_MINUTE) {
@@ -119,14 +189,14 @@ pub fn run(now_ms: u64) -> u64 {
 #[must_use]
 pub fn show() -> String {
     let state = state();
-    let (hit, never): (Vec<&Tracked>, Vec<&Tracked>) = state
-        .counters
-        .iter()
-        .partition(|tracked| tracked.counter.total.load(Ordering::Relaxed) > 0);
+    let (hit, never): (Vec<_>, Vec<_>) = state
+        .totals()
+        .into_iter()
+        .partition(|(_, total)| *total > 0);
     // The hash lets a reader see whether two outputs have the same counters hit (FNV-1a of their names).
     let hash = hit
         .iter()
-        .flat_map(|tracked| tracked.counter.name.bytes())
+        .flat_map(|(tracked, _)| tracked.counter.name.bytes())
         .fold(0x811c_9dc5_u32, |hash, byte| {
             (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });
@@ -137,8 +207,7 @@ pub fn show() -> String {
         .samples
         .checked_sub(1)
         .map_or(0, |sample| sample % PER_MINUTE);
-    for tracked in hit {
-        let total = tracked.counter.total.load(Ordering::Relaxed);
+    for (tracked, total) in hit {
         let five = tracked.seconds[latest] as f64 / 5.0;
         let minute = tracked.seconds.iter().sum::<u64>() as f64 / 60.0;
         let hour = tracked.minutes.iter().sum::<u64>() as f64 / 3600.0;
@@ -183,17 +252,18 @@ static LAST_LOGGED: Mutex<Option<(String, u64)>> = Mutex::new(None);
 /// Between two logs of the same counters, ms.
 const REPEAT_MS: u64 = 60 * 60 * 1000;
 
-/// Registers `coverage/show` and `coverage/read-counter`.
+/// Registers `coverage/show` and `coverage/read-counter`, and lists the counters of this crate.
 pub(crate) fn register_commands<C: 'static>(registry: &mut Registry<C>) {
+    for counter in events::ALL {
+        counter.list();
+    }
     registry.register("coverage/show", "", 0, 0, |_, _| Ok(show()));
     registry.register("coverage/read-counter", "COUNTER", 1, 1, |_, args| {
         let state = state();
-        let found = state
-            .counters
-            .iter()
-            .find(|tracked| tracked.counter.name == args[0])
-            .ok_or("No such counter")?;
-        Ok(format!("{}\n", found.counter.total.load(Ordering::Relaxed)))
+        let totals = state.totals();
+        let found = totals.iter().find(|(it, _)| it.counter.name == args[0]);
+        let (_, total) = found.ok_or("No such counter")?;
+        Ok(format!("{total}\n"))
     });
 }
 
@@ -214,5 +284,32 @@ mod tests {
         assert!(text.starts_with(
             "Event coverage, avg rate over last: 5 seconds, last minute, last hour,  hash="
         ));
+    }
+
+    /// The cells of threads that have ended are counted on, by others.
+    #[test]
+    fn what_threads_have_counted_outlives_them() {
+        static EVENTS: Counter = Counter::new("test_threads");
+        let count = || {
+            (0..8).for_each(|_| EVENTS.bump());
+        };
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| {
+                scope.spawn(count);
+            });
+        });
+        // The cells of a scoped thread may be given back a moment after it is joined, so new ones are no fault.
+        for _ in 0..4 {
+            std::thread::spawn(count).join().unwrap();
+        }
+        count();
+        let state = state();
+        let totals = state.totals();
+        let total = totals
+            .iter()
+            .find(|(it, _)| it.counter.name == "test_threads")
+            .map(|(_, total)| *total);
+        assert_eq!(total, Some(72));
+        assert!(state.cells.len() < 64, "{}", state.cells.len());
     }
 }

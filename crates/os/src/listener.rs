@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::Socket;
 
+use crate::coverage::events;
 use crate::stream::Stream;
 use crate::target::{Local, Passive};
 use crate::tls::Credentials;
@@ -94,6 +95,7 @@ impl Listener {
         dscp: u8,
         credentials: Option<&Arc<Credentials>>,
     ) -> Result<Listener, ListenError> {
+        events::PSTREAM_OPEN.bump();
         let credentials = credentials.filter(|_| matches!(target, Passive::Ssl(_)));
         let (socket, kind) = match target {
             Passive::Ssl(_) if credentials.is_none() => {

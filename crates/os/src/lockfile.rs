@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::coverage::events;
 use crate::vlog::{self, Module};
 use crate::{errno, pidfile};
 
@@ -44,6 +45,15 @@ impl Lockfile {
     /// EDEADLK when this process has it locked already, EAGAIN when another one has (both as the reference reports them),
     /// else what the system says. Logged at WARN in each case.
     pub fn lock(database: &Path) -> io::Result<Lockfile> {
+        let locked = Lockfile::try_lock(database);
+        match locked {
+            Ok(_) => events::LOCKFILE_LOCK.bump(),
+            Err(_) => events::LOCKFILE_ERROR.bump(),
+        }
+        locked
+    }
+
+    fn try_lock(database: &Path) -> io::Result<Lockfile> {
         let path = Lockfile::path_for(database);
         let shown = path.display();
         let warn = |what: &str| vlog::warn(Module::Lockfile, format_args!("{shown}: {what}"));
@@ -100,6 +110,7 @@ impl Lockfile {
 impl Drop for Lockfile {
     fn drop(&mut self) {
         // The descriptor goes first: closing it later would drop the lock that another thread may have taken meanwhile.
+        events::LOCKFILE_UNLOCK.bump();
         let mut held = held();
         self.file = None;
         held.remove(&self.key);

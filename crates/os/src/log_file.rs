@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use corvid_log::LogWriter;
 use corvid_log::disk::{Disk, DiskError, DiskFile, Fault};
 
+use crate::coverage::events;
 use crate::durations::Durations;
 use crate::lockfile::{Lockfile, follow_links};
 use crate::vlog::{self, Module, RateLimit};
@@ -163,6 +164,7 @@ impl DiskFile for Handle {
     }
 
     fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault> {
+        events::LOG_WRITE.bump();
         self.try_write_at(slices, offset)
             .map_err(|error| fault(&error))
     }
@@ -181,6 +183,7 @@ impl DiskFile for Handle {
             .syncs
             .get()
             .map(|durations| (durations, clock::mono_ns()));
+        events::LOG_SYNC.bump();
         let outcome = self.file.sync_data().map_err(|error| fault(&error));
         if let Some((durations, began_ns)) = began_ns {
             durations.add(clock::mono_ns() - began_ns);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use mio::net::{TcpStream, UnixStream};
 use socket2::{SockRef, Socket};
 
+use crate::coverage::events;
 use crate::target::{Active, Host, Peer};
 use crate::tls::{Carrier, Credentials};
 use crate::unix_path::UnixAddress;
@@ -48,6 +49,7 @@ impl Stream {
         resolve: Resolve,
         credentials: Option<&Arc<Credentials>>,
     ) -> io::Result<Stream> {
+        events::STREAM_OPEN.bump();
         match target {
             Active::Tcp(peer) => Ok(Stream::from_tcp(connect_tcp(peer, dscp, resolve)?)),
             Active::Ssl(peer) => {

@@ -6,6 +6,7 @@ use corvid_os::mailbox::Mailbox;
 use corvid_os::poll_interval::PollInterval;
 use corvid_service::message::ToDatabase;
 
+use crate::coverage;
 use crate::driver::{Driver, read_clock};
 use crate::inbox::lock;
 
@@ -30,6 +31,7 @@ impl DatabaseThread {
         // Nobody else holds the mailbox before it is received from for the first time.
         let mut deadline_ms = lock(&self.driver).deadline_ms();
         while self.mailbox.receive(&mut arrived, deadline_ms) {
+            coverage::DB_WAKEUP.bump();
             let mut driver = lock(&self.driver);
             let mut inputs = arrived.drain(..);
             loop {

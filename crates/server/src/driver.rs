@@ -18,6 +18,7 @@ use corvid_service::message::{Event, Method, ToDatabase, ToShard};
 use corvid_service::{DatabaseService, Now};
 
 use crate::audit::AuditLog;
+use crate::coverage::{self, Taken};
 use crate::heartbeat::Heartbeat;
 use crate::main_thread::MainThread;
 use crate::metrics::database::DatabaseFigures;
@@ -48,6 +49,8 @@ pub struct Driver {
     pub figures: Option<Arc<DatabaseFigures>>,
     /// When the first commit was stored that somebody has yet to be told of, ns; 0: nobody has, or nobody counts.
     pub untold_since_ns: u64,
+    /// What the counters of `coverage/show` have taken over.
+    pub taken: Taken,
 }
 
 impl Driver {
@@ -129,6 +132,7 @@ impl Driver {
         self.service.flush_updates(now);
         self.order_jobs();
         self.hand_over();
+        self.count_batch();
         if let Some(figures) = &self.figures {
             let orders = || self.storage.as_ref().map_or(0, Storage::orders);
             figures.look(|| self.service.report(), orders);
@@ -172,7 +176,16 @@ impl Driver {
         all_done &= self.service.flush_few(now, ERRAND_SESSIONS);
         self.order_jobs();
         self.hand_over();
+        coverage::DB_BATCH_INLINE.bump();
+        self.count_batch();
         all_done
+    }
+
+    /// Takes what the batch has added over to the counters of `coverage/show`.
+    fn count_batch(&mut self) {
+        let counts = self.service.counts();
+        self.taken
+            .note_batch(counts, self.service.updates_composed());
     }
 
     fn order_jobs(&mut self) {

@@ -121,6 +121,7 @@ pub(crate) mod tests {
             heartbeat: Heartbeat::default(),
             figures: None,
             untold_since_ns: 0,
+            taken: crate::coverage::Taken::default(),
         };
         let mailbox = Mailbox::new();
         let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());

@@ -7,6 +7,7 @@ pub mod backup;
 pub mod check;
 pub mod config_file;
 pub mod configured;
+pub mod coverage;
 pub mod database_thread;
 pub mod driver;
 pub mod heartbeat;

@@ -12,6 +12,7 @@ use corvid_rpc::notice::{End, Level};
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::{Reconnect, backoff};
 
+use crate::coverage;
 use crate::remote_options::RemoteOptions;
 
 /// What an attempt fails with when the remote's text names no way to connect.
@@ -141,6 +142,7 @@ impl Outgoing {
     }
 
     fn connect(&mut self, now: Now, io: &mut Io) {
+        coverage::RECONNECT_ATTEMPT.bump();
         self.reconnect.connecting(now.mono_ms);
         let attempt = match &self.target {
             Some(target) => io
@@ -156,6 +158,7 @@ impl Outgoing {
 
     /// The connection stands, and serves this session.
     pub fn opened(&mut self, now: Now, session: SessionId) {
+        coverage::RECONNECT_CONNECTED.bump();
         self.reconnect.connected(now.mono_ms);
         self.board.lock().session = Some(session);
         self.show(now);

@@ -9,11 +9,12 @@ use corvid_os::memory::{self, MemoryLog};
 use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
-use corvid_os::{cleanup, clock, coverage, descriptors, dirs, hangup, program, signals};
+use corvid_os::{cleanup, clock, descriptors, dirs, hangup, program, signals};
 use corvid_service::audit::Exclusions;
 
 use crate::audit::AuditLog;
 use crate::configured::{Configured, Failed, settle_tls};
+use crate::coverage;
 use crate::metrics::Metrics;
 use crate::options::CommandLine;
 use crate::remote_options::RemoteOptions;
@@ -49,6 +50,7 @@ pub fn run(line: CommandLine) {
     allocator::give_back();
     let mut control = ControlServer::new()
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
+    coverage::list();
     admin::register(control.registry());
     admin::register_watching(control.registry());
     sync_commands::register(control.registry());
@@ -129,7 +131,7 @@ pub fn run(line: CommandLine) {
         if hangup::take() {
             server.hang_up();
         }
-        coverage::run(clock::mono_ms());
+        corvid_os::coverage::run(clock::mono_ms());
         if memory_log.run(clock::mono_ms()) {
             server.ask(|server, reports| {
                 memory::log_usage(reports::usage(&reports, server.session_count()));
@@ -286,6 +288,7 @@ fn start_child(command: &str) -> (String, std::process::Child) {
         // It is not the service, and must not speak for it.
         .env_remove("NOTIFY_SOCKET");
     descriptors::restore_for(&mut shell);
+    coverage::PROCESS_START.bump();
     match shell.spawn() {
         Ok(child) => (command.to_owned(), child),
         Err(error) => program::fatal_error(format_args!("{command}: could not start"), &error),

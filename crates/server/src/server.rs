@@ -35,6 +35,7 @@ use crossbeam_channel::Receiver;
 use crate::audit::AuditLog;
 use crate::backup::Backup;
 use crate::configured::Configured;
+use crate::coverage::Taken;
 use crate::database_thread::DatabaseThread;
 use crate::driver::{Driver, read_clock};
 use crate::heartbeat::Heartbeats;
@@ -302,6 +303,7 @@ impl Server {
             heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
             figures,
             untold_since_ns: 0,
+            taken: Taken::default(),
         }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);

@@ -24,6 +24,7 @@ use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 use corvid_service::replication::{SourceId, SourceOrder};
 use foldhash::fast::FixedState;
 
+use crate::coverage;
 use crate::inbox::Inbox;
 use crate::metrics::shard::{End, ShardFigures};
 use crate::outbox::Outbox;
@@ -153,10 +154,12 @@ impl ShardSessions {
                 .sent_bytes
                 .fetch_add(bytes as u64, Ordering::Relaxed);
         }
+        let mut sent = 0;
         for (session, piece) in outputs.send.drain(..) {
             let Some(conn) = self.conns.get(&session) else {
                 continue;
             };
+            sent += 1;
             match piece {
                 Piece::Message(bytes) => io.send(*conn, bytes),
                 Piece::Update(frame) => {
@@ -170,6 +173,9 @@ impl ShardSessions {
             if self.written.last() != Some(&session) {
                 self.written.push(session);
             }
+        }
+        if sent > 0 {
+            coverage::JSONRPC_SENT.add(sent);
         }
         for (database, message) in outputs.to_databases.drain(..) {
             self.outbox.push(database, message);
@@ -247,7 +253,10 @@ impl ShardSessions {
         }
         match client.probe.handle(now.mono_ms) {
             None => {}
-            Some(Demand::Ask { .. }) => io.send(conn, PROBE.to_vec()),
+            Some(Demand::Ask { .. }) => {
+                coverage::PROBE_SENT.bump();
+                io.send(conn, PROBE.to_vec());
+            }
             Some(Demand::GiveUp { unanswered_ms }) => {
                 let name = io
                     .info(conn)
@@ -255,6 +264,7 @@ impl ShardSessions {
                     .unwrap_or_default();
                 let notice = Notice::Unanswered { unanswered_ms };
                 vlog::err(Module::Reconnect, format_args!("{name}: {notice}"));
+                coverage::PROBE_UNANSWERED.bump();
                 client.end = Some(End::Probe);
                 io.close(conn);
                 return;
@@ -304,6 +314,7 @@ impl Handler for ShardSessions {
                 end: None,
             },
         );
+        coverage::SESSION_OPEN.bump();
         if let Some(figures) = &self.figures {
             figures.open(info);
         }
@@ -325,6 +336,7 @@ impl Handler for ShardSessions {
             self.sources.frame(conn, frame, io, &mut self.outbox);
             return;
         };
+        coverage::JSONRPC_RECEIVED.bump();
         let Some(figures) = self.figures.clone() else {
             self.frontend.frame(now.mono_ms, client.session, frame);
             self.carry_out(io);
@@ -362,6 +374,7 @@ impl Handler for ShardSessions {
             figures.ended(is_ours, end, &reason);
         }
         if let Some(client) = client {
+            coverage::SESSION_CLOSE.bump();
             self.conns.remove(&client.session);
             self.frontend.closed(client.session);
             self.carry_out(io);

@@ -16,6 +16,7 @@ use corvid_rpc::{Message, Reconnect, backoff};
 use corvid_service::message::DatabaseId;
 use corvid_service::replication::{REST_MS, SourceId, SourceOrder};
 
+use crate::coverage;
 use crate::outgoing::{NO_SUCH_METHOD, end_of, log_notices};
 use crate::remote_options::RemoteOptions;
 
@@ -154,6 +155,7 @@ impl Source {
     }
 
     fn connect(&mut self, now: Now, io: &mut Io) {
+        coverage::RECONNECT_ATTEMPT.bump();
         self.reconnect.connecting(now.mono_ms);
         let attempt = match &self.target {
             Some(target) => io
@@ -183,6 +185,7 @@ impl Source {
         self.connections += 1;
         self.untaken_bytes = 0;
         self.heard_ms = now.mono_ms;
+        coverage::RECONNECT_CONNECTED.bump();
         self.reconnect.connected(now.mono_ms);
         log_notices(&mut self.reconnect, &self.name);
         self.connections

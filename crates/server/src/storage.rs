@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use corvid_log::Disk;
 use corvid_os::clock;
+use corvid_os::coverage::Counter;
 use corvid_os::log_file::{LogFile, Place};
 use corvid_os::mailbox::MailSender;
 use corvid_os::priority;
@@ -19,6 +20,7 @@ use corvid_service::message::{
 use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::coverage;
 use crate::metrics::database::DatabaseFigures;
 
 /// Replaced files are kept open no longer than until this is received.
@@ -310,6 +312,7 @@ impl RewriteWork {
             if let Err(error) = outcome {
                 // Whoever hears of it finds no temporary file.
                 drop(rewriter);
+                self.count_compaction(&coverage::LOG_COMPACT_ERROR);
                 if let Some(figures) = &self.figures {
                     figures.compactions_failed.fetch_add(1, Ordering::Relaxed);
                 }
@@ -328,9 +331,14 @@ impl RewriteWork {
         let _ = self.disk.send(ToDisk::Order(Order::Swap(rewriter)));
         let files: Option<ReplacedFiles> = replaced.recv().ok();
         let total_ms = started.elapsed().as_millis();
+        // A swap that failed leaves nothing to be closed.
+        let is_swapped = files.as_ref().is_some_and(|files| !files.is_empty());
+        self.count_compaction(match is_swapped {
+            true => &coverage::LOG_COMPACT,
+            false => &coverage::LOG_COMPACT_ERROR,
+        });
         if let Some(figures) = &self.figures {
-            // A swap that failed leaves nothing to be closed.
-            if files.as_ref().is_some_and(|files| !files.is_empty()) {
+            if is_swapped {
                 let total_ns = started.elapsed().as_nanos();
                 figures
                     .compaction
@@ -354,6 +362,13 @@ impl RewriteWork {
                     "{name}: Database compaction took {total_ms}ms (init: 0ms, write: {swap_ms}ms, thread: {written_ms}ms)"
                 ),
             );
+        }
+    }
+
+    /// Counts the end of a compaction. Files of conversions are none.
+    fn count_compaction(&self, counter: &'static Counter) {
+        if self.label.is_some() {
+            counter.bump();
         }
     }
 

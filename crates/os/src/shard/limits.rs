@@ -11,6 +11,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::coverage::events;
+
 /// The beginning of a text that counts for nothing, bytes.
 const FREE_BYTES: usize = 64 * 1024;
 
@@ -65,8 +67,10 @@ impl Accounts {
         let admitted = Admitted(Arc::clone(self));
         if before >= self.limits.connections_max {
             self.refused.fetch_add(1, Ordering::Relaxed);
+            events::STREAM_REFUSE.bump();
             return None;
         }
+        events::STREAM_ACCEPT.bump();
         Some(admitted)
     }
 

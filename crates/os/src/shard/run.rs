@@ -21,6 +21,7 @@ use super::output::Progress;
 use super::remains::Remains;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
 use crate::clock::Now;
+use crate::coverage::events;
 use crate::errno;
 use crate::poll_interval::PollInterval;
 use crate::tls::Credentials;
@@ -91,6 +92,9 @@ impl<H: Handler> Shard<H> {
         let mut events = Events::with_capacity(EVENTS);
         while !self.io.is_shutdown {
             let timeout = self.wait();
+            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                events::POLL_ZERO_TIMEOUT.bump();
+            }
             match self.poll.poll(&mut events, timeout) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -102,6 +106,7 @@ impl<H: Handler> Shard<H> {
                     break;
                 }
             }
+            events::SHARD_WAKEUP.bump();
             self.turn(&events);
             self.interval.end();
         }

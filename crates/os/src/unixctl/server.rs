@@ -21,6 +21,7 @@ use slab::Slab;
 use super::message::{self, Refusal, Reply, Request};
 use super::registry::{Action, Registry};
 use super::{Format, Outcome};
+use crate::coverage::events;
 use crate::listener::Listener;
 use crate::poll_interval::PollInterval;
 use crate::stream::Stream;
@@ -225,6 +226,10 @@ impl<C: 'static> Server<C> {
         let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         self.interval.end();
         let waited = self.poll.poll(&mut events, timeout);
+        events::MAIN_WAKEUP.bump();
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            events::POLL_ZERO_TIMEOUT.bump();
+        }
         self.interval.begin(clock::mono_ms());
         signals::run();
         match waited {
@@ -350,6 +355,7 @@ impl<C: 'static> Server<C> {
     }
 
     fn handle(&mut self, slot: usize, request: Request, context: &mut C) {
+        events::UNIXCTL_RECEIVED.bump();
         let Request { id, method, params } = request;
         vlog::dbg(
             Module::Unixctl,
@@ -403,6 +409,7 @@ impl<C: 'static> Server<C> {
     fn answer(&mut self, slot: usize, reply: Reply) {
         let connection = &mut self.connections[slot];
         if let Some(id) = connection.current.take() {
+            events::UNIXCTL_REPLIED.bump();
             connection
                 .output
                 .extend(message::encode_reply(id, reply, connection.format));

@@ -43,6 +43,18 @@ impl DatabaseService {
         }
     }
 
+    /// What the database has done so far, but for the updates that it has composed.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// `update`, `update2` and `update3` notifications composed so far.
+    #[must_use]
+    pub fn updates_composed(&self) -> [u64; 3] {
+        self.monitors.told()
+    }
+
     fn usage(&self) -> Usage {
         let schema = self.database.schema();
         // `_uuid` and `_version` are cells too.

@@ -1,0 +1,156 @@
+//! The counters of `coverage/show` that are about databases and sessions; the shell's own are in `corvid_os::coverage`.
+//!
+//! What a database counts anyway ([`Counts`]) is not counted again: its driver takes over what was added, once for each batch.
+//! Names of outcomes are those that the reference's client library counts for the same outcomes.
+
+use corvid_data::Tag;
+use corvid_os::coverage::Counter;
+use corvid_service::counts::Counts;
+
+/// Transactions that changed something and were stored.
+static TXN_SUCCESS: Counter = Counter::new("txn_success");
+/// Transactions that succeeded and changed nothing.
+static TXN_UNCHANGED: Counter = Counter::new("txn_unchanged");
+/// Transactions that ended by an `abort`.
+static TXN_ABORTED: Counter = Counter::new("txn_aborted");
+/// Transactions that lacked the lock of an `assert`.
+static TXN_NOT_LOCKED: Counter = Counter::new("txn_not_locked");
+/// Transactions that failed otherwise.
+static TXN_ERROR: Counter = Counter::new("txn_error");
+/// Transactions undone because their record could not be written.
+static TXN_UNSTORED: Counter = Counter::new("txn_unstored");
+/// Transactions that had to wait.
+static TXN_BLOCKED: Counter = Counter::new("txn_blocked");
+/// Records handed to database files.
+static LOG_RECORD: Counter = Counter::new("log_record");
+/// Compactions that were completed.
+pub static LOG_COMPACT: Counter = Counter::new("log_compact");
+/// New files that were given up or failed.
+pub static LOG_COMPACT_ERROR: Counter = Counter::new("log_compact_error");
+/// `update` notifications.
+static MONITOR_UPDATE: Counter = Counter::new("monitor_update");
+/// `update2` notifications.
+static MONITOR_UPDATE2: Counter = Counter::new("monitor_update2");
+/// `update3` notifications.
+static MONITOR_UPDATE3: Counter = Counter::new("monitor_update3");
+/// Batches at whose end sessions were told of changes.
+static MONITOR_FLUSH: Counter = Counter::new("monitor_flush");
+/// Batches of a database, whoever executed them.
+static DB_BATCH: Counter = Counter::new("db_batch");
+/// Batches that a shard executed itself.
+pub static DB_BATCH_INLINE: Counter = Counter::new("db_batch_inline");
+/// Times that a database's thread was woken.
+pub static DB_WAKEUP: Counter = Counter::new("db_wakeup");
+/// JSON-RPC messages of clients.
+pub static JSONRPC_RECEIVED: Counter = Counter::new("jsonrpc_received");
+/// JSON-RPC messages to clients.
+pub static JSONRPC_SENT: Counter = Counter::new("jsonrpc_sent");
+/// Sessions that began.
+pub static SESSION_OPEN: Counter = Counter::new("session_open");
+/// Sessions that ended.
+pub static SESSION_CLOSE: Counter = Counter::new("session_close");
+/// Probes sent to silent clients.
+pub static PROBE_SENT: Counter = Counter::new("probe_sent");
+/// Sessions given up because a probe was not answered.
+pub static PROBE_UNANSWERED: Counter = Counter::new("probe_unanswered");
+/// Attempts of the server to connect to a remote, or a backup to its source.
+pub static RECONNECT_ATTEMPT: Counter = Counter::new("reconnect_attempt");
+/// Those that succeeded.
+pub static RECONNECT_CONNECTED: Counter = Counter::new("reconnect_connected");
+/// Programs started (`--run`).
+pub static PROCESS_START: Counter = Counter::new("process_start");
+
+const ALL: [&Counter; 26] = [
+    &TXN_SUCCESS,
+    &TXN_UNCHANGED,
+    &TXN_ABORTED,
+    &TXN_NOT_LOCKED,
+    &TXN_ERROR,
+    &TXN_UNSTORED,
+    &TXN_BLOCKED,
+    &LOG_RECORD,
+    &LOG_COMPACT,
+    &LOG_COMPACT_ERROR,
+    &MONITOR_UPDATE,
+    &MONITOR_UPDATE2,
+    &MONITOR_UPDATE3,
+    &MONITOR_FLUSH,
+    &DB_BATCH,
+    &DB_BATCH_INLINE,
+    &DB_WAKEUP,
+    &JSONRPC_RECEIVED,
+    &JSONRPC_SENT,
+    &SESSION_OPEN,
+    &SESSION_CLOSE,
+    &PROBE_SENT,
+    &PROBE_UNANSWERED,
+    &RECONNECT_ATTEMPT,
+    &RECONNECT_CONNECTED,
+    &PROCESS_START,
+];
+
+/// Lists all of them, so that those that never count are known too.
+pub fn list() {
+    for counter in ALL {
+        counter.list();
+    }
+}
+
+/// What of one database's counts has been taken over.
+#[derive(Debug, Default)]
+pub struct Taken {
+    plain: [u64; 5],
+    updates: [u64; 3],
+    /// `txn_aborted`, `txn_not_locked`, `txn_error`.
+    failed: [u64; 3],
+}
+
+impl Taken {
+    /// Takes over what was added, at the end of a batch.
+    pub fn note_batch(&mut self, counts: &Counts, updates: [u64; 3]) {
+        DB_BATCH.bump();
+        let plain = [
+            counts.committed,
+            counts.unchanged,
+            counts.unstored,
+            counts.waited,
+            counts.records,
+        ];
+        let counters = [
+            &TXN_SUCCESS,
+            &TXN_UNCHANGED,
+            &TXN_UNSTORED,
+            &TXN_BLOCKED,
+            &LOG_RECORD,
+        ];
+        add(counters, &mut self.plain, plain);
+        let counters = [&MONITOR_UPDATE, &MONITOR_UPDATE2, &MONITOR_UPDATE3];
+        if self.updates != updates {
+            MONITOR_FLUSH.bump();
+            add(counters, &mut self.updates, updates);
+        }
+        let mut failed = [0; 3];
+        for (tag, count) in &counts.failed {
+            failed[match tag {
+                Tag::Aborted => 0,
+                Tag::NotOwner => 1,
+                _ => 2,
+            }] += count;
+        }
+        add(
+            [&TXN_ABORTED, &TXN_NOT_LOCKED, &TXN_ERROR],
+            &mut self.failed,
+            failed,
+        );
+    }
+}
+
+/// Adds to each counter what its number has grown by.
+fn add<const N: usize>(counters: [&'static Counter; N], known: &mut [u64; N], now: [u64; N]) {
+    for ((counter, known), now) in counters.into_iter().zip(known).zip(now) {
+        if now > *known {
+            counter.add(now - *known);
+            *known = now;
+        }
+    }
+}
