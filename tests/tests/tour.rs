@@ -331,6 +331,29 @@ ls target/run/corvid-demo
     assert!(!said.lines().any(|line| line == "new"), "{said}");
 }
 
+#[test]
+fn a_second_demo_says_what_it_cannot_have() {
+    let dir = clone_of_sorts();
+    let script = "
+OVS_RUNDIR=$PWD/elsewhere target/release/corvid-demo >elsewhere.out 2>&1 &
+until target/release/ovsdb-client list-dbs unix:$PWD/elsewhere/corvid-demo/db.sock 2>/dev/null; do sleep 0.1; done
+cat elsewhere.out
+OVS_RUNDIR=$PWD/target/run target/release/corvid-demo && exit 1
+exit 0
+";
+    fs::write(dir.path().join("second.sh"), script).expect("written");
+    let Some(said) = beside_the_demo("sh", dir.path(), "second.sh") else {
+        return;
+    };
+    for words in [
+        "(another program has port 6640, so there is no tcp:)",
+        "cannot lock file because it is already locked by pid",
+        "server configuration failed",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+}
+
 /// Each expectation is of a command that the tour has, and the recipe of `make run` is what is tried here.
 #[test]
 fn what_is_expected_is_in_the_tour() {

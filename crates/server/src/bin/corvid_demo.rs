@@ -7,6 +7,7 @@
 use std::env;
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -43,15 +44,19 @@ fn run() -> Result<std::convert::Infallible, String> {
     fs::create_dir_all(&directory).map_err(|error| about(&directory, &error))?;
     let names = make_missing(&directory)?;
     let socket = directory.join("db.sock").display().to_string();
-    introduce(&names, &socket);
-    let error = Command::new(sibling("ovsdb-server"))
+    let has_port = TcpListener::bind(("127.0.0.1", PORT)).is_ok();
+    introduce(&names, &socket, has_port);
+    let mut command = Command::new(sibling("ovsdb-server"));
+    if has_port {
+        command.arg(format!("--remote=ptcp:{PORT}:127.0.0.1"));
+    }
+    let error = command
         .arg(format!("--remote=punix:{socket}"))
-        .arg(format!("--remote=ptcp:{PORT}:127.0.0.1"))
         .arg(format!(
             "--unixctl={}",
             directory.join("ovsdb-server.ctl").display()
         ))
-        .arg("-vconsole:err")
+        .arg("-vconsole:warn")
         .args(names.iter().map(|name| file(&directory, name)))
         .exec();
     Err(about(&sibling("ovsdb-server"), &error))
@@ -132,10 +137,14 @@ fn about(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-fn introduce(names: &[&str], socket: &str) {
+fn introduce(names: &[&str], socket: &str, has_port: bool) {
     println!("Corvid serves {}.\n", names.join(", "));
     println!("  unix:{socket}");
-    println!("  tcp:127.0.0.1:{PORT}\n");
+    if has_port {
+        println!("  tcp:127.0.0.1:{PORT}\n");
+    } else {
+        println!("  (another program has port {PORT}, so there is no tcp:)\n");
+    }
     println!("Try, in another terminal:\n");
     let client = sibling("ovsdb-client").display().to_string();
     println!("  {client} dump unix:{socket} Inventory Device name role labels");
