@@ -32,6 +32,8 @@ pub mod update;
 
 pub use chance::Chance;
 pub use client::{Client, Options, State};
+pub use corvid_rpc::Level;
+
 pub use condition::{Clause, Condition, Function};
 pub use event::{Event, Input, Outcome, Output, RequestId, Update};
 pub use note::{Cause, Failure, LastError, Note};

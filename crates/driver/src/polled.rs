@@ -32,6 +32,7 @@ use corvid_os::tls::Credentials;
 
 use crate::error::Error;
 use crate::failure::{self, Failure};
+use crate::notes::NoteLog;
 use crate::remotes::{self, RemoteError};
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -49,6 +50,7 @@ pub struct Client {
     credentials: Option<Arc<Credentials>>,
     /// Whether attempts go on for ever.
     is_persistent: bool,
+    note_log: NoteLog,
 }
 
 /// What to wait for: whichever comes first.
@@ -111,6 +113,7 @@ impl Client {
             random,
             credentials: None,
             is_persistent: true,
+            note_log: NoteLog::default(),
         })
     }
 
@@ -221,7 +224,8 @@ impl Client {
 
 /// The work.
 impl Client {
-    /// Does all that can be done without waiting, within bounds. Whether anything visible changed.
+    /// Does all that can be done without waiting, within bounds. Whether anything visible changed. What there is to report goes to the program's
+    /// log, by the `log` facade ([`crate::LOG_TARGET`]).
     ///
     /// # Errors
     /// A transaction is open.
@@ -245,6 +249,7 @@ impl Client {
             self.idl.handle(clock::mono_ms(), input)?;
         }
         self.carry_out();
+        self.note_log.drain(&mut self.idl);
         Ok(self.idl.change_seqno() != seqno)
     }
 

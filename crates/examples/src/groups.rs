@@ -36,9 +36,9 @@ impl Controller {
     /// The index cannot be made, which would be a mistake here.
     pub fn new() -> Result<(Controller, Class), ClassError> {
         let mut class = class();
-        class.track(LogicalSwitchPort::EXTERNAL_IDS.column());
-        class.add_column(PortGroup::NAME.column());
-        class.add_column(PortGroup::PORTS.column());
+        class.track(LogicalSwitchPort::EXTERNAL_IDS);
+        class.add_column(PortGroup::NAME);
+        class.add_column(PortGroup::PORTS);
         let by_name = TypedIndexBuilder::new()
             .ascending(PortGroup::NAME)
             .build(&mut class)?;

@@ -18,13 +18,9 @@ use crate::ovn_northbound::{LogicalSwitchPort, class};
 #[must_use]
 pub fn watched() -> Class {
     let mut class = class();
-    for column in [
-        LogicalSwitchPort::NAME.column(),
-        LogicalSwitchPort::ADDRESSES.column(),
-        LogicalSwitchPort::UP.column(),
-    ] {
-        class.track(column);
-    }
+    class.track(LogicalSwitchPort::NAME);
+    class.track(LogicalSwitchPort::ADDRESSES);
+    class.track(LogicalSwitchPort::UP);
     class
 }
 
@@ -56,15 +52,14 @@ fn show_port(
     if change.is_new {
         return writeln!(out, "+ {name} {:?}", Vec::from_iter(port.addresses(idl)));
     }
-    let is_updated = |column: corvid_idl::Column| change.is_updated(column.id);
-    if is_updated(LogicalSwitchPort::ADDRESSES.column()) {
+    if LogicalSwitchPort::ADDRESSES.is_changed(change) {
         writeln!(
             out,
             "~ {name} addresses: {:?}",
             Vec::from_iter(port.addresses(idl))
         )?;
     }
-    if is_updated(LogicalSwitchPort::UP.column()) {
+    if LogicalSwitchPort::UP.is_changed(change) {
         let up = port
             .up(idl)
             .map_or("unknown", |up| if up { "true" } else { "false" });

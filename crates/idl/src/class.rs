@@ -10,6 +10,7 @@ use corvid_data::{Arc, BaseType, ColumnId, Schema, TableId};
 use thiserror::Error;
 
 use crate::index::{IndexColumn, IndexId, IndexSpec};
+use crate::mistake::Mistake;
 
 /// A column of the client's schema. Only good for the class that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -111,6 +112,9 @@ pub enum ClassError {
 pub struct Class {
     pub(crate) schema: Arc<Schema>,
     pub(crate) tables: Vec<TableClass>,
+    pub(crate) is_strict: bool,
+    /// Those that a class that is not strict let pass.
+    pub(crate) mistakes: Vec<Mistake>,
 }
 
 /// What is done with a table.
@@ -144,7 +148,12 @@ impl Class {
                 ..TableClass::default()
             })
             .collect();
-        Class { schema, tables }
+        Class {
+            schema,
+            tables,
+            is_strict: cfg!(debug_assertions),
+            mistakes: Vec::new(),
+        }
     }
 
     /// A class that monitors every column of every table.
@@ -156,6 +165,17 @@ impl Class {
             table.modes.fill(Mode::MONITOR);
         }
         class
+    }
+
+    /// Whether mistakes that would show only as missing values or changes are panics: reading a column that is not replicated, tracking before
+    /// adding. Unless said otherwise they are in builds with debug assertions; in others they are notes for the log.
+    pub fn set_strict(&mut self, is_strict: bool) {
+        self.is_strict = is_strict;
+    }
+
+    fn mistake(&mut self, mistake: Mistake) {
+        assert!(!self.is_strict, "{mistake}");
+        self.mistakes.push(mistake);
     }
 
     /// The schema.
@@ -193,7 +213,8 @@ impl Class {
 
     /// What is done with a column.
     #[must_use]
-    pub fn mode(&self, column: Column) -> Mode {
+    pub fn mode(&self, column: impl Into<Column>) -> Mode {
+        let column = column.into();
         self.tables[usize::from(column.table.0)].modes[usize::from(column.id.0)]
     }
 
@@ -207,7 +228,14 @@ impl Class {
     }
 
     /// Monitors a column, and the rows that it may refer to, so that dangling references can be told. Replaces other modes of it.
-    pub fn add_column(&mut self, column: Column) {
+    ///
+    /// # Panics
+    /// Of a strict class ([`Class::set_strict`]): when the column is tracked already, which would end.
+    pub fn add_column(&mut self, column: impl Into<Column>) {
+        let column = column.into();
+        if self.mode(column).is_tracked {
+            self.mistake(Mistake::tracking_replaced(&self.schema, column));
+        }
         *self.mode_mut(column) = Mode::MONITOR;
         self.need_targets(column);
     }
@@ -229,38 +257,48 @@ impl Class {
     }
 
     /// Does not hold a column after all.
-    pub fn omit(&mut self, column: Column) {
-        *self.mode_mut(column) = Mode::default();
+    pub fn omit(&mut self, column: impl Into<Column>) {
+        *self.mode_mut(column.into()) = Mode::default();
     }
 
     /// Holds a column without being told of its changes: for those that only this client writes.
-    pub fn omit_alert(&mut self, column: Column) {
-        let mode = self.mode_mut(column);
+    pub fn omit_alert(&mut self, column: impl Into<Column>) {
+        let mode = self.mode_mut(column.into());
         (mode.alerts, mode.is_tracked) = (false, false);
     }
 
     /// Tracks changes of a column; monitors it if it was not.
-    pub fn track(&mut self, column: Column) {
+    pub fn track(&mut self, column: impl Into<Column>) {
+        let column = column.into();
         if !self.mode(column).alerts {
             self.add_column(column);
         }
         self.mode_mut(column).is_tracked = true;
     }
 
-    /// Tracks changes of every column that is monitored with alerts.
+    /// Tracks changes of every column that is monitored with alerts by now.
+    ///
+    /// # Panics
+    /// Of a strict class ([`Class::set_strict`]): when none is.
     pub fn track_all(&mut self) {
+        let mut is_any = false;
         for mode in self.tables.iter_mut().flat_map(|table| &mut table.modes) {
             mode.is_tracked |= mode.is_monitored && mode.alerts;
+            is_any |= mode.is_tracked;
+        }
+        if !is_any {
+            self.mistake(Mistake::NothingToTrack);
         }
     }
 
     /// Drops writes of the present value to a column, or not.
-    pub fn set_write_changed_only(&mut self, column: Column, is_set: bool) {
-        self.mode_mut(column).writes_changed_only = is_set;
+    pub fn set_write_changed_only(&mut self, column: impl Into<Column>, is_set: bool) {
+        self.mode_mut(column.into()).writes_changed_only = is_set;
     }
 
     /// Holds of a column what is fetched of it ([`crate::Idl::fetch_row`] and the like). Replaces other modes of it.
-    pub fn on_demand(&mut self, column: Column) {
+    pub fn on_demand(&mut self, column: impl Into<Column>) {
+        let column = column.into();
         *self.mode_mut(column) = Mode {
             is_on_demand: true,
             ..Mode::default()

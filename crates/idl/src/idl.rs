@@ -11,13 +11,15 @@ mod fetching;
 mod reading;
 mod transacting;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use corvid_cs::{Client, Condition, Event, Input, Note, Options, Outcome, Output, RequestId};
+use corvid_cs::{Client, Condition, Event, Input, Options, Outcome, Output, RequestId};
 use corvid_data::{Arc, Schema, TableId, Uuid};
 
 use crate::class::Class;
 use crate::fetch::{FetchOutcome, Fetches};
+use crate::mistake::{Mistake, UnreplicatedReads};
+use crate::note::{IdlNote, Notes};
 use crate::provisional::Provisional;
 use crate::replica::{Replica, Resync};
 use crate::txn::compose::Expected;
@@ -37,7 +39,8 @@ pub struct Idl {
     /// Transactions that are not open any more, until they are forgotten.
     closed: BTreeMap<TxnId, Closed>,
     fetches: Fetches,
-    notes: VecDeque<IdlNote>,
+    notes: Notes,
+    unreplicated_reads: UnreplicatedReads,
     last_txn: u64,
     /// For rows that the server is to name.
     provisional: Provisional,
@@ -49,27 +52,6 @@ struct Closed {
     verdict: Verdict,
     /// It was given up after it was sent: the answer no longer matters.
     is_abandoned: bool,
-}
-
-/// Something for the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IdlNote {
-    /// Of the session.
-    Session(Note),
-    /// A column that the database has in another type.
-    Column(String),
-    /// A transaction was refused, with the error as JSON.
-    Refused(String),
-}
-
-impl std::fmt::Display for IdlNote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            IdlNote::Session(note) => note.fmt(f),
-            IdlNote::Column(text) => f.write_str(text),
-            IdlNote::Refused(error) => write!(f, "transaction error: {error}"),
-        }
-    }
 }
 
 impl Idl {
@@ -85,13 +67,18 @@ impl Idl {
 
     /// As [`Idl::new`], with settings of the session; its interest becomes that of `class`.
     #[must_use]
-    pub fn with_options(class: Class, options: Options) -> Idl {
+    pub fn with_options(mut class: Class, options: Options) -> Idl {
+        let mut notes = Notes::default();
+        for mistake in std::mem::take(&mut class.mistakes) {
+            notes.push(IdlNote::Mistake(mistake));
+        }
         let options = Options {
             interest: class.interest(),
             ..options
         };
         Idl {
             provisional: Provisional::new(options.seed),
+            unreplicated_reads: UnreplicatedReads::new(&class.schema),
             client: Client::new(options),
             replica: Replica::new(class, Resync::default()),
             open: None,
@@ -99,7 +86,7 @@ impl Idl {
             unseen: Vec::new(),
             closed: BTreeMap::new(),
             fetches: Fetches::default(),
-            notes: VecDeque::new(),
+            notes,
             last_txn: 0,
         }
     }
@@ -162,9 +149,21 @@ impl Idl {
         self.client.poll_timeout(now_ms)
     }
 
-    /// The next thing for the log.
+    /// The next thing for the log. The drivers take all of them to the log of the program; where nobody does, the last [`NOTES_MAX`] wait.
+    ///
+    /// [`NOTES_MAX`]: crate::note::NOTES_MAX
     pub fn poll_note(&mut self) -> Option<IdlNote> {
-        self.notes.pop_front()
+        for column in self.unreplicated_reads.take() {
+            let mistake = Mistake::not_replicated(&self.replica.class.schema, column);
+            self.notes.push(IdlNote::Mistake(mistake));
+        }
+        self.notes.pop()
+    }
+
+    /// How many notes were dropped because nobody took them in time.
+    #[must_use]
+    pub fn notes_dropped(&self) -> u64 {
+        self.notes.dropped()
     }
 
     fn event(&mut self, now_ms: u64, event: Event) {
@@ -172,7 +171,7 @@ impl Idl {
             Event::Connected => {}
             Event::Disconnected => self.tell_unseen(),
             Event::Locked => self.replica.seqno += u64::from(self.client.is_monitoring()),
-            Event::Note(note) => self.notes.push_back(IdlNote::Session(note)),
+            Event::Note(note) => self.notes.push(IdlNote::Session(note)),
             Event::Update(update) => {
                 let mut complaints = Vec::new();
                 let is_reply = update.is_reply;
@@ -180,8 +179,9 @@ impl Idl {
                 if is_reply {
                     self.tell_unseen();
                 }
-                self.notes
-                    .extend(complaints.into_iter().map(IdlNote::Column));
+                for complaint in complaints {
+                    self.notes.push(IdlNote::Column(complaint));
+                }
                 if let Err(details) = applied {
                     self.client.flag_inconsistency(now_ms, &details);
                 }
@@ -202,7 +202,7 @@ impl Idl {
                 self.client.flag_inconsistency(now_ms, details);
             }
             if let Some(error) = &verdict.error {
-                self.notes.push_back(IdlNote::Refused(error.clone()));
+                self.notes.refused(error);
             }
             // A monitor that a conversion has ended shows nothing: what was committed since comes with the contents of the next.
             if verdict.status == Status::Success && !self.client.is_monitoring() {

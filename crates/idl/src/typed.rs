@@ -2,7 +2,7 @@
 //!
 //! A generated module has a type for each table, whose values are handles of rows, with a constant for each column
 //! ([`TypedColumn`]). Everything else is here: how values of Rust become data and back ([`element`], [`kind`]), what every row can do
-//! ([`Row`]), indexes and conditions that take the right values only ([`index`], [`condition`]).
+//! ([`Row`]), indexes, cursors and conditions that take and give the right values only ([`index`], [`cursor`], [`condition`]).
 //!
 //! Nothing is hidden behind it: a handle is a [`RowId`], a typed column has a [`crate::Column`], and the untyped calls of [`Idl`] take both.
 //!
@@ -11,6 +11,7 @@
 
 pub mod column;
 pub mod condition;
+pub mod cursor;
 pub mod element;
 pub mod index;
 pub mod kind;
@@ -26,6 +27,7 @@ pub use column::TypedColumn;
 pub use condition::{TypedClause, TypedCondition};
 pub use corvid_cs::Function;
 pub use corvid_data::{Arc, Atom, AtomRef, ColumnId, Datum, Real, Schema, Str, TableId, Uuid};
+pub use cursor::TypedCursor;
 pub use element::Element;
 pub use index::{TypedIndex, TypedIndexBuilder, TypedKey};
 pub use kind::{Kind, Map, One, OneRow, Optional, Set};

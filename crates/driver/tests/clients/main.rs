@@ -7,6 +7,7 @@ mod blocking;
 mod cluster;
 mod connections;
 mod failures;
+mod logs;
 mod polled;
 mod servers;
 mod sessions;

@@ -10,6 +10,7 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
 use crate::bed::{PATIENCE, SCHEMA, class, column, insert, names, on_each, remote, server};
+use crate::logs;
 
 /// A server of the schema without `tags`.
 fn narrow(implementation: Implementation) -> Server {
@@ -76,6 +77,7 @@ fn remotes_may_change_under_a_connection() {
 
 #[test]
 fn connections_that_are_asked_for_wait_for_nothing() {
+    logs::collect();
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let mut client = Client::connect(class(), &remote(&server)).expect("a client");
@@ -90,9 +92,8 @@ fn connections_that_are_asked_for_wait_for_nothing() {
             };
             client.wait_until(PATIENCE, is_back).expect("again");
         }
-        while let Some(note) = client.idl_mut().poll_note() {
-            let note = note.to_string();
-            assert!(!note.contains("waiting"), "{note}");
+        for record in logs::records(&remote(&server)) {
+            assert!(!record.contains("waiting"), "{record}");
         }
     });
 }

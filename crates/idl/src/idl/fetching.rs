@@ -59,7 +59,7 @@ impl Idl {
             let name = &self.column(Column { table, id }).name;
             let table = &self.replica.class.schema.table(table).name;
             let text = format!("column {name} of table {table} is not in the database");
-            self.note(IdlNote::Column(text));
+            self.notes.push(IdlNote::Column(text));
         }
         if wanted.is_empty() {
             return Err(FetchError::NotOnDemand);

@@ -5,6 +5,7 @@ use corvid_data::{Arc, ColumnSchema, Datum, TableId, Uuid};
 use super::Idl;
 use crate::class::{ClassError, Column};
 use crate::index::{Cursor, Index, IndexColumn, IndexId, Key};
+use crate::mistake::Mistake;
 use crate::row::{Row, RowId};
 use crate::txn::RowState;
 use crate::view::RowView;
@@ -60,6 +61,10 @@ impl Idl {
     /// its table. A row that was deleted since [`Idl::clear_changes`] shows its last values, if its table is tracked.
     ///
     /// Cloning a datum costs a reference count, whatever its size.
+    ///
+    /// # Panics
+    /// Of a strict class ([`crate::Class::set_strict`]), which classes are in builds with debug assertions: when the column is not replicated,
+    /// so that what the server holds is not known. Otherwise the default shows, and a note goes to the log.
     #[must_use]
     pub fn read(&self, row: RowId, column: Column) -> Option<Datum> {
         if row.table != column.table {
@@ -69,10 +74,27 @@ impl Idl {
         if let Some(place) = self.replica.layout(row.table).place(column.id) {
             return Some(held.columns[place].clone());
         }
-        let unstored = self.open.as_ref().and_then(|open| open.rows.get(&row));
-        let unstored = unstored.and_then(|touched| touched.unstored.get(&column.id));
-        let default = || Datum::default_for(&self.column(column).column_type);
-        Some(unstored.cloned().unwrap_or_else(default))
+        let open = self.open.as_ref();
+        let unstored = open.and_then(|open| open.rows.get(&row)?.unstored.get(&column.id));
+        if let Some(value) = unstored {
+            return Some(value.clone());
+        }
+        // Of a row that is being inserted everything is known.
+        if !open.is_some_and(|open| open.is_new(row)) {
+            self.read_unreplicated(column);
+        }
+        Some(Datum::default_for(&self.column(column).column_type))
+    }
+
+    #[cold]
+    fn read_unreplicated(&self, column: Column) {
+        let class = &self.replica.class;
+        assert!(
+            !class.is_strict,
+            "{}",
+            Mistake::not_replicated(&class.schema, column)
+        );
+        self.unreplicated_reads.record(column);
     }
 
     /// The value of a column without what the open transaction did to it; `None` for a row that it inserted, or for a column that the

@@ -5,7 +5,7 @@
 
 use corvid_data::{Atom, Datum, TableId, Uuid};
 
-use super::{Closed, Idl, IdlNote};
+use super::{Closed, Idl};
 use crate::class::Column;
 use crate::row::RowId;
 use crate::txn::compose::compose;
@@ -333,10 +333,6 @@ impl Idl {
     pub fn add_operation(&mut self, operation: &corvid_json::Value) -> Result<(), Misuse> {
         self.opened()?.raw.push(operation.to_bytes());
         Ok(())
-    }
-
-    pub(super) fn note(&mut self, note: IdlNote) {
-        self.notes.push_back(note);
     }
 }
 

@@ -7,7 +7,9 @@ use corvid_data::ColumnId;
 
 use super::{Element, Kind, Map, Optional, Row, Set, TypedClause};
 use crate::class::Column;
+use crate::fetch::{FetchError, FetchId};
 use crate::idl::Idl;
+use crate::track::Tracked;
 use crate::txn::Misuse;
 
 /// A column of the table `R`, of a [`Kind`].
@@ -50,7 +52,7 @@ impl<R, K> TypedColumn<R, K> {
 }
 
 impl<R: Row, K: Kind> TypedColumn<R, K> {
-    /// Without its types: for the class, for tracked changes, for fetching.
+    /// Without its types: for the untyped calls of [`Idl`].
     #[must_use]
     pub const fn column(self) -> Column {
         Column {
@@ -82,6 +84,40 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
         idl.verify(row.id(), self.column())
     }
 
+    /// Fetches the column of one row: as [`Idl::fetch_row`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fetch(self, row: R, idl: &mut Idl) -> Result<FetchId, FetchError> {
+        idl.fetch_row(row.id(), self.column())
+    }
+
+    /// Fetches the column of all rows: as [`Idl::fetch_column`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fetch_all(self, idl: &mut Idl) -> Result<FetchId, FetchError> {
+        idl.fetch_column(self.column())
+    }
+
+    /// Whether the column of a row was fetched since the replica last got the row.
+    #[must_use]
+    pub fn is_fetched(self, row: R, idl: &Idl) -> bool {
+        idl.is_fetched(row.id(), self.column())
+    }
+
+    /// Whether a tracked change of a row changed this column.
+    #[must_use]
+    pub fn is_changed(self, change: &Tracked) -> bool {
+        change.is_updated(self.id)
+    }
+
+    /// What the column held before a tracked change, if that changed it and the row is not new.
+    #[must_use]
+    pub fn old(self, change: &Tracked, idl: &Idl) -> Option<K::Value> {
+        change.old(self.id).map(|datum| K::read(datum, idl))
+    }
+
     /// A clause of a condition with any function.
     #[must_use]
     pub fn clause(self, function: Function, value: K::Value) -> TypedClause<R> {
@@ -99,10 +135,28 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
         self.clause(Function::Equal, value)
     }
 
+    /// Rows whose value is another one.
+    #[must_use]
+    pub fn not_equal(self, value: K::Value) -> TypedClause<R> {
+        self.clause(Function::NotEqual, value)
+    }
+
+    /// Rows whose value includes none of these elements.
+    #[must_use]
+    pub fn excludes(self, value: K::Value) -> TypedClause<R> {
+        self.clause(Function::Excludes, value)
+    }
+
     /// Rows whose value includes these elements.
     #[must_use]
     pub fn includes(self, value: K::Value) -> TypedClause<R> {
         self.clause(Function::Includes, value)
+    }
+}
+
+impl<R: Row, K: Kind> From<TypedColumn<R, K>> for Column {
+    fn from(column: TypedColumn<R, K>) -> Column {
+        column.column()
     }
 }
 

@@ -114,7 +114,7 @@ impl<R> Clone for TypedIndex<R> {
 impl<R> Copy for TypedIndex<R> {}
 
 impl<R: Row> TypedIndex<R> {
-    /// Without its type: for cursors.
+    /// Without its type.
     #[must_use]
     pub fn id(self) -> IndexId {
         self.id
@@ -165,6 +165,12 @@ impl<R: Row> TypedKey<R> {
     pub fn with<K: Kind>(mut self, column: TypedColumn<R, K>, value: K::Value) -> TypedKey<R> {
         self.key.set(column.column(), K::write(value));
         self
+    }
+
+    /// Without its type.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
     }
 
     /// The first row that equals it.

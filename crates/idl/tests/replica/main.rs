@@ -7,6 +7,7 @@ mod contents;
 mod fetching;
 mod identities;
 mod indexes;
+mod mistakes;
 mod partial;
 mod random;
 mod references;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_idl::typed::{
-    ColumnId, Map, Misuse, One, Optional, Real, Row, RowId, Set, Str, TableId, TypedColumn,
-    TypedCondition, TypedIndexBuilder, Uuid,
+    ColumnId, Function, Map, Misuse, One, Optional, Real, Row, RowId, Set, Str, TableId,
+    TypedColumn, TypedCondition, TypedCursor, TypedIndex, TypedIndexBuilder, Uuid,
 };
+use corvid_idl::{FetchOutcome, TableCondition};
 
 use crate::bed::Bed;
 
@@ -163,4 +164,112 @@ fn indexes_take_the_columns_of_their_table() {
         found.map(|kinds| Kinds::NOTES.read(kinds, idl)),
         Some(notes)
     );
+}
+
+#[test]
+fn cursors_lead_to_typed_rows_and_survive_changes() {
+    let mut index = None;
+    let mut bed = Bed::with_class(|class| {
+        let builder = TypedIndexBuilder::new().ascending(Link::I);
+        index = builder.build(class).ok();
+    });
+    let index: TypedIndex<Link> = index.expect("made");
+    bed.succeed(|bed| {
+        for number in [3, 1, 2, 2] {
+            let link = Link::insert(bed.idl()).expect("new");
+            Link::I.write(link, bed.idl(), number).expect("fits");
+        }
+    });
+    let mut numbers = Vec::new();
+    bed.succeed(|bed| {
+        let idl = bed.idl();
+        let mut cursor = index.first(idl);
+        while let Some(link) = cursor.row(idl) {
+            numbers.push(Link::I.read(link, idl));
+            link.delete(idl).expect("it is there");
+            assert_eq!(cursor.row(idl), None);
+            cursor.next(idl);
+        }
+        assert!(cursor.is_at_end());
+        for number in [5, 6, 6, 8] {
+            let link = Link::insert(idl).expect("new");
+            Link::I.write(link, idl, number).expect("fits");
+        }
+    });
+    assert_eq!(numbers, [1, 2, 2, 3]);
+    let idl = bed.idl();
+    let read = |cursor: &TypedCursor<Link>| Some(Link::I.read(cursor.row(idl)?, idl));
+    let seven = index.key(idl).with(Link::I, 7);
+    assert_eq!(read(&seven.at_least(idl)), Some(8));
+    assert!(seven.first_equal(idl).is_at_end());
+    let mut six = index.key(idl).with(Link::I, 6).first_equal(idl);
+    assert_eq!(read(&six), Some(6));
+    six.next_equal(idl);
+    assert_eq!(read(&six), Some(6));
+    let mut other = six.clone();
+    six.next_equal(idl);
+    other.next(idl);
+    assert_eq!((six.is_at_end(), read(&other)), (true, Some(8)));
+}
+
+#[test]
+fn conditions_and_changes_are_typed() {
+    let mut bed = Bed::with_class(|class| {
+        class.track(Link::I);
+        class.add_column(Link::MANY);
+        assert!(class.mode(Link::I).is_tracked);
+    });
+    bed.succeed(|bed| {
+        for number in 1..=4 {
+            let link = Link::insert(bed.idl()).expect("new");
+            Link::I.write(link, bed.idl(), number).expect("fits");
+        }
+    });
+    let seen = |bed: &mut Bed, condition: TypedCondition<Link>| {
+        condition.set(bed.idl(), 0);
+        bed.run();
+        let idl = bed.idl();
+        let mut seen: Vec<i64> = Link::all(idl).map(|link| Link::I.read(link, idl)).collect();
+        seen.sort_unstable();
+        seen
+    };
+    let either = Link::I.equal(1).or(Link::I.clause(Function::Greater, 3));
+    assert_eq!(seen(&mut bed, either), [1, 4]);
+    assert_eq!(seen(&mut bed, Link::I.not_equal(2).into()), [1, 3, 4]);
+    assert_eq!(seen(&mut bed, Link::I.excludes(3).into()), [1, 2, 4]);
+    assert_eq!(seen(&mut bed, TypedCondition::all()), [1, 2, 3, 4]);
+    let wanted = TableCondition::from(Link::I.equal(1));
+    assert_eq!(wanted.table, Link::TABLE);
+    assert_eq!(wanted.condition.to_json(), br#"[["i","==",1]]"#);
+    bed.idl().clear_changes();
+    let link = Link::all(bed.idl()).next().expect("four");
+    let before = Link::I.read(link, bed.idl());
+    bed.succeed(|bed| Link::I.write(link, bed.idl(), 9).expect("fits"));
+    let idl = bed.idl();
+    let (changed, change) = Link::changes(idl).next().expect("one");
+    assert_eq!(changed, link);
+    assert!(Link::I.is_changed(change) && !Link::MANY.is_changed(change));
+    assert_eq!(Link::I.old(change, idl), Some(before));
+    assert_eq!(Link::MANY.old(change, idl), None);
+}
+
+#[test]
+fn columns_are_fetched_by_their_types() {
+    let mut bed = Bed::with_class(|class| class.on_demand(Link::I));
+    bed.server
+        .transact(r#"{"op":"insert","table":"link","row":{"i":7}}"#);
+    bed.run();
+    let link = Link::all(bed.idl()).next().expect("one");
+    assert_eq!(Link::I.read(link, bed.idl()), 0, "not fetched yet");
+    for is_whole in [false, true] {
+        let fetch = match is_whole {
+            false => Link::I.fetch(link, bed.idl()),
+            true => Link::I.fetch_all(bed.idl()),
+        };
+        bed.run();
+        let outcome = bed.idl().take_fetch_outcome(fetch.expect("on demand"));
+        assert_eq!(outcome, Some(FetchOutcome::Success));
+        assert!(Link::I.is_fetched(link, bed.idl()));
+        assert_eq!(Link::I.read(link, bed.idl()), 7);
+    }
 }

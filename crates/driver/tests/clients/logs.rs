@@ -1,0 +1,92 @@
+//! What clients report goes to the log of the program.
+
+use std::sync::{Mutex, Once, PoisonError};
+
+use corvid_driver::LOG_TARGET;
+use corvid_driver::blocking::Client;
+use log::{LevelFilter, Log, Metadata, Record};
+
+use crate::bed::{PATIENCE, class, column, insert, on_each, remote, server, string};
+
+/// A log that keeps everything, as `LEVEL TEXT`.
+struct Collector(Mutex<Vec<String>>);
+
+static COLLECTOR: Collector = Collector(Mutex::new(Vec::new()));
+
+impl Log for Collector {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == LOG_TARGET
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            let line = format!("{} {}", record.level(), record.args());
+            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.push(line);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Keeps what is logged from now on.
+pub(crate) fn collect() {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| {
+        log::set_logger(&COLLECTOR).expect("no other");
+        log::set_max_level(LevelFilter::Trace);
+    });
+}
+
+/// The records that contain a text.
+pub(crate) fn records(part: &str) -> Vec<String> {
+    let lines = COLLECTOR.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = lines.iter().filter(|line| line.contains(part));
+    found.cloned().collect()
+}
+
+#[test]
+fn drivers_take_notes_to_the_log_of_the_program() {
+    collect();
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let remote = remote(&server);
+        let mut class = class();
+        class.set_strict(false);
+        let age = class.column("keeper", "age").expect("a column");
+        class.omit(age);
+        let mut client = Client::connect(class, &remote).expect("a client");
+        client.wait_for_contents(PATIENCE).expect("contents");
+        let own = records(&remote);
+        assert_eq!(
+            own,
+            [
+                format!("INFO {remote}: connecting..."),
+                format!("INFO {remote}: connected")
+            ]
+        );
+        // A refusal, with a name that only this test uses.
+        let name = column(&client, "name");
+        let text = format!("{implementation:?} of logs");
+        for _ in 0..2 {
+            let outcome = client.transact(PATIENCE, |idl| {
+                let row = idl.insert_new(name.table)?;
+                idl.write(row, name, string(&text))
+            });
+            drop(outcome);
+        }
+        let refused = records(&text);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(
+            refused[0].starts_with("WARN transaction error: {"),
+            "{refused:?}"
+        );
+        assert_eq!(client.idl_mut().poll_note(), None, "it was taken");
+        // A mistake.
+        insert(&mut client, "another");
+        let row = client.rows(name.table).next().expect("two");
+        assert!(client.read(row, age).is_some());
+        client.run().expect("no transaction is open");
+        assert!(!records("WARN column age of table keeper is read").is_empty());
+    });
+}

@@ -1,0 +1,127 @@
+//! Mistakes of a program that would show only as values or changes that are missing.
+//!
+//! A class is strict or not ([`crate::Class::set_strict`]): a strict one panics at the place of the mistake, which is what a developer wants; one
+//! that is not lets the program go on and leaves a note for the log, each mistake once. Reading happens through a shared reference, so what was
+//! read is kept in atomics.
+
+use std::fmt::{self, Display, Formatter};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use corvid_data::{ColumnId, Schema, TableId};
+
+use crate::class::Column;
+
+/// A mistake, with names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mistake {
+    /// A column is read that the replica does not hold, so its default shows.
+    NotReplicated {
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// A column was tracked and then added, which ends the tracking.
+    TrackingReplaced {
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// Every column that is held was to be tracked while none was.
+    NothingToTrack,
+}
+
+impl Display for Mistake {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Mistake::NotReplicated { table, column } => write!(
+                f,
+                "column {column} of table {table} is read but not replicated, so it shows its default: \
+                 add it to the class with `add_column`, `track` or `on_demand`"
+            ),
+            Mistake::TrackingReplaced { table, column } => write!(
+                f,
+                "column {column} of table {table} was tracked before it was added, which ends the tracking: \
+                 call `track` last, or alone, as it adds the column too"
+            ),
+            Mistake::NothingToTrack => f.write_str(
+                "`track_all` was called before any column was added, so nothing is tracked: call it last",
+            ),
+        }
+    }
+}
+
+impl Mistake {
+    pub(crate) fn not_replicated(schema: &Schema, column: Column) -> Mistake {
+        let (table, column) = names(schema, column);
+        Mistake::NotReplicated { table, column }
+    }
+
+    pub(crate) fn tracking_replaced(schema: &Schema, column: Column) -> Mistake {
+        let (table, column) = names(schema, column);
+        Mistake::TrackingReplaced { table, column }
+    }
+}
+
+fn names(schema: &Schema, column: Column) -> (String, String) {
+    let table = schema.table(column.table);
+    let name = table.column(column.id).name.to_string();
+    (table.name.to_string(), name)
+}
+
+const NEVER: u8 = 0;
+const READ: u8 = 1;
+const TOLD: u8 = 2;
+
+/// Which columns were read though they are not replicated.
+#[derive(Debug)]
+pub(crate) struct UnreplicatedReads {
+    has_news: AtomicBool,
+    /// By table and column: one of the three above.
+    columns: Vec<Box<[AtomicU8]>>,
+}
+
+impl UnreplicatedReads {
+    pub(crate) fn new(schema: &Schema) -> UnreplicatedReads {
+        let tables = schema.tables().iter();
+        let columns = tables
+            .map(|table| {
+                table
+                    .columns()
+                    .iter()
+                    .map(|_| AtomicU8::new(NEVER))
+                    .collect()
+            })
+            .collect();
+        UnreplicatedReads {
+            has_news: AtomicBool::new(false),
+            columns,
+        }
+    }
+
+    pub(crate) fn record(&self, column: Column) {
+        let state = &self.columns[usize::from(column.table.0)][usize::from(column.id.0)];
+        let seen = state.compare_exchange(NEVER, READ, Ordering::Relaxed, Ordering::Relaxed);
+        if seen.is_ok() {
+            self.has_news.store(true, Ordering::Release);
+        }
+    }
+
+    /// The columns that were read for the first time since the last call.
+    pub(crate) fn take(&mut self) -> Vec<Column> {
+        if !std::mem::take(self.has_news.get_mut()) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (table, columns) in (0u16..).map(TableId).zip(&mut self.columns) {
+            for (id, state) in (0u16..).map(ColumnId).zip(columns) {
+                if *state.get_mut() == READ {
+                    *state.get_mut() = TOLD;
+                    found.push(Column { table, id });
+                }
+            }
+        }
+        found
+    }
+}
