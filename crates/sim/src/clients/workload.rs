@@ -86,6 +86,8 @@ pub(super) fn class(dice: &mut Dice) -> Class {
         }
         class
     };
+    // What is not replicated is read too, and must show its default.
+    class.set_strict(false);
     class.track_all();
     if dice.chance(60) {
         let big = class.column("Item", "big").expect("a constant");
