@@ -1,6 +1,6 @@
 //! Makes an empty standalone database file from a schema, without any tool.
 //!
-//! The file is one record, the schema (`storage.md` 1): a header line `OVSDB JSON LENGTH SHA1` and the body, both
+//! The file is one record, the schema (`docs/spec/storage.md` 1): a header line `OVSDB JSON LENGTH SHA1` and the body, both
 //! lengths counting the body's final line feed. Called by [`crate::server`].
 
 use std::fs;

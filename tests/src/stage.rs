@@ -479,7 +479,7 @@ fn run_length(steps: &[Step]) -> usize {
     }
 }
 
-/// Whether a text has no white space outside its strings, as a server's output must not (`protocol.md` 1.1).
+/// Whether a text has no white space outside its strings, as a server's output must not (`docs/spec/protocol.md` 1.1).
 fn is_compact(text: &[u8]) -> bool {
     let (mut in_string, mut escaped) = (false, false);
     text.iter().all(|&byte| {

@@ -1,4 +1,4 @@
-//! `ovs-appctl`: one command for a running daemon, over its control socket (cli.md 2.3).
+//! `ovs-appctl`: one command for a running daemon, over its control socket (docs/spec/cli.md 2.3).
 //!
 //! Exit status: 0 answered, 1 the daemon was not reached, 2 the daemon answered with an error. It knows no command: what
 //! follows the options goes to the daemon as it is. The binary is [`main`]; the generator of manual pages reads

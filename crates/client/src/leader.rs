@@ -1,4 +1,4 @@
-//! Choosing among several servers: the first that can be reached, serves the database and suits (cli.md 3.1).
+//! Choosing among several servers: the first that can be reached, serves the database and suits (docs/spec/cli.md 3.1).
 //!
 //! Each address is tried once, in the order given. What a server is shows its row of `_Server`; a server that has no such
 //! database is taken as it is.

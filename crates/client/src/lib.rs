@@ -1,4 +1,4 @@
-//! `ovsdb-client`: one command against a server, from the command line (cli.md section 3).
+//! `ovsdb-client`: one command against a server, from the command line (docs/spec/cli.md 3).
 //!
 //! Thin: it reads the options, finds server and database, and lets the command talk through a [`session::Session`]. It holds
 //! no database and no replica; what servers answer is printed. The binary is [`main`]; the generator of manual pages reads

@@ -1,4 +1,4 @@
-//! Which server and which database a command line means (cli.md 3.1).
+//! Which server and which database a command line means (docs/spec/cli.md 3.1).
 //!
 //! The words do not say by themselves what they are: a first word with a colon is a server if the command has words to
 //! spare, and a word is a database if the server serves one of that name.

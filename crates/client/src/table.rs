@@ -1,4 +1,4 @@
-//! Tables of results and their five print formats (cli.md 3.5).
+//! Tables of results and their five print formats (docs/spec/cli.md 3.5).
 //!
 //! A [`Table`] is filled cell by cell, then printed once by a [`Printer`], which remembers whether a separator is due.
 

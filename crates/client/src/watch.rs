@@ -1,5 +1,5 @@
 //! Commands that go on until they are ended: monitors and locks. In the background they take orders from a control socket
-//! (cli.md 3.6).
+//! (docs/spec/cli.md 3.6).
 //!
 //! Orders become requests on the session or change the flags of [`Control`]; handlers never touch a socket. Everything runs
 //! on the main thread, between two waits.

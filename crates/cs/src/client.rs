@@ -1,4 +1,4 @@
-//! A client's session with whichever server of a list will do: from the connection to the stream of changes (idl.md 1.5 to 1.14).
+//! A client's session with whichever server of a list will do: from the connection to the stream of changes (docs/spec/idl.md 1.5 to 1.14).
 //!
 //! A pure machine. A driver reports what happens ([`Client::handle`]), does what it is told ([`Client::poll_output`]) and comes back
 //! at [`Client::poll_timeout`]; the user, a replica or a relay, reads [`Client::poll_event`] after each of these. The machine keeps

@@ -1,4 +1,4 @@
-//! What a client wants to see of a table: a disjunction of clauses (protocol.md 4.7, idl.md 1.13).
+//! What a client wants to see of a table: a disjunction of clauses (docs/spec/protocol.md 4.7, docs/spec/idl.md 1.13).
 //!
 //! Invariant: clauses are kept sorted and distinct, so equal wishes compare equal in whatever order they were made. No clauses at
 //! all means no rows, unlike on the wire, where an empty list means all of them.

@@ -1,4 +1,5 @@
-//! The conditions of all tables on their way to the server, and the number by which a client learns that they are in force (idl.md
+//! The conditions of all tables on their way to the server, and the number by which a client learns that they are in force
+//! (docs/spec/idl.md
 //! 1.13).
 //!
 //! A condition moves through three slots: `new` (set here, unsent), `requested` (in flight), `acked` (the server goes by it). At most

@@ -1,5 +1,5 @@
 //! The client's side of OVSDB below the replica: which server of a list to talk to, what to ask it for, and the stream of changes that
-//! comes of it, across reconnections, fail-overs and changes of schema (idl.md 1.5 to 1.14).
+//! comes of it, across reconnections, fail-overs and changes of schema (docs/spec/idl.md 1.5 to 1.14).
 //!
 //! [`Client`] is a pure state machine: time and bytes go in, demands for the driver ([`Output`]) and news for the user ([`Event`]) come
 //! out. A replica and a relay are users of it. It keeps no rows and knows no transaction's meaning; it names no socket, file, clock

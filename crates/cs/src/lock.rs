@@ -1,4 +1,4 @@
-//! A client's lock: what it asked for, and what the server said (idl.md 1.14).
+//! A client's lock: what it asked for, and what the server said (docs/spec/idl.md 1.14).
 //!
 //! What is known here is behind the truth by the time of a message, so it only spares useless transactions; the `assert` operation
 //! in each transaction is what makes them safe.

@@ -1,4 +1,4 @@
-//! What a client monitors: its interest, and the part of it that a server's schema has (idl.md 1.8).
+//! What a client monitors: its interest, and the part of it that a server's schema has (docs/spec/idl.md 1.8).
 //!
 //! Invariant: a plan names only tables and columns of its schema, so a server never refuses a request made of it for what it lacks.
 

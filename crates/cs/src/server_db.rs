@@ -1,4 +1,4 @@
-//! What a server says of its databases, and whether one of them will do (idl.md 1.7, protocol.md 6).
+//! What a server says of its databases, and whether one of them will do (docs/spec/idl.md 1.7, docs/spec/protocol.md 6).
 //!
 //! Every server has a database `_Server` with a row for each of its databases. Its rows are followed from the moment of connection, so
 //! a server that loses its cluster or its lead is left at once. The state machine calls this and acts on the verdict.

@@ -1,4 +1,4 @@
-//! Changes of rows as a client learns them: the three notations of the wire (protocol.md 4.6, 4.7) read into one.
+//! Changes of rows as a client learns them: the three notations of the wire (docs/spec/protocol.md 4.6, 4.7) read into one.
 //!
 //! Invariant: a message is read as a whole before anything is made of it, so whoever applies what comes out never stops half-way.
 //! Values are read by the server's types without their constraints: those are the server's to enforce, and its schema may be older than

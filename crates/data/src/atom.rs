@@ -1,6 +1,6 @@
-//! Atoms: the single values of RFC 7047, owned and borrowed (protocol.md 2.1).
+//! Atoms: the single values of RFC 7047, owned and borrowed (docs/spec/protocol.md 2.1).
 //!
-//! Atoms of one type are totally ordered as protocol.md 2.1 sorts them. Checks against a column's constraints are in
+//! Atoms of one type are totally ordered as docs/spec/protocol.md 2.1 sorts them. Checks against a column's constraints are in
 //! [`crate::constraint`], notations in [`crate::wire`] and [`crate::text`].
 
 use crate::{AtomType, Real, Str, Uuid};

@@ -192,7 +192,7 @@ impl Atoms {
     /// The order of positions that sorts the run; equal elements in any order.
     pub(crate) fn sorted_positions(&self) -> Vec<u32> {
         fn positions<T: Ord>(elements: &[T]) -> Vec<u32> {
-            // More than 2^32 elements never get here: a datum holds at most u32::MAX (protocol.md 1.1).
+            // More than 2^32 elements never get here: a datum holds at most u32::MAX (docs/spec/protocol.md 1.1).
             let mut order: Vec<u32> = (0..elements.len() as u32).collect();
             order.sort_unstable_by(|&left, &right| {
                 elements[left as usize].cmp(&elements[right as usize])

@@ -1,4 +1,4 @@
-//! Checking atoms against a base type's constraints, with the exact texts of protocol.md 2.2.
+//! Checking atoms against a base type's constraints, with the exact texts of docs/spec/protocol.md 2.2.
 //!
 //! Called for every atom that comes in ([`crate::wire`], [`crate::text`]) and by the engine after each mutation. The number
 //! of elements and references are checked elsewhere.

@@ -1,4 +1,4 @@
-//! A datum under another column type: what a schema conversion does with each column (protocol.md 4.15).
+//! A datum under another column type: what a schema conversion does with each column (docs/spec/protocol.md 4.15).
 //!
 //! The outcome is that of writing the datum as JSON and reading it under the new type, without the loss of digits that the
 //! text of reals brings: a real stays a real, so it fits no integer column even when it is integral.

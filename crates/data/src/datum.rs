@@ -38,7 +38,7 @@ const TREE_LIMIT: usize = 32;
 
 /// A set (scalars and optional scalars are sets of at most one) or a map. 24 bytes.
 ///
-/// Equality, order and hash follow protocol.md 2.4: element count, then keys, then values. The empty set and the empty map
+/// Equality, order and hash follow docs/spec/protocol.md 2.4: element count, then keys, then values. The empty set and the empty map
 /// are the same datum.
 ///
 /// ```
@@ -87,7 +87,7 @@ impl Datum {
         })
     }
 
-    /// The default of a column: empty when `min` is 0, else one default atom or pair (protocol.md 2.4).
+    /// The default of a column: empty when `min` is 0, else one default atom or pair (docs/spec/protocol.md 2.4).
     #[must_use]
     pub fn default_for(column_type: &ColumnType) -> Datum {
         if column_type.min == 0 {
@@ -430,7 +430,7 @@ impl Datum {
         }
     }
 
-    /// Atoms held: elements, map pairs count 2 (protocol.md 4.9, history).
+    /// Atoms held: elements, map pairs count 2 (docs/spec/protocol.md 4.9, history).
     #[must_use]
     pub fn atom_count(&self) -> u64 {
         self.len() as u64 * self.element_atoms()

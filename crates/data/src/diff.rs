@@ -1,5 +1,5 @@
-//! Differences of data: what `modify` in update2, `_is_diff` records and reference counting are made of (protocol.md 4.7,
-//! storage.md 4.4). Subtrees that old and new share are skipped, so the cost follows the change.
+//! Differences of data: what `modify` in update2, `_is_diff` records and reference counting are made of (docs/spec/protocol.md 4.7,
+//! docs/spec/storage.md 4.4). Subtrees that old and new share are skipped, so the cost follows the change.
 //!
 //! [`Changes`] walks both data in lockstep. Each side stands before an element of the leaf it reads, or, between leaves,
 //! before a whole node that it has not entered yet. Two sides before the same shared node both pass it; before different

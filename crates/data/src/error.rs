@@ -1,4 +1,4 @@
-//! Errors that clients see: a tag, details and the offending fragment, as protocol.md 1.7 shapes them.
+//! Errors that clients see: a tag, details and the offending fragment, as docs/spec/protocol.md 1.7 shapes them.
 //!
 //! Called wherever a request can be wrong; rendered only here. Messages of JSON-RPC that are bare strings are not its matter.
 

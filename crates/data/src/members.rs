@@ -1,5 +1,5 @@
 //! Objects with named members: the generic parser whose messages operations, monitor requests and schemas share
-//! (protocol.md 1.7).
+//! (docs/spec/protocol.md 1.7).
 //!
 //! An object is split into members once; the caller takes the members it knows and then calls [`Members::finish`]. Works on
 //! raw JSON text (requests, no tree) and on [`Value`] trees (schemas). Of repeated names the last wins. The first problem

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 pub struct Real(f64);
 
 impl Real {
-    /// `None` when `value` is not finite; negative zero becomes zero (protocol.md 1.4).
+    /// `None` when `value` is not finite; negative zero becomes zero (docs/spec/protocol.md 1.4).
     #[must_use]
     pub fn new(value: f64) -> Option<Real> {
         value.is_finite().then_some(Real(value + 0.0))

@@ -1,4 +1,4 @@
-//! Schemas as the engine uses them: tables and columns by small numbers, names looked up once (protocol.md 3).
+//! Schemas as the engine uses them: tables and columns by small numbers, names looked up once (docs/spec/protocol.md 3).
 //!
 //! Invariant: tables and columns are sorted by name and their ids are their places, so a sorted message meets them in
 //! order. A schema never changes; a conversion makes another. Its JSON form is in [`crate::schema_json`].
@@ -54,7 +54,7 @@ pub struct TableSchema {
     pub name: Str,
     /// `mutable`: kept, returned, not enforced.
     pub mutable: bool,
-    /// In the root set after the rule of protocol.md 3.2.
+    /// In the root set after the rule of docs/spec/protocol.md 3.2.
     pub is_root: bool,
     /// `maxRows`, [`u32::MAX`] when unlimited.
     pub max_rows: u32,
@@ -64,7 +64,7 @@ pub struct TableSchema {
     by_name: Names<ColumnId>,
 }
 
-/// A column schema, after the silent adjustments of protocol.md 3.3.
+/// A column schema, after the silent adjustments of docs/spec/protocol.md 3.3.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSchema {
     /// Its name.
@@ -194,7 +194,7 @@ impl TableSchema {
     }
 }
 
-/// The description of `_uuid` and `_version`, which no schema lists (protocol.md 2.5).
+/// The description of `_uuid` and `_version`, which no schema lists (docs/spec/protocol.md 2.5).
 fn standard_column(id: ColumnId) -> &'static ColumnSchema {
     static STANDARD: LazyLock<[ColumnSchema; 2]> = LazyLock::new(|| {
         ["_uuid", "_version"].map(|name| ColumnSchema {

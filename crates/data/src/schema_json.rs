@@ -1,7 +1,7 @@
-//! Schemas from JSON and back: every error of protocol.md 3.5, the canonical form of 3.4.
+//! Schemas from JSON and back: every error of docs/spec/protocol.md 3.5, the canonical form of 3.4.
 //!
 //! Parsing goes top down; the rules that need all tables (which are roots, what references refer to, the silent adjustments
-//! of protocol.md 3.3) are applied at the end. Of several errors the first in name order is reported.
+//! of docs/spec/protocol.md 3.3) are applied at the end. Of several errors the first in name order is reported.
 
 use corvid_json::{Object, Value};
 
@@ -16,7 +16,7 @@ impl Schema {
     /// Parses and validates a database schema.
     ///
     /// # Errors
-    /// The texts of protocol.md 3.5.
+    /// The texts of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<Schema, WireError> {
         let mut members = Members::parse(What::DatabaseSchema, json)?;
         let name = members.take_required("name", Kinds::ID)?;
@@ -88,13 +88,13 @@ impl Schema {
         Value::Object(object)
     }
 
-    /// Whether both have the same canonical form, name, version and cksum included (protocol.md 3.4).
+    /// Whether both have the same canonical form, name, version and cksum included (docs/spec/protocol.md 3.4).
     #[must_use]
     pub fn same_as(&self, other: &Schema) -> bool {
         self.to_json() == other.to_json()
     }
 
-    /// Checks that no column is ephemeral, as clustered databases require (protocol.md 3.3).
+    /// Checks that no column is ephemeral, as clustered databases require (docs/spec/protocol.md 3.3).
     ///
     /// # Errors
     /// `Table T column C is ephemeral but clustered databases do not support ephemeral columns.`
@@ -130,7 +130,7 @@ impl Schema {
     }
 
     /// Finds the tables of all references, then makes weakly referring columns mutable, and persistent those that refer
-    /// strongly to a table that is no root (protocol.md 3.3).
+    /// strongly to a table that is no root (docs/spec/protocol.md 3.3).
     fn resolve_references(&mut self) -> Result<(), WireError> {
         let (tables, by_name) = self.parts_mut();
         let roots: Vec<bool> = tables.iter().map(|table| table.is_root).collect();
@@ -308,7 +308,7 @@ impl ColumnSchema {
     }
 }
 
-/// A schema without any root table has only root tables (protocol.md 3.2).
+/// A schema without any root table has only root tables (docs/spec/protocol.md 3.2).
 fn settle_roots(tables: &mut [TableSchema]) {
     if tables.iter().any(|table| table.is_root) {
         return;
@@ -352,7 +352,7 @@ fn text_of(json: &Value) -> String {
     }
 }
 
-/// Whether it is `x.y.z`; blanks and a sign before each number pass, as with the reference (protocol.md 3.1).
+/// Whether it is `x.y.z`; blanks and a sign before each number pass, as with the reference (docs/spec/protocol.md 3.1).
 fn is_version(version: &[u8]) -> bool {
     let mut rest = version;
     for place in 0..3 {

@@ -32,7 +32,7 @@ impl Str {
     /// Copies `bytes`, which become a string atom.
     ///
     /// # Errors
-    /// `constraint violation` when they are not valid UTF-8 (protocol.md 2.3).
+    /// `constraint violation` when they are not valid UTF-8 (docs/spec/protocol.md 2.3).
     pub fn from_utf8(bytes: &[u8]) -> Result<Str, WireError> {
         if bytes.len() <= ASCII_BYTES_MAX
             && let Some(ascii) = Str::from_ascii(bytes)

@@ -1,4 +1,4 @@
-//! Column types from JSON and back: the type rows of protocol.md 3.3 and 3.5, the canonical form of 3.4.
+//! Column types from JSON and back: the type rows of docs/spec/protocol.md 3.3 and 3.5, the canonical form of 3.4.
 //!
 //! References are read by name only; [`crate::schema_json`] finds their tables once it knows them all.
 
@@ -40,7 +40,7 @@ impl ColumnType {
     /// Parses a column type. `json` is a string or an object; the tables of its references are not looked up.
     ///
     /// # Errors
-    /// The texts of protocol.md 3.5.
+    /// The texts of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<ColumnType, WireError> {
         if let Value::String(_) = json {
             return AtomType::from_json(json).map(ColumnType::scalar);
@@ -94,7 +94,7 @@ impl BaseType {
     /// Parses a base type. `json` is a string or an object; the table of a reference is not looked up.
     ///
     /// # Errors
-    /// The texts of protocol.md 3.5.
+    /// The texts of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<BaseType, WireError> {
         if let Value::String(_) = json {
             return AtomType::from_json(json).map(BaseType::plain);
@@ -186,7 +186,7 @@ impl Datum {
     /// Reads a datum from a tree. For schemas and tools, see [`wire::read_datum`].
     ///
     /// # Errors
-    /// The texts of protocol.md 2.1 to 2.4.
+    /// The texts of docs/spec/protocol.md 2.1 to 2.4.
     pub fn from_json(json: &Value, column_type: &ColumnType) -> Result<Datum, WireError> {
         let text = json.to_bytes();
         wire::read_datum(&mut Reader::trusted(&text), column_type, None)

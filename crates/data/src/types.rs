@@ -1,4 +1,4 @@
-//! Column types: base types with constraints, and how many elements a column holds (protocol.md 2.2, 2.4).
+//! Column types: base types with constraints, and how many elements a column holds (docs/spec/protocol.md 2.2, 2.4).
 
 use crate::schema::TableId;
 use crate::{Datum, Str};
@@ -152,7 +152,7 @@ impl ColumnType {
         self.value.is_none() && self.min == 0 && self.max == 1
     }
 
-    /// May hold more than one element, so differences are symmetric differences (protocol.md 4.7).
+    /// May hold more than one element, so differences are symmetric differences (docs/spec/protocol.md 4.7).
     #[must_use]
     pub fn is_composite(&self) -> bool {
         self.max > 1
@@ -176,7 +176,7 @@ impl ColumnType {
         }
     }
 
-    /// The English name in messages (protocol.md 2.7).
+    /// The English name in messages (docs/spec/protocol.md 2.7).
     ///
     /// ```
     /// use corvid_data::{AtomType, ColumnType};

@@ -1,4 +1,4 @@
-//! 128-bit row identities and their text form (protocol.md 2.1).
+//! 128-bit row identities and their text form (docs/spec/protocol.md 2.1).
 //!
 //! Bytes are kept in the order of the text, so byte order is text order. Nothing here draws randomness: fresh identities
 //! come in through [`UuidSource`].

@@ -1,7 +1,7 @@
-//! The JSON notation of atoms and data (protocol.md 2.1, 2.4, 2.6): read in one pass, guided by the type, no tree.
+//! The JSON notation of atoms and data (docs/spec/protocol.md 2.1, 2.4, 2.6): read in one pass, guided by the type, no tree.
 //!
 //! Input is the text of a request, a schema or a log record that is known to be valid JSON. Which of several errors is
-//! reported follows protocol.md 2.4: container shape, element count, elements in order, duplicates. Elements are therefore
+//! reported follows docs/spec/protocol.md 2.4: container shape, element count, elements in order, duplicates. Elements are therefore
 //! counted to the end even after a bad one.
 
 mod atom;

@@ -1,4 +1,4 @@
-//! The JSON notation of data: every rule and error of protocol.md 2, from a text file.
+//! The JSON notation of data: every rule and error of docs/spec/protocol.md 2, from a text file.
 
 use corvid_data::{ColumnType, Datum, Symbols, Uuid, WireError, wire};
 use corvid_json::{Reader, Value};
@@ -112,7 +112,7 @@ fn unconstrained_reading_keeps_the_count() {
     assert!(wire::read_datum_unconstrained(&mut reader, &column_type, None).is_err());
 }
 
-/// The worked examples of storage.md 4.4.
+/// The worked examples of docs/spec/storage.md 4.4.
 #[test]
 fn differences_are_symmetric_or_the_new_value() {
     for (type_text, old, new, diff) in [

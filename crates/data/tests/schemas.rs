@@ -1,4 +1,4 @@
-//! Schemas: every error of protocol.md 3.5 and the canonical form, from a text file; the schemas that the packages install.
+//! Schemas: every error of docs/spec/protocol.md 3.5 and the canonical form, from a text file; the schemas that the packages install.
 
 use corvid_data::{ColumnId, Schema};
 use corvid_json::Value;

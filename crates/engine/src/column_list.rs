@@ -79,7 +79,7 @@ impl ColumnList {
         self.compare(a, b).is_eq()
     }
 
-    /// Orders rows by the first column that differs (protocol.md 2.4).
+    /// Orders rows by the first column that differs (docs/spec/protocol.md 2.4).
     pub(crate) fn compare(&self, a: &Row, b: &Row) -> Ordering {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! The commit: an ordered pipeline over the touched rows (protocol.md 5.12), one step per file, that ends in a [`Delta`].
+//! The commit: an ordered pipeline over the touched rows (docs/spec/protocol.md 5.12), one step per file, that ends in a [`Delta`].
 //!
 //! Invariant: until the last step nothing but rows is changed. Counts of strong references are kept as differences
 //! ([`Commit::strong`]), back references as they were, so a failing step needs no more than the transaction's rollback. Every step's
@@ -65,7 +65,7 @@ pub(crate) fn commit_within(
 /// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet. The transaction must be unlimited.
 ///
 /// # Errors
-/// The first violation found, in the words of protocol.md 5.12.
+/// The first violation found, in the words of docs/spec/protocol.md 5.12.
 pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result<Delta, WireError> {
     commit_noting(txn, uuids, &mut Set::default())
 }

@@ -1,4 +1,4 @@
-//! Conditions: `where` of operations (all clauses) and of monitors (any clause), protocol.md 5.4 and 4.7.
+//! Conditions: `where` of operations (all clauses) and of monitors (any clause), docs/spec/protocol.md 5.4 and 4.7.
 //!
 //! A condition is parsed for one table and judges rows of that table. It knows no indexes and no whereabouts of rows: [`crate::lookup`]
 //! turns it into places. A disjunction of thousands of `==` and `includes` clauses is judged by hashing, not clause by clause.

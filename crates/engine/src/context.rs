@@ -18,7 +18,7 @@ pub trait LockOwner {
 pub struct Context<'a> {
     /// Milliseconds since the request arrived, for `wait` time-outs.
     pub elapsed_ms: u64,
-    /// Operations of writing kind are refused (protocol.md 7.3).
+    /// Operations of writing kind are refused (docs/spec/protocol.md 7.3).
     pub read_only: bool,
     /// Role of the session; `None` or empty: no RBAC.
     pub role: Option<&'a str>,
@@ -37,7 +37,7 @@ pub struct Context<'a> {
 pub enum Outcome {
     /// Finished, in success or failure.
     Done {
-        /// The `result` array as JSON text (protocol.md 5.1).
+        /// The `result` array as JSON text (docs/spec/protocol.md 5.1).
         result: Vec<u8>,
         /// What of it was left out because it is long ([`Allowance::but_for_selects`](crate::Allowance::but_for_selects)).
         left_out: Vec<LeftOut>,

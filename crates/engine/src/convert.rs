@@ -1,4 +1,5 @@
-//! A database's content under another schema (protocol.md 4.15), from a snapshot, and the commits that the source makes meanwhile.
+//! A database's content under another schema (docs/spec/protocol.md 4.15), from a snapshot, and the commits that the source makes
+//! meanwhile.
 //!
 //! Invariant of [`Converted`]: its content is that of a conversion of the source as of the last delta carried over. Carrying over
 //! applies a change to what earlier conversions left, so whatever the new schema has taken away (rows without references, references
@@ -228,7 +229,7 @@ fn apply(
 }
 
 impl Snapshot {
-    /// This content under another schema (protocol.md 4.15), everything checked as if freshly inserted. Works on any thread while
+    /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted. Works on any thread while
     /// the writer goes on; what it commits meanwhile is brought in with [`Converted::carry_over`].
     ///
     /// # Errors

@@ -76,7 +76,7 @@ impl Database {
     /// Applies a transaction read from a log, under all checks of a commit.
     ///
     /// # Errors
-    /// What a commit may answer, or `transaction deletes row U that does not exist` (storage.md 4.1). Nothing changes then.
+    /// What a commit may answer, or `transaction deletes row U that does not exist` (docs/spec/storage.md 4.1). Nothing changes then.
     pub fn replay(
         &mut self,
         recorded: Recorded,
@@ -85,7 +85,7 @@ impl Database {
         replay::replay(self, recorded, uuids)
     }
 
-    /// This content under another schema (protocol.md 4.15), everything checked as if freshly inserted.
+    /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted.
     ///
     /// # Errors
     /// The datum or commit error of the first misfit.
@@ -171,7 +171,7 @@ impl Database {
         self.is_indexing = tables.any(|table| table.advance_column_indexes(pages_max));
     }
 
-    /// Atoms held, `_uuid` and `_version` counted (protocol.md 4.9, history).
+    /// Atoms held, `_uuid` and `_version` counted (docs/spec/protocol.md 4.9, history).
     #[must_use]
     pub fn atom_count(&self) -> u64 {
         self.tables.iter().map(Table::atoms).sum()

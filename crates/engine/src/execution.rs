@@ -1,4 +1,4 @@
-//! One attempt at a `transact` request: operations in order, then the commit, and the text of the result (protocol.md 5.1).
+//! One attempt at a `transact` request: operations in order, then the commit, and the text of the result (docs/spec/protocol.md 5.1).
 //!
 //! Every attempt starts from nothing, so a request that waits can be tried again with the same parameters. Whatever the outcome, the
 //! database is as before or as after the commit, never between.

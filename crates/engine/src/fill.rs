@@ -1,4 +1,4 @@
-//! Filling an empty database from one record that inserts all its rows (storage.md 9), in pieces and without a journal.
+//! Filling an empty database from one record that inserts all its rows (docs/spec/storage.md 9), in pieces and without a journal.
 //!
 //! A commit of that many rows would remember each of them, only to find that every reference has its row and no key is there twice. Here rows
 //! go straight into their tables, and the commit's rules are then checked on the whole. Where a commit would have done anything but accept

@@ -1,4 +1,4 @@
-//! From one schema to another: which table and column goes where, and how its data are read (protocol.md 4.15).
+//! From one schema to another: which table and column goes where, and how its data are read (docs/spec/protocol.md 4.15).
 //!
 //! Derived from the two schemas alone; never changes. Tables and columns are matched by name. [`crate::convert`] is its only user; it
 //! knows no rows but the one that it is given.

@@ -1,4 +1,4 @@
-//! Mutations: `[COLUMN, MUTATOR, VALUE]`, read for a table and applied to a datum (protocol.md 5.5).
+//! Mutations: `[COLUMN, MUTATOR, VALUE]`, read for a table and applied to a datum (docs/spec/protocol.md 5.5).
 //!
 //! A mutation of a large set by a small argument costs O(log n): the datum shares what it does not change. Arithmetic is exact: what
 //! does not fit is an error, never a wrapped value.
@@ -77,7 +77,7 @@ impl Mutator {
 /// Reads the raw text of a `mutations` array.
 ///
 /// # Errors
-/// The first table of protocol.md 5.5.
+/// The first table of docs/spec/protocol.md 5.5.
 pub(crate) fn read_mutations(
     table: &TableSchema,
     raw: &[u8],
@@ -214,7 +214,7 @@ impl Mutation {
     /// it removed.
     ///
     /// # Errors
-    /// The second table of protocol.md 5.5. `datum` is then of no further use.
+    /// The second table of docs/spec/protocol.md 5.5. `datum` is then of no further use.
     pub(crate) fn apply(
         &self,
         column: &ColumnSchema,

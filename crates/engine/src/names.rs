@@ -1,4 +1,4 @@
-//! Names of rows within one execution: `uuid-name` and `["named-uuid", NAME]` (protocol.md 2.6, 5.2).
+//! Names of rows within one execution: `uuid-name` and `["named-uuid", NAME]` (docs/spec/protocol.md 2.6, 5.2).
 //!
 //! Invariant: a name stands for one UUID throughout an execution, whichever comes first, the mention or the insert. A name whose insert
 //! also gives `uuid` stands for that one, at mentions before the insert too; for that the operations are searched once, at the first

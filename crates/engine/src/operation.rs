@@ -1,4 +1,4 @@
-//! Operations: what each is, how its members are read, and which file executes it (protocol.md 5.1).
+//! Operations: what each is, how its members are read, and which file executes it (docs/spec/protocol.md 5.1).
 //!
 //! An operation is read completely, unexpected members included, before anything in it is executed, because errors of its members take
 //! precedence over those of its execution.
@@ -51,7 +51,7 @@ impl<'a> Operation<'a> {
     /// Reads the members of `raw`.
     ///
     /// # Errors
-    /// The first fault in the order of the table in protocol.md 5.1; unexpected members last.
+    /// The first fault in the order of the table in docs/spec/protocol.md 5.1; unexpected members last.
     pub(crate) fn parse(
         schema: &Schema,
         what: What<'a>,

@@ -1,4 +1,4 @@
-//! Role-based access control: whether a client's role lets it change given rows (protocol.md 7.2).
+//! Role-based access control: whether a client's role lets it change given rows (docs/spec/protocol.md 7.2).
 //!
 //! The rules are rows of the database itself and are read as the transaction sees them. Costs one row lookup and the columns named,
 //! per operation, and nothing at all for sessions without a role.

@@ -1,5 +1,5 @@
-//! Applying a transaction read from a log (storage.md 4): the same transaction and commit as a client's, so that a file can bring in
-//! nothing that a client could not.
+//! Applying a transaction read from a log (docs/spec/storage.md 4): the same transaction and commit as a client's, so that a file can bring
+//! in nothing that a client could not.
 
 use corvid_data::{
     ColumnId, ColumnType, Datum, Delta, Recorded, RecordedRow, Row, Tag, UuidSource, WireError,

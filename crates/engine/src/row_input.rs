@@ -1,4 +1,4 @@
-//! Row objects of operations: column names and values as a client gives them (protocol.md 5.2, 5.6, 5.7).
+//! Row objects of operations: column names and values as a client gives them (docs/spec/protocol.md 5.2, 5.6, 5.7).
 
 use corvid_data::{ColumnId, Datum, Symbols, TableSchema, WireError, wire};
 use corvid_json::Reader;

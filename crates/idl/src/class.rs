@@ -1,4 +1,4 @@
-//! What a client is made for: its schema, and what it does with each column of it (idl.md 1.3).
+//! What a client is made for: its schema, and what it does with each column of it (docs/spec/idl.md 1.3).
 //!
 //! A column is not replicated unless it is added. Everything here is decided before the first connection; a [`Class`] is consumed by
 //! [`crate::Idl::new`], so it cannot change after, but for indexes, which may be added at any time ([`crate::Idl::add_index`]).

@@ -1,4 +1,4 @@
-//! Fetching of columns that are not monitored (idl.md 4).
+//! Fetching of columns that are not monitored (docs/spec/idl.md 4).
 //!
 //! Every fetch is a request of its own and is pending on its own: a row, a column and a table never stand for each other. It ends
 //! exactly once, with an outcome, also when the connection does; it is not sent again by itself, since silence about stale values would

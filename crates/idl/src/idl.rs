@@ -1,4 +1,4 @@
-//! The client: a session, a replica, at most one open transaction, and what is outstanding (idl.md 1.1, 1.2, 1.4).
+//! The client: a session, a replica, at most one open transaction, and what is outstanding (docs/spec/idl.md 1.1, 1.2, 1.4).
 //!
 //! A pure machine, driven like the session below it: [`Idl::handle`] takes time and bytes, [`Idl::poll_output`] says what to do,
 //! [`Idl::poll_timeout`] when to come back. Everything a user holds is a plain value (row, column, transaction, fetch), so bindings need

@@ -1,4 +1,4 @@
-//! Compound indexes: the rows of a table in the order of some of its columns (idl.md 6).
+//! Compound indexes: the rows of a table in the order of some of its columns (docs/spec/idl.md 6).
 //!
 //! Rows compare column by column, each in its direction; what is equal in all of them is ordered by UUID, so that order is total
 //! while searches take such rows as equal. Within an open transaction an index shows what the transaction shows.

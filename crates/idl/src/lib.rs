@@ -1,5 +1,5 @@
 //! A client of an OVSDB database: a replica of as much of it as is wanted, kept up by the server, with transactions, indexes and
-//! change tracking at costs that follow what changes (idl.md).
+//! change tracking at costs that follow what changes (docs/spec/idl.md).
 //!
 //! In OVSDB a client does not query: it names the tables and columns that matter to it ([`Class`]), gets their rows once, and is told of
 //! every change after. Reading is then local. To change something it opens a transaction, changes rows of the replica as if they were its

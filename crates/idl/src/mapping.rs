@@ -1,4 +1,4 @@
-//! Where the columns of a server's schema go in the rows of the replica, whose schema is the client's (idl.md 1.8, 1.12).
+//! Where the columns of a server's schema go in the rows of the replica, whose schema is the client's (docs/spec/idl.md 1.8, 1.12).
 //!
 //! The replica holds data in the server's form: a set stays a set though the client takes the column for a scalar, because differences
 //! are made for that form. Columns whose atoms are of another type than the client's make no sense to it and are left out.

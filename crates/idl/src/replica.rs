@@ -1,4 +1,4 @@
-//! The replica: the rows of all tables as the server last told, and what changed (idl.md 1.9 to 1.11, 5).
+//! The replica: the rows of all tables as the server last told, and what changed (docs/spec/idl.md 1.9 to 1.11, 5).
 //!
 //! Invariants. Updates are checked as a whole before any of them is applied, so the rows always are those of one moment of the server.
 //! While no transaction is open they are exactly what the server told; an open one changes them in place and puts them back

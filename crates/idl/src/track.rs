@@ -1,4 +1,4 @@
-//! Which rows changed since the user last looked (idl.md 5).
+//! Which rows changed since the user last looked (docs/spec/idl.md 5).
 //!
 //! Invariant: flags and old values describe the time since [`crate::Idl::clear_changes`] only. A row is listed once, in the order of its first
 //! change; what it was before that change is kept, so the listed changes lead from the old contents to the new.

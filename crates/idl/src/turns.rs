@@ -1,4 +1,4 @@
-//! One transaction a turn of a main loop: the discipline that daemons follow (idl.md 2.8).
+//! One transaction a turn of a main loop: the discipline that daemons follow (docs/spec/idl.md 2.8).
 //!
 //! A daemon looks at everything at each turn and writes what should be. At the beginning of a turn it may have a transaction, unless the
 //! one before is still on its way, or nothing has changed since that one failed for a reason that time must cure; then its writes would

@@ -1,10 +1,10 @@
-//! The open transaction: rows changed in place, and what is needed to put them back (idl.md 1.15, 2, 3).
+//! The open transaction: rows changed in place, and what is needed to put them back (docs/spec/idl.md 1.15, 2, 3).
 //!
 //! While it is open, the replica shows the transaction's view: inserted rows are there, deleted ones are not, written columns have their
 //! new values, also in indexes. Rolling it back restores the committed view exactly; the real change arrives as an update.
 //!
 //! Changes of single elements need no list of their own: a column keeps its value from before the transaction, and what is sent is the
-//! difference between that and the present one. This gives the table of idl.md 3.2 by itself:
+//! difference between that and the present one. This gives the table of docs/spec/idl.md 3.2 by itself:
 //!
 //! ```text
 //! before   done                          now      sent

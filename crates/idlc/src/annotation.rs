@@ -1,4 +1,4 @@
-//! What a schema is annotated with before code is made of it (idl.md 7.1).
+//! What a schema is annotated with before code is made of it (docs/spec/idl.md 7.1).
 //!
 //! Annotations are either a JSON object that is merged into the schema (RFC 7386), or lines of the form that existing annotation files
 //! have: `s["idlPrefix"] = "nbrec_"`. Those are read as text; nothing is executed. For Rust no annotation matters; they are carried through

@@ -59,7 +59,7 @@ const VOCABULARY: [&str; 23] = [
     "Uuid",
 ];
 
-/// The module for a schema, which may carry annotations (idl.md 7.1): one item, to be put into a file or included.
+/// The module for a schema, which may carry annotations (docs/spec/idl.md 7.1): one item, to be put into a file or included.
 ///
 /// # Errors
 /// The text is no schema, or asks for code in other languages.

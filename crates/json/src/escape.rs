@@ -1,7 +1,7 @@
 //! What is between the quotes of a JSON string: escapes and what they stand for.
 //!
 //! A lone low surrogate becomes its three-byte generalized UTF-8 form, and bytes that are no UTF-8 pass through
-//! (protocol.md 1.2): a string is a byte string until a column's type says otherwise.
+//! (docs/spec/protocol.md 1.2): a string is a byte string until a column's type says otherwise.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! Framing: where one JSON text of a stream ends and the next begins (protocol.md has no delimiters).
+//! Framing: where one JSON text of a stream ends and the next begins; nothing stands between them (docs/spec/protocol.md 1.1).
 //!
 //! A text ends where its first bracket is closed, so framing counts brackets outside strings, 64 bytes at a time, and keeps
 //! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. It does not

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use thiserror::Error;
 
-/// A JSON number, classified by value (RFC 7047 leaves this open; observed behaviour, protocol.md 1.3).
+/// A JSON number, classified by value (RFC 7047 leaves this open; observed behaviour, docs/spec/protocol.md 1.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// Exactly an `i64`.

@@ -1,4 +1,4 @@
-//! A pull reader: one pass over a slice, no tree. Strings are byte strings (invalid UTF-8 passes, protocol.md 1.2).
+//! A pull reader: one pass over a slice, no tree. Strings are byte strings (invalid UTF-8 passes, docs/spec/protocol.md 1.2).
 //!
 //! The caller drives: it enters arrays and objects and takes values of the kinds it expects, so the text goes straight into
 //! typed data. What the caller passes over is validated as strictly as what it takes. No method recurses, so nesting costs no

@@ -124,7 +124,7 @@ impl Value {
         out
     }
 
-    /// Appends text indented by two spaces, one element per line, as the reference's `--pretty` prints it (cli.md 3.5).
+    /// Appends text indented by two spaces, one element per line, as the reference's `--pretty` prints it (docs/spec/cli.md 3.5).
     pub fn write_pretty(&self, out: &mut Vec<u8>) {
         crate::write::pretty(out, self);
     }

@@ -1,4 +1,4 @@
-//! Writing compact JSON, byte for byte as protocol.md 1.4 says.
+//! Writing compact JSON, byte for byte as docs/spec/protocol.md 1.4 says.
 //!
 //! Functions append to a byte vector and never fail. They know scalars and the small tree; commas and brackets of typed
 //! writing are in [`crate::writer`].

@@ -1,5 +1,5 @@
 //! The records of a cluster member's file (magic `CLUSTER`): typed, decoded from bodies and encoded to them, and the rules
-//! by which they follow each other (distribution.md 1.4).
+//! by which they follow each other (docs/spec/distribution.md 1.4).
 //!
 //! ```text
 //! OVSDB CLUSTER 578 55c3...\n    Header    who the member is, which servers there were, a snapshot

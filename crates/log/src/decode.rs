@@ -1,4 +1,4 @@
-//! From the body of a transaction record to [`Recorded`], with the exact errors of storage.md 4.1.
+//! From the body of a transaction record to [`Recorded`], with the exact errors of docs/spec/storage.md 4.1.
 //!
 //! One pass over the bytes, guided by the schema, with no tree. What that pass cannot settle (an error, or a repeated member
 //! name of which the last must win) is settled by a second one over the canonical form of the body: sorted, without

@@ -1,4 +1,4 @@
-//! Record bodies: what a commit changed, and the schema of record 0 (storage.md sections 3 and 4).
+//! Record bodies: what a commit changed, and the schema of record 0 (docs/spec/storage.md 3 and 4).
 //!
 //! A record holds what must survive a restart and nothing else: ephemeral columns, `_uuid` and `_version` stay out, and a
 //! commit that changed nothing persistent makes no record. Cost: proportional to the delta. Called by whoever commits; the

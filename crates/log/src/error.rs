@@ -1,5 +1,5 @@
 //! What can be wrong with a database file, short of the meaning of its records. Rendered with the file's name at the edge,
-//! into the exact texts of storage.md 1.3 and 1.4.
+//! into the exact texts of docs/spec/storage.md 1.3 and 1.4.
 
 use corvid_data::{Tag, WireError};
 use thiserror::Error;

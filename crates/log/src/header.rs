@@ -1,6 +1,6 @@
 //! The header line of a record: `OVSDB <magic> <length> <sha1>`.
 //!
-//! Written strictly, read as leniently as the reference reads (storage.md 1.2): the length goes through a C number parser,
+//! Written strictly, read as leniently as the reference reads (docs/spec/storage.md 1.2): the length goes through a C number parser,
 //! so leading white space, a sign and leading zeros pass; everything else must be exact. Also tells which kind of file a
 //! first line opens. Used by the record reader and writer; knows nothing of bodies.
 
@@ -68,7 +68,7 @@ impl Header {
         }
     }
 
-    /// Parses a header line without its LF. On failure returns how much of the line messages show (storage.md 1.4).
+    /// Parses a header line without its LF. On failure returns how much of the line messages show (docs/spec/storage.md 1.4).
     ///
     /// # Errors
     /// The length of the shown prefix.

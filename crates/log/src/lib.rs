@@ -1,5 +1,5 @@
 //! The record codec of database files: framing with SHA-1, transactions and schemas as record bodies, and the rules for
-//! reading a file that may be damaged (storage.md sections 1 to 5).
+//! reading a file that may be damaged (docs/spec/storage.md 1 to 5).
 //!
 //! Pure: bytes in, bytes out. Bytes arrive through [`Source`] and leave through a `Vec` or a sink closure; appending, syncing and
 //! replacing are decided here, over the [`Disk`] that the shell or the simulator provides. This crate knows no tables and no transactions in progress: a

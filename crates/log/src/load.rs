@@ -1,7 +1,7 @@
 //! Replaying a standalone file: the schema of record 0, then one transaction per record, and the one place that says what
 //! happens when a record makes no sense.
 //!
-//! Policy (storage.md section 5, stricter than the reference, which skips such records and then cuts the file in the wrong
+//! Policy (docs/spec/storage.md 5, stricter than the reference, which skips such records and then cuts the file in the wrong
 //! place): the log ends before the first record that cannot be used, whether its framing is damaged, its content does not
 //! fit the schema or it does not commit. Nothing after it is applied, [`Load::good_end`] stays before it, and the
 //! [`Damage`] tells record and offset. The same holds for a server, which goes on with what was read, and for a tool, which
@@ -67,7 +67,7 @@ impl Extent {
     }
 
     /// Byte offset after the second record, presumed a snapshot, or 0 when there was none: what growth is measured
-    /// against (storage.md 9.3).
+    /// against (docs/spec/storage.md 9.3).
     #[must_use]
     pub fn base_bytes(&self) -> u64 {
         self.base

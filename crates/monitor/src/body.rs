@@ -1,4 +1,4 @@
-//! Writes `<table-updates>` objects: tables by name, in each its rows by identity (protocol.md 4.6, 4.7).
+//! Writes `<table-updates>` objects: tables by name, in each its rows by identity (docs/spec/protocol.md 4.6, 4.7).
 //!
 //! Invariant: a table is opened with its first row, so tables without events never appear, and a row that turns out to have
 //! nothing to tell is taken back whole. Long contents can be cut into pieces between rows: nothing is copied again however

@@ -1,4 +1,4 @@
-//! The parameters of `monitor_cond_change` (protocol.md 4.8).
+//! The parameters of `monitor_cond_change` (docs/spec/protocol.md 4.8).
 //!
 //! Everything is checked before anything is applied. The checks of ids, which need the session, lie between the two steps
 //! here and belong to the caller.
@@ -47,7 +47,7 @@ impl<'a> ChangeRequest<'a> {
     /// looked at.
     ///
     /// # Errors
-    /// The texts of protocol.md 4.8 from the third parameter on.
+    /// The texts of docs/spec/protocol.md 4.8 from the third parameter on.
     pub(crate) fn conditions(
         &self,
         schema: &Schema,

@@ -1,4 +1,4 @@
-//! A change set: the net effect of consecutive commits on the rows in view of one group (protocol.md 1.10).
+//! A change set: the net effect of consecutive commits on the rows in view of one group (docs/spec/protocol.md 1.10).
 //!
 //! An entry holds a row as the client saw it last (`old`) and as it is now (`new`), where a version out of view counts as
 //! absent. So the rules of merging fall out of keeping the first `old` and the last `new`: insert then modify is an insert of the

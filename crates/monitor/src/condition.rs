@@ -1,4 +1,4 @@
-//! The condition of one table of a subscription, in canonical form: a disjunction (protocol.md 4.7).
+//! The condition of one table of a subscription, in canonical form: a disjunction (docs/spec/protocol.md 4.7).
 //!
 //! Invariant: clauses are sorted and distinct, and none is constant, so equal conditions compare equal whatever the clause
 //! order. Knows clauses, not rows' whereabouts: finding rows is the engine's, evaluating a clause too.

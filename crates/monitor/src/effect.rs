@@ -1,4 +1,4 @@
-//! What a change of conditions shows: rows that come into view and rows that leave it (protocol.md 4.8).
+//! What a change of conditions shows: rows that come into view and rows that leave it (docs/spec/protocol.md 4.8).
 //!
 //! Cost: the rows that match the clauses which only one of the two conditions has, found by the engine through its indexes
 //! where they allow it, and where they do not the engine makes some; clauses that stay are not looked at. Called with everything pending already told.

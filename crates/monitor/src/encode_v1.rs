@@ -1,4 +1,4 @@
-//! `<table-updates>` of `monitor` and `update` (protocol.md 4.6): whole rows, old and new.
+//! `<table-updates>` of `monitor` and `update` (docs/spec/protocol.md 4.6): whole rows, old and new.
 //!
 //! Cost: every selected column of a changed row; that is the format. Called once per group and set of changes, for the events that are asked for.
 

@@ -1,4 +1,4 @@
-//! `<table-updates2>` of `monitor_cond`, `update2`, `monitor_cond_since` and `update3` (protocol.md 4.7): new rows without
+//! `<table-updates2>` of `monitor_cond`, `update2`, `monitor_cond_since` and `update3` (docs/spec/protocol.md 4.7): new rows without
 //! defaults, modifications as differences.
 //!
 //! Cost: follows the change. A single commit's differences are taken from its delta; those of merged commits are computed

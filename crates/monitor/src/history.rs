@@ -1,5 +1,5 @@
 //! The transaction history: the newest commits by id, from which a client that was away is brought up to date
-//! (protocol.md 4.9).
+//! (docs/spec/protocol.md 4.9).
 //!
 //! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no
 //! history. Bounded by 100 entries and by as many atoms as the database holds. Ids are random, so nobody can ask for one that was told to

@@ -142,7 +142,7 @@ impl Monitors {
     /// tells of this session's monitors on other databases. Flush the session before replying.
     ///
     /// # Errors
-    /// protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
+    /// docs/spec/protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
     pub fn monitor(
         &mut self,
         database: &Database,
@@ -336,7 +336,7 @@ impl Monitors {
     /// Handles `monitor_cond_change`, atomically. Flush the session before replying with an error.
     ///
     /// # Errors
-    /// protocol.md 4.8.
+    /// docs/spec/protocol.md 4.8.
     pub fn change_condition(
         &mut self,
         database: &mut Database,
@@ -461,7 +461,7 @@ impl Monitors {
             .collect()
     }
 
-    /// Goes on with another schema (protocol.md 4.15): removes every monitor as [`Monitors::remove_all`] does, and begins the
+    /// Goes on with another schema (docs/spec/protocol.md 4.15): removes every monitor as [`Monitors::remove_all`] does, and begins the
     /// history anew with the conversion, `last_txn`.
     pub fn convert(
         &mut self,
@@ -475,7 +475,7 @@ impl Monitors {
 
     /// Takes note of a stored commit. Visits only groups that it can concern.
     /// `txn` is its id, all zeros where no history is kept; `atoms` is the number of atoms in the database now (bounds the
-    /// history, protocol.md 4.9). An empty delta is no commit.
+    /// history, docs/spec/protocol.md 4.9). An empty delta is no commit.
     pub fn commit(&mut self, delta: &Arc<Delta>, txn: Uuid, atoms: u64) {
         if delta.is_empty() {
             return;

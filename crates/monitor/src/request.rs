@@ -1,6 +1,6 @@
-//! The parameters of `monitor`, `monitor_cond` and `monitor_cond_since` (protocol.md 4.5.2, 4.5.3, 4.9).
+//! The parameters of `monitor`, `monitor_cond` and `monitor_cond_since` (docs/spec/protocol.md 4.5.2, 4.5.3, 4.9).
 //!
-//! Checks come in the order of protocol.md 4.5.2; nothing is kept of a request that fails. Called by `Monitors`; knows schemas
+//! Checks come in the order of docs/spec/protocol.md 4.5.2; nothing is kept of a request that fails. Called by `Monitors`; knows schemas
 //! and ids in use, no rows.
 
 use std::sync::Arc as StdArc;
@@ -30,7 +30,7 @@ impl MonitorRequest {
     /// Reads the `params` of a request of `version`.
     ///
     /// # Errors
-    /// The texts of protocol.md 4.5.2, 4.5.3 and 4.9.
+    /// The texts of docs/spec/protocol.md 4.5.2, 4.5.3 and 4.9.
     pub(crate) fn parse(
         schema: &Schema,
         version: Version,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::condition::TableCondition;
 
-/// Kinds of row events that a request can select (protocol.md 4.5.3).
+/// Kinds of row events that a request can select (docs/spec/protocol.md 4.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Present when the monitor starts.

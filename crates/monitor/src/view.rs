@@ -1,7 +1,7 @@
 //! How a row change looks through one table subscription: which of its two versions are in view.
 //!
 //! Invariant: a version out of view is replaced by none, so everything downstream sees insertion, deletion or modification and
-//! never a condition again (protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
+//! never a condition again (docs/spec/protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
 
 use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableSchema};
 

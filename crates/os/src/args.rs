@@ -1,4 +1,4 @@
-//! Command lines as GNU `getopt_long` reads them (cli.md 0.1): abbreviations, clusters, permutation, the same error texts.
+//! Command lines as GNU `getopt_long` reads them (docs/spec/cli.md 0.1): abbreviations, clusters, permutation, the same error texts.
 //!
 //! The reader delivers options and positionals from left to right and the program acts on each at once, so that
 //! `--log-file -vconsole:off` still shows the line that the second option would have hidden. A general library would word

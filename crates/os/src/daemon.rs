@@ -1,4 +1,4 @@
-//! Becoming a daemon: detaching, supervision, pidfile, another user (cli.md 1.2).
+//! Becoming a daemon: detaching, supervision, pidfile, another user (docs/spec/cli.md 1.2).
 //!
 //! The caller is told the outcome through a pipe: it waits until [`Startup::complete`] is called in the process that
 //! serves, or takes over that process's exit status. Everything here forks, so it must run before the first thread is

@@ -1,4 +1,4 @@
-//! Lock files beside databases: one writer per file (storage.md 6).
+//! Lock files beside databases: one writer per file (docs/spec/storage.md 6).
 //!
 //! The lock is a POSIX record lock, which belongs to the process and is lost when any descriptor of the lock file is
 //! closed. Hence a table of the files that this process has locked, by device and inode: a second lock of the same file is

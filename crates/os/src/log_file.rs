@@ -1,4 +1,4 @@
-//! A file of records from the outside: opening and locking it, and the disk of [`LogWriter`] made of files (storage.md 1.3, 6-8).
+//! A file of records from the outside: opening and locking it, and the disk of [`LogWriter`] made of files (docs/spec/storage.md 1.3, 6-8).
 //!
 //! Bytes only. When to append, cut, sync and replace is decided by the writer; here it is done.
 //!

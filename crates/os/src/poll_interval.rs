@@ -1,5 +1,5 @@
 //! How long a loop is away from waiting. Whoever waits for it meanwhile notices, so a long absence is logged, in the words and with the
-//! figures that support tools look for (cli.md 7.7).
+//! figures that support tools look for (docs/spec/cli.md 7.7).
 //!
 //! One [`PollInterval`] for each loop, used by the thread that runs it: main loops ([`crate::unixctl`]), connection shards
 //! ([`crate::shard`]) and whatever else works in batches. It knows nothing of what is done in between. CPU time and the like are counted for the

@@ -1,4 +1,5 @@
-//! Replacing a file by a complete new one, for programs that do not go on with it: written beside it, synced, renamed (storage.md 8).
+//! Replacing a file by a complete new one, for programs that do not go on with it: written beside it, synced, renamed (docs/spec/storage.md
+//! 8).
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Connection methods: `tcp:HOST:PORT`, `punix:FILE` and their kin, parsed (cli.md 5.1).
+//! Connection methods: `tcp:HOST:PORT`, `punix:FILE` and their kin, parsed (docs/spec/cli.md 5.1).
 //!
 //! Parsing only; [`crate::stream`] and [`crate::listener`] open what is named here. A text that does not parse is still a
 //! remote of the server, one that keeps failing, so errors carry both a number for the failing session and the line to log.

@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt to connect (cli.md 5.2).
+//! How long to wait before the next attempt to connect (docs/spec/cli.md 5.2).
 //!
 //! Waits double from the least to the most. The first attempts over a list of remotes are free, so that each is tried once
 //! before anybody waits.

@@ -1,4 +1,4 @@
-//! Message envelopes: which of four kinds a JSON text is, and writing each kind (protocol.md 1.5, 1.7).
+//! Message envelopes: which of four kinds a JSON text is, and writing each kind (docs/spec/protocol.md 1.5, 1.7).
 //!
 //! Parsing is one validating pass: a text that parses here is valid JSON throughout, so later readers may trust it. `params` and
 //! `id` stay raw slices; nothing is copied but names with escapes.
@@ -206,7 +206,7 @@ impl<'a> Members<'a> {
 }
 
 /// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts, and it is what is echoed
-/// (protocol.md 1.5). Plain integers and strings without escapes, which is what clients use, are copied as they are.
+/// (docs/spec/protocol.md 1.5). Plain integers and strings without escapes, which is what clients use, are copied as they are.
 #[must_use]
 pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
     if is_plain(raw) {
@@ -253,7 +253,7 @@ pub fn write_reply(out: &mut Vec<u8>, id: &[u8], result: &[u8]) {
     }
 }
 
-/// Appends an error reply; `id` and `error` are JSON texts. There is no `result` member (protocol.md 1.7).
+/// Appends an error reply; `id` and `error` are JSON texts. There is no `result` member (docs/spec/protocol.md 1.7).
 pub fn write_error_reply(out: &mut Vec<u8>, id: &[u8], error: &[u8]) {
     for part in [b"{\"id\":".as_slice(), id, b",\"error\":", error, b"}"] {
         out.extend_from_slice(part);
@@ -281,7 +281,7 @@ pub fn write_request(out: &mut Vec<u8>, method: &str, params: &[u8], id: &[u8]) 
     }
 }
 
-/// The probe that keeps a silent connection under watch; its reply is swallowed (protocol.md 1.9).
+/// The probe that keeps a silent connection under watch; its reply is swallowed (docs/spec/protocol.md 1.9).
 pub const PROBE: &[u8] = br#"{"id":"echo","method":"echo","params":[]}"#;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a reconnecting session reports: events as data, with the words and levels of the reference's `reconnect` module.
 //!
-//! The shell prefixes the connection's name and `: `. Tests and operators look for these texts (cli.md 5.2, 7.7).
+//! The shell prefixes the connection's name and `: `. Tests and operators look for these texts (docs/spec/cli.md 5.2, 7.7).
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,4 +1,4 @@
-//! The inactivity probe of one connection (protocol.md 1.9): when to ask for a sign of life, and when to give up.
+//! The inactivity probe of one connection (docs/spec/protocol.md 1.9): when to ask for a sign of life, and when to give up.
 //!
 //! Invariant: an interval only runs out if reading was tried after its end, so a process that was busy or stopped reads
 //! what has arrived meanwhile before it judges its peer. Used by accepted sessions and by the reconnect machine; it sends

@@ -1,4 +1,4 @@
-//! The life of a connection that is made again whenever it ends: attempts, waits, probes, giving up (cli.md 5.2).
+//! The life of a connection that is made again whenever it ends: attempts, waits, probes, giving up (docs/spec/cli.md 5.2).
 //!
 //! A pure machine. The shell reports what happened (`connecting`, `connected`, `disconnected`, `heard`, `tried`), asks
 //! [`Reconnect::handle`] what to do, does it, and sleeps until [`Reconnect::deadline_ms`]. An action is repeated until its
@@ -359,7 +359,7 @@ impl Reconnect {
         self.seqno
     }
 
-    /// The state as status reports name it (cli.md 1.6).
+    /// The state as status reports name it (docs/spec/cli.md 1.6).
     #[must_use]
     pub fn state_name(&self) -> &'static str {
         match &self.state {

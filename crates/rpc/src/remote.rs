@@ -1,6 +1,6 @@
 //! How connections are written: lists of remotes, the schemes of single ones, and remotes that a database names.
 //!
-//! Only the outer grammar is here (cli.md 1.5, 3.1, 5.1); what stands behind the colon is the shell's.
+//! Only the outer grammar is here (docs/spec/cli.md 1.5, 3.1, 5.1); what stands behind the colon is the shell's.
 
 /// The kinds of connection methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The commands of the control socket that concern the server (cli.md 2.4).
+//! The commands of the control socket that concern the server (docs/spec/cli.md 2.4).
 
 use corvid_os::unixctl::{Registry, register_builtin};
 use corvid_os::vlog::FileError;

@@ -1,4 +1,4 @@
-//! What a configuration file asks for (cli.md 1.4): databases, remotes and their options.
+//! What a configuration file asks for (docs/spec/cli.md 1.4): databases, remotes and their options.
 //!
 //! Reading is pure: text in, a [`ConfigFile`] and the warnings on the way out. Opening what is asked for is the server's. A fault in
 //! the options of a remote costs that option alone, as in the reference; any other fault makes the whole file unusable.

@@ -1,4 +1,4 @@
-//! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; cli.md 1.4).
+//! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
 //!
 //! A file that cannot be used changes nothing. One that can is carried out as far as it goes: what fails is logged, the rest is served.
 

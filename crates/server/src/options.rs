@@ -1,4 +1,4 @@
-//! The command line of `ovsdb-server` (cli.md 1.1): the table of its options and what they ask for. How to add one:
+//! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options and what they ask for. How to add one:
 //! [`corvid_os::args::spec`].
 
 use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};

@@ -1,4 +1,4 @@
-//! Options of one remote, from the command line's defaults or from a configuration row (cli.md 1.4, 1.5).
+//! Options of one remote, from the command line's defaults or from a configuration row (docs/spec/cli.md 1.4, 1.5).
 
 use corvid_rpc::backoff;
 use corvid_rpc::probe::INTERVAL_MS_DEFAULT;

@@ -224,7 +224,7 @@ impl Remotes {
         self.open.values().map(of).sum()
     }
 
-    /// How every remote that is open stands, by target (cli.md 1.6).
+    /// How every remote that is open stands, by target (docs/spec/cli.md 1.6).
     #[must_use]
     pub fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {
         let open = self.open.iter();

@@ -69,7 +69,7 @@ impl Questions {
     }
 }
 
-/// The counts of `memory/show` (cli.md 2.4): zeros are left out but for two.
+/// The counts of `memory/show` (docs/spec/cli.md 2.4): zeros are left out but for two.
 #[must_use]
 pub fn usage(reports: &Reports, sessions: usize) -> Usage {
     let sum = |count: fn(&corvid_service::message::Usage) -> u64| {

@@ -1,4 +1,4 @@
-//! From the command line to the main loop and out again (cli.md 1.9).
+//! From the command line to the main loop and out again (docs/spec/cli.md 1.9).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -226,7 +226,7 @@ fn warn(text: std::fmt::Arguments<'_>) {
     vlog::warn(Module::OvsdbServer, text);
 }
 
-/// Between writing back how remotes stand, ms (cli.md 1.6).
+/// Between writing back how remotes stand, ms (docs/spec/cli.md 1.6).
 const STATUS_INTERVAL_MS: u64 = 2500;
 
 /// How often a `--run` child is looked after, ms.

@@ -1,4 +1,4 @@
-//! What the server serves now, kept where a server that is started again after a crash finds it (cli.md 1.2, 1.9).
+//! What the server serves now, kept where a server that is started again after a crash finds it (docs/spec/cli.md 1.2, 1.9).
 //!
 //! The file has no name and is made before the first fork, so the supervisor and every server that it starts hold the same one. A
 //! restarted server reads it in place of its command line; so databases and remotes that were added or removed at run time stay so.

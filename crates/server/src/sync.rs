@@ -1,4 +1,4 @@
-//! Active-backup replication as operators see it (distribution.md 3.1, 3.4): what is set, and how it is shown.
+//! Active-backup replication as operators see it (docs/spec/distribution.md 3.1, 3.4): what is set, and how it is shown.
 //!
 //! Without a configuration file one setting holds for all databases; with one, each entry has its own. Carrying it out is the server's
 //! ([`crate::server`]).

@@ -1,4 +1,4 @@
-//! The control commands of active-backup replication (cli.md 2.4, distribution.md 3.1).
+//! The control commands of active-backup replication (docs/spec/cli.md 2.4, docs/spec/distribution.md 3.1).
 //!
 //! A command that changes roles is answered when every database has its new role: who has been told that a server is active may write,
 //! and who has been told that it is a backup finds it read-only.

@@ -1,4 +1,4 @@
-//! Settings of TLS that may be named by columns: `--private-key=db:DB,TABLE,COLUMN` and its kin (cli.md 1.1, 5.3).
+//! Settings of TLS that may be named by columns: `--private-key=db:DB,TABLE,COLUMN` and its kin (docs/spec/cli.md 1.1, 5.3).
 //!
 //! A column's value is the first text in it that is not empty. One that becomes empty, or goes with its database, leaves what
 //! was set before in force.

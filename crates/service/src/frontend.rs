@@ -478,7 +478,7 @@ impl Frontend {
         }
     }
 
-    /// The database that `params` name first (protocol.md 4.0).
+    /// The database that `params` name first (docs/spec/protocol.md 4.0).
     fn database_by_name(
         &self,
         method: Method,
@@ -519,7 +519,7 @@ fn route_by_monitor(session: &Session, method: Method, params: &[u8]) -> Route {
     }
 }
 
-/// The error of a monitor request whose id is not known here (protocol.md 4.8, 4.10), as JSON.
+/// The error of a monitor request whose id is not known here (docs/spec/protocol.md 4.8, 4.10), as JSON.
 fn unknown_monitor(method: Method, params: &[u8]) -> Vec<u8> {
     match (method, only_param(params), three_params(params)) {
         (Method::MonitorCancel, Some(_), _) => b"\"unknown monitor\"".to_vec(),

@@ -1,4 +1,4 @@
-//! The server-wide lock table (protocol.md 4.11): who owns, who waits, in which order.
+//! The server-wide lock table (docs/spec/protocol.md 4.11): who owns, who waits, in which order.
 //!
 //! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines ask it for `assert`. It sends nothing itself: a change
 //! of ownership leaves a [`Notice`] here for the session that must hear of it, and the caller is told whose shard to wake. So

@@ -26,7 +26,7 @@ pub struct Ticket(pub u64);
 /// What the rest of the server must know of a session.
 #[derive(Debug)]
 pub struct SessionInfo {
-    /// Its remote is read-only (protocol.md 7.3).
+    /// Its remote is read-only (docs/spec/protocol.md 7.3).
     pub read_only: bool,
     /// Role of its remote; empty: none.
     pub role: String,
@@ -80,7 +80,7 @@ impl SessionInfo {
         }
     }
 
-    /// Whether it asked for database change awareness (protocol.md 4.14).
+    /// Whether it asked for database change awareness (docs/spec/protocol.md 4.14).
     #[must_use]
     pub fn is_aware(&self) -> bool {
         self.aware.load(Ordering::Relaxed)

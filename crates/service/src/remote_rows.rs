@@ -1,4 +1,5 @@
-//! Remotes that a database configures: what the column behind `db:DB,TABLE,COLUMN` holds now (protocol.md 7.4, cli.md 1.5).
+//! Remotes that a database configures: what the column behind `db:DB,TABLE,COLUMN` holds now (docs/spec/protocol.md 7.4, docs/spec/cli.md
+//! 1.5).
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ impl RemoteColumn {
     /// Finds the column. `name` is the remote's text, for messages.
     ///
     /// # Errors
-    /// The texts of cli.md 1.5.
+    /// The texts of docs/spec/cli.md 1.5.
     pub fn find(
         database: &Database,
         name: &str,

@@ -1,4 +1,4 @@
-//! What the server writes back into the rows that configure its remotes: whether anybody is connected, and how (cli.md 1.6).
+//! What the server writes back into the rows that configure its remotes: whether anybody is connected, and how (docs/spec/cli.md 1.6).
 //!
 //! The server says what it knows of each remote by target; here that becomes a transaction on the rows that differ from it, or none.
 //! Cost: the referenced rows, which are as many as there are remotes.

@@ -1,5 +1,5 @@
-//! Active-backup replication (distribution.md 3) without sockets and tables: what a backup asks its source, in which order, and what
-//! becomes of the answers.
+//! Active-backup replication (docs/spec/distribution.md 3) without sockets and tables: what a backup asks its source, in which order, and
+//! what becomes of the answers.
 //!
 //! ```text
 //! Disconnected -connected-> ServerId -> Databases -> Schema -> Contents -> Comparing -> Replicating

@@ -1,4 +1,4 @@
-//! The `_Server` database: its schema, and the transactions that keep one row per served database (protocol.md 6).
+//! The `_Server` database: its schema, and the transactions that keep one row per served database (docs/spec/protocol.md 6).
 
 use std::collections::BTreeMap;
 

@@ -19,9 +19,9 @@ use crate::model::schema::Schema;
 /// What may be generated.
 #[derive(Clone, Copy, Debug)]
 pub struct Taste {
-    /// Nothing on which the reference server crashes or is documented to err (protocol.md 9).
+    /// Nothing on which the reference server crashes or is documented to err (docs/spec/protocol.md 9).
     pub suits_reference: bool,
-    /// Only reals that the wire carries without loss, which it does for 15 digits (protocol.md 1.4).
+    /// Only reals that the wire carries without loss, which it does for 15 digits (docs/spec/protocol.md 1.4).
     pub keeps_reals_exact: bool,
     /// How many operations in a hundred are damaged.
     pub damage_percent: usize,

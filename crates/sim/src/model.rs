@@ -1,4 +1,5 @@
-//! The naive engine: maps by name, cloned for every transaction, every rule of the commit computed over everything (protocol.md 5).
+//! The naive engine: maps by name, cloned for every transaction, every rule of the commit computed over everything (docs/spec/protocol.md
+//! 5).
 //!
 //! Where the protocol leaves open which of several errors is reported, all of them are returned. UUIDs of new rows come from the
 //! caller, who has seen what the other side chose; versions are the model's own.

@@ -103,7 +103,7 @@ fn is_uuid(text: &str) -> bool {
     corvid_data::Uuid::parse(text.as_bytes()).is_some()
 }
 
-/// Leaves out modifications that show nothing, which servers may send or not (protocol.md 4.5.3, 4.7).
+/// Leaves out modifications that show nothing, which servers may send or not (docs/spec/protocol.md 4.5.3, 4.7).
 #[must_use]
 pub fn without_empty_modifications(updates: &Value) -> Value {
     let is_empty = |row: &Value| {

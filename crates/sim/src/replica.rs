@@ -1,4 +1,4 @@
-//! A replica kept by replaying updates, strict about what a client may be told (protocol.md 4.6, 4.7).
+//! A replica kept by replaying updates, strict about what a client may be told (docs/spec/protocol.md 4.6, 4.7).
 
 use corvid_data::Uuid;
 use corvid_json::Value;

@@ -1,4 +1,4 @@
-//! The rules for a peer's chain (cli.md 5.4): up to a certificate of the CA file that issued itself, everything within its
+//! The rules for a peer's chain (docs/spec/cli.md 5.4): up to a certificate of the CA file that issued itself, everything within its
 //! dates and purpose, no key below 112 bits, names not looked at.
 //!
 //! webpki builds the path for ordinary certificates; `path` for those that it does not read and OpenSSL accepts: version 1, and

@@ -1,4 +1,4 @@
-//! `--ssl-ciphers` and `--ssl-ciphersuites`: OpenSSL's words for what rustls has (cli.md 5.5).
+//! `--ssl-ciphers` and `--ssl-ciphersuites`: OpenSSL's words for what rustls has (docs/spec/cli.md 5.5).
 //!
 //! A cipher string edits a list from left to right: a word appends what it names, `-` takes away, `!` takes away for good, `+`
 //! moves to the end. Words joined by `+` name what they have in common. What OpenSSL knows and rustls has not (CBC, finite

@@ -1,4 +1,4 @@
-//! `--ssl-protocols`: which versions of TLS may be spoken (cli.md 5.5).
+//! `--ssl-protocols`: which versions of TLS may be spoken (docs/spec/cli.md 5.5).
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};

@@ -1,5 +1,6 @@
 //! `ovsdb-tool`: offline work on database files. Thin: it parses the command line, and each command puts together the log
-//! codec, the engine and the shell. The binary is [`main`]; the generator of manual pages reads [`manual::manual`]. Exit status: 0 done, 1 error, 2 "the answer is no" (storage.md 13).
+//! codec, the engine and the shell. The binary is [`main`]; the generator of manual pages reads [`manual::manual`]. Exit status: 0 done, 1
+//! error, 2 "the answer is no" (docs/spec/storage.md 13).
 
 mod address;
 mod cluster_file;

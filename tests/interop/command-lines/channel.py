@@ -1,4 +1,4 @@
-"""Every control command of ovsdb-server: what it answers, and every wrong number of arguments (cli.md 2.1, 2.4)."""
+"""Every control command of ovsdb-server: what it answers, and every wrong number of arguments (docs/spec/cli.md 2.1, 2.4)."""
 
 from differences import Known, Later
 from files import SETUP

@@ -1,4 +1,4 @@
-"""ovsdb-client and ovs-appctl: options, deadlines, servers that are not there (cli.md 2.3, 3). Commands: see `tests` of those programs."""
+"""ovsdb-client and ovs-appctl: options, deadlines, servers that are not there (docs/spec/cli.md 2.3, 3). Commands: see `tests` of those programs."""
 
 from differences import Known
 from files import SETUP

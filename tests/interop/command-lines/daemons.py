@@ -1,4 +1,4 @@
-"""Processes: detaching, supervision, pidfiles, signals (cli.md 1.2, 1.9, 1.11)."""
+"""Processes: detaching, supervision, pidfiles, signals (docs/spec/cli.md 1.2, 1.9, 1.11)."""
 
 from files import SETUP
 

@@ -1,4 +1,4 @@
-"""Levels, patterns and the log file, through the control channel; rotation as logrotate does it (cli.md 7)."""
+"""Levels, patterns and the log file, through the control channel; rotation as logrotate does it (docs/spec/cli.md 7)."""
 
 from differences import Known
 from files import SETUP

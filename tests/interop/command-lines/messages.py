@@ -1,4 +1,4 @@
-"""What the log tells of commands and of clients that come, go and say nonsense (cli.md 2.1, 7.7), and what such clients are answered."""
+"""What the log tells of commands and of clients that come, go and say nonsense (docs/spec/cli.md 2.1, 7.7), and what such clients are answered."""
 
 from files import SETUP
 

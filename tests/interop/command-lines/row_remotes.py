@@ -1,4 +1,4 @@
-"""Remotes that rows of a database describe, and what the server writes back into these rows (cli.md 1.5, 1.6)."""
+"""Remotes that rows of a database describe, and what the server writes back into these rows (docs/spec/cli.md 1.5, 1.6)."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Starts of ovsdb-server: options, what cannot be opened, configured or bound, and what is not fatal (cli.md 1.1, 1.2, 1.10).
+"""Starts of ovsdb-server: options, what cannot be opened, configured or bound, and what is not fatal (docs/spec/cli.md 1.1, 1.2, 1.10).
 
 Servers here run for the time of a command, so that a start that succeeds ends too.
 """

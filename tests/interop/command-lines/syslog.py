@@ -1,4 +1,4 @@
-"""The system log: what arrives at a socket in the places where `--syslog-method` and `--syslog-target` send it (cli.md 7.1, 7.2).
+"""The system log: what arrives at a socket in the places where `--syslog-method` and `--syslog-target` send it (docs/spec/cli.md 7.1, 7.2).
 
 Datagrams are compared without times, pids and counters. A server that runs a command sends a few lines and ends.
 """

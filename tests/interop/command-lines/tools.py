@@ -1,4 +1,4 @@
-"""ovsdb-tool: options and numbers of arguments (cli.md 4). What its commands do: see `interop/tools` and that program's tests."""
+"""ovsdb-tool: options and numbers of arguments (docs/spec/cli.md 4). What its commands do: see `interop/tools` and that program's tests."""
 
 from files import SETUP
 

@@ -1,4 +1,4 @@
-//! `backup`: a database as a standalone file on standard output (storage.md 14).
+//! `backup`: a database as a standalone file on standard output (docs/spec/storage.md 14).
 
 use std::io::{IsTerminal, Write};
 

@@ -1,4 +1,4 @@
-//! `dump`: whole tables, rows in a stable order (cli.md 3.4).
+//! `dump`: whole tables, rows in a stable order (docs/spec/cli.md 3.4).
 
 use std::cmp::Ordering;
 use std::io::Write;

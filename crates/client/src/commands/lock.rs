@@ -1,5 +1,5 @@
 //! `lock`, `steal` and `unlock`: one request, then everything that happens to our locks, until the process is ended
-//! (cli.md 3.8). In the background more requests come through the control socket.
+//! (docs/spec/cli.md 3.8). In the background more requests come through the control socket.
 
 use std::io::Write;
 

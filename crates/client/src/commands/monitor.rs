@@ -1,4 +1,4 @@
-//! `monitor`, `monitor-cond` and `monitor-cond-since`: contents, then changes, as tables (cli.md 3.7).
+//! `monitor`, `monitor-cond` and `monitor-cond-since`: contents, then changes, as tables (docs/spec/cli.md 3.7).
 //!
 //! The words of the command line become one request ([`request`]); replies and notifications become tables
 //! ([`updates`]). All three versions share this path and differ in method, notification and row updates.

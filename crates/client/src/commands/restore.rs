@@ -1,4 +1,4 @@
-//! `restore`: the contents of a database file instead of what a database holds (storage.md 14). One transaction empties
+//! `restore`: the contents of a database file instead of what a database holds (docs/spec/storage.md 14). One transaction empties
 //! every table and inserts the rows of the file, under new UUIDs; references between them go through names.
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! `wait`: until a database is there, connected or gone (cli.md 3.3). The server is asked again whenever the connection
+//! `wait`: until a database is there, connected or gone (docs/spec/cli.md 3.3). The server is asked again whenever the connection
 //! comes back, until `--timeout` ends the process.
 
 use std::sync::Arc;

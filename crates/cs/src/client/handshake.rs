@@ -1,5 +1,5 @@
 //! From a new connection to the monitor of the database: `_Server` first, then the server's verdict, the schema, the best kind of
-//! monitor that the server has (idl.md 1.6 to 1.8).
+//! monitor that the server has (docs/spec/idl.md 1.6 to 1.8).
 
 use corvid_data::{Arc, Schema, Str, Uuid};
 use corvid_json::{ArrayWriter, Reader, Value, write};

@@ -1,4 +1,4 @@
-//! Data as sets: inclusion, exclusion, union and difference (protocol.md 5.4 and 5.5 are written in terms of these).
+//! Data as sets: inclusion, exclusion, union and difference (docs/spec/protocol.md 5.4 and 5.5 are written in terms of these).
 //!
 //! Each picks between looking up the smaller side and walking both, so that a small argument never costs a walk over a
 //! large column.

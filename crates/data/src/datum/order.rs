@@ -35,7 +35,7 @@ impl PartialOrd for Datum {
     }
 }
 
-/// By element count, then keys, then values (protocol.md 2.4).
+/// By element count, then keys, then values (docs/spec/protocol.md 2.4).
 impl Ord for Datum {
     fn cmp(&self, other: &Datum) -> Ordering {
         let by_len = self.len().cmp(&other.len());

@@ -25,7 +25,7 @@ type Names<'n> = &'n mut dyn FnMut(&str) -> Option<Uuid>;
 /// Reads an atom; `names` resolves `@name`.
 ///
 /// # Errors
-/// The messages of protocol.md 2.7.
+/// The messages of docs/spec/protocol.md 2.7.
 ///
 /// ```
 /// use corvid_data::{Atom, AtomType, BaseType, text};
@@ -44,7 +44,7 @@ pub fn read_atom(text: &str, base: &BaseType, names: Names<'_>) -> Result<Atom, 
 /// Reads an atom or, where the type is integer, an inclusive range `A-B`.
 ///
 /// # Errors
-/// The messages of protocol.md 2.7.
+/// The messages of docs/spec/protocol.md 2.7.
 pub fn read_atom_or_range(
     text: &str,
     base: &BaseType,
@@ -78,7 +78,7 @@ pub fn read_atom_or_range(
 /// Reads a datum; `names` resolves `@name`.
 ///
 /// # Errors
-/// The messages of protocol.md 2.7.
+/// The messages of docs/spec/protocol.md 2.7.
 ///
 /// ```
 /// use corvid_data::{AtomType, ColumnType, text};

@@ -14,7 +14,7 @@ use crate::{Atom, BaseType, ColumnType, Datum, DatumBuilder, WireError};
 /// The reader must stand before the value, and its text must be valid JSON.
 ///
 /// # Errors
-/// The texts of protocol.md 2.1 to 2.3.
+/// The texts of docs/spec/protocol.md 2.1 to 2.3.
 pub fn read_atom(
     reader: &mut Reader<'_>,
     base: &BaseType,
@@ -27,7 +27,7 @@ pub fn read_atom(
 /// Reads a datum of a column type: shape, count, elements, duplicates, in that order.
 ///
 /// # Errors
-/// The texts of protocol.md 2.1 to 2.4.
+/// The texts of docs/spec/protocol.md 2.1 to 2.4.
 pub fn read_datum(
     reader: &mut Reader<'_>,
     column_type: &ColumnType,
@@ -37,10 +37,10 @@ pub fn read_datum(
 }
 
 /// Like [`read_datum`] without the constraints of its base types (UTF-8 is still checked), as arguments of arithmetic
-/// mutators are read (protocol.md 5.5). The number of elements is checked.
+/// mutators are read (docs/spec/protocol.md 5.5). The number of elements is checked.
 ///
 /// # Errors
-/// The texts of protocol.md 2.1, 2.3 and 2.4.
+/// The texts of docs/spec/protocol.md 2.1, 2.3 and 2.4.
 pub fn read_datum_unconstrained(
     reader: &mut Reader<'_>,
     column_type: &ColumnType,
@@ -53,11 +53,11 @@ pub fn read_datum_unconstrained(
     .read(reader, symbols)
 }
 
-/// Reads a difference of a column type: constraints hold, but any number of elements passes (storage.md 4.4). Also the
+/// Reads a difference of a column type: constraints hold, but any number of elements passes (docs/spec/storage.md 4.4). Also the
 /// argument of a `delete` mutator.
 ///
 /// # Errors
-/// The texts of protocol.md 2.1 to 2.4.
+/// The texts of docs/spec/protocol.md 2.1 to 2.4.
 pub fn read_diff(
     reader: &mut Reader<'_>,
     column_type: &ColumnType,

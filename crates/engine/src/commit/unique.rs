@@ -145,7 +145,7 @@ fn key_text(schema: &TableSchema, index: &Index, row: &Row) -> String {
     english_list(&values)
 }
 
-/// `A`; `A and B`; `A, B, and C` (protocol.md 2.7).
+/// `A`; `A and B`; `A, B, and C` (docs/spec/protocol.md 2.7).
 fn english_list(items: &[String]) -> String {
     match items {
         [] => String::new(),

@@ -12,7 +12,7 @@ impl Condition {
     /// `symbols: None` in monitors, where named UUIDs are not allowed.
     ///
     /// # Errors
-    /// The table of protocol.md 5.4.
+    /// The table of docs/spec/protocol.md 5.4.
     pub fn parse(
         table: &TableSchema,
         raw: &[u8],

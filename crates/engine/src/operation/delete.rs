@@ -1,4 +1,4 @@
-//! `delete` (protocol.md 5.8).
+//! `delete` (docs/spec/protocol.md 5.8).
 
 use corvid_data::{TableId, WireError};
 

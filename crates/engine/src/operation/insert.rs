@@ -1,4 +1,4 @@
-//! `insert` (protocol.md 5.2).
+//! `insert` (docs/spec/protocol.md 5.2).
 
 use corvid_data::members::{self, Kinds};
 use corvid_data::{Row, TableId, Tag, Uuid, WireError};

@@ -1,4 +1,4 @@
-//! `mutate` (protocol.md 5.5).
+//! `mutate` (docs/spec/protocol.md 5.5).
 
 use corvid_data::members::Kinds;
 use corvid_data::{Row, TableId, TableSchema, WireError};

@@ -1,4 +1,4 @@
-//! `select` (protocol.md 5.3).
+//! `select` (docs/spec/protocol.md 5.3).
 
 use corvid_data::members::Kinds;
 use corvid_data::{Arc, TableId, WireError};

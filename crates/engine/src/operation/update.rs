@@ -1,4 +1,4 @@
-//! `update` (protocol.md 5.6).
+//! `update` (docs/spec/protocol.md 5.6).
 
 use corvid_data::members::Kinds;
 use corvid_data::{TableId, TableSchema, Tag, WireError};

@@ -1,4 +1,4 @@
-//! `wait` (protocol.md 5.7).
+//! `wait` (docs/spec/protocol.md 5.7).
 
 use corvid_data::members::{self, Kinds};
 use corvid_data::{ColumnId, Datum, Row, TableId, Tag, Uuid, WireError};

@@ -1,4 +1,4 @@
-//! A transaction as the operations that are sent (idl.md 2.4 to 2.6, 3.3).
+//! A transaction as the operations that are sent (docs/spec/idl.md 2.4 to 2.6, 3.3).
 //!
 //! Order: `assert` of the lock; a `wait` for each row with verified columns, then for tables of at most one row; the touched rows in
 //! the order of their first touch, each as `delete`, `update` or `insert`, then its `mutate`; the increment; the comment; what the

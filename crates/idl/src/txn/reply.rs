@@ -1,4 +1,4 @@
-//! What the reply to a transaction says (idl.md 2.7).
+//! What the reply to a transaction says (docs/spec/idl.md 2.7).
 //!
 //! Of several things that are wrong the gravest counts: an error, then the lock, then what another try may cure.
 

@@ -1,4 +1,4 @@
-//! Changes of single elements: every cell of the tables of idl.md 3.2 and 3.5, here and on the server.
+//! Changes of single elements: every cell of the tables of docs/spec/idl.md 3.2 and 3.5, here and on the server.
 
 use corvid_data::{Atom, Datum};
 use corvid_idl::{RowId, Status};

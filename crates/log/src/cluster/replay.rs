@@ -1,4 +1,4 @@
-//! The rules by which the records of one file follow each other (distribution.md 1.4).
+//! The rules by which the records of one file follow each other (docs/spec/distribution.md 1.4).
 //!
 //! [`Replay`] is what a member knows of its own log after reading it so far: where it begins and ends, the terms in it, the
 //! current term and vote, the lists of servers and the timers. It keeps no entries: whoever needs them keeps them, told by

@@ -1,4 +1,4 @@
-//! Every rule of storage.md 4.1 and the reader's tolerance of 1.2; texts as the reference prints them.
+//! Every rule of docs/spec/storage.md 4.1 and the reader's tolerance of 1.2; texts as the reference prints them.
 
 use super::*;
 use crate::fixture::{schema, uuid};

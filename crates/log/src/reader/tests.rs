@@ -1,4 +1,4 @@
-//! Every row of storage.md 1.2 and 1.4, texts as the reference prints them.
+//! Every row of docs/spec/storage.md 1.2 and 1.4, texts as the reference prints them.
 
 use super::*;
 use crate::Record;

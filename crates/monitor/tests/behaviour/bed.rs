@@ -6,7 +6,7 @@ use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 use corvid_monitor::{Frame, Monitors, SessionId, Version};
 
-/// The schema of the worked examples (protocol.md 10), every table in the root set.
+/// The schema of the worked examples (docs/spec/protocol.md 10), every table in the root set.
 pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
     "Keeper":{"isRoot":true,"columns":{
         "name":{"type":"string"},
@@ -145,7 +145,7 @@ impl Bed {
         uuid
     }
 
-    /// Inserts so many atoms that the history is not cut short: it may hold as many as the database (protocol.md 4.9).
+    /// Inserts so many atoms that the history is not cut short: it may hold as many as the database (docs/spec/protocol.md 4.9).
     pub(crate) fn insert_ballast(&mut self) {
         let atoms: Vec<String> = (0..5_000).map(|atom: u32| atom.to_string()).collect();
         let atoms = atoms.join(",");

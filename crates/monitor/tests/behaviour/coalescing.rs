@@ -1,4 +1,4 @@
-//! Changes merge while a session is not told (protocol.md 1.10), and who is to be told when.
+//! Changes merge while a session is not told (docs/spec/protocol.md 1.10), and who is to be told when.
 
 use corvid_monitor::{SessionId, Version};
 

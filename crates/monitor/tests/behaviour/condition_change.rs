@@ -1,4 +1,4 @@
-//! `monitor_cond_change` (protocol.md 4.8): effect and order. Its errors are in `errors`.
+//! `monitor_cond_change` (docs/spec/protocol.md 4.8): effect and order. Its errors are in `errors`.
 
 use corvid_data::Uuid;
 use corvid_monitor::Version;

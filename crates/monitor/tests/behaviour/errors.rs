@@ -1,4 +1,4 @@
-//! Every refusal of monitor requests (protocol.md 4.5.1 to 4.5.3, 4.8, 4.9), as the reference words it, and that nothing is
+//! Every refusal of monitor requests (docs/spec/protocol.md 4.5.1 to 4.5.3, 4.8, 4.9), as the reference words it, and that nothing is
 //! left behind.
 
 use corvid_monitor::Version;

@@ -1,5 +1,5 @@
 //! What clients of monitors see, told through the public interface: a real database, transactions as JSON text, notifications
-//! compared as text. One file per topic of protocol.md 4.5 to 4.9.
+//! compared as text. One file per topic of docs/spec/protocol.md 4.5 to 4.9.
 
 mod bed;
 mod coalescing;

@@ -1,5 +1,5 @@
-//! A naive client: keeps rows as JSON values, applies notifications by the letter of protocol.md 4.6 and 4.7, and treats as a
-//! failure what real clients treat as an inconsistency (protocol.md 8.2).
+//! A naive client: keeps rows as JSON values, applies notifications by the letter of docs/spec/protocol.md 4.6 and 4.7, and treats as a
+//! failure what real clients treat as an inconsistency (docs/spec/protocol.md 8.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ impl Cell {
         }
     }
 
-    /// Applies a difference of protocol.md 4.7.
+    /// Applies a difference of docs/spec/protocol.md 4.7.
     fn apply(&mut self, difference: Cell) {
         match (self, difference) {
             (Cell::Whole(own), Cell::Whole(new)) => *own = new,

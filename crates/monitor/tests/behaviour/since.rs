@@ -1,4 +1,4 @@
-//! `monitor_cond_since` (protocol.md 4.9).
+//! `monitor_cond_since` (docs/spec/protocol.md 4.9).
 
 use corvid_data::Uuid;
 use corvid_monitor::{SessionId, Version};

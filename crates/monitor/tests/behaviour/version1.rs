@@ -1,4 +1,4 @@
-//! `monitor` and `update` (protocol.md 4.6).
+//! `monitor` and `update` (docs/spec/protocol.md 4.6).
 
 use corvid_monitor::Version;
 

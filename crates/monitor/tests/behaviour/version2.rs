@@ -1,4 +1,4 @@
-//! `monitor_cond` and `update2` (protocol.md 4.7), without conditions; sessions, groups and cancelling.
+//! `monitor_cond` and `update2` (docs/spec/protocol.md 4.7), without conditions; sessions, groups and cancelling.
 
 use corvid_monitor::{SessionId, Version};
 

@@ -1,7 +1,7 @@
 //! `--help`: a manual's head, commands, notes and options as lines for a terminal.
 //!
 //! Terms stand at the left, meanings in a column of their own, wrapped. Scripts search the text for names of options
-//! (cli.md 1.1), which are never broken.
+//! (docs/spec/cli.md 1.1), which are never broken.
 
 use super::prose::{Block, blocks};
 use super::{Manual, Places};

@@ -1,4 +1,4 @@
-//! Learning whom to trust from the first server (cli.md 5.6): the last certificate that it sent becomes the CA file.
+//! Learning whom to trust from the first server (docs/spec/cli.md 5.6): the last certificate that it sent becomes the CA file.
 //!
 //! The connection that taught us is dropped by the caller: it was not verified.
 

@@ -1,4 +1,4 @@
-//! The options of TLS that all programs share: `-p`, `-c`, `-C` and their kin (cli.md 5).
+//! The options of TLS that all programs share: `-p`, `-c`, `-C` and their kin (docs/spec/cli.md 5).
 
 use super::settings::{Authority, Settings};
 use crate::args::{Arg, Spec};

@@ -1,4 +1,4 @@
-//! What becomes of a database whose log ends before its end (storage.md 5).
+//! What becomes of a database whose log ends before its end (docs/spec/storage.md 5).
 //!
 //! A damaged tail is what a crash leaves: it is reported, stays until the first write and is lost with it. Damage in the middle is something
 //! else: whole records behind it would be lost too. Then the file is set aside first, and the one who reads logs is told loudly; if it cannot

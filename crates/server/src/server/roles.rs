@@ -1,5 +1,5 @@
-//! Which databases are backups, and of whom (distribution.md 3): set by commands or by a configuration file, carried out by the databases
-//! and by the shard that connects. Part of the main thread.
+//! Which databases are backups, and of whom (docs/spec/distribution.md 3): set by commands or by a configuration file, carried out by the
+//! databases and by the shard that connects. Part of the main thread.
 //!
 //! Invariant: a database is told of its role before clients can reach it, and its connection is opened when the shard can reach the database.
 

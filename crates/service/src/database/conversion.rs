@@ -1,4 +1,4 @@
-//! A conversion under way (protocol.md 4.15): which step comes next, and what waits for the last one.
+//! A conversion under way (docs/spec/protocol.md 4.15): which step comes next, and what waits for the last one.
 //!
 //! ```text
 //! old schema:  commits ---------------------------------------------->|  held  |

@@ -1,4 +1,4 @@
-//! Online schema conversion (protocol.md 4.15): checked, written as a new file, then swapped in.
+//! Online schema conversion (docs/spec/protocol.md 4.15): checked, written as a new file, then swapped in.
 
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_json::Value;
@@ -63,7 +63,7 @@ impl DatabaseService {
         Ok(Arc::new(schema))
     }
 
-    /// The new file is in place (or is not): swap, then tell everybody, in the order of protocol.md 4.15.
+    /// The new file is in place (or is not): swap, then tell everybody, in the order of docs/spec/protocol.md 4.15.
     pub(super) fn finish_conversion(&mut self, now: Now, result: Result<(), StoreError>) {
         let Some(mut conversion) = self.conversion.take() else {
             return;
@@ -118,7 +118,7 @@ impl DatabaseService {
     }
 }
 
-/// The error of a conversion that is given up (storage.md 11.2).
+/// The error of a conversion that is given up (docs/spec/storage.md 11.2).
 pub(super) fn canceled_because(reason: &str) -> WireError {
     let details = format!("database conversion canceled because {reason}");
     WireError::new(Tag::Canceled, details)

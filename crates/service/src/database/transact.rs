@@ -518,7 +518,7 @@ pub(super) fn handled_by(request: &Request) -> Handled {
     }
 }
 
-/// Appends a commit-time error to a result array (protocol.md 5.1).
+/// Appends a commit-time error to a result array (docs/spec/protocol.md 5.1).
 fn add_error(result: &mut Vec<u8>, error: &WireError) {
     debug_assert_eq!(result.last(), Some(&b']'));
     result.pop();

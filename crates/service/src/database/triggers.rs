@@ -1,5 +1,5 @@
 //! Transactions that wait: tried again, oldest first, when rows change that they looked at, and at their deadlines
-//! (protocol.md 4.3).
+//! (docs/spec/protocol.md 4.3).
 //!
 //! Invariant: every waiting transaction stands under its place in `waiting`, under its session in `by_session`, and under what it
 //! looked at in `by_table` or `always`; under its deadline in `deadlines` if it has one. Cost of a commit: the waiting

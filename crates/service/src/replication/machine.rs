@@ -1,4 +1,4 @@
-//! The conversation of one backup with its source (distribution.md 3.2): one question at a time, then updates without end.
+//! The conversation of one backup with its source (docs/spec/distribution.md 3.2): one question at a time, then updates without end.
 //!
 //! Pure: texts come in, steps come out, in order. It keeps the state of the conversation and no rows.
 

@@ -1,4 +1,5 @@
-//! Reads what a source tells: contents, and updates of both encodings (protocol.md 4.6, 4.7), guided by our own schema, with no tree.
+//! Reads what a source tells: contents, and updates of both encodings (docs/spec/protocol.md 4.6, 4.7), guided by our own schema, with no
+//! tree.
 //!
 //! Texts are known to be valid JSON. Whether a row is here is asked, not known: an update becomes a [`Recorded`] transaction that fits
 //! what is here, or an error.

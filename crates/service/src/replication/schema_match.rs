@@ -1,5 +1,5 @@
-//! Whether a source's schema has a place in ours (distribution.md 3.3): every table, and every column with the same definition. Ours may
-//! have more.
+//! Whether a source's schema has a place in ours (docs/spec/distribution.md 3.3): every table, and every column with the same definition.
+//! Ours may have more.
 
 use std::fmt::{self, Display, Formatter};
 

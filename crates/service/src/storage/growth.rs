@@ -1,4 +1,4 @@
-//! When a file is rewritten without being asked to (storage.md 9.3): after it has doubled, and once a day.
+//! When a file is rewritten without being asked to (docs/spec/storage.md 9.3): after it has doubled, and once a day.
 //!
 //! Entries are those since the last rewrite, as the manual of the reference has it, so a file that nobody writes to is left alone; the
 //! reference itself counts all since the start.

@@ -1,4 +1,4 @@
-//! Online schema conversion (protocol.md 4.15).
+//! Online schema conversion (docs/spec/protocol.md 4.15).
 
 use expect_test::expect;
 

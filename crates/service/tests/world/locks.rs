@@ -1,4 +1,4 @@
-//! Locks between sessions of different shards (protocol.md 4.11).
+//! Locks between sessions of different shards (docs/spec/protocol.md 4.11).
 
 use expect_test::expect;
 

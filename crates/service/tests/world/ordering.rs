@@ -1,4 +1,4 @@
-//! In which order a session is answered (protocol.md 4.5.6).
+//! In which order a session is answered (docs/spec/protocol.md 4.5.6).
 
 use expect_test::expect;
 

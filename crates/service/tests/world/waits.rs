@@ -1,4 +1,4 @@
-//! Transactions that wait, their release, time-outs and cancelation (protocol.md 4.3, 4.4, 5.7).
+//! Transactions that wait, their release, time-outs and cancelation (docs/spec/protocol.md 4.3, 4.4, 5.7).
 
 use corvid_monitor::SessionId;
 use expect_test::expect;

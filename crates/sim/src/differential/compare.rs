@@ -136,7 +136,7 @@ impl Comparison<'_> {
             if ours == theirs {
                 continue;
             }
-            let reason = "row whose only change was undone by the commit: the reference renews its _version (protocol.md 2.5)";
+            let reason = "row whose only change was undone by the commit: the reference renews its _version (docs/spec/protocol.md 2.5)";
             if let (Some(theirs), ours) = (theirs, ours.map_or(&[][..], Vec::as_slice))
                 && deviations::without_renewals(ours, theirs)
             {
@@ -144,7 +144,8 @@ impl Comparison<'_> {
                 continue;
             }
             if has_several_commits {
-                let reason = "several commits merged in one update or not (protocol.md 1.10)";
+                let reason =
+                    "several commits merged in one update or not (docs/spec/protocol.md 1.10)";
                 *self.deviations.entry(reason).or_default() += 1;
                 continue;
             }

@@ -19,11 +19,11 @@ const DEVIATIONS: [Deviation; 7] = [
         },
     },
     Deviation {
-        reason: "duplicate uuid names the table since 2026 (protocol.md 5.2)",
+        reason: "duplicate uuid names the table since 2026 (docs/spec/protocol.md 5.2)",
         applies: |_, ours, theirs| tag(ours) == "duplicate uuid" && tag(theirs) == "duplicate uuid",
     },
     Deviation {
-        reason: "which of two rows with one key is named first (protocol.md 5.12)",
+        reason: "which of two rows with one key is named first (docs/spec/protocol.md 5.12)",
         applies: |_, ours, theirs| {
             let is_index =
                 |error: &Value| details(error).starts_with("Transaction causes multiple rows");
@@ -31,13 +31,13 @@ const DEVIATIONS: [Deviation; 7] = [
         },
     },
     Deviation {
-        reason: "which of several violations of a commit is reported (protocol.md 5.12)",
+        reason: "which of several violations of a commit is reported (docs/spec/protocol.md 5.12)",
         applies: |operation, ours, theirs| {
             operation.is_none() && tag(ours) == tag(theirs) && tag(ours) != "syntax error"
         },
     },
     Deviation {
-        reason: "which of several rows that a mutation does not fit is visited first (protocol.md 5.5)",
+        reason: "which of several rows that a mutation does not fit is visited first (docs/spec/protocol.md 5.5)",
         applies: |operation, ours, theirs| {
             operation.is_some_and(|operation| operation.get("mutations").is_some())
                 && tag(ours) == tag(theirs)
@@ -45,14 +45,14 @@ const DEVIATIONS: [Deviation; 7] = [
         },
     },
     Deviation {
-        reason: "which of several repeated columns of a monitor request is named (protocol.md 11)",
+        reason: "which of several repeated columns of a monitor request is named (docs/spec/protocol.md 11)",
         applies: |_, ours, theirs| {
             let is_repeated = |error: &Value| details(error).ends_with(" mentioned more than once");
             is_repeated(ours) && is_repeated(theirs)
         },
     },
     Deviation {
-        reason: "which of several faults of one object is reported first (protocol.md 11)",
+        reason: "which of several faults of one object is reported first (docs/spec/protocol.md 11)",
         applies: |operation, _, _| {
             operation.is_some_and(|operation| {
                 operation.get("row").is_some() || operation.get("rows").is_some()
@@ -85,7 +85,7 @@ fn details(error: &Value) -> &str {
 }
 
 /// A reply to a monitor request without the id of the newest transaction, which our standalone server has and the reference has not
-/// (protocol.md 4.9).
+/// (docs/spec/protocol.md 4.9).
 #[must_use]
 pub fn monitor_reply(reply: &Value) -> Value {
     let mut reply = reply.clone();

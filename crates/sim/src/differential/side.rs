@@ -134,7 +134,7 @@ impl Side {
         }
     }
 
-    /// False for the redundant `locked` that the owner gets when another connection stops waiting (protocol.md 4.11).
+    /// False for the redundant `locked` that the owner gets when another connection stops waiting (docs/spec/protocol.md 4.11).
     fn is_news(&mut self, connection: usize, message: &Value) -> bool {
         let method = message
             .get("method")

@@ -40,7 +40,7 @@ fn parse(text: &str) -> Value {
     Value::parse(text.as_bytes()).expect("valid JSON")
 }
 
-/// Texts that are no messages, or none that a client may send (protocol.md 1.2, 1.5).
+/// Texts that are no messages, or none that a client may send (docs/spec/protocol.md 1.2, 1.5).
 const UNACCEPTABLE: [&str; 14] = [
     r#"{"method":"echo","params":[],"id":1,"jsonrpc":"2.0"}"#,
     r#"{"method":"echo","params":{},"id":1}"#,

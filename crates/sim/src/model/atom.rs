@@ -1,4 +1,4 @@
-//! Atoms of the model, ordered as protocol.md 2.1 sorts them, with their two notations.
+//! Atoms of the model, ordered as docs/spec/protocol.md 2.1 sorts them, with their two notations.
 
 use corvid_data::Uuid;
 use corvid_json::Value;
@@ -116,7 +116,7 @@ impl Atom {
         }
     }
 
-    /// Its form in messages (protocol.md 2.7): strings are quoted unless they look like words.
+    /// Its form in messages (docs/spec/protocol.md 2.7): strings are quoted unless they look like words.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! The commit of the model: each step of protocol.md 5.12 over all rows of the database.
+//! The commit of the model: each step of docs/spec/protocol.md 5.12 over all rows of the database.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Conditions, one clause after the other over one row after the other (protocol.md 5.4).
+//! Conditions, one clause after the other over one row after the other (docs/spec/protocol.md 5.4).
 
 use corvid_json::Value;
 

@@ -1,4 +1,4 @@
-//! Data of the model: a sorted map from keys to values, the values absent in sets (protocol.md 2.4).
+//! Data of the model: a sorted map from keys to values, the values absent in sets (docs/spec/protocol.md 2.4).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Keys;
@@ -102,7 +102,7 @@ impl Datum {
         Datum { elements }
     }
 
-    /// What `modify` shows of a change (protocol.md 4.7).
+    /// What `modify` shows of a change (docs/spec/protocol.md 4.7).
     #[must_use]
     pub fn difference(&self, new: &Datum, ty: &Type) -> Datum {
         if ty.max == 1 {
@@ -140,7 +140,7 @@ impl Datum {
         }
     }
 
-    /// Its form in messages (protocol.md 2.7).
+    /// Its form in messages (docs/spec/protocol.md 2.7).
     #[must_use]
     pub fn to_text(&self, ty: &Type) -> String {
         let element = |(key, value): (&Atom, Option<&Atom>)| match value {
@@ -155,7 +155,7 @@ impl Datum {
         }
     }
 
-    /// Reads the wire form under all checks, in their order (protocol.md 2.4).
+    /// Reads the wire form under all checks, in their order (docs/spec/protocol.md 2.4).
     ///
     /// # Errors
     /// The first fault.
@@ -276,7 +276,7 @@ pub fn is_id(text: &str) -> bool {
     text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c.is_ascii_digit())
 }
 
-/// Checks an atom against constraints (protocol.md 2.2).
+/// Checks an atom against constraints (docs/spec/protocol.md 2.2).
 ///
 /// # Errors
 /// The violation.

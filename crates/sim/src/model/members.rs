@@ -1,4 +1,4 @@
-//! Objects with named members, as operations are read (protocol.md 1.7).
+//! Objects with named members, as operations are read (docs/spec/protocol.md 1.7).
 
 use std::collections::BTreeSet;
 

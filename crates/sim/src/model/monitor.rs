@@ -1,4 +1,5 @@
-//! Monitors of the model: what an update must say, derived from nothing but the content before and after (protocol.md 4.5 to 4.8).
+//! Monitors of the model: what an update must say, derived from nothing but the content before and after (docs/spec/protocol.md 4.5 to
+//! 4.8).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Mutations (protocol.md 5.5).
+//! Mutations (docs/spec/protocol.md 5.5).
 
 use corvid_json::Value;
 

@@ -1,4 +1,4 @@
-//! Operations of the model, one function each (protocol.md 5.1 to 5.11).
+//! Operations of the model, one function each (docs/spec/protocol.md 5.1 to 5.11).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -185,7 +185,7 @@ impl Type {
         }
     }
 
-    /// As messages call it (protocol.md 2.7).
+    /// As messages call it (docs/spec/protocol.md 2.7).
     #[must_use]
     pub fn english(&self) -> String {
         if self.is_scalar() {

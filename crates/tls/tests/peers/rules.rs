@@ -1,4 +1,4 @@
-//! The rules of cli.md 5.4, each with a certificate that keeps it and one that does not.
+//! The rules of docs/spec/cli.md 5.4, each with a certificate that keeps it and one that does not.
 
 use corvid_tls::Trust;
 use rcgen::{BasicConstraints, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, date_time_ymd};

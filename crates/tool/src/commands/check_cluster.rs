@@ -1,4 +1,4 @@
-//! `check-cluster`: whether the files of a cluster's members could have come about by the algorithm (storage.md 16).
+//! `check-cluster`: whether the files of a cluster's members could have come about by the algorithm (docs/spec/storage.md 16).
 //!
 //! First all headers, then the records of each file by the rules of its own log, then the properties that concern several
 //! logs. The first thing found ends the command. Memory: some 40 bytes an entry; entries themselves are read again when two

@@ -1,4 +1,4 @@
-//! `show-log`: the records of a database file for people to read (storage.md 15).
+//! `show-log`: the records of a database file for people to read (docs/spec/storage.md 15).
 
 mod cluster;
 mod names;

@@ -1,4 +1,4 @@
-//! `convert`: everything fits and is kept, or nothing is touched (storage.md 11.1).
+//! `convert`: everything fits and is kept, or nothing is touched (docs/spec/storage.md 11.1).
 
 use crate::sandbox::{Sandbox, record};
 

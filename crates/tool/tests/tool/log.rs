@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, record, with_database};
 
-/// The examples of storage.md 1.1 and 15.
+/// The examples of docs/spec/storage.md 1.1 and 15.
 #[test]
 fn worked_example_is_listed() {
     let sandbox = Sandbox::new();

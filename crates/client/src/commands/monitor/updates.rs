@@ -1,4 +1,4 @@
-//! Row updates of replies and notifications as tables (protocol.md 4.6, 4.7). Rows come in the order of their UUIDs.
+//! Row updates of replies and notifications as tables (docs/spec/protocol.md 4.6, 4.7). Rows come in the order of their UUIDs.
 
 use corvid_json::Value;
 
