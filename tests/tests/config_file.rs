@@ -166,6 +166,7 @@ fn a_server_that_cannot_do_all_of_it_does_not_start() {
             .args(arguments)
             .env("OVS_RUNDIR", dir.path())
             .env("OVS_DBDIR", dir.path())
+            .current_dir(dir.path())
             .stdin(Stdio::null())
             .output()
             .expect("started");

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
@@ -15,6 +15,7 @@ const DOCUMENTS: [&str; 15] = [
     "docs/operating/audit.md",
     "docs/operating/backups.md",
     "docs/operating/logs.md",
+    "docs/operating/running.md",
     "docs/formats.md",
     "docs/spec/README.md",
     "docs/spec/cli.md",

@@ -105,6 +105,37 @@ pub fn register(registry: &mut Registry<Server>) {
         },
     );
     registry.register_deferred(
+        "ovsdb-server/list-sessions",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| server.list_sessions(replier),
+    );
+    registry.register_deferred(
+        "ovsdb-server/close-session",
+        "ID",
+        1,
+        1,
+        |server: &mut Server, args, replier| server.close_session(&args[0], replier),
+    );
+    registry.register_deferred(
+        "ovsdb-server/list-settings",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| server.list_settings(replier),
+    );
+    registry.register(
+        "ovsdb-server/set-setting",
+        "NAME VALUE",
+        2,
+        2,
+        |server: &mut Server, args| {
+            let outcome = server.set_setting(&args[0], &args[1]);
+            outcome.map(|()| String::new())
+        },
+    );
+    registry.register_deferred(
         "ovsdb-server/compact",
         "",
         0,
@@ -302,6 +333,22 @@ fn describe(registry: &mut Registry<Server>) {
         (
             "ovsdb-server/backup",
             "write a copy of DB to FILE, while it is served",
+        ),
+        (
+            "ovsdb-server/close-session",
+            "close the session with this number of list-sessions",
+        ),
+        (
+            "ovsdb-server/list-sessions",
+            "list the sessions: peer, remote, role, monitors, bytes, backlog, age, last request",
+        ),
+        (
+            "ovsdb-server/list-settings",
+            "list what set-setting can change, as it is now",
+        ),
+        (
+            "ovsdb-server/set-setting",
+            "change a limit, the slow-transaction threshold or the audit log until the server ends",
         ),
         (
             "ovsdb-server/compact",

@@ -33,6 +33,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 enum ToTrail {
     Entries(Vec<Entry>),
     Reopen(Box<dyn FnOnce(std::io::Result<()>) + Send>),
+    /// From here on this is left out.
+    Exclude(Exclusions),
     /// Answer when everything before this is written, and end.
     End(Sender<()>),
 }
@@ -81,7 +83,7 @@ impl AuditLog {
         };
         std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || run(trail, &exclusions, &arrived))?;
+            .spawn(move || run(trail, exclusions, &arrived))?;
         Ok(AuditLog { thread, shared })
     }
 
@@ -110,6 +112,12 @@ impl AuditLog {
     pub fn reopen(&self, finish: impl FnOnce(std::io::Result<()>) + Send + 'static) {
         // The thread ends with the server.
         let _ = self.thread.send(ToTrail::Reopen(Box::new(finish)));
+    }
+
+    /// Leaves out what these exclusions name, and nothing else, of the entries that are left from now on.
+    pub fn exclude(&self, exclusions: Exclusions) {
+        // As above.
+        let _ = self.thread.send(ToTrail::Exclude(exclusions));
     }
 
     /// Waits, but not for ever, until everything is written.
@@ -147,7 +155,7 @@ fn is_torn(path: &Path) -> bool {
 }
 
 /// The thread.
-fn run(mut trail: Trail, exclusions: &Exclusions, arrived: &Receiver<ToTrail>) {
+fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>) {
     // What is to be written; reused.
     let mut text = Vec::new();
     while let Ok(first) = arrived.recv() {
@@ -157,7 +165,7 @@ fn run(mut trail: Trail, exclusions: &Exclusions, arrived: &Receiver<ToTrail>) {
                     let weight = weight(&entries);
                     for entry in &entries {
                         let time = rfc3339(entry.date_ms);
-                        entry.write(&time, exclusions, &mut text, &mut |text| {
+                        entry.write(&time, &exclusions, &mut text, &mut |text| {
                             if text.len() >= WRITE_BYTES {
                                 trail.write_out(text);
                             }
@@ -171,6 +179,7 @@ fn run(mut trail: Trail, exclusions: &Exclusions, arrived: &Receiver<ToTrail>) {
                     trail.write_out(&mut text);
                     finish(trail.reopen());
                 }
+                ToTrail::Exclude(others) => exclusions = others,
                 ToTrail::End(answer) => {
                     trail.write_out(&mut text);
                     // Who asked may have stopped waiting.

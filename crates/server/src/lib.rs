@@ -26,6 +26,7 @@ pub mod reports;
 pub mod run;
 pub mod saved;
 pub mod server;
+pub mod sessions;
 pub mod shard;
 pub mod source;
 pub mod storage;

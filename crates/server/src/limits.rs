@@ -29,30 +29,59 @@ pub enum LimitOption {
     Backlog,
 }
 
+impl LimitOption {
+    /// All of them, sorted by name.
+    pub const ALL: [LimitOption; 3] = [
+        LimitOption::Backlog,
+        LimitOption::Message,
+        LimitOption::Sessions,
+    ];
+
+    /// Its name, without dashes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LimitOption::Sessions => "max-sessions",
+            LimitOption::Message => "max-message",
+            LimitOption::Backlog => "max-backlog",
+        }
+    }
+
+    /// What it makes of the limits.
+    #[must_use]
+    pub fn of(self, limits: &Limits) -> usize {
+        match self {
+            LimitOption::Sessions => limits.connections_max,
+            LimitOption::Message => limits.text_bytes_max,
+            LimitOption::Backlog => limits.backlog_bytes_max,
+        }
+    }
+}
+
 /// The heading that these options stand under.
 pub const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
 
 /// The table of these options; `wrap` makes them options of the program.
 pub fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 3] {
-    let option = |name, option| {
-        Spec::long(name, Arg::Required, wrap(option))
+    let option = |option: LimitOption| {
+        Spec::long(option.name(), Arg::Required, wrap(option))
             .in_full()
             .within(GROUP)
     };
     [
-        option("max-sessions", LimitOption::Sessions)
+        option(LimitOption::Sessions)
             .means("N", "connections to serve at a time (default: what open files allow)")
             .more(
                 "Who comes when all places are taken is disconnected at once. The soft limit of open files is raised to the hard one; 256 are \
                 kept for everything else.",
             ),
-        option("max-message", LimitOption::Message)
+        option(LimitOption::Message)
             .means("SIZE", "longest message to take from a client (default: 1G)")
             .more(
                 "Whoever sends a longer one is disconnected. Messages that are not handled may be twice as long all together; beyond that the \
                 longest unfinished one is given up with its connection.",
             ),
-        option("max-backlog", LimitOption::Backlog)
+        option(LimitOption::Backlog)
             .means("SIZE", "most that a client may leave unread (default: 4G)")
             .more(
                 "Whoever leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
@@ -72,19 +101,22 @@ impl Settings {
     /// Notes one option; the last one of its kind counts. A value that is no limit ends the process.
     pub fn apply(&mut self, option: LimitOption, value: Option<&str>) {
         let value = value.unwrap_or_default();
-        let outcome = match option {
-            LimitOption::Sessions => count(value).map(|sessions| self.sessions = Some(sessions)),
-            LimitOption::Message => bytes(value).map(|bytes| self.message_bytes = Some(bytes)),
-            LimitOption::Backlog => bytes(value).map(|bytes| self.backlog_bytes = Some(bytes)),
-        };
-        if let Err(expected) = outcome {
-            let name = match option {
-                LimitOption::Sessions => "--max-sessions",
-                LimitOption::Message => "--max-message",
-                LimitOption::Backlog => "--max-backlog",
-            };
-            program::fatal(format_args!("{name}={value}: {expected}"));
+        if let Err(expected) = self.set(option, value) {
+            program::fatal(format_args!("--{}={value}: {expected}", option.name()));
         }
+    }
+
+    /// The same at run time.
+    ///
+    /// # Errors
+    /// What it should be instead.
+    pub fn set(&mut self, option: LimitOption, value: &str) -> Result<(), &'static str> {
+        match option {
+            LimitOption::Sessions => self.sessions = Some(count(value)?),
+            LimitOption::Message => self.message_bytes = Some(bytes(value)?),
+            LimitOption::Backlog => self.backlog_bytes = Some(bytes(value)?),
+        }
+        Ok(())
     }
 
     /// Raises the limit of descriptors as far as it goes, and fits the limits to it.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use corvid_service::message::Event;
 use crossbeam_channel::Sender;
 
+use crate::sessions::Listed;
+
 /// What the main thread is sent.
 #[derive(Debug)]
 pub enum Report {
@@ -15,6 +17,10 @@ pub enum Report {
     Barrier(Sender<()>),
     /// The backup with this number is written, or why not.
     BackedUp(u64, Result<(), String>),
+    /// Sessions of one shard, for the question with this number.
+    SessionsListed(u64, Vec<Listed>),
+    /// Whether there was a session to be closed, for the order with this number.
+    SessionClosed(u64, bool),
 }
 
 /// The way back to the main thread.
@@ -41,7 +47,22 @@ impl MainThread {
 
     /// Tells what became of a backup.
     pub fn backed_up(&self, token: u64, outcome: Result<(), String>) {
-        if self.events.send(Report::BackedUp(token, outcome)).is_ok() {
+        self.report(Report::BackedUp(token, outcome));
+    }
+
+    /// Tells of the sessions of one shard.
+    pub fn sessions_listed(&self, token: u64, sessions: Vec<Listed>) {
+        self.report(Report::SessionsListed(token, sessions));
+    }
+
+    /// Tells whether there was a session to be closed.
+    pub fn session_closed(&self, token: u64, is_closed: bool) {
+        self.report(Report::SessionClosed(token, is_closed));
+    }
+
+    fn report(&self, report: Report) {
+        if self.events.send(report).is_ok() {
+            // As above.
             let _ = self.waker.wake();
         }
     }

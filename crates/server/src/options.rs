@@ -46,8 +46,8 @@ pub struct CommandLine {
     pub slow_ms: u64,
     /// `--audit-log`
     pub audit_log: Option<String>,
-    /// `--audit-exclude`
-    pub audit_exclusions: Exclusions,
+    /// `--audit-exclude`, all of them, as given
+    pub audit_exclude: String,
     /// Key, certificate and the like, as files or as `db:` columns.
     pub tls: tls::Settings,
     /// What clients may have the server hold.
@@ -251,14 +251,22 @@ impl CommandLine {
             Id::SyncExcludeTables => self.sync_exclude_tables = value,
             Id::Active => self.is_active = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
-            Id::SlowTransaction => self.slow_ms = slow_ms(&value.unwrap_or_default()),
+            Id::SlowTransaction => {
+                let slow = slow_ms(&value.unwrap_or_default());
+                self.slow_ms = slow.unwrap_or_else(|problem| {
+                    program::fatal(format_args!("--slow-transaction: {problem}"))
+                });
+            }
             Id::AuditLog => self.audit_log = value,
             Id::AuditExclude => {
-                if let Err(element) = self.audit_exclusions.add(&value.unwrap_or_default()) {
-                    program::fatal(format_args!(
-                        "--audit-exclude: \"{element}\" is not DB:TABLE or DB:TABLE:COLUMN"
-                    ));
+                let list = value.unwrap_or_default();
+                if let Err(problem) = exclusions(&list) {
+                    program::fatal(format_args!("--audit-exclude: {problem}"));
                 }
+                if !self.audit_exclude.is_empty() {
+                    self.audit_exclude.push(',');
+                }
+                self.audit_exclude.push_str(&list);
             }
             Id::DisableNoDataConversion => self.disable_no_data_conversion = true,
             Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
@@ -275,13 +283,25 @@ impl CommandLine {
 /// Transactions that take as long as the reference's whole loop may are told of.
 const SLOW_MS_DEFAULT: u64 = 1000;
 
-/// Reads a threshold in ms; 0 means none.
-fn slow_ms(text: &str) -> u64 {
+/// Reads a threshold in ms; 0 means none, which is `u64::MAX`.
+///
+/// # Errors
+/// It is none.
+pub fn slow_ms(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => u64::MAX,
-        Ok(ms) => ms,
-        Err(_) => program::fatal(format_args!(
-            "--slow-transaction: \"{text}\" is not a number of milliseconds"
-        )),
+        Ok(0) => Ok(u64::MAX),
+        Ok(ms) => Ok(ms),
+        Err(_) => Err(format!("\"{text}\" is not a number of milliseconds")),
     }
+}
+
+/// Reads what the audit log leaves out.
+///
+/// # Errors
+/// An element is of another form.
+pub fn exclusions(list: &str) -> Result<Exclusions, String> {
+    let mut exclusions = Exclusions::default();
+    let outcome = exclusions.add(list);
+    outcome.map_err(|element| format!("\"{element}\" is not DB:TABLE or DB:TABLE:COLUMN"))?;
+    Ok(exclusions)
 }

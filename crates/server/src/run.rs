@@ -10,13 +10,12 @@ use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{cleanup, clock, descriptors, dirs, hangup, program, signals};
-use corvid_service::audit::Exclusions;
 
 use crate::audit::AuditLog;
 use crate::configured::{Configured, Failed, settle_tls};
 use crate::coverage;
 use crate::metrics::Metrics;
-use crate::options::CommandLine;
+use crate::options::{self, CommandLine};
 use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::saved::{Configuration, Saved};
@@ -64,7 +63,7 @@ pub fn run(line: CommandLine) {
     // As the user that we are now, which must be able to open it again.
     let audit = audit_log.map(|path| {
         admin::register_audit(control.registry());
-        keep_audit_log(&path, line.audit_exclusions)
+        keep_audit_log(&path, &line.audit_exclude)
     });
     let config = Config {
         audit,
@@ -73,6 +72,9 @@ pub fn run(line: CommandLine) {
         slow_ms: line.slow_ms,
         tls,
         limits: line.limits.settle(),
+        limit_settings: line.limits,
+        is_audited: true,
+        audit_exclude: line.audit_exclude,
         metrics,
     };
     let mut server = Server::start(config, control.waker())
@@ -174,7 +176,9 @@ fn absolute(file: &str) -> PathBuf {
 }
 
 /// Opens the audit log; whatever ends the process, but for a kill, what is left in it by then is written.
-fn keep_audit_log(file: &Path, exclusions: Exclusions) -> AuditLog {
+fn keep_audit_log(file: &Path, exclude: &str) -> AuditLog {
+    // The list was read before, and is good.
+    let exclusions = options::exclusions(exclude).unwrap_or_default();
     let audit = AuditLog::open(file, exclusions).unwrap_or_else(|error| {
         let file = file.display();
         program::fatal_error(format_args!("{file}: cannot open audit log"), &error)

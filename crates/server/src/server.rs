@@ -4,6 +4,8 @@
 mod following;
 mod reloading;
 mod roles;
+mod sessions;
+mod settings;
 mod tls_columns;
 mod waiting;
 
@@ -40,6 +42,7 @@ use crate::database_thread::DatabaseThread;
 use crate::driver::{Driver, read_clock};
 use crate::heartbeat::Heartbeats;
 use crate::inbox::Inbox;
+use crate::limits;
 use crate::main_thread::{MainThread, Report};
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::{Metrics, Stage, Surroundings};
@@ -82,8 +85,14 @@ pub struct Config {
     pub audit: Option<AuditLog>,
     /// Key, certificate and the like.
     pub tls: Settings,
+    /// Whether it is kept now.
+    pub is_audited: bool,
+    /// What it leaves out, as given.
+    pub audit_exclude: String,
     /// What clients may have the server hold.
     pub limits: Limits,
+    /// What was said of that.
+    pub limit_settings: limits::Settings,
     /// Where everything is counted, if anybody wants to know.
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -292,7 +301,7 @@ impl Server {
             DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
         service.set_slow_ms(self.config.slow_ms);
         let audit = self.config.audit.clone().filter(|_| !is_server);
-        service.set_audited(audit.is_some());
+        service.set_audited(audit.is_some() && self.config.is_audited);
         let driver = Arc::new(Mutex::new(Driver {
             service,
             storage,
@@ -533,6 +542,10 @@ impl Server {
         match report {
             Report::Event(event) => self.run_event(event),
             Report::BackedUp(token, outcome) => self.waiting.backed_up(token, outcome),
+            Report::SessionsListed(token, sessions) => self.sessions_listed(token, sessions),
+            Report::SessionClosed(token, is_closed) => {
+                self.waiting.session_closed(token, is_closed);
+            }
             Report::Barrier(answer) => {
                 // Who asked may have stopped waiting.
                 let _ = answer.send(());

@@ -1,6 +1,7 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
 
 mod figures;
+mod listing;
 mod sources;
 mod texts;
 
@@ -26,6 +27,7 @@ use foldhash::fast::FixedState;
 
 use crate::coverage;
 use crate::inbox::Inbox;
+use crate::main_thread::MainThread;
 use crate::metrics::shard::{End, ShardFigures};
 use crate::outbox::Outbox;
 use crate::outgoing::{Board, Outgoing};
@@ -53,6 +55,10 @@ pub enum ShardMessage {
     Databases(Arc<Directory>, HashMap<DatabaseId, Inbox>),
     /// Tell how the sessions stand.
     Look,
+    /// Tell the main thread how each session stands, with this number.
+    ListSessions(u64, MainThread),
+    /// Close this session, if there is one, and tell the main thread so with this number.
+    CloseSession(SessionId, u64, MainThread),
 }
 
 /// About the connection of a backup to what it follows.
@@ -104,6 +110,8 @@ struct Client {
     /// `None`: the remote is gone already.
     source: Option<Source>,
     probe: Probe,
+    /// When it began, monotonic ms.
+    opened_ms: u64,
     /// The last sign of life that the probe was told of.
     heard_ms: u64,
     /// When updates came that it has not taken yet, ns; 0: there are none, or nobody counts.
@@ -309,6 +317,7 @@ impl Handler for ShardSessions {
                 session,
                 source,
                 probe,
+                opened_ms: now.mono_ms,
                 heard_ms: now.mono_ms,
                 told_ns: 0,
                 end: None,
@@ -395,6 +404,19 @@ impl Handler for ShardSessions {
                 self.frontend.message(now.mono_ms, message);
             }
             ShardMessage::Look => self.look(io),
+            ShardMessage::ListSessions(token, main) => {
+                main.sessions_listed(token, self.list(now, io));
+            }
+            ShardMessage::CloseSession(session, token, main) => {
+                let reason = Arc::from("user ran ovsdb-server/close-session");
+                let is_closed = self.frontend.disconnect_session(session, &reason);
+                // A client that does not read cannot hold up its end.
+                let conn = self.conns.get(&session).copied();
+                conn.filter(|conn| is_closed && !io.is_drained(*conn))
+                    .into_iter()
+                    .for_each(|conn| io.close(conn));
+                main.session_closed(token, is_closed);
+            }
             ShardMessage::TextRead(session, text) => {
                 self.frontend.text_read(now.mono_ms, session, text);
             }

@@ -332,6 +332,8 @@ impl DatabaseService {
                 texts_only,
             } => self.follow(name, &table, &column, texts_only),
             Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
+            Control::SetSlow(threshold_ms) => self.set_slow_ms(threshold_ms),
+            Control::SetAudited(is_audited) => self.set_audited(is_audited),
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
             Control::SetRole(role, token) => self.set_role(now, role, token),
             Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
@@ -419,6 +421,8 @@ impl DatabaseService {
                 | Control::Remove
                 | Control::EnableColumnDiff
                 | Control::Unfollow(_)
+                | Control::SetSlow(_)
+                | Control::SetAudited(_)
                 | Control::ShowStatus(_)
                 | Control::LogRows(..),
             )

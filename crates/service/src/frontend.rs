@@ -61,6 +61,19 @@ pub struct Frontend {
     outputs: Outputs,
 }
 
+/// How a session stands, for operators.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Who it is.
+    pub info: Arc<SessionInfo>,
+    /// Monitors that it has.
+    pub monitors: usize,
+    /// Its requests that are not answered.
+    pub requests: usize,
+    /// Its last request that was acted upon, `echo` apart: method and time, ms.
+    pub last_request: Option<(&'static str, u64)>,
+}
+
 /// Where a message goes next.
 enum Step {
     /// Done with.
@@ -114,6 +127,30 @@ impl Frontend {
     #[must_use]
     pub fn bytes_held(&self, session: SessionId) -> usize {
         self.sessions.get(&session).map_or(0, Session::bytes_held)
+    }
+
+    /// How a session stands; `None`: there is no such session.
+    #[must_use]
+    pub fn standing(&self, session: SessionId) -> Option<Standing> {
+        let session = self.sessions.get(&session)?;
+        Some(Standing {
+            info: session.info.clone(),
+            monitors: session.monitors.len(),
+            requests: session.under_way.len() + session.waiting.len(),
+            last_request: session.last_request,
+        })
+    }
+
+    /// Has one session closed. False when there is no such session, or it is being closed already.
+    pub fn disconnect_session(&mut self, id: SessionId, reason: &Arc<str>) -> bool {
+        let session = self.sessions.get_mut(&id);
+        let Some(session) = session.filter(|session| !session.is_closing) else {
+            return false;
+        };
+        session.is_closing = true;
+        let close = Close::Disconnect(reason.clone());
+        self.outputs.close.push((id, close));
+        true
     }
 
     /// A client connected.
@@ -352,7 +389,7 @@ impl Frontend {
                 };
                 match asking.parts.asked {
                     Asked::Database(method) => self.for_database(now_ms, id, method, asking),
-                    _ => self.answer_here(id, asking),
+                    _ => self.answer_here(now_ms, id, asking),
                 }
             }
             Said::Echo(answer) => self.echo(id, frame, answer),
@@ -444,6 +481,7 @@ impl Frontend {
                     return Step::Wait(asking.into());
                 }
                 session.begin(database, asking.frame.len());
+                session.last_request = Some((method.name(), now_ms));
                 let foreign_monitors = match method {
                     Method::Monitor(_) | Method::MonitorCondChange => {
                         session.monitors_elsewhere(database)

@@ -234,6 +234,10 @@ pub enum Control {
     },
     /// Follow it no more.
     Unfollow(String),
+    /// Transactions that take this long, ms, are reported from now on ([`Event::Slow`]).
+    SetSlow(u64),
+    /// Whether there is an audit trail from now on.
+    SetAudited(bool),
     /// Answered by [`Event::Report`] with this number.
     Report(u64),
     /// Log the rows of this table as they change, or no longer; answers nothing, an unknown table does no harm.

@@ -219,7 +219,7 @@ impl Intake {
                 Ok(Some((stream, name))) => {
                     count += 1;
                     let Some(admitted) = self.accounts.admit() else {
-                        log_too_many(&self.name, &name, self.accounts.limits().connections_max);
+                        log_too_many(&self.name, &name, self.accounts.connections_max());
                         continue;
                     };
                     let info = ConnInfo {

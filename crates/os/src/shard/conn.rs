@@ -54,6 +54,10 @@ pub(super) struct Conn {
     pub(super) wants_writable: bool,
     /// When bytes were last received (or unsent output shrank), monotonic ms.
     pub(super) received_ms: u64,
+    /// Received since it was opened, bytes of the text protocol.
+    pub(super) received_bytes: u64,
+    /// Sent since then.
+    pub(super) sent_bytes: u64,
     pub(super) timer: Timer,
     /// Held for the sake of its end.
     pub(super) counted: Option<Counted>,
@@ -100,6 +104,8 @@ impl Conn {
             is_dirty: false,
             wants_writable: false,
             received_ms: now_ms,
+            received_bytes: 0,
+            sent_bytes: 0,
             timer: Timer::default(),
             counted: None,
             output: Output::default(),
@@ -142,6 +148,7 @@ impl Conn {
                 }
             }
         };
+        self.received_bytes += received as u64;
         // A short read has emptied the socket: the next edge will tell, no need to ask.
         self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
         self.charge.raise(self.partial_bytes + received);
@@ -228,6 +235,7 @@ impl Conn {
     pub(super) fn write(&mut self, now_ms: u64, limit: &mut usize) -> io::Result<Progress> {
         let before = self.output.bytes();
         let progress = self.output.write_to(&mut self.stream, limit)?;
+        self.sent_bytes += before.saturating_sub(self.output.bytes()) as u64;
         let is_less = self.output.bytes() < before || progress == Progress::Drained;
         if self.is_blocked && is_less {
             self.received_ms = now_ms;

@@ -76,6 +76,11 @@ impl<M: Send + 'static> Shards<M> {
         self.accounts = Arc::new(Accounts::new(limits));
     }
 
+    /// Limits it otherwise from now on, while the shards run. Connections that stand stay, also when they are more than may.
+    pub fn change_limits(&self, limits: &Limits) {
+        self.accounts.change(limits);
+    }
+
     /// How often the limit of connections sent somebody away. Call after [`Shards::set_limits`].
     #[must_use]
     pub fn refusals(&self) -> Refusals {

@@ -170,6 +170,13 @@ impl Io {
         self.insert(stream, info, false)
     }
 
+    /// Bytes that a connection has received and sent since it was opened.
+    #[must_use]
+    pub fn traffic(&self, conn: ConnId) -> (u64, u64) {
+        self.get(conn)
+            .map_or((0, 0), |found| (found.received_bytes, found.sent_bytes))
+    }
+
     /// What this peer sends counts against no limit: it was not the peer who chose to talk.
     pub fn trust(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
@@ -256,7 +263,7 @@ impl Io {
     pub(super) fn check_backlog(&mut self, conn: ConnId) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let backlog = self.backlog_bytes(conn);
-        let backlog_max = self.accounts.limits().backlog_bytes_max;
+        let backlog_max = self.accounts.backlog_bytes_max();
         if backlog > backlog_max {
             let name = self.name(conn);
             vlog::warn_limited(

@@ -5,7 +5,8 @@
 //! ([`Handler::held_bytes`](super::Handler::held_bytes)), so that senders do not outrun those who read. Short texts ([`FREE_BYTES`]) are not counted, so
 //! most connections never touch the shared counters but when they come and go. What happens at a limit: a connection too many is
 //! closed at once, so that its client looks elsewhere instead of waiting; who sends too long a text, or reads too little, is
-//! disconnected; when texts in the making are too much together, the longest of the shard at hand goes. Peers that the handler trusts
+//! disconnected; when texts in the making are too much together, the longest of the shard at hand goes. Limits may change while the shards run; what
+//! stands already stays. Peers that the handler trusts
 //! ([`Io::trust`](super::Io::trust)) count for nothing. Known to shards only.
 
 use std::sync::Arc;
@@ -40,10 +41,47 @@ impl Default for Limits {
     }
 }
 
+/// The limits as they are now.
+#[derive(Debug)]
+struct Current {
+    connections_max: AtomicUsize,
+    text_bytes_max: AtomicUsize,
+    unfinished_bytes_max: AtomicUsize,
+    backlog_bytes_max: AtomicUsize,
+}
+
+impl Current {
+    fn new(limits: &Limits) -> Current {
+        Current {
+            connections_max: AtomicUsize::new(limits.connections_max),
+            text_bytes_max: AtomicUsize::new(limits.text_bytes_max),
+            unfinished_bytes_max: AtomicUsize::new(limits.unfinished_bytes_max),
+            backlog_bytes_max: AtomicUsize::new(limits.backlog_bytes_max),
+        }
+    }
+
+    fn set(&self, limits: &Limits) {
+        for (current, new) in [
+            (&self.connections_max, limits.connections_max),
+            (&self.text_bytes_max, limits.text_bytes_max),
+            (&self.unfinished_bytes_max, limits.unfinished_bytes_max),
+            (&self.backlog_bytes_max, limits.backlog_bytes_max),
+        ] {
+            current.store(new, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for Current {
+    fn default() -> Current {
+        Current::new(&Limits::default())
+    }
+}
+
 /// The limits, and how far they are used.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
-    limits: Limits,
+    limits: Current,
     connections: AtomicUsize,
     refused: AtomicU64,
     unfinished: AtomicUsize,
@@ -52,20 +90,36 @@ pub(super) struct Accounts {
 impl Accounts {
     pub(super) fn new(limits: Limits) -> Accounts {
         Accounts {
-            limits,
+            limits: Current::new(&limits),
             ..Accounts::default()
         }
     }
 
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
+    /// Other limits hold from now on.
+    pub(super) fn change(&self, limits: &Limits) {
+        self.limits.set(limits);
+    }
+
+    /// Connections that may stand at a time.
+    pub(super) fn connections_max(&self) -> usize {
+        self.limits.connections_max.load(Ordering::Relaxed)
+    }
+
+    /// How long a text may be, bytes.
+    pub(super) fn text_bytes_max(&self) -> usize {
+        self.limits.text_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// How much output may wait for a peer, bytes.
+    pub(super) fn backlog_bytes_max(&self) -> usize {
+        self.limits.backlog_bytes_max.load(Ordering::Relaxed)
     }
 
     /// Room for one more connection, for as long as the value lives; `None` when there is none.
     pub(super) fn admit(self: &Arc<Accounts>) -> Option<Admitted> {
         let before = self.connections.fetch_add(1, Ordering::Relaxed);
         let admitted = Admitted(Arc::clone(self));
-        if before >= self.limits.connections_max {
+        if before >= self.connections_max() {
             self.refused.fetch_add(1, Ordering::Relaxed);
             events::STREAM_REFUSE.bump();
             return None;
@@ -76,7 +130,8 @@ impl Accounts {
 
     /// Whether texts in the making are longer together than they may be.
     pub(super) fn is_overdrawn(&self) -> bool {
-        self.unfinished.load(Ordering::Relaxed) > self.limits.unfinished_bytes_max
+        let unfinished_bytes_max = self.limits.unfinished_bytes_max.load(Ordering::Relaxed);
+        self.unfinished.load(Ordering::Relaxed) > unfinished_bytes_max
     }
 }
 
@@ -98,7 +153,7 @@ impl Refusals {
     /// How many may stand at a time; `None`: any number.
     #[must_use]
     pub fn connections_max(&self) -> Option<usize> {
-        Some(self.0.limits.connections_max).filter(|max| *max != usize::MAX)
+        Some(self.0.connections_max()).filter(|max| *max != usize::MAX)
     }
 }
 
@@ -153,7 +208,7 @@ impl Charge {
 
     /// Whether a text of this length is too long by itself.
     pub(super) fn forbids(&self, text_bytes: usize) -> bool {
-        text_bytes > self.accounts.limits.text_bytes_max
+        text_bytes > self.accounts.text_bytes_max()
     }
 }
 

@@ -349,7 +349,7 @@ impl<H: Handler> Shard<H> {
                 self.io.doom(id, CloseReason::Failed(code));
             }
             InputEnd::TooLong => {
-                let limit = self.io.accounts.limits().text_bytes_max;
+                let limit = self.io.accounts.text_bytes_max();
                 vlog::warn_limited(
                     &LIMIT,
                     Module::Jsonrpc,

@@ -54,7 +54,7 @@ pub struct Server<C> {
 }
 
 /// The answer to a deferred request.
-type LateReply = (Ticket, Outcome);
+type LateReply = (Ticket, Reply);
 
 /// Whom a deferred reply is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,7 @@ struct Ticket {
 #[derive(Debug)]
 pub struct Replier {
     ticket: Ticket,
+    format: Format,
     sender: Option<Sender<LateReply>>,
     waker: Arc<Waker>,
 }
@@ -74,13 +75,22 @@ pub struct Replier {
 impl Replier {
     /// Sends the answer: the text of a reply or of an error.
     pub fn reply(mut self, outcome: Outcome) {
-        self.finish(outcome);
+        self.finish(outcome.map_or_else(Reply::Error, Reply::Text));
     }
 
-    fn finish(&mut self, outcome: Outcome) {
+    /// Sends an answer that there is as text and as JSON, in the format that the client has chosen.
+    pub fn reply_in_format(mut self, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
+        let reply = match self.format {
+            Format::Text => Reply::Text(text()),
+            Format::Json => Reply::Json(json()),
+        };
+        self.finish(reply);
+    }
+
+    fn finish(&mut self, reply: Reply) {
         if let Some(sender) = self.sender.take() {
             // Both fail only when the server is gone, and with it whoever asked.
-            let _ = sender.send((self.ticket, outcome));
+            let _ = sender.send((self.ticket, reply));
             let _ = self.waker.wake();
         }
     }
@@ -88,7 +98,7 @@ impl Replier {
 
 impl Drop for Replier {
     fn drop(&mut self) {
-        self.finish(Err("command was abandoned".to_owned()));
+        self.finish(Reply::Error("command was abandoned".to_owned()));
     }
 }
 
@@ -249,10 +259,10 @@ impl<C: 'static> Server<C> {
         if self.has_waiting {
             self.accept();
         }
-        while let Ok((ticket, outcome)) = self.replies.1.try_recv() {
+        while let Ok((ticket, reply)) = self.replies.1.try_recv() {
             let is_same = |connection: &Connection| connection.serial == ticket.serial;
             if self.connections.get(ticket.slot).is_some_and(is_same) {
-                self.answer(ticket.slot, outcome.map_or_else(Reply::Error, Reply::Text));
+                self.answer(ticket.slot, reply);
                 self.serve(ticket.slot, context);
             }
         }
@@ -395,6 +405,7 @@ impl<C: 'static> Server<C> {
                             &args,
                             Replier {
                                 ticket,
+                                format: self.connections[slot].format,
                                 sender,
                                 waker: Arc::clone(&self.waker),
                             },

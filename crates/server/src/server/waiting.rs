@@ -14,6 +14,7 @@ use corvid_service::message::{DatabaseId, Era, StoreError};
 use super::tls_columns;
 use crate::backup::Backup;
 use crate::main_thread::MainThread;
+use crate::sessions::Listed;
 
 /// What is waited for.
 #[derive(Default)]
@@ -25,6 +26,10 @@ pub(super) struct Waiting {
     /// The copy to be written stands here until there is a snapshot.
     backups: HashMap<u64, (Option<Backup>, Replier)>,
     statuses: HashMap<u64, Replier>,
+    /// Sessions of shards that have answered, the number of those that have not, and who wants to know.
+    lists: HashMap<u64, (Vec<Listed>, usize, Replier)>,
+    /// Sessions that are to be closed.
+    closings: HashMap<u64, Replier>,
     /// Conversions that clients are being told of.
     pub(super) conversions: HashMap<DatabaseId, Era>,
     /// Databases that are being removed, with their names.
@@ -118,6 +123,44 @@ impl Waiting {
     pub(super) fn backed_up(&mut self, token: u64, outcome: Result<(), String>) {
         if let Some((_, replier)) = self.backups.remove(&token) {
             replier.reply(outcome.map(|()| String::new()));
+        }
+    }
+
+    /// `replier` waits until so many shards have told of their sessions.
+    pub(super) fn list(&mut self, shards: usize, replier: Replier) -> u64 {
+        let token = self.token();
+        self.lists.insert(token, (Vec::new(), shards, replier));
+        token
+    }
+
+    /// A shard has told of its sessions; the last one yields all of them, and whom to answer.
+    pub(super) fn listed(
+        &mut self,
+        token: u64,
+        sessions: Vec<Listed>,
+    ) -> Option<(Vec<Listed>, Replier)> {
+        let (all, left, _) = self.lists.get_mut(&token)?;
+        all.extend(sessions);
+        *left -= 1;
+        if *left > 0 {
+            return None;
+        }
+        let (all, _, replier) = self.lists.remove(&token)?;
+        Some((all, replier))
+    }
+
+    /// `replier` waits until a session is being closed.
+    pub(super) fn closing(&mut self, replier: Replier) -> u64 {
+        let token = self.token();
+        self.closings.insert(token, replier);
+        token
+    }
+
+    /// It is, or there is no such session.
+    pub(super) fn session_closed(&mut self, token: u64, is_closed: bool) {
+        if let Some(replier) = self.closings.remove(&token) {
+            let none = || Err("no such session".to_owned());
+            replier.reply(if is_closed { Ok(String::new()) } else { none() });
         }
     }
 

@@ -27,13 +27,14 @@ impl Frontend {
     }
 
     /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
-    pub(super) fn answer_here(&mut self, id: SessionId, asking: Asking) -> Step {
-        let Some(session) = self.sessions.get(&id) else {
+    pub(super) fn answer_here(&mut self, now_ms: u64, id: SessionId, asking: Asking) -> Step {
+        let Some(session) = self.sessions.get_mut(&id) else {
             return Step::Done;
         };
         if !session.under_way.is_empty() {
             return Step::Wait(asking.into());
         }
+        session.last_request = Some((asking.parts.asked.name(), now_ms));
         if self.fence(id) {
             return Step::Wait(asking.into());
         }

@@ -21,6 +21,8 @@ pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
     /// When it began.
     pub(super) era: Era,
+    /// Its last request that was acted upon, `echo` apart: method and time, ms.
+    pub(super) last_request: Option<(&'static str, u64)>,
     pub(super) under_way: UnderWay,
     /// The database that the requests under way are for; `None`: they are fences.
     pub(super) target: Option<DatabaseId>,
@@ -71,6 +73,10 @@ impl UnderWay {
         self.sizes.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
     /// Whether another one must wait.
     fn is_full(&self) -> bool {
         self.sizes.len() >= UNDER_WAY_MAX || self.bytes >= UNDER_WAY_BYTES_MAX
@@ -97,6 +103,7 @@ impl Session {
         Session {
             info,
             era,
+            last_request: None,
             under_way: UnderWay::default(),
             target: None,
             is_fenced: false,

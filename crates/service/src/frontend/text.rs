@@ -88,6 +88,22 @@ pub(super) enum Asked {
     Unknown,
 }
 
+impl Asked {
+    /// The name of the method; `unknown` for one that there is not.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Asked::Database(method) => method.name(),
+            Asked::ListDbs => "list_dbs",
+            Asked::GetServerId => "get_server_id",
+            Asked::SetDbChangeAware => "set_db_change_aware",
+            Asked::Lock => "lock",
+            Asked::Steal => "steal",
+            Asked::Unlock => "unlock",
+            Asked::Unknown => "unknown",
+        }
+    }
+}
+
 impl Text {
     /// A text that was not read yet.
     #[must_use]

@@ -1,0 +1,47 @@
+//! Listing sessions and closing one, by command: shards are asked, and answer between two pieces of work. Part of the main thread.
+
+use std::sync::PoisonError;
+
+use corvid_monitor::SessionId;
+use corvid_os::unixctl::Replier;
+use corvid_service::frontend::shard_of;
+
+use super::Server;
+use crate::sessions::{self, Listed};
+use crate::shard::ShardMessage;
+
+impl Server {
+    /// Tells how each session stands, when all shards have answered.
+    pub fn list_sessions(&mut self, replier: Replier) {
+        let shards = self.shards.handles();
+        let token = self.waiting.list(shards.len(), replier);
+        for shard in shards {
+            shard.post(ShardMessage::ListSessions(token, self.main.clone()));
+        }
+    }
+
+    pub(super) fn sessions_listed(&mut self, token: u64, sessions: Vec<Listed>) {
+        let Some((mut all, replier)) = self.waiting.listed(token, sessions) else {
+            return;
+        };
+        all.sort_unstable_by_key(|listed| listed.session);
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        replier.reply_in_format(
+            || sessions::lines(&all, &locks),
+            || sessions::json(&all, &locks),
+        );
+    }
+
+    /// Closes the session of this number, hexadecimal, as it is listed.
+    pub fn close_session(&mut self, id: &str, replier: Replier) {
+        let number = u64::from_str_radix(id, 16).ok().map(SessionId);
+        let shard = |id| self.shards.handles().get(usize::from(shard_of(id)));
+        match number.and_then(|id| Some((id, shard(id)?.clone()))) {
+            None => replier.reply(Err("no such session".to_owned())),
+            Some((id, shard)) => {
+                let token = self.waiting.closing(replier);
+                shard.post(ShardMessage::CloseSession(id, token, self.main.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What can be set while the server runs (`ovsdb-server/list-settings`, `ovsdb-server/set-setting`): each by the name of the option that sets it at the
+//! start. Part of the main thread. A change lasts until the server ends; it is logged.
+
+use corvid_json::{Object, Value};
+use corvid_os::unixctl::Replier;
+use corvid_os::vlog::{self, Module};
+use corvid_service::message::{Control, ToDatabase};
+use corvid_service::server_db;
+
+use super::Server;
+use crate::limits::LimitOption;
+use crate::options::{exclusions, slow_ms};
+
+const AUDIT_EXCLUDE: &str = "audit-exclude";
+const AUDIT_LOG: &str = "audit-log";
+const SLOW_TRANSACTION: &str = "slow-transaction";
+
+impl Server {
+    /// Tells what each setting is now.
+    pub fn list_settings(&self, replier: Replier) {
+        let settings = self.settings();
+        let lines = || {
+            let line = |(name, value): &(&str, String)| format!("{name}={value}\n");
+            settings.iter().map(line).collect()
+        };
+        let json = || {
+            let members = settings.iter();
+            let members: Object = members
+                .map(|(name, value)| ((*name).into(), Value::string(value)))
+                .collect();
+            Value::Object(members)
+        };
+        replier.reply_in_format(lines, json);
+    }
+
+    /// All settings, sorted by name.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let config = &self.config;
+        let audit = match (&config.audit, config.is_audited) {
+            (None, _) => "none",
+            (Some(_), true) => "on",
+            (Some(_), false) => "off",
+        };
+        let mut settings = vec![
+            (AUDIT_EXCLUDE, config.audit_exclude.clone()),
+            (AUDIT_LOG, audit.to_owned()),
+        ];
+        settings.extend(LimitOption::ALL.map(|option| {
+            let limit = option.of(&config.limits);
+            (option.name(), limit.to_string())
+        }));
+        let slow_ms = match config.slow_ms {
+            u64::MAX => 0,
+            ms => ms,
+        };
+        settings.push((SLOW_TRANSACTION, slow_ms.to_string()));
+        settings
+    }
+
+    /// Sets one of them.
+    ///
+    /// # Errors
+    /// There is no such setting, or the value is none for it: nothing has changed.
+    pub fn set_setting(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
+            AUDIT_LOG => self.set_audited(value)?,
+            SLOW_TRANSACTION => {
+                self.config.slow_ms = slow_ms(value)?;
+                let slow_ms = self.config.slow_ms;
+                self.tell_databases(|| Control::SetSlow(slow_ms));
+            }
+            _ => self.set_limit(name, value)?,
+        }
+        vlog::info(
+            Module::OvsdbServer,
+            format_args!("{name} set to \"{value}\" by user request"),
+        );
+        Ok(())
+    }
+
+    fn set_limit(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let mut options = LimitOption::ALL.into_iter();
+        let option = options
+            .find(|option| option.name() == name)
+            .ok_or_else(|| format!("no setting named {name}"))?;
+        let mut settings = self.config.limit_settings;
+        settings
+            .set(option, value)
+            .map_err(|expected| format!("{value}: {expected}"))?;
+        self.config.limit_settings = settings;
+        // Says so when the limit of open files leaves no room for that.
+        self.config.limits = settings.settle();
+        self.shards.change_limits(&self.config.limits);
+        Ok(())
+    }
+
+    fn set_audited(&mut self, value: &str) -> Result<(), String> {
+        if self.config.audit.is_none() {
+            return Err("there is no audit log (--audit-log)".to_owned());
+        }
+        let is_audited = match value {
+            "on" => true,
+            "off" => false,
+            _ => return Err(format!("{value}: neither on nor off")),
+        };
+        self.config.is_audited = is_audited;
+        self.tell_databases(|| Control::SetAudited(is_audited));
+        Ok(())
+    }
+
+    fn set_audit_exclude(&mut self, list: &str) -> Result<(), String> {
+        let excluded = exclusions(list)?;
+        let audit = self.config.audit.as_ref();
+        let audit = audit.ok_or("there is no audit log (--audit-log)")?;
+        audit.exclude(excluded);
+        list.clone_into(&mut self.config.audit_exclude);
+        Ok(())
+    }
+
+    /// Has every database but the server's own do something.
+    fn tell_databases(&self, control: impl Fn() -> Control) {
+        for (name, served) in &self.databases {
+            if name != server_db::NAME {
+                let _ = served.inbox.send(ToDatabase::Control(control()));
+            }
+        }
+    }
+}

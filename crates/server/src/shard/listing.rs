@@ -1,0 +1,33 @@
+//! What a shard tells operators of its sessions.
+
+use corvid_os::clock::Now;
+use corvid_os::shard::Io;
+
+use super::ShardSessions;
+use crate::sessions::Listed;
+
+impl ShardSessions {
+    /// How each session stands.
+    pub(super) fn list(&self, now: Now, io: &Io) -> Vec<Listed> {
+        let sessions = self.sessions.iter();
+        let listed = sessions.filter_map(|(conn, client)| {
+            let standing = self.frontend.standing(client.session)?;
+            let (received_bytes, sent_bytes) = io.traffic(*conn);
+            let since = |at_ms: u64| now.mono_ms.saturating_sub(at_ms);
+            Some(Listed {
+                session: client.session,
+                info: standing.info,
+                monitors: standing.monitors,
+                requests: standing.requests,
+                received_bytes,
+                sent_bytes,
+                backlog_bytes: io.backlog_bytes(*conn),
+                age_ms: since(client.opened_ms),
+                last_request: standing
+                    .last_request
+                    .map(|(method, at_ms)| (method, since(at_ms))),
+            })
+        });
+        listed.collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! Sessions as operators see and end them: `ovsdb-server/list-sessions` and `ovsdb-server/close-session`.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn serve() -> Server {
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"s": {"type": "string"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        ..Setup::default()
+    };
+    Server::start(Implementation::Corvid, &setup).expect("a server")
+}
+
+/// The pairs of each line of the list.
+fn list(server: &Server) -> Vec<BTreeMap<String, String>> {
+    let reply = server.control("ovsdb-server/list-sessions", &[]);
+    let reply = reply.expect("a reply");
+    let text = reply["result"].as_str().expect("a text");
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').expect("a pair");
+        (name.to_owned(), value.to_owned())
+    };
+    let lines = text.lines();
+    lines
+        .map(|line| line.split(' ').map(pair).collect())
+        .collect()
+}
+
+/// The only session for which this holds.
+fn only(
+    server: &Server,
+    holds: impl Fn(&BTreeMap<String, String>) -> bool,
+) -> BTreeMap<String, String> {
+    let mut found: Vec<_> = list(server).into_iter().filter(holds).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+fn close(server: &Server, id: &str) -> Value {
+    let reply = server.control("ovsdb-server/close-session", &[id.to_owned()]);
+    reply.expect("a reply")
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn sessions_are_listed_with_what_they_do() {
+    let server = serve();
+    // Those that waited for the server to listen.
+    until("no sessions", || list(&server).is_empty());
+    let mut busy = server.connect().expect("a connection");
+    let mut other = server.connect().expect("a connection");
+    for name in ["one", "two"] {
+        let params = json!(["D", name, {"T": [{}]}]);
+        busy.call("monitor_cond", &params).expect("a reply");
+    }
+    busy.call("lock", &json!(["L"])).expect("a reply");
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"s": "x".repeat(5000)}}]);
+    busy.call("transact", &insert).expect("a reply");
+    other
+        .call("set_db_change_aware", &json!([true]))
+        .expect("a reply");
+    assert_eq!(list(&server).len(), 2);
+    let first = only(&server, |session| session["monitors"] == "2");
+    let remote = format!("punix:{}", server.socket().display());
+    for (name, value) in [
+        ("remote", remote.as_str()),
+        ("role", ""),
+        ("client", ""),
+        ("read_only", "false"),
+        ("change_aware", "false"),
+        ("locks", "1"),
+        ("requests", "0"),
+        ("backlog", "0"),
+        ("last", "transact"),
+    ] {
+        assert_eq!(first[name], value, "{name}");
+    }
+    let number = |name: &str| first[name].parse::<u64>().expect("a number");
+    assert!(
+        number("received") > 5000 && number("sent") > 5000,
+        "{first:?}"
+    );
+    assert!(number("age_ms") >= number("last_ms"));
+    assert!(first["peer"].starts_with("unix#"));
+    let second = only(&server, |session| session["change_aware"] == "true");
+    assert_eq!(
+        (second["monitors"].as_str(), second["last"].as_str()),
+        ("0", "set_db_change_aware")
+    );
+
+    let mut control = Client::connect(&server.control_socket()).expect("a connection");
+    control
+        .call("set-options", &json!(["--format", "json"]))
+        .expect("a reply");
+    let reply = control.call("ovsdb-server/list-sessions", &json!([]));
+    let reply = reply.expect("a reply");
+    let sessions = reply["result"].as_array().expect("a list");
+    assert_eq!(sessions.len(), 2);
+    let found = sessions.iter().find(|session| session["monitors"] == 2);
+    let found = found.expect("the first");
+    assert_eq!(
+        (&found["id"], &found["locks"]),
+        (&json!(first["id"]), &json!(1))
+    );
+}
+
+#[test]
+fn a_session_is_closed_and_no_other() {
+    let server = serve();
+    let mut kept = server.connect().expect("a connection");
+    let mut closed = server.connect().expect("a connection");
+    kept.call("lock", &json!(["L"])).expect("a reply");
+    closed.call("list_dbs", &json!([])).expect("a reply");
+    let id = only(&server, |session| session["last"] == "list_dbs")["id"].clone();
+    for bad in ["", "nonsense", "ffffffffffffffff", "7fffffff"] {
+        assert_eq!(close(&server, bad)["error"], "no such session\n", "{bad}");
+    }
+    assert_eq!(close(&server, &id)["error"], Value::Null);
+    assert_eq!(closed.receive(LIMIT).expect("received"), Received::Closed);
+    let line = "disconnecting (user ran ovsdb-server/close-session)";
+    assert!(server.log().contains(line), "{}", server.log());
+    kept.call("echo", &json!([])).expect("a reply");
+    until("it is gone", || {
+        close(&server, &id)["error"] == "no such session\n"
+    });
+}
+
+/// Also one that does not read what it has asked for.
+#[test]
+fn a_session_that_does_not_read_is_listed_and_closed() {
+    let server = serve();
+    let mut deaf = server.connect().expect("a connection");
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"s": "x".repeat(8 << 20)}}]);
+    deaf.call("transact", &insert).expect("a reply");
+    let select = json!({"id": 1, "method": "transact", "params": ["D", {"op": "select", "table": "T", "where": []}]});
+    deaf.send(select.to_string().as_bytes()).expect("sent");
+    let behind = |session: &BTreeMap<String, String>| session["backlog"] != "0";
+    until("a backlog", || list(&server).iter().any(behind));
+    let session = only(&server, behind);
+    let backlog: u64 = session["backlog"].parse().expect("a number");
+    assert!(backlog > 1 << 20 && backlog < 9 << 20, "{session:?}");
+    assert_eq!(close(&server, &session["id"])["error"], Value::Null);
+    until("it is gone", || {
+        list(&server)
+            .iter()
+            .all(|other| other["id"] != session["id"])
+    });
+}

@@ -1,0 +1,206 @@
+//! What can be set while the server runs: `ovsdb-server/set-setting` and `ovsdb-server/list-settings`.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::client::Client;
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn serve(options: &[&str]) -> Server {
+    let schema = json!({"name": "D", "tables": {
+        "T": {"isRoot": true, "columns": {"n": {"type": "integer"}, "s": {"type": "string"}}},
+        "Noise": {"isRoot": true, "columns": {"n": {"type": "integer"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        options: options.iter().map(|&option| option.to_owned()).collect(),
+        ..Setup::default()
+    };
+    Server::start(Implementation::Corvid, &setup).expect("a server")
+}
+
+fn settings(server: &Server) -> String {
+    let reply = server.control("ovsdb-server/list-settings", &[]);
+    let reply = reply.expect("a reply");
+    reply["result"].as_str().expect("a text").to_owned()
+}
+
+/// The error of a change, or nothing.
+fn set(server: &Server, name: &str, value: &str) -> String {
+    let arguments = [name, value].map(str::to_owned);
+    let reply = server.control("ovsdb-server/set-setting", &arguments);
+    let reply = reply.expect("a reply");
+    let error = reply["error"].as_str().unwrap_or_default();
+    error.trim_end().to_owned()
+}
+
+fn until(what: &str, server: &Server, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: {}", server.log());
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a new session is served.
+fn is_served(server: &Server) -> Option<Client> {
+    let mut client = server.connect().expect("a connection");
+    client.call("echo", &json!([])).ok().map(|_| client)
+}
+
+fn insert(client: &mut Client, table: &str, n: i64) {
+    let insert = json!(["D", {"op": "insert", "table": table, "row": {"n": n}}]);
+    let reply = client.call("transact", &insert).expect("a reply");
+    assert!(reply["result"][0]["uuid"].is_array(), "{reply}");
+}
+
+#[test]
+fn settings_are_listed_and_bad_ones_change_nothing() {
+    let server = serve(&[
+        "--max-sessions=50",
+        "--max-message=2M",
+        "--slow-transaction=0",
+    ]);
+    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-sessions=50\nslow-transaction=0\n";
+    assert!(settings(&server).starts_with("audit-exclude=\naudit-log=none\n"));
+    for line in before.lines() {
+        assert!(
+            settings(&server).lines().any(|found| found == line),
+            "{line}"
+        );
+    }
+    let none = "there is no audit log (--audit-log)";
+    for (name, value, error) in [
+        ("max-speed", "1", "no setting named max-speed"),
+        ("max-message", "1", "1: too little (at least 1K)"),
+        (
+            "max-sessions",
+            "0",
+            "0: not a number of sessions (1 or more)",
+        ),
+        (
+            "slow-transaction",
+            "soon",
+            "\"soon\" is not a number of milliseconds",
+        ),
+        ("audit-log", "on", none),
+        ("audit-exclude", "D:T", none),
+        (
+            "audit-exclude",
+            "D",
+            "\"D\" is not DB:TABLE or DB:TABLE:COLUMN",
+        ),
+    ] {
+        assert_eq!(set(&server, name, value), error, "{name}");
+    }
+    for line in before.lines() {
+        assert!(
+            settings(&server).lines().any(|found| found == line),
+            "{line}"
+        );
+    }
+    assert_eq!(set(&server, "max-message", "4M"), "");
+    assert!(settings(&server).contains("max-message=4194304\n"));
+    let line = "|ovsdb_server|INFO|max-message set to \"4M\" by user request\n";
+    assert_eq!(server.log().matches(line).count(), 1);
+    let mut control = Client::connect(&server.control_socket()).expect("a connection");
+    let format = json!(["--format", "json"]);
+    control.call("set-options", &format).expect("a reply");
+    let reply = control.call("ovsdb-server/list-settings", &json!([]));
+    assert_eq!(reply.expect("a reply")["result"]["max-message"], "4194304");
+}
+
+#[test]
+fn limits_hold_from_the_change_on() {
+    let server = serve(&[]);
+    let mut first = is_served(&server).expect("a session");
+    until("others are gone", &server, || {
+        let reply = server.control("ovsdb-server/list-sessions", &[]);
+        let reply = reply.expect("a reply");
+        reply["result"].as_str().expect("a text").lines().count() == 1
+    });
+    assert_eq!(set(&server, "max-sessions", "1"), "");
+    assert!(is_served(&server).is_none(), "no place is left");
+    first.call("echo", &json!([])).expect("it stays");
+    assert_eq!(set(&server, "max-sessions", "3"), "");
+    let mut second = is_served(&server).expect("a session");
+
+    let text = json!([{"s": "x".repeat(5000)}]);
+    first.call("echo", &text).expect("short enough");
+    assert_eq!(set(&server, "max-message", "2K"), "");
+    assert!(first.call("echo", &text).is_err(), "too long now");
+    assert_eq!(set(&server, "max-message", "32M"), "");
+
+    let long = json!(["D", {"op": "insert", "table": "T", "row": {"s": "x".repeat(8 << 20)}}]);
+    second.call("transact", &long).expect("a reply");
+    assert_eq!(set(&server, "max-backlog", "1M"), "");
+    let select = json!({"id": 1, "method": "transact", "params": ["D", {"op": "select", "table": "T", "where": []}]});
+    second.send(select.to_string().as_bytes()).expect("sent");
+    until("the end of who does not read", &server, || {
+        server
+            .log()
+            .contains("|jsonrpc|WARN|sending backlog exceeded maximum size (")
+    });
+}
+
+#[test]
+fn slow_transactions_are_told_from_the_change_on() {
+    let server = serve(&["--slow-transaction=0"]);
+    let mut client = server.connect().expect("a connection");
+    let mut many = vec![json!("D")];
+    many.extend((0..5000).map(|n| json!({"op": "insert", "table": "T", "row": {"n": n}})));
+    let many = Value::from(many);
+    client.call("transact", &many).expect("a reply");
+    assert_eq!(set(&server, "slow-transaction", "1"), "");
+    client.call("transact", &many).expect("a reply");
+    let told = |server: &Server| server.log().matches("transaction on D took ").count();
+    until("a slow transaction", &server, || told(&server) > 0);
+    assert_eq!(told(&server), 1, "the first was not told");
+    assert_eq!(set(&server, "slow-transaction", "0"), "");
+    client.call("transact", &many).expect("a reply");
+    insert(&mut client, "T", 1);
+    assert_eq!(told(&server), 1);
+    assert!(settings(&server).contains("slow-transaction=0\n"));
+}
+
+#[test]
+fn the_audit_log_is_turned_off_and_on_and_leaves_out_other_tables() {
+    let server = serve(&["--audit-log=<dir>/audit.log"]);
+    let mut client = server.connect().expect("a connection");
+    insert(&mut client, "T", 1);
+    assert_eq!(set(&server, "audit-log", "off"), "");
+    assert!(settings(&server).contains("audit-log=off\n"));
+    insert(&mut client, "T", 2);
+    assert_eq!(
+        set(&server, "audit-log", "maybe"),
+        "maybe: neither on nor off"
+    );
+    assert_eq!(set(&server, "audit-log", "on"), "");
+    insert(&mut client, "T", 3);
+    let values = || -> Vec<Value> {
+        let text = fs::read_to_string(server.dir().join("audit.log")).unwrap_or_default();
+        let records = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        records
+            .map(|record| record["rows"][0]["after"]["n"].clone())
+            .collect()
+    };
+    until("two records", &server, || values().len() == 2);
+    assert_eq!(set(&server, "audit-exclude", "D:T"), "");
+    insert(&mut client, "T", 4);
+    insert(&mut client, "Noise", 5);
+    until("a record of the other table", &server, || {
+        values().last() == Some(&json!(5))
+    });
+    assert_eq!(set(&server, "audit-exclude", ""), "");
+    insert(&mut client, "T", 6);
+    until("the last record", &server, || {
+        values().last() == Some(&json!(6))
+    });
+    assert_eq!(values(), [1, 3, 5, 6]);
+}
