@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The level of each crate; one may import lower ones only. Binaries share a level, and nobody imports them.
-const LEVELS: [(&str, u32); 18] = [
+/// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
+/// for development imports them.
+const LEVELS: [(&str, u32); 19] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -27,6 +28,7 @@ const LEVELS: [(&str, u32); 18] = [
     ("tool", BINARY),
     ("appctl", BINARY),
     ("idlc", BINARY),
+    ("corvid", BINARY),
     ("fuzzing", DEVELOPMENT),
 ];
 
@@ -151,8 +153,12 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
         if PURE.contains(&name) && EFFECT_PACKAGES.contains(&package.as_str()) {
             complaints.push(format!("{name}: pure, but depends on {package}"));
         }
-        let Some(lower) = package.strip_prefix("corvid-") else {
-            continue;
+        let lower = match package.as_str() {
+            "corvid" => "corvid",
+            package => match package.strip_prefix("corvid-") {
+                Some(lower) => lower,
+                None => continue,
+            },
         };
         // Bytes only: framing, the disk of `log`, sessions of `tls`.
         if name == "os" && !["json", "log", "tls"].contains(&lower) {
@@ -517,6 +523,7 @@ mod proofs {
             ("service", "corvid-os"),
             ("server", "corvid-client"),
             ("server", "corvid-sim"),
+            ("driver", "corvid"),
             ("engine", "corvid-unheard-of"),
             ("engine", "getrandom"),
             ("unheard-of", "corvid-json"),

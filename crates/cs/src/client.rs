@@ -34,6 +34,7 @@ use crate::conditions::Conditions;
 use crate::event::{Event, Input, Outcome, Output, RequestId};
 use crate::link::{Demand, Link};
 use crate::lock::Lock;
+use crate::metrics::SessionMetrics;
 use crate::note::{Cause, Failure, LastError, Note};
 use crate::plan::{Interest, Plan};
 use crate::server_db::{ServerDb, ServerStatus, Wish};
@@ -140,6 +141,7 @@ pub struct Client {
     has_contents: bool,
     /// What [`Client::set_remote`] was last given.
     remote_setting: Option<(String, bool)>,
+    metrics: SessionMetrics,
 }
 
 /// Settings.
@@ -175,6 +177,7 @@ impl Client {
             schema_text: None,
             has_contents: false,
             remote_setting: None,
+            metrics: SessionMetrics::default(),
         }
     }
 
@@ -362,6 +365,12 @@ impl Client {
         server_db?.status(&self.wish)
     }
 
+    /// What was counted so far.
+    #[must_use]
+    pub fn metrics(&self) -> SessionMetrics {
+        self.metrics
+    }
+
     /// Whether the driver is to read: not while many messages wait to be handled.
     #[must_use]
     pub fn wants_input(&self) -> bool {
@@ -468,11 +477,14 @@ impl Client {
             Input::Connected => {
                 if !self.link.is_connected() {
                     self.link.connected(now_ms);
+                    self.metrics.reconnects += u64::from(self.metrics.connects > 0);
+                    self.metrics.connects += 1;
                     self.events.push_back(Event::Connected);
                     self.start();
                 }
             }
             Input::Received(bytes) => {
+                self.metrics.bytes_received += bytes.len() as u64;
                 if let Err(reason) = self.link.received(now_ms, bytes) {
                     self.retry(Failure::Malformed(reason));
                 }
@@ -509,6 +521,7 @@ impl Client {
             let Some(frame) = self.link.pop_frame() else {
                 break;
             };
+            self.metrics.messages_received += 1;
             self.message(&frame);
         }
         if self.is_monitoring() {
@@ -522,7 +535,10 @@ impl Client {
                 break;
             };
             match demand {
-                Demand::Connect(remote) => self.outputs.push_back(Output::Connect { remote }),
+                Demand::Connect(remote) => {
+                    self.metrics.attempts += 1;
+                    self.outputs.push_back(Output::Connect { remote });
+                }
                 Demand::Disconnect => {
                     self.outputs.push_back(Output::Disconnect);
                     self.down(now_ms, Some(End::Local));
@@ -543,6 +559,7 @@ impl Client {
     /// The connection, or the attempt, is over.
     fn down(&mut self, now_ms: u64, end: Option<End>) {
         let was_up = self.state != State::Down;
+        let is_attempt_over = end.is_some();
         if let Some(end) = end {
             // A connection that was given up on purpose ended for the reason that was recorded then, if for any.
             if !self.link.is_forced() {
@@ -558,7 +575,10 @@ impl Client {
         self.lock.unknown();
         self.conditions.disconnected();
         if was_up {
+            self.metrics.disconnects += 1;
             self.events.push_back(Event::Disconnected);
+        } else if is_attempt_over {
+            self.metrics.failures += 1;
         }
         for (id, purpose) in std::mem::take(&mut self.pending) {
             if purpose == Purpose::User {
@@ -584,6 +604,7 @@ impl Client {
                     | Failure::NoSuchDatabase
             );
         self.state = State::Retry;
+        self.metrics.servers_left += 1;
         self.note(Note::Leaving {
             remote: self.link.remote().to_owned(),
             failure: failure.clone(),
@@ -602,6 +623,7 @@ impl Client {
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
+        self.metrics.bytes_sent += bytes.len() as u64;
         self.outputs.push_back(Output::Send(bytes));
     }
 

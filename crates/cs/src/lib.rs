@@ -24,6 +24,7 @@ mod conditions;
 pub mod event;
 mod link;
 mod lock;
+pub mod metrics;
 pub mod note;
 pub mod plan;
 mod remotes;
@@ -36,6 +37,7 @@ pub use corvid_rpc::Level;
 
 pub use condition::{Clause, Condition, Function};
 pub use event::{Event, Input, Outcome, Output, RequestId, Update};
+pub use metrics::SessionMetrics;
 pub use note::{Cause, Failure, LastError, Note};
 pub use plan::{Interest, Missing, Plan, TableInterest};
 pub use server_db::ServerStatus;

@@ -5,6 +5,7 @@
 //! | Program | Driver |
 //! |---|---|
 //! | does one thing at a time | [`blocking::Client`] |
+//! | has several threads that use one client | [`shared::Client`]: a handle to clone |
 //! | has an event loop of its own | [`polled::Client`]: a descriptor and a time to wait for |
 //! | is asynchronous | `tokio::Client`, with the feature `tokio` |
 //!
@@ -29,18 +30,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate knows sockets and time, and nothing of what rows mean.
+//! What clients have to say goes to the `log` facade, with the target [`LOG_TARGET`]; what they count is [`Idl::metrics`].
+//!
+//! This crate knows sockets, time and one thread for each shared client, and nothing of what rows mean.
 
 mod abort;
 pub mod blocking;
 mod committed;
 mod error;
 mod failure;
+mod logging;
 mod notes;
 pub mod polled;
 mod remotes;
 mod session;
 mod setup;
+pub mod shared;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 mod transport;
@@ -49,7 +54,9 @@ pub use abort::Abort;
 pub use committed::Committed;
 pub use corvid_cs::{Failure as ServerFailure, Missing, ServerStatus};
 pub use corvid_idl::{Idl, Refused};
-pub use corvid_os::tls::{Authority, Credentials, Settings};
+pub use corvid_os::tls::Credentials;
+#[cfg(feature = "tls")]
+pub use corvid_os::tls::{Authority, Settings};
 pub use error::Error;
 pub use failure::{Failure, Reason};
 pub use notes::TARGET as LOG_TARGET;

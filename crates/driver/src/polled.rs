@@ -32,6 +32,7 @@ use corvid_os::tls::Credentials;
 
 use crate::error::Error;
 use crate::failure::{self, Failure};
+use crate::logging;
 use crate::notes::NoteLog;
 use crate::remotes::{self, RemoteError};
 use crate::session::SessionState;
@@ -101,6 +102,7 @@ impl Client {
     /// # Errors
     /// The operating system gives no randomness.
     pub fn new(class: Class, options: Option<Options>) -> io::Result<Client> {
+        logging::init();
         let mut random = Random::new()?;
         let seed = u64::from_ne_bytes(random.bytes()?);
         let idl = match options {

@@ -9,10 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use corvid_driver::blocking::Client;
-use corvid_driver::{Error, Idl};
-use corvid_idl::typed::{Row, Str, TypedIndex, TypedIndexBuilder};
-use corvid_idl::{Class, ClassError, Misuse};
+use corvid::blocking::Client;
+use corvid::typed::{Row, Str, TypedIndex, TypedIndexBuilder};
+use corvid::{Class, ClassError, Error, Idl, Misuse};
 
 use crate::ovn_northbound::{LogicalSwitchPort, PortGroup, class};
 

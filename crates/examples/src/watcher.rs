@@ -8,9 +8,9 @@
 
 use std::io::{self, Write};
 
-use corvid_driver::Idl;
-use corvid_idl::Class;
-use corvid_idl::typed::{Row, Tracked};
+use corvid::Class;
+use corvid::Idl;
+use corvid::typed::{Row, Tracked};
 
 use crate::ovn_northbound::{LogicalSwitchPort, class};
 

@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use corvid_driver::blocking::Client;
+use corvid::Class;
+use corvid::blocking::Client;
+use corvid::typed::Row;
 use corvid_examples::ovn_northbound::{self, LogicalSwitch, LogicalSwitchPort, PortGroup};
-use corvid_idl::Class;
-use corvid_idl::typed::Row;
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
@@ -97,7 +97,7 @@ fn add_port(client: &mut Client, name: &str, group: &str) -> LogicalSwitchPort {
 
 fn change(
     client: &mut Client,
-    mut make: impl FnMut(&mut corvid_driver::Idl) -> Result<(), corvid_idl::Misuse>,
+    mut make: impl FnMut(&mut corvid::Idl) -> Result<(), corvid::Misuse>,
 ) {
     client.transact(Some(PATIENCE), &mut make).expect("it fits");
 }
@@ -126,7 +126,7 @@ fn the_watcher_tells_what_happens() {
 }
 
 /// The groups by name, with the names of their ports.
-fn groups(idl: &corvid_driver::Idl) -> Vec<(String, Vec<String>)> {
+fn groups(idl: &corvid::Idl) -> Vec<(String, Vec<String>)> {
     let groups = PortGroup::all(idl).map(|group| {
         let ports = group.ports(idl).into_iter();
         let mut ports: Vec<String> = ports.map(|port| port.name(idl).to_string()).collect();

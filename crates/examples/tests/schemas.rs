@@ -1,7 +1,7 @@
 //! Typed rows for the schemas of the system's packages: generated when this crate was built, compiled here, and each constant where its
 //! name says. A schema that the machine lacks is passed over with a word.
 
-use corvid_idl::typed::Schema;
+use corvid::typed::Schema;
 
 /// Whether ids and names agree, for every table and column of a generated module, by its text; and whether that can be read.
 fn check(schema: &Schema, code: &str) {
@@ -44,7 +44,7 @@ macro_rules! packaged {
         mod $name {
             #[test]
             fn its_rows_are_typed() {
-                let _: fn(&corvid_idl::typed::Schema, &str) = super::check;
+                let _: fn(&corvid::typed::Schema, &str) = super::check;
                 eprintln!(
                     "SKIPPED: the schema of {} is not installed",
                     stringify!($module)

@@ -1,28 +1,119 @@
-//! The tutorial (`docs/client-tutorial.md`) does what it says, on our server and on the reference's where it is installed.
+//! The tutorial (`docs/client-tutorial.md`) does what it says: on what `make run` serves, and on the reference's server with the same database
+//! where it is installed.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use corvid_tests::binary;
-use corvid_tests::server::{Implementation, Server, Setup};
+use corvid_tests::process::Process;
 
 include!(concat!(env!("OUT_DIR"), "/inventory.rs"));
 include!(concat!(env!("OUT_DIR"), "/tutorial.rs"));
 
+/// Longer than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const TUTORIAL: &str = include_str!("../../../docs/client-tutorial.md");
+
+/// The program behind `make run`, ended with its handle.
+struct Demo(Child);
+
+impl Demo {
+    fn start(folder: &Path) -> Demo {
+        let program = binary::bin("corvid-demo");
+        let process = Command::new(&program)
+            .arg(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let mut demo = Demo(process);
+        let end = Instant::now() + PATIENCE;
+        while UnixStream::connect(folder.join("db.sock")).is_err() {
+            let has_ended = demo.0.try_wait().expect("a process").is_some();
+            assert!(!has_ended && Instant::now() < end, "it does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        demo
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(folder: &Path) {
+    let remote = format!("unix:{}", folder.join("db.sock").display());
+    tutorial(&remote).unwrap_or_else(|error| panic!("{remote}: {error}"));
+}
+
 #[test]
 fn the_tutorial_is_true() {
-    for implementation in [Implementation::Corvid, Implementation::Reference] {
-        if implementation == Implementation::Reference
-            && binary::reference("ovsdb-server").is_none()
-        {
-            eprintln!("SKIPPED: the reference server is not installed");
-            continue;
+    let folder = tempfile::tempdir().expect("a folder");
+    let demo = Demo::start(folder.path());
+    run(folder.path());
+    run(folder.path());
+    drop(demo);
+    let Some(reference) = binary::reference("ovsdb-server") else {
+        eprintln!("SKIPPED: the reference server is not installed");
+        return;
+    };
+    let database = folder.path().join("Inventory.db");
+    let mut server = Process::new(&reference, folder.path(), &[database.into()]);
+    server.start().expect("a server");
+    run(folder.path());
+}
+
+#[test]
+fn the_schema_is_where_the_tutorial_says() {
+    let named = "crates/server/src/demo/inventory.ovsschema";
+    assert!(TUTORIAL.contains(named));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = std::fs::read_to_string(root.join(named)).expect("it is there");
+    let folder = tempfile::tempdir().expect("a folder");
+    let _demo = Demo::start(folder.path());
+    let remote = format!("unix:{}", folder.path().join("db.sock").display());
+    let printed = Command::new(binary::bin("ovsdb-client"))
+        .args(["get-schema", &remote, "Inventory"])
+        .output()
+        .expect("it runs");
+    let printed = String::from_utf8(printed.stdout).expect("text");
+    let code = |schema: &str| corvid_idlc::rust(schema).expect("a schema");
+    assert_eq!(code(&printed), code(&file));
+}
+
+#[test]
+fn the_tutorial_names_the_crates_as_they_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let version = env!("CARGO_PKG_VERSION")
+        .rsplit_once('.')
+        .expect("three parts")
+        .0;
+    for (package, folder, dependency) in [
+        ("corvid", "corvid", format!("corvid = \"{version}\"")),
+        (
+            "corvid-idlc",
+            "idlc",
+            format!("corvid-idlc = {{ version = \"{version}\", default-features = false }}"),
+        ),
+    ] {
+        let readme = std::fs::read_to_string(root.join("crates/corvid/README.md"));
+        for text in [TUTORIAL, &readme.expect("it is there")] {
+            assert!(text.contains(&dependency), "{dependency}");
         }
-        let schema =
-            serde_json::from_str(include_str!("../../server/src/demo/inventory.ovsschema"));
-        let setup = Setup {
-            databases: vec![schema.expect("JSON")],
-            ..Setup::default()
-        };
-        let server = Server::start(implementation, &setup).expect("a server");
-        let remote = format!("unix:{}", server.socket().display());
-        tutorial(&remote).unwrap_or_else(|error| panic!("{implementation:?}: {error}"));
+        let manifest = root.join("crates").join(folder).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).expect("it is there");
+        assert!(manifest.contains(&format!("name = \"{package}\"")));
     }
+    let imported = TUTORIAL.matches("use corvid").count();
+    assert_eq!(
+        imported,
+        TUTORIAL.matches("use corvid::").count(),
+        "one crate"
+    );
 }

@@ -18,6 +18,8 @@ use corvid_data::{Arc, Schema, TableId, Uuid};
 
 use crate::class::Class;
 use crate::fetch::{FetchOutcome, Fetches};
+use crate::handlers::Handlers;
+use crate::metrics::Metrics;
 use crate::mistake::{Mistake, UnreplicatedReads};
 use crate::note::{IdlNote, Notes};
 use crate::provisional::Provisional;
@@ -30,7 +32,9 @@ use crate::txn::{Misuse, OpenTxn, Status, TxnId};
 #[derive(Debug)]
 pub struct Idl {
     client: Client,
-    replica: Replica,
+    pub(crate) replica: Replica,
+    pub(crate) handlers: Handlers,
+    pub(crate) metrics: Metrics,
     open: Option<OpenTxn>,
     /// Transactions that were sent.
     outstanding: BTreeMap<RequestId, (TxnId, Expected)>,
@@ -81,6 +85,8 @@ impl Idl {
             unreplicated_reads: UnreplicatedReads::new(&class.schema),
             client: Client::new(options),
             replica: Replica::new(class, Resync::default()),
+            handlers: Handlers::default(),
+            metrics: Metrics::default(),
             open: None,
             outstanding: BTreeMap::new(),
             unseen: Vec::new(),
@@ -112,6 +118,21 @@ impl Idl {
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.replica.class.schema
+    }
+
+    /// What was counted so far. Costs a look at each table.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let [rows_inserted, rows_modified, rows_deleted] = self.replica.changes;
+        let rows = self.replica.tables.iter().map(|table| table.len() as u64);
+        Metrics {
+            session: self.client.metrics(),
+            rows_inserted,
+            rows_modified,
+            rows_deleted,
+            rows: rows.sum(),
+            ..self.metrics
+        }
     }
 
     /// What was decided about tables and columns.
@@ -183,7 +204,11 @@ impl Idl {
                     self.notes.push(IdlNote::Column(complaint));
                 }
                 if let Err(details) = applied {
+                    self.metrics.updates_refused += 1;
                     self.client.flag_inconsistency(now_ms, &details);
+                } else {
+                    self.metrics.updates_applied += 1;
+                    self.call_handlers();
                 }
             }
             Event::Reply { id, outcome } => self.answered(now_ms, id, outcome),
@@ -201,6 +226,7 @@ impl Idl {
                 let details = "the server does not know the database";
                 self.client.flag_inconsistency(now_ms, details);
             }
+            self.metrics.count(verdict.status);
             if let Some(error) = &verdict.error {
                 self.notes.refused(error);
             }

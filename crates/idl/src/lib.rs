@@ -33,11 +33,13 @@
 //! | change something, and learn what became of it | [`Idl::begin`], [`Idl::commit`], [`Status`], [`txn`] |
 //! | change one element of a set or map, whatever its size | [`Idl::add_value`], [`Idl::set_key`] |
 //! | hear what changed | [`Idl::changes`], [`Tracked`] |
+//! | have functions called for rows that come, change and go | [`handlers`] |
 //! | find rows by their columns, or have them in order | [`index`] |
 //! | see only some rows | [`Idl::set_condition`] |
 //! | get what is not replicated | [`fetch`] |
 //! | run a daemon that writes at every turn | [`Turns`] |
 //! | have types instead of names and data | [`typed`] |
+//! | know what was counted | [`Metrics`] |
 //! | have sockets and a clock | the crate `corvid-driver` |
 //!
 //! This crate is the core without effects: no socket, clock, thread or random source. Who drives it, and how it is meant to be bound to
@@ -48,9 +50,11 @@ pub mod class;
 mod condition;
 pub mod fetch;
 mod firsts;
+pub mod handlers;
 pub mod idl;
 pub mod index;
 mod mapping;
+pub mod metrics;
 pub mod mistake;
 pub mod note;
 mod order;
@@ -68,8 +72,10 @@ pub mod view;
 pub use class::{Class, ClassError, Column, Mode};
 pub use condition::TableCondition;
 pub use fetch::{FetchError, FetchId, FetchOutcome};
+pub use handlers::HandlerId;
 pub use idl::Idl;
 pub use index::{Comparator, Cursor, Direction, IndexColumn, IndexId, Key};
+pub use metrics::Metrics;
 pub use mistake::Mistake;
 pub use note::IdlNote;
 pub use replica::Resync;

@@ -79,6 +79,8 @@ impl Layout {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) track: TrackList,
+    /// What the present update has changed, where handlers are to hear of it.
+    pub(crate) latest: Option<TrackList>,
     /// The change numbers of the last insertion, modification and deletion.
     pub(crate) seqnos: [u64; 3],
     /// Columns that were fetched.
@@ -100,6 +102,8 @@ pub(crate) struct Replica {
     pub(crate) seqno: u64,
     /// Grows whenever rows are dropped without a word.
     pub(crate) epoch: u64,
+    /// Rows that came, changed and went so far, by [`Kind`].
+    pub(crate) changes: [u64; 3],
 }
 
 impl Replica {
@@ -125,6 +129,7 @@ impl Replica {
             resync,
             seqno: 0,
             epoch: 0,
+            changes: [0; 3],
         }
     }
 
@@ -309,6 +314,9 @@ impl Replica {
                 table.remove(uuid);
             }
             watch.track.clear();
+            if let Some(latest) = &mut watch.latest {
+                latest.clear();
+            }
             watch.fetched.clear();
         }
         if let Some(referrers) = &mut self.referrers {
@@ -344,13 +352,17 @@ impl Replica {
             columns: mapped.defaults.clone(),
         };
         let id = mapped.table;
-        let mut tracked = Vec::new();
+        let (mut tracked, mut latest) = (Vec::new(), Vec::new());
+        let is_heard = self.watches[usize::from(id.0)].latest.is_some();
         for (column, datum) in columns {
             let Some(column) = mapped.column(column) else {
                 continue;
             };
-            if self.mode(id, column.id).is_tracked && datum != row.columns[column.place] {
-                tracked.push(column.id);
+            let mode = self.mode(id, column.id);
+            let is_heard = is_heard && mode.alerts;
+            if (mode.is_tracked || is_heard) && datum != row.columns[column.place] {
+                tracked.extend(mode.is_tracked.then_some(column.id));
+                latest.extend(is_heard.then_some(column.id));
             }
             row.columns[column.place] = datum;
         }
@@ -362,6 +374,10 @@ impl Replica {
         let (seqno, tracks) = (self.seqno, self.tracks(id));
         let watch = &mut self.watches[usize::from(id.0)];
         watch.seqnos[Kind::Insert as usize] = seqno;
+        self.changes[Kind::Insert as usize] += 1;
+        if let Some(list) = &mut watch.latest {
+            list.inserted(uuid, seqno, latest.into_iter());
+        }
         if tracks {
             watch.track.inserted(uuid, seqno, tracked.into_iter());
             changed.push(uuid);
@@ -381,6 +397,10 @@ impl Replica {
         let (seqno, tracks) = (self.seqno, self.tracks(id));
         let watch = &mut self.watches[usize::from(id.0)];
         watch.seqnos[Kind::Delete as usize] = seqno;
+        self.changes[Kind::Delete as usize] += 1;
+        if let Some(list) = &mut watch.latest {
+            list.deleted(row.clone(), seqno);
+        }
         let first = (uuid, ColumnId(0));
         let fetched: Vec<_> = (watch.fetched.range(first..))
             .take_while(|(other, _)| *other == uuid)
@@ -407,23 +427,27 @@ impl Replica {
         let modes = &self.class.tables[number].modes;
         let layout = &self.layouts[number];
         let references = &layout.references;
+        let is_heard = self.watches[number].latest.is_some();
         let is_followed = |place: usize| {
             self.referrers.is_some() && references.iter().any(|at| at.place == place)
         };
         let table = &mut self.tables[number];
         let Some(slot) = table.slot(uuid) else { return };
         let places: Vec<usize> = cells.iter().map(|cell| cell.place).collect();
-        let (mut alerts, mut olds) = (false, Vec::new());
+        let (mut is_changed, mut alerts, mut olds) = (false, false, Vec::new());
         table.change(slot, &places, |held| {
             for cell in cells {
                 let (place, column) = (cell.place, cell.id);
                 let mode = modes[usize::from(column.0)];
                 let datum = &mut held[place];
                 // Data that are not kept are changed where they are.
-                let old = (mode.is_tracked || is_followed(place)).then(|| datum.clone());
+                let is_heard = is_heard && mode.alerts;
+                let is_kept = mode.is_tracked || is_heard || is_followed(place);
+                let old = is_kept.then(|| datum.clone());
                 if set(datum, cell) {
+                    is_changed = true;
                     alerts |= mode.alerts;
-                    olds.extend(old.map(|old| (place, column, mode.is_tracked, old)));
+                    olds.extend(old.map(|old| (place, column, mode, old)));
                 }
             }
         });
@@ -440,9 +464,17 @@ impl Replica {
         if alerts {
             watch.seqnos[Kind::Modify as usize] = self.seqno;
         }
+        self.changes[Kind::Modify as usize] += u64::from(is_changed);
+        let heard = olds.iter().filter(|(_, _, mode, _)| mode.alerts);
+        let mut heard = heard
+            .map(|(_, column, _, old)| (*column, old.clone()))
+            .peekable();
+        if let (Some(list), Some(_)) = (&mut watch.latest, heard.peek()) {
+            list.modified(uuid, self.seqno, heard);
+        }
         let mut tracked = olds
             .into_iter()
-            .filter(|(_, _, is_tracked, _)| *is_tracked)
+            .filter(|(_, _, mode, _)| mode.is_tracked)
             .map(|(_, column, _, old)| (column, old))
             .peekable();
         if tracked.peek().is_some() {

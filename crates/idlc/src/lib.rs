@@ -1,7 +1,7 @@
 //! Typed Rust for the tables of a schema.
 //!
 //! A schema, as JSON and perhaps with annotations, becomes one module: a handle for the rows of each table, a constant for each column, an
-//! enumeration for each column with a list of values. What it is made of is `corvid_idl::typed`; the generated text is to be read.
+//! enumeration for each column with a list of values. What it is made of is `corvid::typed`; the generated text is to be read.
 //!
 //! ```
 //! let schema = r#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
@@ -98,7 +98,7 @@ fn imports(body: &str) -> String {
     if !standard.is_empty() {
         imports += &format!("use std::collections::{{{}}};\n", standard.join(", "));
     }
-    imports + &format!("use corvid_idl::typed::{{self, {}}};\n", typed.join(", "))
+    imports + &format!("use corvid::typed::{{self, {}}};\n", typed.join(", "))
 }
 
 fn schema_constant(schema: &Schema) -> String {

@@ -30,7 +30,7 @@ enum Shape {
 }
 
 impl Column<'_> {
-    /// The kind, as `corvid_idl::typed` calls it.
+    /// The kind, as `corvid::typed` calls it.
     fn kind(&self) -> String {
         let key = &self.key.name;
         match (self.shape, &self.value) {

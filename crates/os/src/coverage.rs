@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock;
+#[cfg(feature = "program")]
 use crate::unixctl::Registry;
 use crate::vlog::{self, Module};
 
@@ -253,6 +254,7 @@ static LAST_LOGGED: Mutex<Option<(String, u64)>> = Mutex::new(None);
 const REPEAT_MS: u64 = 60 * 60 * 1000;
 
 /// Registers `coverage/show` and `coverage/read-counter`, and lists the counters of this crate.
+#[cfg(feature = "program")]
 pub(crate) fn register_commands<C: 'static>(registry: &mut Registry<C>) {
     for counter in events::ALL {
         counter.list();

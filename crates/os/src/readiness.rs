@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+#[cfg(feature = "tokio")]
+use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::signals;
 
@@ -38,13 +38,14 @@ pub fn wait(wanted: &Wanted<'_>) -> io::Result<()> {
     signals::poll_or_die(fd, wanted.timeout).map(drop)
 }
 
-/// Waits within a runtime of tokio that has sockets and time.
+/// Waits within a runtime of tokio that has sockets and time. With the feature `tokio`.
 ///
 /// # Errors
 /// The descriptor cannot be polled.
 ///
 /// # Panics
 /// Outside of such a runtime.
+#[cfg(feature = "tokio")]
 pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
     let timeout = wanted.timeout.unwrap_or(Duration::MAX);
     let interest = match (wanted.readable, wanted.writable) {
@@ -67,7 +68,7 @@ pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokio"))]
 mod tests {
     use std::io::Write;
     use std::os::fd::AsFd;

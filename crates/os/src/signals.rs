@@ -164,22 +164,29 @@ pub fn poll_or_die(
     wanted: Option<(RawFd, i16)>,
     timeout: Option<std::time::Duration>,
 ) -> io::Result<i16> {
+    poll_each_or_die([wanted, None], timeout).map(|[events, _]| events)
+}
+
+/// As [`poll_or_die`], for two descriptors.
+///
+/// # Errors
+/// As there.
+pub(crate) fn poll_each_or_die(
+    wanted: [Option<(RawFd, i16)>; 2],
+    timeout: Option<std::time::Duration>,
+) -> io::Result<[i16; 2]> {
     let deadline = timeout.map(|timeout| std::time::Instant::now() + timeout);
     loop {
         run();
-        let (fd_wanted, events) = wanted.unwrap_or((-1, 0));
-        let mut fds = [
+        let fatal = (fd().unwrap_or(-1), libc::POLLIN);
+        let mut fds = [wanted[0], wanted[1], Some(fatal)].map(|each| {
+            let (fd, events) = each.unwrap_or((-1, 0));
             libc::pollfd {
-                fd: fd_wanted,
+                fd,
                 events,
                 revents: 0,
-            },
-            libc::pollfd {
-                fd: fd().unwrap_or(-1),
-                events: libc::POLLIN,
-                revents: 0,
-            },
-        ];
+            }
+        });
         let timeout_ms = deadline.map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(std::time::Instant::now());
             // Rounded up: waking early would make the caller spin through its last millisecond.
@@ -190,8 +197,8 @@ pub fn poll_or_die(
         match errno::check(ready) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
-            Ok(_) if fds[1].revents != 0 => {}
-            Ok(_) => return Ok(fds[0].revents),
+            Ok(_) if fds[2].revents != 0 => {}
+            Ok(_) => return Ok([fds[0].revents, fds[1].revents]),
         }
     }
 }

@@ -157,6 +157,7 @@ impl Stream {
     }
 
     /// The source to register with a poll.
+    #[cfg(feature = "program")]
     pub(crate) fn source(&mut self) -> &mut dyn mio::event::Source {
         match self {
             Stream::Tcp(stream) => stream,

@@ -11,11 +11,14 @@
 //! vlog::info(Module::Reconnect, format_args!("{}: connected", "tcp:127.0.0.1:6640"));
 //! ```
 
+#[cfg(feature = "program")]
 mod commands;
 mod file;
+mod forward;
 mod json;
 mod level;
 mod module;
+#[cfg(feature = "program")]
 pub mod options;
 mod pattern;
 mod rate;
@@ -32,9 +35,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::{clock, dirs, errno, program};
 
+#[cfg(feature = "program")]
 pub use commands::register as register_commands;
+pub use forward::{Forward, forward};
 pub use level::{Destination, Level};
 pub use module::Module;
+#[cfg(feature = "program")]
 pub use options::{GROUP, LogOption, apply, specs, verbose_spec};
 pub use rate::RateLimit;
 pub use spec::SpecError;
@@ -119,7 +125,9 @@ pub fn is_enabled(module: Module, level: Level) -> bool {
 /// Logs a message.
 #[inline]
 pub fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
-    if is_enabled(module, level) {
+    if let Some(forward) = forward::target() {
+        forward(module, level, message);
+    } else if is_enabled(module, level) {
         sinks().emit(module, level, &message.to_string());
     }
 }
@@ -150,17 +158,17 @@ pub fn dbg(module: Module, message: fmt::Arguments<'_>) {
 
 /// Logs a message unless `limit` says that there were too many of them; what was dropped is reported before the next one.
 pub fn log_limited(limit: &RateLimit, module: Module, level: Level, message: fmt::Arguments<'_>) {
-    if !is_enabled(module, level) {
+    if forward::target().is_none() && !is_enabled(module, level) {
         return;
     }
     if LIMITED[module as usize].load(Ordering::Relaxed) {
         match limit.admit(clock::mono_ms()) {
             Verdict::Drop => return,
             Verdict::Pass(None) => {}
-            Verdict::Pass(Some(dropped)) => sinks().emit(module, level, &dropped.to_string()),
+            Verdict::Pass(Some(dropped)) => log(module, level, format_args!("{dropped}")),
         }
     }
-    sinks().emit(module, level, &message.to_string());
+    log(module, level, message);
 }
 
 /// [`log_limited`] at level WARN.
@@ -587,7 +595,9 @@ pub(crate) fn subprogram() -> String {
     sinks().subprogram.clone()
 }
 
+/// A program has begun: from now on messages go where its options say, and nowhere else.
 pub(crate) fn mark_start() {
+    forward::claim();
     STARTED_MS.store(clock::mono_ms(), Ordering::Relaxed);
 }
 

@@ -22,6 +22,11 @@ impl Client {
         };
         let outcome = read.and_then(|(is_found, last_id)| {
             self.hand_over(&mut reader, version, !is_found, true)?;
+            let resyncs = match is_found {
+                true => &mut self.metrics.resyncs_fast,
+                false => &mut self.metrics.resyncs_full,
+            };
+            *resyncs += 1;
             self.last_id = last_id;
             Ok(())
         });

@@ -10,6 +10,7 @@ use corvid_tests::server::{Implementation, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use crate::bed::{PATIENCE, class, column, insert, names, on_each, remote, server};
+use crate::logs;
 
 /// The port that a server listens on, by its log.
 fn port(server: &Server) -> u16 {
@@ -67,6 +68,7 @@ fn of_several_remotes_one_that_answers_is_found() {
 
 #[test]
 fn a_refused_connection_is_told_to_who_wants_one_attempt() {
+    logs::collect();
     let remote = format!("tcp:127.0.0.1:{}", closed_port());
     let setup = Setup {
         is_persistent: false,
@@ -79,6 +81,12 @@ fn a_refused_connection_is_told_to_who_wants_one_attempt() {
     };
     assert_eq!(failure.to_string(), format!("{remote}: Connection refused"));
     assert!(!client.session().is_alive);
+    let lines = logs::records(&remote);
+    assert!(
+        lines.iter().any(|line| line.starts_with("INFO tcp:")
+            && line.ends_with("connection attempt failed (Connection refused)")),
+        "{lines:?}"
+    );
     // Others go on trying, until their time is over.
     let mut client = Client::connect(class(), &remote).expect("a client");
     let outcome = client.wait_for_contents(Some(Duration::from_millis(50)));

@@ -7,9 +7,12 @@ mod blocking;
 mod cluster;
 mod connections;
 mod failures;
+mod handlers;
 mod logs;
+mod metrics;
 mod polled;
 mod servers;
 mod sessions;
+mod shared;
 #[cfg(feature = "tokio")]
 mod tokio;

@@ -1,6 +1,6 @@
 //! Keeps port groups in step with logical switch ports: `port-groups REMOTES`. What it does is in `corvid_examples::groups`.
 
-use corvid_driver::blocking::Client;
+use corvid::blocking::Client;
 use corvid_examples::groups::Controller;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use corvid_driver::blocking::Client;
+use corvid::blocking::Client;
 use corvid_examples::watcher;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -117,8 +117,10 @@ impl Idl {
     fn held(&self, row: RowId) -> Option<&Row> {
         let table = self.replica.table(row.table);
         table.get(row.uuid).or_else(|| {
-            let track = &self.replica.watches[usize::from(row.table.0)].track;
-            track.get(row.uuid)?.last.as_ref()
+            let watch = &self.replica.watches[usize::from(row.table.0)];
+            let tracked = watch.track.get(row.uuid);
+            let latest = || watch.latest.as_ref()?.get(row.uuid);
+            tracked.or_else(latest)?.last.as_ref()
         })
     }
 

@@ -42,6 +42,7 @@ impl Idl {
         let mut open = self.open.take().ok_or(Misuse::NoTransaction)?;
         let status = self.send(&open);
         open.roll_back(&mut self.replica);
+        self.metrics.count(status);
         self.close(open.id, status);
         Ok(status)
     }
@@ -72,6 +73,7 @@ impl Idl {
         if self.open_txn() == Some(txn) {
             if let Some(mut open) = self.open.take() {
                 open.roll_back(&mut self.replica);
+                self.metrics.count(Status::Aborted);
                 self.close(txn, Status::Aborted);
             }
         } else if let Some(closed) = self.closed.get_mut(&txn)

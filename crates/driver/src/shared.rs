@@ -1,0 +1,425 @@
+//! A client for programs of several threads: a handle that can be cloned, sent and used from all of them at once.
+//!
+//! One thread of its own waits for the server, applies its updates and sends what is to be sent, so the replica is up to date and probes
+//! are answered whatever the program's threads are busy with. The replica stands behind a lock for many readers or one writer. Readers look at
+//! it on their own threads with closures that may borrow whatever they like; they hold up updates while they look, so they should not
+//! wait in there. A transaction is made under the writer's lock, which is short, and waited for without it.
+//!
+//! ```no_run
+//! use corvid_driver::shared::Client;
+//! # use corvid_idl::{Class, Column};
+//! # fn run(class: Class, name: Column) -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect(class, "unix:/var/run/openvswitch/db.sock")?;
+//! client.wait_for_contents(None)?;
+//! let other = client.clone();
+//! std::thread::spawn(move || println!("{} rows", other.read(|idl| idl.row_count(name.table))));
+//! client.transact(None, |idl| idl.insert_new(name.table))?;     // tells what became of it
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Invariants. No transaction is open while nobody holds the writer's lock. Only the thread of the client does input and output, so its
+//! descriptor is good as long as it waits for it. The thread ends, and the connection with it, with the last handle.
+//!
+//! Locks do not nest: calling a handle within its own closures or event handlers would wait for ever, so it panics.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use corvid_idl::{Class, Idl, Metrics, Misuse, Status, TableCondition, TxnId};
+use corvid_os::waker::{self, Sleeper, Waker};
+
+use crate::abort::Abort;
+use crate::committed::Committed;
+use crate::error::Error;
+use crate::polled;
+use crate::remotes::RemoteError;
+use crate::session::SessionState;
+use crate::setup::Setup;
+
+thread_local! {
+    /// The clients whose locks this thread holds, by address.
+    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A handle to a client; clones lead to the same one.
+#[derive(Debug, Clone)]
+pub struct Client {
+    owner: Arc<Owner>,
+}
+
+/// What is there once: it ends the thread.
+#[derive(Debug)]
+struct Owner {
+    common: Arc<Common>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What handles and the thread have in common.
+#[derive(Debug)]
+struct Common {
+    client: RwLock<polled::Client>,
+    progress: Mutex<Progress>,
+    has_progressed: Condvar,
+    waker: Waker,
+}
+
+/// How far the thread has come.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Grows whenever the thread has looked at the client.
+    round: u64,
+    /// The last handle is gone.
+    is_unwanted: bool,
+    /// The thread has ended, for this reason if there is one.
+    has_ended: bool,
+    failure: Option<io::ErrorKind>,
+}
+
+/// How a wait for the thread ended.
+enum Waited {
+    Progress,
+    TimeOut,
+    /// The thread has ended, for this reason if there is one.
+    End(Option<io::ErrorKind>),
+}
+
+impl Client {
+    /// A client that connects to one of the remotes at once, as [`polled::Client::connect`].
+    ///
+    /// # Errors
+    /// As there; no thread or descriptor is left.
+    pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
+        Ok(Client::over(polled::Client::connect(class, remotes)?)?)
+    }
+
+    /// As [`Client::connect`], with other settings than the usual ones, as [`polled::Client::connect_with`].
+    ///
+    /// # Errors
+    /// As there; no thread or descriptor is left.
+    pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
+        let client = polled::Client::connect_with(class, remotes, setup)?;
+        Ok(Client::over(client)?)
+    }
+
+    /// A shareable client from a poll-style one that was set up otherwise.
+    ///
+    /// # Errors
+    /// No thread or descriptor is left.
+    pub fn over(client: polled::Client) -> io::Result<Client> {
+        let (waker, sleeper) = waker::pair()?;
+        let common = Arc::new(Common {
+            client: RwLock::new(client),
+            progress: Mutex::default(),
+            has_progressed: Condvar::new(),
+            waker,
+        });
+        let serving = common.clone();
+        let thread = thread::Builder::new()
+            .name("corvid-client".to_owned())
+            .spawn(move || serve(&serving, sleeper))?;
+        Ok(Client {
+            owner: Arc::new(Owner {
+                common,
+                thread: Some(thread),
+            }),
+        })
+    }
+
+    fn common(&self) -> &Common {
+        &self.owner.common
+    }
+
+    /// Looks at the replica. Other readers may do so at the same time; updates wait.
+    ///
+    /// # Panics
+    /// Within a closure or an event handler of the same client.
+    pub fn read<T>(&self, look: impl FnOnce(&Idl) -> T) -> T {
+        self.look(|client| look(client.idl()))
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T {
+        let common = self.common();
+        let _held = Held::new(common);
+        let client = common.client.read();
+        look(&client.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Does something with the client that nobody else does meanwhile: registers event handlers, sets conditions, clears changes. A transaction
+    /// that `act` leaves open is aborted.
+    ///
+    /// # Panics
+    /// As [`Client::read`].
+    pub fn with<T>(&self, act: impl FnOnce(&mut Idl) -> T) -> T {
+        self.change(|client| {
+            let tidied = Tidied(client.idl_mut());
+            act(&mut *tidied.0)
+        })
+    }
+
+    /// Does something that the thread is to follow up. It must not do input or output.
+    fn change<T>(&self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
+        let common = self.common();
+        let value = {
+            let _held = Held::new(common);
+            let client = common.client.write();
+            act(&mut client.unwrap_or_else(PoisonError::into_inner))
+        };
+        common.waker.wake();
+        value
+    }
+
+    /// As [`polled::Client::session`].
+    #[must_use]
+    pub fn session(&self) -> SessionState {
+        self.look(polled::Client::session)
+    }
+
+    /// As [`polled::Client::set_remotes`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_remotes(&self, remotes: &str) -> Result<(), RemoteError> {
+        self.change(|client| client.set_remotes(remotes))
+    }
+
+    /// As [`polled::Client::set_lock`].
+    pub fn set_lock(&self, name: Option<&str>) {
+        self.change(|client| client.set_lock(name));
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.read(Idl::metrics)
+    }
+
+    /// Waits until something holds, which is looked at after every change.
+    ///
+    /// # Errors
+    /// The time is over, or no remote is left to try.
+    ///
+    /// # Panics
+    /// As [`Client::read`].
+    pub fn wait_until(
+        &self,
+        timeout: Option<Duration>,
+        mut holds: impl FnMut(&Idl) -> bool,
+    ) -> Result<(), Error> {
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let round = self.common().progress().round;
+            let (is_met, is_alive) = self.read(|idl| (holds(idl), idl.session_state().is_alive()));
+            if is_met {
+                return Ok(());
+            }
+            if !is_alive {
+                return Err(Error::Dead(self.look(polled::Client::last_failure)));
+            }
+            match self.common().wait_for_round(round, end) {
+                Waited::Progress => {}
+                Waited::TimeOut => {
+                    return Err(Error::TimedOut(self.look(polled::Client::last_failure)));
+                }
+                Waited::End(None) => return Err(Error::Dead(None)),
+                Waited::End(Some(kind)) => return Err(Error::Io(kind.into())),
+            }
+        }
+    }
+
+    /// Waits for the first contents, of this connection or any before.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub fn wait_for_contents(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.wait_until(timeout, Idl::has_ever_connected)
+    }
+
+    /// Waits until [`Idl::change_seqno`] is another one than `seqno`; returns the new one.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub fn wait_for_change(&self, seqno: u64, timeout: Option<Duration>) -> Result<u64, Error> {
+        let mut now = seqno;
+        self.wait_until(timeout, |idl| {
+            now = idl.change_seqno();
+            now != seqno
+        })?;
+        Ok(now)
+    }
+
+    /// Wants other rows of a table, and waits until that is in force: as [`polled::Client::set_condition`].
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`]; the wish remains.
+    pub fn set_condition(
+        &self,
+        condition: impl Into<TableCondition>,
+        timeout: Option<Duration>,
+    ) -> Result<(), Error> {
+        let promise = self.change(|client| client.set_condition(condition));
+        self.wait_until(timeout, |idl| idl.condition_seqno() >= promise)
+    }
+
+    /// Waits until the lock is held that [`Client::set_lock`] asked for.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub fn wait_for_lock(&self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.wait_until(timeout, |idl| idl.session_state().has_lock())
+    }
+
+    /// Makes a transaction, commits it, and makes it again as long as that may help; as [`crate::blocking::Client::transact`]. Several threads
+    /// may do so at the same time: each makes its own under the lock, and waits without it.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As [`Client::read`].
+    pub fn transact<T, E: Abort>(
+        &self,
+        timeout: Option<Duration>,
+        mut make: impl FnMut(&mut Idl) -> Result<T, E>,
+    ) -> Result<Committed<T>, E::Error> {
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+        loop {
+            let (txn, seqno, value) = self.with(|idl| {
+                let seqno = idl.change_seqno();
+                let txn = idl.begin().map_err(Error::from)?;
+                let value = make(idl).map_err(Abort::into_error)?;
+                idl.commit().map_err(Error::from)?;
+                Ok::<_, E::Error>((txn, seqno, value))
+            })?;
+            let outcome = self.wait_for_end(txn, left());
+            let finished = self.with(|idl| idl.finish(txn));
+            let ((), Some(finished)) = (outcome?, finished) else {
+                return Err(Error::Misuse(Misuse::NoTransaction).into());
+            };
+            if finished.status == Status::TryAgain {
+                self.wait_for_change(seqno, left())?;
+            } else {
+                return Ok(Committed::of(value, finished)?);
+            }
+        }
+    }
+
+    fn wait_for_end(&self, txn: TxnId, timeout: Option<Duration>) -> Result<(), Error> {
+        self.wait_until(timeout, |idl| idl.status(txn) != Some(Status::Incomplete))
+    }
+}
+
+impl Common {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the thread has come further than `round`.
+    fn wait_for_round(&self, round: u64, end: Option<Instant>) -> Waited {
+        let mut progress = self.progress();
+        while progress.round == round {
+            if progress.has_ended {
+                return Waited::End(progress.failure);
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Waited::TimeOut;
+            }
+            progress = match left {
+                Some(left) => {
+                    let waited = self.has_progressed.wait_timeout(progress, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.has_progressed.wait(progress);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+        Waited::Progress
+    }
+}
+
+/// The thread: until nobody wants it any more, or it cannot go on.
+fn serve(common: &Common, mut sleeper: Sleeper) {
+    let ended = Ended(common);
+    while !common.progress().is_unwanted {
+        let wait = {
+            let _held = Held::new(common);
+            let client = common.client.write();
+            let mut client = client.unwrap_or_else(PoisonError::into_inner);
+            // No transaction is open while the lock is free, so this cannot fail.
+            let _ = client.run();
+            client.wait()
+        };
+        common.progress().round += 1;
+        common.has_progressed.notify_all();
+        let events = (wait.readable, wait.writable);
+        if let Err(error) = sleeper.wait(wait.fd, events, wait.timeout) {
+            common.progress().failure = Some(error.kind());
+            break;
+        }
+    }
+    drop(ended);
+}
+
+/// Tells waiting handles that the thread has ended, also when an event handler panicked in it.
+struct Ended<'a>(&'a Common);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.progress().has_ended = true;
+        self.0.has_progressed.notify_all();
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.common.progress().is_unwanted = true;
+        self.common.waker.wake();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // It says what is to be said in its log; a panic in it was shown there.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Aborts the transaction that somebody left open, by a panic too.
+struct Tidied<'a>(&'a mut Idl);
+
+impl Drop for Tidied<'_> {
+    fn drop(&mut self) {
+        if let Some(txn) = self.0.open_txn() {
+            self.0.forget(txn);
+        }
+    }
+}
+
+/// That this thread holds the lock of a client.
+struct Held(usize);
+
+impl Held {
+    fn new(common: &Common) -> Held {
+        let address = std::ptr::from_ref(common).addr();
+        HELD.with_borrow_mut(|held| {
+            assert!(
+                !held.contains(&address),
+                "a shared client was called within one of its own closures or event handlers"
+            );
+            held.push(address);
+        });
+        Held(address)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.with_borrow_mut(|held| held.retain(|address| *address != self.0));
+    }
+}

@@ -1,0 +1,169 @@
+//! Event handlers: functions of the program that are called for the rows that an update changed.
+//!
+//! They are called when an update of the server has been applied as a whole, so they see one moment of the database, and never from within
+//! one another: a handler gets the client to read only, so it can neither begin a transaction nor let time pass. One that wants to change
+//! something remembers that, or sends it over a channel, and the program does it when [`Idl::handle`] has returned.
+//!
+//! What handlers are told is kept apart from [`Idl::changes`]: it is the changes of one update, and neither disturbs the other. Every
+//! column that is replicated with alerts counts, whether it is tracked or not. Changes of rows that are merely referred to do not.
+//!
+//! Cost: nothing for tables without handlers; for others, the changed columns' old values are kept until the calls are over.
+
+use std::sync::Mutex;
+
+use corvid_data::TableId;
+
+use crate::idl::Idl;
+use crate::row::RowId;
+use crate::track::{Kind, TrackList, Tracked};
+use crate::typed::Row;
+
+/// A handler that was registered; never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandlerId(u64);
+
+type Call = Box<dyn FnMut(&Idl, RowId, &Tracked) + Send>;
+
+struct Handler {
+    id: HandlerId,
+    table: TableId,
+    kind: Kind,
+    /// Never locked: it makes what only its owner may call shareable between threads.
+    call: Mutex<Call>,
+}
+
+/// The handlers of a client, in the order in which they are called.
+#[derive(Default)]
+pub(crate) struct Handlers {
+    entries: Vec<Handler>,
+    last: u64,
+}
+
+impl std::fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handlers")
+            .field("count", &self.entries.len())
+            .finish()
+    }
+}
+
+/// Event handlers.
+///
+/// ```
+/// # fn watch<Device: corvid_idl::typed::Row + Send + 'static>(idl: &mut corvid_idl::Idl) {
+/// use corvid_idl::Idl;
+/// use std::sync::mpsc;
+///
+/// let (sender, arrivals) = mpsc::channel();
+/// idl.on_insert(move |_: &Idl, device: Device| drop(sender.send(device)));
+/// idl.on_delete(|_: &Idl, device: Device| println!("{} went", device.uuid()));
+/// // After the next updates: `arrivals.try_iter()` has the devices that came.
+/// # }
+/// ```
+impl Idl {
+    /// Calls `handler` for each row of a table that comes: those of the first contents too, if it is registered before them, and none of
+    /// those that are there already.
+    pub fn on_insert<R: Row>(
+        &mut self,
+        mut handler: impl FnMut(&Idl, R) + Send + 'static,
+    ) -> HandlerId {
+        self.on_change(R::TABLE, Kind::Insert, move |idl, row, _| {
+            handler(idl, R::of(row));
+        })
+    }
+
+    /// Calls `handler` for each row of a table that is changed, with the columns that changed and their values before
+    /// ([`Tracked::is_updated`], [`Tracked::old`]).
+    pub fn on_update<R: Row>(
+        &mut self,
+        mut handler: impl FnMut(&Idl, R, &Tracked) + Send + 'static,
+    ) -> HandlerId {
+        self.on_change(R::TABLE, Kind::Modify, move |idl, row, change| {
+            handler(idl, R::of(row), change);
+        })
+    }
+
+    /// Calls `handler` for each row of a table that goes, or that a condition no longer lets be seen. Within the call the row still reads
+    /// as it was.
+    pub fn on_delete<R: Row>(
+        &mut self,
+        mut handler: impl FnMut(&Idl, R) + Send + 'static,
+    ) -> HandlerId {
+        self.on_change(R::TABLE, Kind::Delete, move |idl, row, _| {
+            handler(idl, R::of(row));
+        })
+    }
+
+    /// As the typed ones, for programs that have names instead of types.
+    pub fn on_change(
+        &mut self,
+        table: TableId,
+        kind: Kind,
+        handler: impl FnMut(&Idl, RowId, &Tracked) + Send + 'static,
+    ) -> HandlerId {
+        self.handlers.last += 1;
+        let id = HandlerId(self.handlers.last);
+        self.handlers.entries.push(Handler {
+            id,
+            table,
+            kind,
+            call: Mutex::new(Box::new(handler)),
+        });
+        let latest = &mut self.replica.watches[usize::from(table.0)].latest;
+        latest.get_or_insert_with(TrackList::default);
+        id
+    }
+
+    /// Calls a handler no more; false when it was removed before.
+    pub fn remove_handler(&mut self, id: HandlerId) -> bool {
+        let entries = &mut self.handlers.entries;
+        let Some(place) = entries.iter().position(|handler| handler.id == id) else {
+            return false;
+        };
+        let table = entries.remove(place).table;
+        if entries.iter().all(|handler| handler.table != table) {
+            self.replica.watches[usize::from(table.0)].latest = None;
+        }
+        true
+    }
+
+    /// Calls the handlers for what the last update changed, row by row in the order of the changes.
+    pub(crate) fn call_handlers(&mut self) {
+        if self.handlers.entries.is_empty() {
+            return;
+        }
+        let mut entries = std::mem::take(&mut self.handlers.entries);
+        let mut calls = 0;
+        for handler in &mut entries {
+            let latest = &self.replica.watches[usize::from(handler.table.0)].latest;
+            let changes = latest.iter().flat_map(TrackList::entries);
+            let call = handler.call.get_mut();
+            let call = call.unwrap_or_else(std::sync::PoisonError::into_inner);
+            for change in changes.filter(|change| is_of_kind(change, handler.kind)) {
+                let (table, uuid) = (handler.table, change.uuid);
+                call(self, RowId { table, uuid }, change);
+                calls += 1;
+            }
+        }
+        self.handlers.entries = entries;
+        self.metrics.events += calls;
+        for latest in self
+            .replica
+            .watches
+            .iter_mut()
+            .filter_map(|watch| watch.latest.as_mut())
+        {
+            latest.clear();
+        }
+    }
+}
+
+/// Whether a change, over one whole update, is one of this kind. A row that came and went within it is none.
+fn is_of_kind(change: &Tracked, kind: Kind) -> bool {
+    match (change.is_new, change.is_deleted) {
+        (true, true) => false,
+        (true, false) => kind == Kind::Insert,
+        (false, true) => kind == Kind::Delete,
+        (false, false) => kind == Kind::Modify,
+    }
+}

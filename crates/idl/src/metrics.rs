@@ -1,0 +1,104 @@
+//! What a client counts: plain numbers, for whichever system of metrics the program has.
+
+use corvid_cs::SessionMetrics;
+
+use crate::txn::Status;
+
+/// Counts of a client since it was made ([`crate::Idl::metrics`]). All of them only grow, but for [`Metrics::rows`].
+///
+/// ```
+/// # use corvid_data::{Arc, Schema};
+/// # use corvid_idl::{Class, Idl};
+/// # use corvid_json::Value;
+/// # let schema = br#"{"name":"Zoo","version":"1.0.0","tables":{}}"#;
+/// # let class = Class::new(Arc::new(Schema::from_json(&Value::parse(schema).unwrap()).unwrap()));
+/// let mut idl = Idl::new(class, 1);
+/// idl.begin()?;
+/// idl.commit()?;                                  // nobody is connected
+/// let metrics = idl.metrics();
+/// assert_eq!((metrics.transactions_retried, metrics.session.connects), (1, 0));
+/// for (name, value) in metrics.named() {
+///     println!("corvid_{name} {value}");          // corvid_connects 0, ...
+/// }
+/// # Ok::<(), corvid_idl::Misuse>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Connections, bytes and resynchronisations.
+    pub session: SessionMetrics,
+    /// Updates that were applied, replies with contents included.
+    pub updates_applied: u64,
+    /// Updates that did not fit the replica, so that all contents were asked for anew.
+    pub updates_refused: u64,
+    /// Rows that came.
+    pub rows_inserted: u64,
+    /// Changes of rows.
+    pub rows_modified: u64,
+    /// Rows that went.
+    pub rows_deleted: u64,
+    /// Rows that the replica holds now.
+    pub rows: u64,
+    /// Transactions that the server committed.
+    pub transactions_committed: u64,
+    /// Transactions that had nothing to change, so that nothing was sent.
+    pub transactions_unchanged: u64,
+    /// Transactions that the server refused with an error.
+    pub transactions_refused: u64,
+    /// Transactions that ended as "try again": lost races, lost connections, none to begin with.
+    pub transactions_retried: u64,
+    /// Transactions that were not carried out because the lock was not held.
+    pub transactions_not_locked: u64,
+    /// Transactions that the program gave up before they were sent.
+    pub transactions_aborted: u64,
+    /// Calls of event handlers.
+    pub events: u64,
+}
+
+impl Metrics {
+    /// The numbers with their names, as an exporter would want them.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let session = &self.session;
+        [
+            ("attempts", session.attempts),
+            ("failures", session.failures),
+            ("connects", session.connects),
+            ("reconnects", session.reconnects),
+            ("disconnects", session.disconnects),
+            ("servers_left", session.servers_left),
+            ("bytes_received", session.bytes_received),
+            ("bytes_sent", session.bytes_sent),
+            ("messages_received", session.messages_received),
+            ("resyncs_full", session.resyncs_full),
+            ("resyncs_fast", session.resyncs_fast),
+            ("updates_applied", self.updates_applied),
+            ("updates_refused", self.updates_refused),
+            ("rows_inserted", self.rows_inserted),
+            ("rows_modified", self.rows_modified),
+            ("rows_deleted", self.rows_deleted),
+            ("rows", self.rows),
+            ("transactions_committed", self.transactions_committed),
+            ("transactions_unchanged", self.transactions_unchanged),
+            ("transactions_refused", self.transactions_refused),
+            ("transactions_retried", self.transactions_retried),
+            ("transactions_not_locked", self.transactions_not_locked),
+            ("transactions_aborted", self.transactions_aborted),
+            ("events", self.events),
+        ]
+        .into_iter()
+    }
+
+    /// Counts a transaction that ended like this; one that is still open or under way is not counted.
+    pub(crate) fn count(&mut self, status: Status) {
+        let counter = match status {
+            Status::Uncommitted | Status::Incomplete => return,
+            Status::Unchanged => &mut self.transactions_unchanged,
+            Status::Aborted => &mut self.transactions_aborted,
+            Status::Success => &mut self.transactions_committed,
+            Status::TryAgain => &mut self.transactions_retried,
+            Status::NotLocked => &mut self.transactions_not_locked,
+            Status::Error => &mut self.transactions_refused,
+        };
+        *counter += 1;
+    }
+}
