@@ -77,7 +77,7 @@ fn on_each(play: impl Fn(&str, &mut Client)) {
 
 /// Adds a port to the only switch, which is made if need be.
 fn add_port(client: &mut Client, name: &str, group: &str) -> LogicalSwitchPort {
-    let made = client.transact(Some(PATIENCE), |idl| -> Result<_, corvid_idl::Misuse> {
+    let made = client.transact(Some(PATIENCE), |idl| -> Result<_, corvid::Misuse> {
         let there = LogicalSwitch::all(idl).next();
         let switch = match there {
             Some(switch) => switch,
