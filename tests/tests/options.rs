@@ -214,3 +214,49 @@ fn descriptors_that_are_no_listening_sockets_are_told() {
         assert_eq!(log.matches(line).count(), 1, "{line}{log}");
     }
 }
+
+/// What a client asks for by name shows in the log at the level of debugging, as newer releases tell it.
+#[test]
+fn the_server_name_that_a_client_asks_for_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
+        .args(["ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj"])
+        .args(["/CN=server", "-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(dir.path())
+        .stderr(Stdio::null())
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: openssl, which makes the certificate, is not installed");
+        return;
+    }
+    let file = |option: &str, name: &str| format!("--{option}={}", dir.path().join(name).display());
+    let identity = [
+        file("private-key", "key.pem"),
+        file("certificate", "cert.pem"),
+        "--ca-cert=none".to_owned(),
+    ];
+    let options = [
+        "--no-dbs",
+        "--remote=pssl:0:127.0.0.1",
+        "-vfile:stream_ssl:dbg",
+    ];
+    let setup = Setup {
+        options: [&options.map(str::to_owned)[..], &identity].concat(),
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let log = server.log();
+    let port = log.split("listening on port ").nth(1).expect("a port");
+    let port: String = port.chars().take_while(char::is_ascii_digit).collect();
+    let output = Command::new(corvid_tests::binary::bin("ovsdb-client"))
+        .args(&identity)
+        .args(["--ssl-server-name=db.example", "list-dbs"])
+        .arg(format!("ssl:127.0.0.1:{port}"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("started");
+    assert!(output.status.success(), "{output:?}");
+    let line = "|stream_ssl|DBG|connection indicated server name db.example\n";
+    assert!(server.log().contains(line), "{}", server.log());
+}

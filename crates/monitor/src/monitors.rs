@@ -473,6 +473,11 @@ impl Monitors {
         self.remove_all()
     }
 
+    /// Forgets the history. It begins with the state after `last_txn`; all zeros: there is none.
+    pub fn restart_history(&mut self, last_txn: Uuid) {
+        self.history = History::new(last_txn);
+    }
+
     /// Takes note of a stored commit. Visits only groups that it can concern.
     /// `txn` is its id, all zeros where no history is kept; `atoms` is the number of atoms in the database now (bounds the
     /// history, docs/spec/protocol.md 4.9). An empty delta is no commit.

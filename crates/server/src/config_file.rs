@@ -18,6 +18,8 @@ pub struct ConfigFile {
     pub remotes: BTreeMap<String, RemoteOptions>,
     /// By file name, or by schema name for relays.
     pub databases: BTreeMap<String, DatabaseConfig>,
+    /// `standalone-history`; `None`: as the command line has it.
+    pub standalone_history: Option<bool>,
 }
 
 /// How one database is to be served.
@@ -119,13 +121,24 @@ impl Reading {
         if json.as_object().is_none() {
             return Err(self.refuse("configuration in a file must be a JSON object"));
         }
-        // Members beyond these two are for later versions.
+        // Members beyond these three are for later versions.
         let remotes = self.remotes(json.get("remotes"));
         let remotes = remotes.map_err(|_| self.refuse("config: failed to parse 'remotes'"))?;
         let databases = self.databases(json.get("databases"));
         let databases =
             databases.map_err(|_| self.refuse("config: failed to parse 'databases'"))?;
-        Ok(ConfigFile { remotes, databases })
+        let standalone_history = match json.get("standalone-history") {
+            None => None,
+            Some(Value::Bool(is_kept)) => Some(*is_kept),
+            Some(_) => {
+                return Err(self.refuse("config: 'standalone-history' is not a boolean"));
+            }
+        };
+        Ok(ConfigFile {
+            remotes,
+            databases,
+            standalone_history,
+        })
     }
 
     fn remotes(

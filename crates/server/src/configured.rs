@@ -57,6 +57,7 @@ impl Configured {
     pub fn load(&mut self, server: &mut Server) -> Result<(), Failed> {
         let path = &self.path;
         let config = read(path)?;
+        server.set_history(config.standalone_history);
         let databases = self.serve_databases(server, &config);
         let tls = settle_tls(server);
         let remotes = serve_remotes(server, &config);

@@ -38,6 +38,8 @@ pub struct CommandLine {
     pub is_check: bool,
     /// `--run`
     pub run: Option<String>,
+    /// `--no-standalone-history`
+    pub no_standalone_history: bool,
     /// `--disable-file-column-diff`
     pub disable_column_diff: bool,
     /// `--disable-file-no-data-conversion`: about clustered databases alone
@@ -69,6 +71,7 @@ enum Id {
     SyncExcludeTables,
     Active,
     DisableColumnDiff,
+    NoStandaloneHistory,
     SlowTransaction,
     AuditLog,
     AuditExclude,
@@ -137,6 +140,14 @@ fn specs() -> Vec<Spec<Id>> {
             .within(DATABASES)
             .more(
                 "For servers before 2.15 that are to read the files. `ovsdb/file/column-diff-enable` on the control socket takes it back.",
+            ),
+        Spec::long("no-standalone-history", Arg::None, Id::NoStandaloneHistory)
+            .in_full()
+            .means("", "keep no transaction history: clients that come back are told everything")
+            .within(DATABASES)
+            .more(
+                "For programs that take the insertion of a row as the sign that a connection was made again. `\"standalone-history\": false` in the \
+                 configuration file says the same.",
             ),
         Spec::long("slow-transaction", Arg::Required, Id::SlowTransaction)
             .in_full()
@@ -250,6 +261,7 @@ impl CommandLine {
             Id::SyncFrom => self.sync_from = value,
             Id::SyncExcludeTables => self.sync_exclude_tables = value,
             Id::Active => self.is_active = true,
+            Id::NoStandaloneHistory => self.no_standalone_history = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => {
                 let slow = slow_ms(&value.unwrap_or_default());

@@ -69,6 +69,7 @@ pub fn run(line: CommandLine) {
         audit,
         shards: shard_count(),
         column_diff: !line.disable_column_diff,
+        no_history: line.no_standalone_history,
         slow_ms: line.slow_ms,
         tls,
         limits: line.limits.settle(),

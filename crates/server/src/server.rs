@@ -79,6 +79,8 @@ pub struct Config {
     pub shards: usize,
     /// Record modified columns as differences.
     pub column_diff: bool,
+    /// Databases keep no transaction history, unless the configuration file says otherwise.
+    pub no_history: bool,
     /// Transactions that take this long are logged, ms.
     pub slow_ms: u64,
     /// Where the audit trail is kept, if there is one.
@@ -123,6 +125,8 @@ pub struct Server {
     server_id: Uuid,
     sync: Sync,
     last_source: u64,
+    /// Databases keep a transaction history.
+    keeps_history: bool,
 }
 
 impl Server {
@@ -153,6 +157,7 @@ impl Server {
                 audit: config.audit.clone(),
             });
         }
+        let keeps_history = !config.no_history;
         let server_id: Uuid = RandomUuids::new()?.fresh();
         shards.start(|number| {
             let figures = figures.get(number).cloned();
@@ -189,6 +194,7 @@ impl Server {
             server_id,
             sync: Sync::default(),
             last_source: 0,
+            keeps_history,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -281,7 +287,7 @@ impl Server {
             file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
             read_only: is_server,
-            history: !is_server,
+            history: !is_server && self.keeps_history,
         };
         let mailbox = Mailbox::new();
         let sender = Arc::new(mailbox.sender());

@@ -134,6 +134,11 @@ pub struct DatabaseService {
     outputs: Outputs,
 }
 
+/// The id of a commit, or of the state that a history begins with; all zeros where no history is kept.
+fn txn_id(is_kept: bool, uuids: &mut dyn UuidSource) -> Uuid {
+    if is_kept { uuids.fresh() } else { Uuid::ZERO }
+}
+
 impl DatabaseService {
     /// Serves `database` from `now` on.
     #[must_use]
@@ -144,11 +149,7 @@ impl DatabaseService {
         locks: Arc<Mutex<Locks>>,
         mut uuids: Box<dyn UuidSource + Send>,
     ) -> DatabaseService {
-        let last_txn = if options.history {
-            uuids.fresh()
-        } else {
-            Uuid::ZERO
-        };
+        let last_txn = txn_id(options.history, &mut *uuids);
         let monitors = Monitors::new(database.schema().clone(), last_txn);
         let mut service = DatabaseService {
             options,
@@ -315,6 +316,12 @@ impl DatabaseService {
         }
     }
 
+    fn set_history(&mut self, is_kept: bool) {
+        self.options.history = is_kept;
+        let last_txn = txn_id(is_kept, &mut *self.uuids);
+        self.monitors.restart_history(last_txn);
+    }
+
     fn control(&mut self, now: Now, control: Control) {
         match control {
             Control::Transact(params) => self.transact_internally(now, &params),
@@ -334,6 +341,7 @@ impl DatabaseService {
             Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
             Control::SetSlow(threshold_ms) => self.set_slow_ms(threshold_ms),
             Control::SetAudited(is_audited) => self.set_audited(is_audited),
+            Control::SetHistory(is_kept) => self.set_history(is_kept),
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
             Control::SetRole(role, token) => self.set_role(now, role, token),
             Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
@@ -423,6 +431,7 @@ impl DatabaseService {
                 | Control::Unfollow(_)
                 | Control::SetSlow(_)
                 | Control::SetAudited(_)
+                | Control::SetHistory(_)
                 | Control::ShowStatus(_)
                 | Control::LogRows(..),
             )

@@ -236,6 +236,8 @@ pub enum Control {
     Unfollow(String),
     /// Transactions that take this long, ms, are reported from now on ([`Event::Slow`]).
     SetSlow(u64),
+    /// Whether a transaction history is kept from now on; it begins anew.
+    SetHistory(bool),
     /// Whether there is an audit trail from now on.
     SetAudited(bool),
     /// Answered by [`Event::Report`] with this number.

@@ -4,6 +4,8 @@
 use corvid_os::vlog::{self, Module};
 use corvid_os::{errno, service_manager};
 
+use corvid_service::message::Control;
+
 use super::Server;
 use crate::configured::{Configured, Failed};
 
@@ -36,6 +38,15 @@ impl Server {
         let outcome = self.configure(file);
         service_manager::reloaded(&self.summary());
         outcome.map_err(|Failed| "Configuration failed.  See the log file for details.")
+    }
+
+    /// What the file says of transaction histories; `None`: nothing, so the command line counts. What changes begins anew.
+    pub(crate) fn set_history(&mut self, is_kept: Option<bool>) {
+        let is_kept = is_kept.unwrap_or(!self.config.no_history);
+        if is_kept != self.keeps_history {
+            self.keeps_history = is_kept;
+            self.tell_databases(|| Control::SetHistory(is_kept));
+        }
     }
 
     /// SIGHUP: opens logs again by name, and reads certificates and the configuration file again. What goes wrong is logged.

@@ -119,7 +119,7 @@ impl Server {
     }
 
     /// Has every database but the server's own do something.
-    fn tell_databases(&self, control: impl Fn() -> Control) {
+    pub(super) fn tell_databases(&self, control: impl Fn() -> Control) {
         for (name, served) in &self.databases {
             if name != server_db::NAME {
                 let _ = served.inbox.send(ToDatabase::Control(control()));

@@ -87,11 +87,7 @@ impl DatabaseService {
         // The new file has no history either.
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
-        let last_txn = if self.options.history {
-            self.uuids.fresh()
-        } else {
-            corvid_data::Uuid::ZERO
-        };
+        let last_txn = super::txn_id(self.options.history, &mut *self.uuids);
         let converting = Event::Converting(self.options.id);
         self.outputs.events.push(converting);
         self.give_up_first_answers();

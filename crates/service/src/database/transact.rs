@@ -367,11 +367,7 @@ impl DatabaseService {
                 }
                 self.report_remotes(delta);
                 self.log_rows(delta);
-                let txn = if self.options.history {
-                    self.uuids.fresh()
-                } else {
-                    corvid_data::Uuid::ZERO
-                };
+                let txn = super::txn_id(self.options.history, &mut *self.uuids);
                 self.monitors.commit(delta, txn, self.database.atom_count());
                 self.rounds.add(delta.changes.len());
                 for dropped in self.monitors.take_dropped() {
