@@ -14,6 +14,7 @@ use crate::abort::Abort;
 use crate::committed::Committed;
 use crate::error::Error;
 use crate::polled::{self, millis};
+use crate::session::SessionState;
 use crate::setup::Setup;
 
 /// A client whose calls wait. What needs no waiting is done through [`polled::Client`], which it derefs to, and [`Idl`], which that derefs to.
@@ -57,11 +58,31 @@ impl Client {
         timeout: Option<Duration>,
         mut holds: impl FnMut(&Idl) -> bool,
     ) -> Result<(), Error> {
+        self.wait_for(timeout, |client| holds(client.idl()))
+    }
+
+    /// Waits until the state of the session is as wanted: connected, without a server, at the leader.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub fn wait_for_session(
+        &mut self,
+        timeout: Option<Duration>,
+        mut is_wanted: impl FnMut(&SessionState) -> bool,
+    ) -> Result<(), Error> {
+        self.wait_for(timeout, |client| is_wanted(&client.session()))
+    }
+
+    fn wait_for(
+        &mut self,
+        timeout: Option<Duration>,
+        mut holds: impl FnMut(&polled::Client) -> bool,
+    ) -> Result<(), Error> {
         let begin_ms = self.inner.now_ms();
         let end_ms = timeout.map(|timeout| begin_ms.saturating_add(millis(timeout)));
         loop {
             self.inner.run()?;
-            if holds(self.inner.idl()) {
+            if holds(&self.inner) {
                 return Ok(());
             }
             if !self.inner.idl().session_state().is_alive() {

@@ -13,6 +13,7 @@ use crate::abort::Abort;
 use crate::committed::Committed;
 use crate::error::Error;
 use crate::polled;
+use crate::session::SessionState;
 use crate::setup::Setup;
 
 /// A client whose waits are futures. What needs no waiting is done through [`polled::Client`], which it derefs to, and [`Idl`], which that
@@ -51,9 +52,27 @@ impl Client {
     /// # Errors
     /// A transaction is open, or no remote is left to try.
     pub async fn wait_until(&mut self, mut holds: impl FnMut(&Idl) -> bool) -> Result<(), Error> {
+        self.wait_for(|client| holds(client.idl())).await
+    }
+
+    /// Waits until the state of the session is as wanted: connected, without a server, at the leader.
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub async fn wait_for_session(
+        &mut self,
+        mut is_wanted: impl FnMut(&SessionState) -> bool,
+    ) -> Result<(), Error> {
+        self.wait_for(|client| is_wanted(&client.session())).await
+    }
+
+    async fn wait_for(
+        &mut self,
+        mut holds: impl FnMut(&polled::Client) -> bool,
+    ) -> Result<(), Error> {
         loop {
             self.inner.run()?;
-            if holds(self.inner.idl()) {
+            if holds(&self.inner) {
                 return Ok(());
             }
             if !self.inner.idl().session_state().is_alive() {

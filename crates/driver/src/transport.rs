@@ -341,3 +341,28 @@ fn reason_to_open(remote: &str, error: &io::Error) -> Option<Reason> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_that_fail_at_once_have_reasons() {
+        let target = "tcp:no.such.host.invalid:6640";
+        let code = Target::parse("nonsense").expect_err("no scheme").errno();
+        let unresolved = errno::from_code(code);
+        let reason = reason_to_open(target, &unresolved);
+        assert_eq!(reason, Some(Reason::HostUnknown));
+        let reason = reason_to_open("tcp:127.0.0.1:6640", &unresolved);
+        assert_eq!(reason, None, "an address needs no look-up");
+        let mut transport = Transport::new(Resolve::Later);
+        transport.carry_out(Output::Connect {
+            remote: "ssl:127.0.0.1:6640".to_owned(),
+        });
+        assert!(matches!(transport.reason(), Some(Reason::Tls(_))));
+        assert!(matches!(
+            transport.step(true),
+            Some(Happened::Ended(End::Failed(_)))
+        ));
+    }
+}

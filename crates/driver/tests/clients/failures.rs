@@ -21,8 +21,9 @@ fn other_class(from: &str, to: &str) -> Class {
 
 /// Waits in vain for contents until something has failed; what that is.
 fn failure(client: &mut Client) -> Failure {
-    let outcome = client.wait_until(PATIENCE, |idl| idl.session_state().last_error().is_some());
-    outcome.expect("something fails");
+    client
+        .wait_for_session(PATIENCE, |session| session.last_failure.is_some())
+        .expect("something fails");
     let outcome = client.wait_for_contents(Some(Duration::from_millis(20)));
     let Err(Error::TimedOut(Some(failure))) = outcome else {
         panic!("{outcome:?}");
@@ -136,12 +137,14 @@ fn a_time_limit_says_why_a_server_does_not_suit() {
         };
         let class = other_class("\"zoo\"", "\"farm\"");
         let mut client = Client::connect_with(class, &both, &setup).expect("a client");
-        let names_both = |client: &mut Client| {
-            let is_server = |idl: &corvid_driver::Idl| idl.session_state().last_failure().is_some();
-            client.wait_until(PATIENCE, is_server).expect("it fails");
-            client.last_failure().expect("it failed").remote
-        };
-        assert_eq!(names_both(&mut client), remote(&server));
+        let is_of_server = |failure: &Failure| matches!(failure.reason, Reason::Server(_));
+        client
+            .wait_for_session(PATIENCE, |session| {
+                session.last_failure.as_ref().is_some_and(is_of_server)
+            })
+            .expect("it answers");
+        let failure = client.last_failure().expect("it does not suit");
+        assert_eq!(failure.remote, remote(&server));
     });
 }
 

@@ -23,9 +23,8 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
         assert_eq!(bob.session().lock, LockState::Unset);
         bob.wait_for_contents(PATIENCE).expect("contents");
         bob.set_lock(Some("zoo"));
-        let is_contended = |idl: &corvid_driver::Idl| idl.session_state().is_lock_contended();
-        bob.wait_until(PATIENCE, is_contended).expect("told");
-        assert_eq!(bob.session().lock, LockState::Contended);
+        bob.wait_for_session(PATIENCE, |session| session.lock == LockState::Contended)
+            .expect("told");
         let name = column(&bob, "name");
         let outcome = bob.transact(PATIENCE, |idl| {
             let row = idl.insert_new(name.table)?;
@@ -61,11 +60,9 @@ fn the_state_of_the_session_is_one_value() {
         assert_eq!((state.last_failure, state.seqno), (None, 1));
         let now_ms = client.now_ms();
         client.reconnect();
-        let is_back = |idl: &corvid_driver::Idl| {
-            let session = idl.session_state();
-            session.session_seqno() >= 3 && session.is_monitoring()
-        };
-        client.wait_until(PATIENCE, is_back).expect("again");
+        client
+            .wait_for_session(PATIENCE, |session| session.seqno >= 3 && session.is_synced)
+            .expect("again");
         assert!(client.now_ms() >= now_ms);
         assert_eq!(client.session().last_failure, None, "it was asked for");
     });
@@ -101,7 +98,7 @@ fn asynchronous_clients_have_the_same() {
                 .set_remotes("unix:/nowhere/at/all")
                 .expect("well formed");
             let soon = std::time::Duration::from_secs(60);
-            let fails = client.wait_until(|idl| idl.session_state().last_error().is_some());
+            let fails = client.wait_for_session(|session| session.last_failure.is_some());
             tokio::time::timeout(soon, fails)
                 .await
                 .expect("in time")
