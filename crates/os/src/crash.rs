@@ -1,23 +1,27 @@
 //! Last words of a daemon that dies by a fault of its own, when nobody sees its standard error any more.
 //!
 //! A panic is logged at level EMER with its backtrace before it takes its course, which is to abort in what is shipped. A segmentation
-//! fault is beyond logging: the handler writes its line and the addresses of the calls straight to the log file and lets the
-//! process die of the signal, so that the supervisor sees the true cause. Call [`init`] once, after the last fork and after
-//! `signals::init`.
+//! fault is beyond logging: the handler writes its line and the addresses of the calls straight to the log file, has their functions
+//! written behind them ([`functions`]), and lets the process die of the signal, so that the supervisor sees the true cause. Call
+//! [`init`] once, after the last fork and after `signals::init`.
 
 #![allow(unsafe_code)]
+
+#[cfg(feature = "program")]
+mod functions;
 
 use std::backtrace::Backtrace;
 use std::panic;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+#[cfg(feature = "program")]
+use functions::DEPTH_MAX;
 
 use crate::errno;
 use crate::vlog::{self, Module};
 
 /// The log file's descriptor, -1 while there is none. The log file keeps it true.
 static LOG_FILE: AtomicI32 = AtomicI32::new(-1);
-/// Calls that are shown at most.
-const DEPTH_MAX: usize = 64;
 
 /// Tells where the last line goes: the descriptor of the log file, -1 for none.
 pub(crate) fn write_to(descriptor: i32) {
@@ -28,6 +32,7 @@ pub(crate) fn write_to(descriptor: i32) {
 ///
 /// # Errors
 /// The kernel takes no handler.
+#[cfg(feature = "program")]
 pub(crate) fn init() -> std::io::Result<()> {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -35,6 +40,7 @@ pub(crate) fn init() -> std::io::Result<()> {
         let trace = Backtrace::force_capture();
         vlog::last_words(Module::Util, &format!("{info}\n{trace}"));
     }));
+    functions::prepare()?;
     // The C library loads what it unwinds with at the first use, which must not be in the handler.
     let mut addresses = [std::ptr::null_mut(); 1];
     // SAFETY: the array has room for one address.
@@ -51,6 +57,7 @@ pub(crate) fn init() -> std::io::Result<()> {
     Ok(())
 }
 
+#[cfg(feature = "program")]
 extern "C" fn last_line(signal: libc::c_int) {
     const LINE: &[u8] = b"SIGSEGV detected, backtrace:\n";
     let descriptor = LOG_FILE.load(Ordering::Relaxed);
@@ -62,6 +69,8 @@ extern "C" fn last_line(signal: libc::c_int) {
             libc::write(descriptor, LINE.as_ptr().cast(), LINE.len());
             let found = libc::backtrace(addresses.as_mut_ptr(), DEPTH_MAX as libc::c_int);
             libc::backtrace_symbols_fd(addresses.as_ptr(), found, descriptor);
+            let found = usize::try_from(found).unwrap_or(0);
+            functions::write(&addresses[..found.min(DEPTH_MAX)], descriptor);
         }
         libc::raise(signal);
     }

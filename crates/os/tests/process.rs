@@ -618,23 +618,33 @@ fn last_words(place: &Place) {
             _ => assert!(!place.appctl(&[command]).status.success()),
         }
         eventually("its end", || (!is_alive(pid)).then_some(()));
-        let log = std::fs::read_to_string(place.path("testd.log")).unwrap();
-        std::fs::remove_file(place.path("testd.log")).unwrap();
-        log
+        place.path("testd.log")
     };
-    for fault in ["kill", "recurse"] {
-        let log = log_after(fault);
+    for (fault, function) in [("kill", "play_daemon"), ("recurse", "recurse")] {
+        let path = log_after(fault);
+        // Functions are written behind the addresses, by a copy of the process that has died.
+        let log = eventually("a function with its line", || {
+            let log = std::fs::read_to_string(&path).unwrap();
+            let is_known = |line: &str| line.contains(function) && line.contains("process.rs:");
+            log.lines().any(is_known).then_some(log)
+        });
+        std::fs::remove_file(path).unwrap();
         let (_, trace) = log
             .split_once("\nSIGSEGV detected, backtrace:\n")
             .unwrap_or_else(|| panic!("{fault}: {log}"));
         let calls = trace.lines().filter(|line| line.contains("(+0x"));
         assert!(calls.count() > 1, "{log}");
     }
-    let log = log_after("panic");
+    let log = std::fs::read_to_string(log_after("panic")).unwrap();
     let told = log
         .lines()
         .any(|line| line.contains("|util|EMER|panicked at "));
     assert!(told && log.contains("told to panic"), "{log}");
+    // A function, and its line below it.
+    let mut lines = log.lines();
+    let is_named = lines.any(|line| line.ends_with(": play_daemon"));
+    let line = lines.next().unwrap_or_default();
+    assert!(is_named && line.contains("process.rs:"), "{log}");
 }
 
 fn deadline(place: &Place) {
