@@ -22,6 +22,8 @@ pub struct Database {
     pub(crate) tables: Box<[Table]>,
     /// Strings that transactions brought, to be shared by those to come.
     pub(crate) strings: Repeats,
+    /// A strong reference to another table that held the identity of its own row was added at some time.
+    pub(crate) has_own_references: bool,
     /// Indexes over columns were begun and do not cover their tables yet.
     is_indexing: bool,
 }
@@ -34,6 +36,7 @@ impl Database {
             layouts: Layout::of_schema(&schema),
             tables: schema.tables().iter().map(Table::new).collect(),
             strings: Repeats::default(),
+            has_own_references: false,
             is_indexing: false,
             schema,
         }

@@ -9,6 +9,7 @@
 use corvid_data::{Arc, AtomRef, Datum, Row, TableId};
 
 use crate::database::Database;
+use crate::own_reference::{is_misplaced, is_own};
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
 
@@ -86,25 +87,31 @@ impl Fill {
             return Ok(());
         }
         let pages = tables[usize::from(id.0)].pages().to_vec();
+        let mut has_own_references = false;
         for row in pages.iter().flat_map(|page| page.rows()) {
             let source = RowId::new(id, row.uuid);
             for (columns, is_strong) in [(&layout.strong, true), (&layout.weak, false)] {
                 for column in columns {
                     for target in targets(*column, row) {
+                        // They keep nothing alive, and need no target.
+                        if is_strong && is_own(source, target.uuid) {
+                            has_own_references |= is_misplaced(source, target);
+                            continue;
+                        }
                         let table = &mut tables[usize::from(target.table.0)];
                         if !table.contains(target.uuid) {
                             return Err(Irregular);
                         }
-                        match is_strong {
-                            // References of a row to itself keep nothing alive.
-                            true if target == source => {}
-                            true => table.adjust_strong(target.uuid, 1),
-                            false => table.backrefs.adjust(target.uuid, source, 1),
+                        if is_strong {
+                            table.adjust_strong(target.uuid, 1);
+                        } else {
+                            table.backrefs.adjust(target.uuid, source, 1);
                         }
                     }
                 }
             }
         }
+        self.database.has_own_references |= has_own_references;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
+use corvid_service::eras::Eras;
 use corvid_service::message::{DatabaseId, FileSize, SessionInfo, Store, ToDatabase, ToShard};
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options};
@@ -35,7 +36,13 @@ impl Server {
         let mut directory = Directory::default();
         directory.insert(schema.name.as_str(), DATABASE);
         let locks = Arc::default();
-        let frontend = Frontend::new(0, Arc::new(directory), Arc::clone(&locks), Uuid::ZERO);
+        let frontend = Frontend::new(
+            0,
+            Arc::new(directory),
+            Arc::clone(&locks),
+            Eras::default(),
+            Uuid::ZERO,
+        );
         let options = Options {
             id: DATABASE,
             file: Some(FileState {
@@ -50,7 +57,7 @@ impl Server {
         let uuids = Box::new(Uuids::default());
         Server {
             frontend,
-            database: DatabaseService::new(NOW, options, database, locks, uuids),
+            database: DatabaseService::new(NOW, options, database, locks, Eras::default(), uuids),
         }
     }
 

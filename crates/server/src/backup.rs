@@ -1,6 +1,8 @@
 //! A copy of a database as it is at one moment, written while everything goes on (`ovsdb-server/backup`).
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_engine::Snapshot;
 use corvid_log::{Stamp, write_schema, write_snapshot};
@@ -38,14 +40,20 @@ impl Backup {
         })
     }
 
-    /// Writes the copy on a thread of its own, which tells the main thread.
-    pub fn start(self, token: u64, snapshot: Snapshot, main: MainThread) {
+    /// Writes the copy on a thread of its own, which tells the main thread. The thread gives up when the server exits.
+    pub fn start(
+        self,
+        token: u64,
+        snapshot: Snapshot,
+        main: MainThread,
+        is_exiting: Arc<AtomicBool>,
+    ) {
         let told = main.clone();
         let spawned = std::thread::Builder::new()
             .name("backup".to_owned())
             .spawn(move || {
                 priority::yield_to_others();
-                let outcome = self.write(&snapshot);
+                let outcome = self.write(&snapshot, &is_exiting);
                 drop(snapshot);
                 main.backed_up(token, outcome);
             });
@@ -54,15 +62,18 @@ impl Backup {
         }
     }
 
-    fn write(&self, snapshot: &Snapshot) -> Result<(), String> {
-        self.try_write(snapshot).map_err(|error| {
+    fn write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> Result<(), String> {
+        self.try_write(snapshot, is_exiting).map_err(|error| {
+            if is_exiting.load(Ordering::Relaxed) {
+                return format!("{}: not written, for the server exits", self.shown);
+            }
             let reason = errno::text(&error);
             format!("I/O error: {}: write failed ({reason})", self.shown)
         })
     }
 
     /// The file appears under its name when it is complete and on disk.
-    fn try_write(&self, snapshot: &Snapshot) -> std::io::Result<()> {
+    fn try_write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> std::io::Result<()> {
         let mut file = Replacement::create(&self.path)?;
         let schema = snapshot.schema();
         let mut head = Vec::new();
@@ -75,6 +86,9 @@ impl Backup {
             with_defaults: false,
         };
         write_snapshot(schema, &stamp, |table| snapshot.rows(table), &mut |piece| {
+            if is_exiting.load(Ordering::Relaxed) {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
             file.write(piece)
         })?;
         file.finish()

@@ -227,17 +227,13 @@ impl Driver {
         // What a column held when it was first followed comes before what it holds now.
         let early: Vec<Event> = events
             .extract_if(.., |event| {
-                matches!(
-                    event,
-                    Event::Followed(..) | Event::RemotesChanged(..) | Event::Converting(_)
-                )
+                matches!(event, Event::Followed(..) | Event::RemotesChanged(..))
             })
             .collect();
-        // Who is told that a commit succeeded finds its remotes as the commit wants them; who hears of a conversion may begin a
-        // session that counts as new.
+        // A client that gets the commit's reply can already connect to the remotes that the commit added.
         let must_settle = early
             .iter()
-            .any(|event| matches!(event, Event::RemotesChanged(..) | Event::Converting(_)));
+            .any(|event| matches!(event, Event::RemotesChanged(..)));
         self.main.post(early);
         if must_settle {
             self.main.settle();

@@ -79,6 +79,7 @@ pub(crate) mod tests {
     use corvid_engine::Database;
     use corvid_os::mailbox::Mailbox;
     use corvid_os::shard::Shards;
+    use corvid_service::eras::Eras;
     use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
     use corvid_service::{DatabaseService, Options, server_db};
 
@@ -104,7 +105,8 @@ pub(crate) mod tests {
         let uuids = Box::new(RandomUuids::new().unwrap());
         let locks = Arc::default();
         let database = Database::new(schema);
-        let service = DatabaseService::new(read_clock(), options, database, locks, uuids);
+        let eras = Eras::default();
+        let service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
         let poll = mio::Poll::new().unwrap();
         let main = MainThread {
             events: crossbeam_channel::unbounded().0,

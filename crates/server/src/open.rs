@@ -14,6 +14,7 @@ use corvid_service::storage::FileState;
 mod aside;
 mod damage;
 mod load;
+mod own_references;
 mod pipeline;
 
 /// Threads that read and decode for one that applies.
@@ -105,6 +106,7 @@ pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError>
     if let Some(damage) = &loaded.damage {
         damage::deal_with(damage, name, &mut file)?;
     }
+    own_references::warn(&loaded.database, name);
     let extent = loaded.extent;
     file.set_end(extent.good_end());
     Ok(Opened {

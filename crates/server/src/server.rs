@@ -1,6 +1,7 @@
 //! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
 //! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
 
+mod ending;
 mod following;
 mod reloading;
 mod roles;
@@ -12,7 +13,6 @@ mod waiting;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
@@ -26,9 +26,10 @@ use corvid_os::unixctl::Replier;
 use corvid_os::vlog::{self, Module, RateLimit};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::directory::Directory;
+use corvid_service::eras::{Era, Eras};
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
-use corvid_service::message::{Control, DatabaseId, Era, Event, ToDatabase, ToShard};
+use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard};
 use corvid_service::replication::SourceId;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
@@ -55,7 +56,7 @@ use crate::storage::{InboxHandle, Storage};
 use crate::sync::{ActiveBackup, Sync};
 use crate::tls::TlsSettings;
 use crate::worker::Worker;
-use waiting::{Removal, Waiting};
+use waiting::Waiting;
 
 /// A served database.
 struct Served {
@@ -99,9 +100,6 @@ pub struct Config {
     pub metrics: Option<Arc<Metrics>>,
 }
 
-/// How long a database may take to tell its clients that it goes, when the server exits.
-const FAREWELL: Duration = Duration::from_secs(1);
-
 /// The state of the main thread.
 pub struct Server {
     config: Config,
@@ -116,7 +114,7 @@ pub struct Server {
     events: Receiver<Report>,
     waiting: Waiting,
     questions: Questions,
-    era: Era,
+    eras: Eras,
     is_exiting: bool,
     is_started: bool,
     /// Where a server that takes our place finds what is served.
@@ -141,6 +139,7 @@ impl Server {
             waker,
         };
         let locks = Arc::new(Mutex::new(Locks::new()));
+        let eras = Eras::default();
         let remote_options = RemoteTable::default();
         let mut shards = Shards::prepare(config.shards)?;
         let tls = TlsSettings::new(config.tls.clone());
@@ -166,6 +165,7 @@ impl Server {
                 number,
                 Arc::new(Directory::default()),
                 locks.clone(),
+                eras.clone(),
                 server_id,
             );
             let remotes = remote_options.clone();
@@ -186,7 +186,7 @@ impl Server {
             events,
             waiting: Waiting::default(),
             questions: Questions::default(),
-            era: Era::default(),
+            eras,
             is_exiting: false,
             is_started: false,
             saved: None,
@@ -199,7 +199,8 @@ impl Server {
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema));
-        server.serve(server_db::NAME, database, None, None)?;
+        let schema = server.serve(server_db::NAME, database, None, None)?;
+        server.tell_server_db(server_db::insert(&schema));
         Ok(server)
     }
 
@@ -262,22 +263,26 @@ impl Server {
         let name = opened.database.schema().name.to_string();
         check_name(&name, self.databases.contains_key(&name))?;
         let file = (opened.file, opened.state);
-        self.serve(&absolute, opened.database, Some(file), model)
+        let schema = self
+            .serve(&absolute, opened.database, Some(file), model)
             .map_err(|error| error.to_string())?;
         self.follow_again(&name);
-        self.disconnect_unaware(&format!("adding {name} database"), None);
+        if self.is_started {
+            self.disconnect_unaware(&format!("adding {name} database"), None);
+        }
+        self.tell_server_db(server_db::insert(&schema));
         self.save();
         Ok(name)
     }
 
-    /// Starts the thread of a database and makes it known.
+    /// Starts the thread of a database and makes it known to the shards. Returns its schema, which the caller shows in `_Server`.
     fn serve(
         &mut self,
         name: &str,
         database: Database,
         file: Option<(LogFile, FileState)>,
         model: Option<ActiveBackup>,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<corvid_data::Arc<Schema>> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
         self.next_database += 1;
@@ -303,8 +308,8 @@ impl Server {
             .transpose()?;
         let jobs = Worker::new(handle)?;
         let uuids = Box::new(RandomUuids::new()?);
-        let mut service =
-            DatabaseService::new(read_clock(), options, database, self.locks.clone(), uuids);
+        let (locks, eras) = (self.locks.clone(), self.eras.clone());
+        let mut service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
         service.set_slow_ms(self.config.slow_ms);
         let audit = self.config.audit.clone().filter(|_| !is_server);
         service.set_audited(audit.is_some() && self.config.is_audited);
@@ -345,46 +350,7 @@ impl Server {
         let connection = token.and_then(|token| self.tell_role(&schema.name, token));
         self.publish();
         self.open_source(connection);
-        self.tell_server_db(server_db::insert(&schema));
-        Ok(())
-    }
-
-    /// Stops serving a database; `replier` is answered when its clients have been told.
-    pub fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
-        let refusal = if name.starts_with('_') {
-            "Cannot remove reserved database."
-        } else if let Some(served) = self.databases.remove(name) {
-            if let Some(metrics) = &self.config.metrics {
-                metrics.remove_database(name);
-            }
-            self.follow_no_more(&served);
-            self.publish();
-            let removal = Removal {
-                name: name.to_owned(),
-                reason: reason.to_owned(),
-                replier,
-            };
-            self.waiting.removals.insert(served.id, removal);
-            let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
-            // The thread ends once the shards have let go of its inbox too.
-            drop(served.thread);
-            self.follow_again(name);
-            self.save();
-            return;
-        } else {
-            "Failed to find the database."
-        };
-        answer(replier, Err(refusal.to_owned()));
-    }
-
-    /// Waits until the files of databases that are being removed are closed, so that they can be opened again.
-    pub fn settle_removals(&mut self) {
-        while !self.waiting.removals.is_empty() {
-            match self.events.recv() {
-                Ok(report) => self.run_report(report),
-                Err(_) => return,
-            }
-        }
+        Ok(schema)
     }
 
     /// Names of served databases, sorted.
@@ -561,22 +527,16 @@ impl Server {
 
     fn run_event(&mut self, event: Event) {
         match event {
-            Event::Converting(id) => {
-                self.era = Era(self.era.0 + 1);
-                let era = self.era;
-                self.waiting.conversions.insert(id, era);
-                self.to_shards(|| ToShard::Begin(era));
-            }
-            Event::Converted(id, schema) => {
-                self.tell_server_db(server_db::update_schema(&schema));
-                let era = self.waiting.conversions.remove(&id);
+            // Sessions that are closed are told nothing, so they go before `_Server` changes; here and below.
+            Event::Converted(_, schema, era) => {
                 let reason = format!("committed {} database schema conversion", schema.name);
-                self.disconnect_unaware(&reason, era);
+                self.disconnect_unaware(&reason, Some(era));
+                self.tell_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
                 if let Some(removal) = self.waiting.removals.remove(&id) {
-                    self.tell_server_db(server_db::delete(&removal.name));
                     self.disconnect_unaware(&removal.reason, None);
+                    self.tell_server_db(server_db::delete(&removal.name));
                     answer(removal.replier, Ok(String::new()));
                 }
             }
@@ -629,54 +589,6 @@ impl Server {
         }
     }
 
-    /// Ends every thread: clients are told that their databases go, what is queued for the log is written.
-    pub fn shut_down(mut self) {
-        if let Some(metrics) = &self.config.metrics {
-            metrics.set_stage(Stage::Ending);
-        }
-        let names: Vec<String> = self
-            .databases
-            .keys()
-            .filter(|name| !name.starts_with('_'))
-            .cloned()
-            .collect();
-        let mut threads = Vec::new();
-        for name in names {
-            if let Some(served) = self.databases.remove(&name) {
-                self.follow_no_more(&served);
-                let _ = served.inbox.send(ToDatabase::Control(Control::Remove));
-                threads.push(served.thread);
-                let removal = Removal {
-                    name,
-                    reason: String::new(),
-                    replier: None,
-                };
-                self.waiting.removals.insert(served.id, removal);
-            }
-        }
-        self.publish();
-        let deadline = Instant::now() + FAREWELL;
-        while !self.waiting.removals.is_empty()
-            && let Ok(event) = self.events.recv_deadline(deadline)
-        {
-            if let Report::Event(Event::Removed(id)) = event {
-                self.waiting.removals.remove(&id);
-            }
-        }
-        self.shards.shutdown();
-        for thread in threads {
-            // A panicked thread has already said so.
-            let _ = thread.join();
-        }
-        drop(self.shards);
-        for (_, served) in self.databases {
-            drop(served.shortcut);
-            drop(served.inbox);
-            // A panicked thread has already said so.
-            let _ = served.thread.join();
-        }
-    }
-
     fn publish(&self) {
         let mut directory = Directory::default();
         let mut inboxes = HashMap::new();
@@ -699,10 +611,8 @@ impl Server {
     }
 
     fn disconnect_unaware(&self, reason: &str, era: Option<Era>) {
-        if self.is_started {
-            let reason: Arc<str> = Arc::from(reason);
-            self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), era));
-        }
+        let reason: Arc<str> = Arc::from(reason);
+        self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), era));
     }
 
     fn to_shards(&self, message: impl Fn() -> ToShard) {

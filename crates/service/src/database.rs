@@ -40,6 +40,7 @@ use foldhash::fast::FixedState;
 pub use outputs::Outputs;
 
 use crate::counts::Counts;
+use crate::eras::{Era, Eras};
 use crate::job::Done;
 use crate::locks::Locks;
 use crate::message::{
@@ -59,6 +60,7 @@ use records::Records;
 use rewrites::Rewrites;
 use row_log::RowLog;
 use slow::SlowLog;
+use transact::handled_by;
 use triggers::Triggers;
 use unread::Unread;
 use updates::Rounds;
@@ -125,6 +127,9 @@ pub struct DatabaseService {
     is_audited: bool,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
     locks: Arc<Mutex<Locks>>,
+    eras: Eras,
+    /// The era that its last conversion began.
+    converted: Era,
     uuids: Box<dyn UuidSource + Send>,
     next_ticket: Ticket,
     /// Of the next request that is executed for the first time.
@@ -147,6 +152,7 @@ impl DatabaseService {
         options: Options,
         database: Database,
         locks: Arc<Mutex<Locks>>,
+        eras: Eras,
         mut uuids: Box<dyn UuidSource + Send>,
     ) -> DatabaseService {
         let last_txn = txn_id(options.history, &mut *uuids);
@@ -179,6 +185,8 @@ impl DatabaseService {
             is_audited: false,
             sessions: HashMap::default(),
             locks,
+            eras,
+            converted: Era::default(),
             uuids,
             next_ticket: Ticket(1),
             next_place: 0,
@@ -303,6 +311,10 @@ impl DatabaseService {
     }
 
     fn request(&mut self, now: Now, request: Box<Request>) {
+        if self.is_dismissed(&request.info) {
+            self.drop_request(&request);
+            return;
+        }
         match request.method {
             Method::Transact => self.transact(now, request),
             Method::Convert => self.convert(now, request),
@@ -358,8 +370,13 @@ impl DatabaseService {
 
     /// Cancels everything that clients have pending here: the database goes away.
     fn remove(&mut self, now: Now) {
+        self.is_removed = true;
         if let Some(request) = self.drop_conversion() {
-            self.fail(&request, &canceled_because("removing database"));
+            if self.is_dismissed(&request.info) {
+                self.drop_request(&request);
+            } else {
+                self.fail(&request, &canceled_because("removing database"));
+            }
         }
         self.cancel_monitors();
         self.cancel_triggers();
@@ -370,10 +387,21 @@ impl DatabaseService {
         self.let_unread_go();
         self.give_up_compaction();
         self.answer_compactions(&Err(self.removed_error()));
-        self.is_removed = true;
         self.outputs.events.push(Event::Removed(self.options.id));
         // What was put off is refused.
         self.resume(now);
+    }
+
+    /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
+    /// executed any more.
+    fn is_dismissed(&self, info: &SessionInfo) -> bool {
+        (self.is_removed || info.era < self.converted) && !info.is_aware()
+    }
+
+    /// Drops a request of such a session without an answer.
+    fn drop_request(&mut self, request: &Request) {
+        request.info.miss_cancellation();
+        self.outputs.handled(request.session, handled_by(request));
     }
 
     fn removed_error(&self) -> StoreError {
@@ -386,6 +414,9 @@ impl DatabaseService {
     /// Answers what was sent before its sender knew that the database is gone.
     fn refuse(&mut self, input: ToDatabase) {
         match input {
+            ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
+                self.drop_request(&request);
+            }
             ToDatabase::Request(request) => {
                 let method = request.method.name();
                 let name = &self.database.schema().name;

@@ -23,6 +23,11 @@ impl Directory {
         self.by_name.values().any(|served| *served == id)
     }
 
+    /// Numbers of the served databases.
+    pub fn ids(&self) -> impl Iterator<Item = DatabaseId> + '_ {
+        self.by_name.values().copied()
+    }
+
     /// Names in bytewise order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)

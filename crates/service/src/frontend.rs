@@ -24,8 +24,9 @@ pub use text::Text;
 use text::{Asked, Asking, Said, only_param};
 
 use crate::directory::Directory;
+use crate::eras::Eras;
 use crate::locks::Locks;
-use crate::message::{Deliver, Era, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
+use crate::message::{Deliver, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
 
 /// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
 const SHARD_SHIFT: u32 = 48;
@@ -56,8 +57,7 @@ pub struct Frontend {
     cond_disabled: bool,
     /// Of texts that arrive now.
     stamp: u64,
-    /// Of sessions that begin now.
-    era: Era,
+    eras: Eras,
     outputs: Outputs,
 }
 
@@ -91,6 +91,7 @@ impl Frontend {
         shard: u16,
         directory: Arc<Directory>,
         locks: Arc<Mutex<Locks>>,
+        eras: Eras,
         server_id: Uuid,
     ) -> Frontend {
         Frontend {
@@ -101,7 +102,7 @@ impl Frontend {
             server_id,
             cond_disabled: false,
             stamp: 0,
-            era: Era::default(),
+            eras,
             outputs: Outputs::default(),
         }
     }
@@ -154,9 +155,9 @@ impl Frontend {
     }
 
     /// A client connected.
-    pub fn opened(&mut self, session: SessionId, info: SessionInfo) {
-        self.sessions
-            .insert(session, Session::new(Arc::new(info), self.era));
+    pub fn opened(&mut self, session: SessionId, mut info: SessionInfo) {
+        info.era = self.eras.present();
+        self.sessions.insert(session, Session::new(Arc::new(info)));
     }
 
     /// A client is gone: its locks pass on, its monitors and waiting transactions are dropped.
@@ -185,7 +186,7 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        if session.is_closing {
+        if session.is_deaf() {
             return;
         }
         let text = Text::new(frame).stamped(self.stamp);
@@ -245,18 +246,20 @@ impl Frontend {
             ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
             ToShard::Notices(session) => self.pass_on_notices(session),
             ToShard::Directory(directory) => {
+                let has_lost = self.directory.ids().any(|id| !directory.contains(id));
                 self.directory = directory;
                 for session in self.sessions.values_mut() {
                     session.keep(&self.directory);
+                    // It is closed when the database has gone. Until then answers reach it, and none says that the database is unknown.
+                    session.is_closing |= has_lost && !session.info.is_aware();
                 }
             }
             ToShard::DisconnectUnaware(reason, era) => self.disconnect(&reason, |session| {
                 let info = &session.info;
                 info.has_missed_cancellation()
-                    || (!info.is_aware() && era.is_none_or(|era| session.era < era))
+                    || (!info.is_aware() && era.is_none_or(|era| info.era < era))
             }),
             ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
-            ToShard::Begin(era) => self.era = era,
             ToShard::DisableMonitorCond => self.cond_disabled = true,
         }
     }
@@ -265,6 +268,7 @@ impl Frontend {
         for (id, session) in &mut self.sessions {
             if concerned(session) {
                 session.is_closing = true;
+                session.is_dismissed = true;
                 self.outputs
                     .close
                     .push((*id, Close::Disconnect(reason.clone())));
@@ -277,6 +281,9 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if session.is_dismissed {
+            return;
+        }
         if deliver.updates && !session.updated_by.contains(&deliver.database) {
             session.updated_by.push(deliver.database);
         }
@@ -346,7 +353,7 @@ impl Frontend {
             let Some(text) = session.waiting.pop_front() else {
                 return;
             };
-            if session.is_closing {
+            if session.is_deaf() {
                 session.waiting.clear();
                 return;
             }

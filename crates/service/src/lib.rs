@@ -7,6 +7,7 @@ pub mod audit;
 pub mod counts;
 pub mod database;
 pub mod directory;
+pub mod eras;
 pub mod frontend;
 pub mod job;
 pub mod locks;

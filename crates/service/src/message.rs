@@ -10,6 +10,7 @@ use corvid_engine::Snapshot;
 use corvid_monitor::{Frame, SessionId, Version};
 
 use crate::counts::Counts;
+use crate::eras::Era;
 use crate::job::{Done, JobNumber};
 use crate::remote_rows::RemoteRows;
 use crate::remote_status::RemoteStatuses;
@@ -36,8 +37,10 @@ pub struct SessionInfo {
     pub peer: Arc<str>,
     /// The remote that it came by, as configured.
     pub remote: Arc<str>,
+    /// When it began; set by its shard.
+    pub(crate) era: Era,
     aware: AtomicBool,
-    /// It lost a monitor while it was not aware, and was not told.
+    /// A monitor or a request of it was dropped while it was not aware, and it was not told.
     missed_cancellation: AtomicBool,
     closed: AtomicBool,
 }
@@ -52,6 +55,7 @@ impl SessionInfo {
             client_id,
             peer: Arc::default(),
             remote: Arc::default(),
+            era: Era::default(),
             aware: AtomicBool::new(false),
             missed_cancellation: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -97,13 +101,14 @@ impl SessionInfo {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it must be closed, though it may have turned awareness on since: it waits for updates that will never come.
+    /// Whether it is about to be closed, though it may have turned awareness on since: it waits for updates or answers that will never
+    /// come.
     #[must_use]
     pub fn has_missed_cancellation(&self) -> bool {
         self.missed_cancellation.load(Ordering::Relaxed)
     }
 
-    /// It lost a monitor and is not told, for it is not aware.
+    /// It lost a monitor or a request and is not told, for it is not aware.
     pub fn miss_cancellation(&self) {
         self.missed_cancellation.store(true, Ordering::Relaxed);
     }
@@ -330,10 +335,6 @@ pub struct Deliver {
     pub handled: Handled,
 }
 
-/// Counts conversions of databases, so that sessions which began after one are told from those that have seen the old schema.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Era(pub u64);
-
 /// To a shard.
 #[derive(Debug)]
 pub enum ToShard {
@@ -343,10 +344,9 @@ pub enum ToShard {
     Notices(SessionId),
     /// Databases came or went.
     Directory(Arc<crate::directory::Directory>),
-    /// Close every session that is not change-aware, after its queued output; with an era: if it began before that.
+    /// Close every session that is not change-aware, after its queued output; with an era: if it began before that. They are sent nothing
+    /// more, so whoever changes what is served sends this before anybody is told of the change.
     DisconnectUnaware(Arc<str>, Option<Era>),
-    /// Sessions that begin from here on belong to this era.
-    Begin(Era),
     /// Close every session.
     DisconnectAll(Arc<str>),
     /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
@@ -422,10 +422,8 @@ pub struct FileSize {
 /// From a database to the server's main thread.
 #[derive(Debug)]
 pub enum Event {
-    /// It is being converted, and clients are about to be told. The era that begins must have reached all shards before they are.
-    Converting(DatabaseId),
-    /// A client converted it; sessions that are not aware must go, `_Server` must show the new schema.
-    Converted(DatabaseId, corvid_data::Arc<Schema>),
+    /// A client converted it. Sessions of earlier eras that are not aware must go, then `_Server` must show the new schema.
+    Converted(DatabaseId, corvid_data::Arc<Schema>, Era),
     /// Answer to [`Control::Compact`].
     Compacted(Option<u64>, Result<(), StoreError>),
     /// Answer to [`Control::Snapshot`]; `None`: the database is being removed.

@@ -4,6 +4,7 @@ use corvid_data::RowChange;
 
 use crate::database::Database;
 use crate::hash::Map;
+use crate::own_reference::is_own;
 use crate::row_id::RowId;
 
 /// Brings counts of strong references up to date. Targets that are gone have nothing to count.
@@ -22,9 +23,8 @@ pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut
             change.new.as_deref(),
             Some(&change.diffs),
             &mut |table, uuid, sign| {
-                let target = RowId::new(table, uuid);
-                if target != id {
-                    *counts.entry(target).or_default() += sign;
+                if !is_own(id, uuid) {
+                    *counts.entry(RowId::new(table, uuid)).or_default() += sign;
                 }
             },
         );

@@ -4,6 +4,7 @@ use corvid_data::{ColumnId, Row, Tag, WireError};
 
 use super::Commit;
 use crate::journal::Effect;
+use crate::own_reference::{is_misplaced, is_own};
 use crate::row_id::RowId;
 use crate::transaction::Transaction;
 
@@ -15,6 +16,7 @@ impl Commit<'_, '_> {
     /// refuses it.
     pub(super) fn count_strong_references(&mut self) -> Result<(), WireError> {
         let Commit { txn, strong, .. } = self;
+        let mut has_own_references = false;
         for touched in txn.journal.rows() {
             if touched.effect == Effect::None {
                 continue;
@@ -25,7 +27,8 @@ impl Commit<'_, '_> {
                 let mut dangling = None;
                 reference.changes(old, new, Some(&touched.diffs), &mut |table, uuid, sign| {
                     let target = RowId::new(table, uuid);
-                    if target == id {
+                    if is_own(id, uuid) {
+                        has_own_references |= sign > 0 && is_misplaced(id, target);
                         return;
                     }
                     if sign > 0 && !txn.is_taken(table, uuid) {
@@ -38,6 +41,7 @@ impl Commit<'_, '_> {
                 }
             }
         }
+        txn.database.has_own_references |= has_own_references;
         self.suspects.extend(self.strong.keys().copied());
         Ok(())
     }
@@ -76,8 +80,8 @@ impl Commit<'_, '_> {
         } = self;
         for reference in &*txn.layout(id.table).strong {
             reference.changes(Some(old), new, None, &mut |table, uuid, sign| {
-                let target = RowId::new(table, uuid);
-                if target != id {
+                if !is_own(id, uuid) {
+                    let target = RowId::new(table, uuid);
                     *strong.entry(target).or_default() += sign;
                     suspects.push(target);
                 }

@@ -18,6 +18,7 @@ use crate::commit::commit;
 use crate::database::Database;
 use crate::hash::Map;
 use crate::index::Keys;
+use crate::own_reference::{is_misplaced, is_own};
 use crate::page::Slot;
 use crate::row_id::RowId;
 use crate::row_maker::{NewRow, Prepared, PreparedRow};
@@ -43,6 +44,8 @@ struct Steps {
     steps: SmallVec<[Step; 1]>,
     /// Strong references to a row that were added, or removed; not those of a row to itself.
     strong: SmallVec<[(RowId, i64); 2]>,
+    /// One of those of a row to itself is to another table.
+    has_own_references: bool,
     /// Weak references: target, source, added or removed.
     weak: SmallVec<[(RowId, RowId, i64); 1]>,
 }
@@ -232,7 +235,9 @@ impl Steps {
     }
 
     fn note_strong(&mut self, source: RowId, target: RowId, sign: i64) {
-        if target != source {
+        if is_own(source, target.uuid) {
+            self.has_own_references |= is_misplaced(source, target);
+        } else {
             self.strong.push((target, sign));
         }
     }
@@ -319,6 +324,7 @@ impl Steps {
 
     /// Brings counts and back references up to date.
     fn count(&self, database: &mut Database) {
+        database.has_own_references |= self.has_own_references;
         for (target, change) in self.strong.iter().filter(|(_, change)| *change != 0) {
             database.tables[usize::from(target.table.0)].adjust_strong(target.uuid, *change);
         }

@@ -307,3 +307,47 @@ fn references_follow_changes_of_large_sets() {
         "#]],
     );
 }
+
+#[test]
+fn a_reference_to_another_table_may_hold_its_own_row() {
+    let mut zoo = Fixture::zoo();
+    assert!(zoo.database.own_references().is_empty());
+    let insert = r#"{"op":"insert","table":"Keeper","uuid-name":"k","row":{"name":"ann","pets":["named-uuid","k"]}}"#;
+    check(
+        &mut zoo,
+        insert,
+        &expect![[r#"[{"uuid":["uuid","<1>"]}]"#]],
+        &expect![[r#"
+            Keeper <1> insert
+        "#]],
+    );
+    let own = zoo.database.own_references();
+    assert_eq!(own.len(), 1, "{own:?}");
+    let schema = zoo.database.schema().clone();
+    assert_eq!(schema.table(own[0].table).name.as_str(), "Keeper");
+    assert_eq!(schema.table(own[0].target).name.as_str(), "Pet");
+    // Of another row it dangles, and where a row has that identity it does not keep it.
+    check(
+        &mut zoo,
+        r#"{"op":"insert","table":"Keeper","row":{"name":"bob","pets":["uuid","<1>"]}}"#,
+        &expect![[
+            r#"[{"uuid":["uuid","<3>"]},{"details":"Table Keeper column pets row <3> references nonexistent row <1> in table Pet.","error":"referential integrity violation"}]"#
+        ]],
+        &expect!["none"],
+    );
+    check(
+        &mut zoo,
+        r#"{"op":"insert","table":"Pet","uuid":"<1>","row":{"kind":"owl"}}"#,
+        &expect![[r#"[{"uuid":["uuid","<1>"]}]"#]],
+        &expect!["none"],
+    );
+    check(
+        &mut zoo,
+        r#"{"op":"update","table":"Keeper","where":[],"row":{"pets":["set",[]]}}"#,
+        &expect![[r#"[{"count":1}]"#]],
+        &expect![[r#"
+            Keeper <1> pets=["uuid","<1>"]
+        "#]],
+    );
+    assert!(zoo.database.own_references().is_empty());
+}

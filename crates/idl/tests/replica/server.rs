@@ -8,10 +8,11 @@ use corvid_data::{Datum, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::{Framer, Value, frame::Framed};
 use corvid_monitor::SessionId;
+use corvid_service::eras::Eras;
 use corvid_service::frontend::session_id;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Era, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
+    Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
 
@@ -41,8 +42,6 @@ pub(crate) struct Server {
     inbox: VecDeque<ToShard>,
     databases: BTreeMap<DatabaseId, Served>,
     sessions: u64,
-    /// Of the last conversion.
-    era: Era,
     /// What each session has yet to read; `None` when the server closed it.
     pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
 }
@@ -53,17 +52,22 @@ const DATA: DatabaseId = DatabaseId(1);
 impl Server {
     /// Serves an empty database; with `history`, clients that come back are told what changed since.
     pub(crate) fn new(schema: Schema, history: bool) -> Server {
-        let locks = Arc::new(Mutex::new(Locks::new()));
+        let (locks, eras) = (Arc::new(Mutex::new(Locks::new())), Eras::default());
         let mut directory = Directory::default();
         directory.insert(server_db::NAME, SERVER);
         directory.insert(&schema.name, DATA);
         let directory = Arc::new(directory);
         let mut server = Server {
-            frontend: Frontend::new(0, directory.clone(), locks.clone(), Uuid::ZERO),
+            frontend: Frontend::new(
+                0,
+                directory.clone(),
+                locks.clone(),
+                eras.clone(),
+                Uuid::ZERO,
+            ),
             inbox: VecDeque::from([ToShard::Directory(directory)]),
             databases: BTreeMap::new(),
             sessions: 0,
-            era: Era::default(),
             output: BTreeMap::new(),
         };
         let about = server_db::insert(&schema);
@@ -78,7 +82,8 @@ impl Server {
             };
             let database = Database::new(corvid_data::Arc::new(schema));
             let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));
-            let service = DatabaseService::new(now(0), options, database, locks.clone(), uuids);
+            let (locks, eras) = (locks.clone(), eras.clone());
+            let service = DatabaseService::new(now(0), options, database, locks, eras, uuids);
             let inbox = VecDeque::new();
             server.databases.insert(id, Served { service, inbox });
         }
@@ -196,21 +201,14 @@ impl Server {
             served.service.flush_updates(now(0));
             let outputs = served.service.outputs();
             let events: Vec<Event> = outputs.events.drain(..).collect();
-            if events
-                .iter()
-                .any(|event| matches!(event, Event::Converting(_)))
-            {
-                self.era = Era(self.era.0 + 1);
-                self.inbox.push_back(ToShard::Begin(self.era));
-            }
             for deliver in outputs.deliveries.drain(..) {
                 self.inbox.push_back(ToShard::Deliver(deliver));
             }
             for event in events {
-                if let Event::Converted(_, schema) = event {
+                if let Event::Converted(_, schema, era) = event {
                     about.push(server_db::update_schema(&schema));
                     let reason = Arc::from("converted");
-                    let message = ToShard::DisconnectUnaware(reason, Some(self.era));
+                    let message = ToShard::DisconnectUnaware(reason, Some(era));
                     self.inbox.push_back(message);
                 }
             }

@@ -259,18 +259,28 @@ impl<C: 'static> Server<C> {
         if self.has_waiting {
             self.accept();
         }
-        while let Ok((ticket, reply)) = self.replies.1.try_recv() {
-            let is_same = |connection: &Connection| connection.serial == ticket.serial;
-            if self.connections.get(ticket.slot).is_some_and(is_same) {
-                self.answer(ticket.slot, reply);
-                self.serve(ticket.slot, context);
-            }
+        while let Some(slot) = self.take_late_reply() {
+            self.serve(slot, context);
         }
         Ok(())
     }
 
-    /// Sends what is queued (the reply to `exit` above all), waiting at most a second, and closes the channel.
+    /// Takes the answer to a deferred request, if one has come. Returns the connection that it is for.
+    fn take_late_reply(&mut self) -> Option<usize> {
+        while let Ok((ticket, reply)) = self.replies.1.try_recv() {
+            let is_same = |connection: &Connection| connection.serial == ticket.serial;
+            if self.connections.get(ticket.slot).is_some_and(is_same) {
+                self.answer(ticket.slot, reply);
+                return Some(ticket.slot);
+            }
+        }
+        None
+    }
+
+    /// Sends what is queued (the reply to `exit` above all, and answers to deferred requests), waiting at most a second, and closes the
+    /// channel.
     pub fn close(mut self) {
+        while self.take_late_reply().is_some() {}
         let deadline = clock::mono_ms() + 1000;
         for (_, connection) in &mut self.connections {
             while connection.flush().is_ok()

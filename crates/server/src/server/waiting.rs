@@ -6,10 +6,13 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use corvid_engine::Snapshot;
+use corvid_os::mailbox::MailSender;
 use corvid_os::unixctl::Replier;
-use corvid_service::message::{DatabaseId, Era, StoreError};
+use corvid_service::message::{DatabaseId, StoreError, ToDatabase};
 
 use super::tls_columns;
 use crate::backup::Backup;
@@ -25,13 +28,13 @@ pub(super) struct Waiting {
     roles: HashSet<u64>,
     /// The copy to be written stands here until there is a snapshot.
     backups: HashMap<u64, (Option<Backup>, Replier)>,
+    /// The server exits: backups under way give up.
+    pub(super) is_exiting: Arc<AtomicBool>,
     statuses: HashMap<u64, Replier>,
     /// Sessions of shards that have answered, the number of those that have not, and who wants to know.
     lists: HashMap<u64, (Vec<Listed>, usize, Replier)>,
     /// Sessions that are to be closed.
     closings: HashMap<u64, Replier>,
-    /// Conversions that clients are being told of.
-    pub(super) conversions: HashMap<DatabaseId, Era>,
     /// Databases that are being removed, with their names.
     pub(super) removals: HashMap<DatabaseId, Removal>,
     /// By the text of a remote that a database was asked for.
@@ -47,6 +50,8 @@ pub(super) struct Waiting {
 /// A database that is being removed.
 pub(super) struct Removal {
     pub(super) name: String,
+    /// The removal may wait for the disk and for a new file. Their answers reach the database only while this sender exists.
+    pub(super) inbox: Arc<MailSender<ToDatabase>>,
     /// What sessions that are not aware of changes are told as they are closed.
     pub(super) reason: String,
     pub(super) replier: Option<Replier>,
@@ -114,7 +119,10 @@ impl Waiting {
             return;
         };
         match (backup.take(), snapshot) {
-            (Some(backup), Some(snapshot)) => backup.start(token, snapshot, main.clone()),
+            (Some(backup), Some(snapshot)) => {
+                let is_exiting = self.is_exiting.clone();
+                backup.start(token, snapshot, main.clone(), is_exiting);
+            }
             _ => self.backed_up(token, Err("database removed".to_owned())),
         }
     }
@@ -162,6 +170,11 @@ impl Waiting {
             let none = || Err("no such session".to_owned());
             replier.reply(if is_closed { Ok(String::new()) } else { none() });
         }
+    }
+
+    /// Whether a database that goes, or a backup, has yet to end.
+    pub(super) fn is_ending(&self) -> bool {
+        !self.removals.is_empty() || !self.backups.is_empty()
     }
 
     /// `replier` waits to hear whether what a database commits can be stored.

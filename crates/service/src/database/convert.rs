@@ -88,8 +88,7 @@ impl DatabaseService {
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
         let last_txn = super::txn_id(self.options.history, &mut *self.uuids);
-        let converting = Event::Converting(self.options.id);
-        self.outputs.events.push(converting);
+        self.converted = self.eras.begin();
         self.give_up_first_answers();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);
@@ -102,7 +101,7 @@ impl DatabaseService {
         self.cancel_triggers();
         self.outputs
             .events
-            .push(Event::Converted(self.options.id, schema));
+            .push(Event::Converted(self.options.id, schema, self.converted));
     }
 
     /// A client does not want it any more.

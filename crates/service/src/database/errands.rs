@@ -33,6 +33,7 @@ impl DatabaseService {
             ToDatabase::Request(request)
                 if request.method == Method::Transact
                     && request.frame.len() <= REQUEST_MAX
+                    && !self.is_dismissed(&request.info)
                     && !self.monitors.is_behind(request.session) =>
             {
                 let left = self.transact_within(now, request, allowance);
@@ -58,7 +59,11 @@ impl DatabaseService {
             && !self.is_removed
             && !self.held.must_follow(&input);
         match input {
-            ToDatabase::Request(request) if request.method == Method::Transact && is_free => {
+            ToDatabase::Request(request)
+                if request.method == Method::Transact
+                    && is_free
+                    && !self.is_dismissed(&request.info) =>
+            {
                 if request.frame.len() > LONG_BYTES {
                     return Some(ToDatabase::Request(request));
                 }

@@ -452,10 +452,15 @@ impl DatabaseService {
         }
     }
 
-    /// Answers every waiting transaction with `canceled`.
+    /// Answers every waiting transaction with `canceled`, because the database goes or has another schema. Sessions that are not aware are
+    /// about to be closed and hear nothing.
     pub(super) fn cancel_triggers(&mut self) {
         for trigger in self.triggers.take_all() {
-            self.cancel_request(&trigger.request, Handled::No);
+            if trigger.request.info.is_aware() {
+                self.cancel_request(&trigger.request, Handled::No);
+            } else {
+                trigger.request.info.miss_cancellation();
+            }
         }
     }
 

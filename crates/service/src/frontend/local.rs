@@ -181,6 +181,9 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if session.is_dismissed {
+            return;
+        }
         for notice in notices {
             let awaits = session.monitored();
             let fences = awaits

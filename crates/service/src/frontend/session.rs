@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::text::Text;
 use crate::directory::Directory;
-use crate::message::{DatabaseId, Era, SessionInfo};
+use crate::message::{DatabaseId, SessionInfo};
 
 /// Requests of one session that may be under way together.
 const UNDER_WAY_MAX: usize = 1024;
@@ -19,8 +19,6 @@ const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
-    /// When it began.
-    pub(super) era: Era,
     /// Its last request that was acted upon, `echo` apart: method and time, ms.
     pub(super) last_request: Option<(&'static str, u64)>,
     pub(super) under_way: UnderWay,
@@ -34,6 +32,8 @@ pub(super) struct Session {
     pub(super) has_ended: bool,
     /// It is to be closed: nothing more that it sends is looked at.
     pub(super) is_closing: bool,
+    /// Besides, nothing more is sent to it.
+    pub(super) is_dismissed: bool,
     /// Messages that wait for requests under way, in order.
     pub(super) waiting: VecDeque<Text>,
     /// A text of it that comes before those is being read elsewhere.
@@ -99,10 +99,9 @@ impl UnderWay {
 }
 
 impl Session {
-    pub(super) fn new(info: Arc<SessionInfo>, era: Era) -> Session {
+    pub(super) fn new(info: Arc<SessionInfo>) -> Session {
         Session {
             info,
-            era,
             last_request: None,
             under_way: UnderWay::default(),
             target: None,
@@ -110,6 +109,7 @@ impl Session {
             is_throttled: false,
             has_ended: false,
             is_closing: false,
+            is_dismissed: false,
             waiting: VecDeque::new(),
             is_being_read: false,
             read_bytes: 0,
@@ -151,6 +151,11 @@ impl Session {
     /// Whether everything that the client sent is done with.
     pub(super) fn is_idle(&self) -> bool {
         self.under_way.is_empty() && self.waiting.is_empty() && !self.is_being_read
+    }
+
+    /// Whether nothing more that it sends is looked at. A session that lost something untold is about to be closed.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.is_closing || self.info.has_missed_cancellation()
     }
 
     /// Databases that it monitors, each once.

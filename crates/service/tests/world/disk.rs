@@ -13,6 +13,24 @@ use corvid_service::storage::{Committer, FileState, Order, Rewriter, Route, Rout
 /// Answers to orders.
 pub(crate) type Answers = Vec<ToDatabase>;
 
+/// How far the last new file has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// There is none, or it was given up, or it failed.
+    #[default]
+    None,
+    /// A thread writes it.
+    Writing,
+    /// It holds what it was given; the database is told, or knows.
+    Written,
+    /// The database wants it put in place.
+    Swapping,
+    /// It is the file; its name is not forced to disk yet.
+    InPlace,
+    /// It is there to stay; the database is told, or knows.
+    Lasting,
+}
+
 #[derive(Debug)]
 pub(crate) struct Disk {
     /// How many writes fail from now on.
@@ -21,6 +39,9 @@ pub(crate) struct Disk {
     pub(crate) is_held: bool,
     /// Ordinary records are not written at once.
     pub(crate) is_slow: bool,
+    /// The next new file cannot be put in place.
+    pub(crate) fails_to_swap: bool,
+    pub(crate) stage: Stage,
     platter: Platter,
     committer: Committer<Platter>,
     routing: Routing,
@@ -47,6 +68,8 @@ impl Disk {
             failures: 0,
             is_held: false,
             is_slow: false,
+            fails_to_swap: false,
+            stage: Stage::None,
             platter,
             committer: Committer::new(writer),
             routing: Routing::default(),
@@ -88,6 +111,7 @@ impl Disk {
                     match self.committer.rewrite(number, content) {
                         Ok(rewriter) => {
                             self.rewriter = Some(rewriter);
+                            self.stage = Stage::Writing;
                             self.rewrites.push_back(Store::Extend(number, Vec::new()));
                         }
                         Err(error) => answers.push(ToDatabase::Rewrite(number, Err(error))),
@@ -96,23 +120,45 @@ impl Disk {
                 Route::Rewrite(Store::Abandon(_)) => {
                     self.rewriter = None;
                     self.rewrites.clear();
+                    self.stage = Stage::None;
                 }
-                Route::Rewrite(store) => self.rewrites.push_back(store),
+                Route::Rewrite(store) => {
+                    self.stage = match store {
+                        Store::Swap(_) => Stage::Swapping,
+                        _ => Stage::Writing,
+                    };
+                    self.rewrites.push_back(store);
+                }
             }
         }
         answers
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        let has_orders = !self.orders.is_empty() || !self.rewrites.is_empty();
-        has_orders && !self.is_held
+        !self.is_held && !self.is_idle()
+    }
+
+    /// Whether nothing is left to be done.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.orders.is_empty()
+            && self.rewrites.is_empty()
+            && self.committer.unsynced_name().is_none()
+    }
+
+    /// Whether a new file is being written, or was left behind.
+    pub(crate) fn has_new_file(&self) -> bool {
+        self.rewriter.is_some() || lock(&self.platter.0).temporary.is_some()
     }
 
     /// One of the two threads carries out its next order.
     pub(crate) fn work(&mut self) -> Answers {
         self.turn += 1;
         self.arm();
-        let answers = if self.orders.is_empty() || self.turn.is_multiple_of(3) {
+        let answers = if let Some(disk) = self.committer.unsynced_name() {
+            let outcome = disk.sync_directory();
+            self.stage = Stage::Lasting;
+            self.committer.name_synced(outcome).into_iter().collect()
+        } else if self.orders.is_empty() || self.turn.is_multiple_of(3) {
             self.work_on_rewrite()
         } else {
             self.work_on_file()
@@ -125,10 +171,15 @@ impl Disk {
         let Some(order) = self.orders.pop_front() else {
             return Vec::new();
         };
-        let mut answers = self.committer.carry_out(vec![order]);
-        if let Some(disk) = self.committer.unsynced_name() {
-            let outcome = disk.sync_directory();
-            answers.extend(self.committer.name_synced(outcome));
+        let is_swap = matches!(order, Order::Swap(_));
+        lock(&self.platter.0).fails_to_swap = is_swap && std::mem::take(&mut self.fails_to_swap);
+        let answers = self.committer.carry_out(vec![order]);
+        if is_swap {
+            let has_failed = |answer: &ToDatabase| matches!(answer, ToDatabase::Rewrite(_, Err(_)));
+            self.stage = match answers.iter().any(has_failed) {
+                true => Stage::None,
+                false => Stage::InPlace,
+            };
         }
         drop(self.committer.take_replaced());
         answers
@@ -154,7 +205,9 @@ impl Disk {
                 return Vec::new();
             }
         };
+        self.stage = Stage::None;
         if outcome.is_ok() {
+            self.stage = Stage::Written;
             self.rewriter = Some(rewriter);
         }
         let stage = outcome.map(|()| RewriteStage::Written);
@@ -209,6 +262,7 @@ struct Names {
     name: Content,
     temporary: Option<Content>,
     failures: u32,
+    fails_to_swap: bool,
 }
 
 /// What holds the files of one database.
@@ -237,6 +291,12 @@ impl corvid_log::Disk for Platter {
 
     fn put_in_place(&self) -> Result<(), Fault> {
         let mut names = lock(&self.0);
+        if names.fails_to_swap {
+            return Err(Fault {
+                code: 5,
+                text: "Input/output error".to_owned(),
+            });
+        }
         names.name = names.temporary.take().expect("a temporary file");
         Ok(())
     }

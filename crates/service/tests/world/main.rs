@@ -6,6 +6,8 @@ mod backups;
 mod client;
 mod conversion;
 mod disk;
+mod dismissal;
+mod endings;
 mod first_answers;
 mod late;
 mod locks;

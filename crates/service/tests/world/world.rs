@@ -12,11 +12,12 @@ use corvid_data::{Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
+use corvid_service::eras::Eras;
 use corvid_service::frontend::{Text, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Era, Event, Piece, SessionInfo, ToDatabase, ToShard,
+    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
 
@@ -24,6 +25,9 @@ use crate::client::Client;
 use crate::disk::Disk;
 
 const SHARDS: u16 = 2;
+
+/// The first database that is served.
+const SERVER: DatabaseId = DatabaseId(0);
 
 /// Acts a play under many orders of events; what it returns must be the same under all of them.
 pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
@@ -139,7 +143,7 @@ pub(crate) struct World {
     shards: Vec<Shard>,
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
     main: VecDeque<Event>,
-    era: Era,
+    eras: Eras,
     /// Steps that databases spend on selections.
     select_steps_max: u64,
     /// Changed rows that databases tell of themselves.
@@ -147,24 +151,26 @@ pub(crate) struct World {
     long_atoms: u64,
     /// Orders to write updates ahead are carried out at once, not forgotten.
     is_foretelling: bool,
-    /// Conversions that clients are being told of.
-    conversions: BTreeMap<DatabaseId, Era>,
     /// No long text is read until this is cleared.
     pub(crate) is_reading_held: bool,
-    /// The main thread takes no event until this is cleared, unless somebody waits for it.
+    /// The main thread takes no event until this is cleared.
     pub(crate) is_main_held: bool,
+    /// Databases that have said that they are gone.
+    pub(crate) removed: BTreeSet<DatabaseId>,
+    is_exiting: bool,
     sessions: u64,
 }
 
 impl World {
     /// `_Server`, `A` and `B`, and no clients.
     pub(crate) fn new(seed: u64) -> World {
-        let locks = Arc::new(Mutex::new(Locks::new()));
+        let (locks, eras) = (Arc::new(Mutex::new(Locks::new())), Eras::default());
         let shard = |number| Shard {
             frontend: Frontend::new(
                 number,
                 Arc::new(Directory::default()),
                 locks.clone(),
+                eras.clone(),
                 Uuid::ZERO,
             ),
             inbox: VecDeque::new(),
@@ -182,7 +188,7 @@ impl World {
             shards: (0..SHARDS).map(shard).collect(),
             texts: BTreeMap::new(),
             main: VecDeque::new(),
-            era: Era::default(),
+            eras: eras.clone(),
             // Under every other seed, results of selections are written away from the database.
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
             // Under every third, so are updates.
@@ -190,9 +196,10 @@ impl World {
             // Half of the time every commit counts as long, and half of that time its update is there before its record.
             long_atoms: if seed % 4 < 2 { 1000 } else { 0 },
             is_foretelling: seed % 4 == 2,
-            conversions: BTreeMap::new(),
             is_reading_held: false,
             is_main_held: false,
+            removed: BTreeSet::new(),
+            is_exiting: false,
             sessions: 0,
         };
         world.serve(server_db::schema().expect("a constant"));
@@ -202,12 +209,18 @@ impl World {
         world
     }
 
-    /// Adds a database, as the main thread does.
+    /// Adds a database when nobody is there who would be closed.
     pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
-        let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
         let schema = corvid_data::Arc::new(schema);
+        let id = self.open(&schema);
+        self.tell_server_db(server_db::insert(&schema));
+        id
+    }
+
+    fn open(&mut self, schema: &corvid_data::Arc<Schema>) -> DatabaseId {
+        let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
         let is_server = schema.name.as_str() == server_db::NAME;
-        let disk = (!is_server).then(|| Disk::new(&schema));
+        let disk = (!is_server).then(|| Disk::new(schema));
         let options = Options {
             id,
             file: disk.as_ref().map(Disk::state),
@@ -217,8 +230,8 @@ impl World {
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
         let database = Database::new(schema.clone());
-        let mut service =
-            DatabaseService::new(self.now(), options, database, self.locks.clone(), uuids);
+        let (locks, eras) = (self.locks.clone(), self.eras.clone());
+        let mut service = DatabaseService::new(self.now(), options, database, locks, eras, uuids);
         service.set_select_steps_max(self.select_steps_max);
         service.set_update_rows_max(self.update_rows_max);
         service.set_long_atoms(self.long_atoms);
@@ -234,7 +247,6 @@ impl World {
         self.databases.insert(id, served);
         self.names.insert(schema.name.to_string(), id);
         self.publish();
-        self.tell_server_db(server_db::insert(&schema));
         id
     }
 
@@ -243,6 +255,24 @@ impl World {
         let id = self.names.remove(name).expect("served");
         self.publish();
         self.post(id, ToDatabase::Control(Control::Remove));
+    }
+
+    /// Adds a database while clients are there, as the main thread does.
+    pub(crate) fn add(&mut self, schema: Schema) {
+        let id = self.open(&corvid_data::Arc::new(schema));
+        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), None));
+        let schema = self.databases[&id].service.schema().clone();
+        self.tell_server_db(server_db::insert(&schema));
+    }
+
+    /// The server exits: every database is removed, `_Server` last.
+    pub(crate) fn exit(&mut self) {
+        self.is_exiting = true;
+        let names = std::mem::take(&mut self.names);
+        self.publish();
+        for id in names.into_values().filter(|id| *id != SERVER) {
+            self.post(id, ToDatabase::Control(Control::Remove));
+        }
     }
 
     fn publish(&mut self) {
@@ -257,8 +287,7 @@ impl World {
     }
 
     fn tell_server_db(&mut self, params: Vec<u8>) {
-        let id = self.names[server_db::NAME];
-        self.post(id, ToDatabase::Control(Control::Transact(params)));
+        self.post(SERVER, ToDatabase::Control(Control::Transact(params)));
     }
 
     /// Sends something to a database.
@@ -578,11 +607,7 @@ impl World {
         served.jobs.extend(jobs);
         let outputs = served.service.outputs();
         let deliveries = std::mem::take(&mut outputs.deliveries);
-        let mut events = std::mem::take(&mut outputs.events);
-        let is_converting = |event: &mut Event| matches!(event, Event::Converting(_));
-        if events.extract_if(.., is_converting).count() > 0 {
-            self.begin_era(id);
-        }
+        let events = std::mem::take(&mut outputs.events);
         for deliver in deliveries {
             let shard = usize::from(shard_of(deliver.session));
             self.shards[shard]
@@ -592,30 +617,22 @@ impl World {
         self.main.extend(events);
     }
 
-    /// A database is being converted. The server's database thread waits until the main thread has told all shards, which takes what was
-    /// posted before (the end of an earlier conversion, perhaps) first.
-    fn begin_era(&mut self, id: DatabaseId) {
-        while let Some(event) = self.main.pop_front() {
-            self.take_event(event);
-        }
-        self.era = Era(self.era.0 + 1);
-        let era = self.era;
-        self.conversions.insert(id, era);
-        self.tell_shards(|| ToShard::Begin(era));
-    }
-
     /// What the main thread makes of an event.
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Converted(id, schema) => {
-                let era = self.conversions.remove(&id).expect("it was converting");
-                self.tell_server_db(server_db::update_schema(&schema));
+            Event::Converted(_, schema, era) => {
                 self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), Some(era)));
+                self.tell_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
-                let name = self.databases[&id].service.schema().name.to_string();
-                self.tell_server_db(server_db::delete(&name));
-                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), None));
+                self.removed.insert(id);
+                if !self.is_exiting {
+                    let name = self.databases[&id].service.schema().name.to_string();
+                    self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), None));
+                    self.tell_server_db(server_db::delete(&name));
+                } else if self.databases.len() == self.removed.len() + 1 {
+                    self.post(SERVER, ToDatabase::Control(Control::Remove));
+                }
             }
             other => self.events.push(other),
         }

@@ -87,7 +87,8 @@ impl Commit<'_> {
         for (name, rows) in &*self.after {
             for (uuid, row) in rows {
                 for arrow in arrows(&self.schema.tables[name], row) {
-                    let is_self = arrow.table == name && arrow.uuid == *uuid;
+                    // The identity alone tells: the reference may be to another table.
+                    let is_self = arrow.uuid == *uuid;
                     let exists = self.before[arrow.table].contains_key(&arrow.uuid)
                         || self.after[arrow.table].contains_key(&arrow.uuid);
                     if arrow.is_strong && !is_self && !exists {
@@ -110,7 +111,7 @@ impl Commit<'_> {
         let mut count = 0;
         for (name, rows) in &*self.after {
             for (source, row) in rows {
-                let is_self = name == table && *source == uuid;
+                let is_self = *source == uuid;
                 let arrows = arrows(&self.schema.tables[name], row);
                 let points = |arrow: &&Arrow<'_>| {
                     arrow.is_strong && arrow.table == table && arrow.uuid == uuid
@@ -154,7 +155,7 @@ impl Commit<'_> {
             for (name, rows) in &*self.after {
                 for (uuid, row) in rows {
                     for arrow in arrows(&self.schema.tables[name], row) {
-                        if arrow.is_strong && !(arrow.table == name && arrow.uuid == *uuid) {
+                        if arrow.is_strong && arrow.uuid != *uuid {
                             held.insert((arrow.table.to_owned(), arrow.uuid));
                         }
                     }

@@ -11,6 +11,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
+use corvid_service::eras::Eras;
 use corvid_service::frontend::{Close, Text, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::locks::Locks;
@@ -122,14 +123,20 @@ impl Machine {
         opened: Opened,
         history: bool,
     ) -> Machine {
-        let locks = Arc::new(Mutex::new(Locks::new()));
+        let (locks, eras) = (Arc::new(Mutex::new(Locks::new())), Eras::default());
         let schema = opened.database.schema().clone();
         let mut directory = Directory::default();
         directory.insert(server_db::NAME, SERVER);
         directory.insert(&schema.name, STORED);
         let directory = Arc::new(directory);
         let shard = |number| Shard {
-            frontend: Frontend::new(number, directory.clone(), locks.clone(), Uuid::ZERO),
+            frontend: Frontend::new(
+                number,
+                directory.clone(),
+                locks.clone(),
+                eras.clone(),
+                Uuid::ZERO,
+            ),
             inbox: VecDeque::new(),
             texts: VecDeque::new(),
         };
@@ -146,8 +153,8 @@ impl Machine {
                 history: history && id != SERVER,
             };
             let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
-            let mut service =
-                DatabaseService::new(now, options, database, locks.clone(), Box::new(uuids));
+            let (locks, eras, uuids) = (locks.clone(), eras.clone(), Box::new(uuids));
+            let mut service = DatabaseService::new(now, options, database, locks, eras, uuids);
             // Contents of half of the runs are written away from the database, and updates of a third.
             service.set_first_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
             service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
@@ -434,9 +441,9 @@ impl Machine {
     /// What the main thread makes of an event.
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Converted(_, schema) => {
+            Event::Converted(_, schema, era) => {
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), Some(era)));
                 self.tell_server_db(server_db::update_schema(&schema));
-                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), None));
             }
             Event::Compacted(token, result) => {
                 let result = result.map_err(|error| error.details);

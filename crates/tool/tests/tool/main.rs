@@ -7,6 +7,7 @@ mod conversion;
 mod damage;
 mod live;
 mod log;
+mod own_references;
 mod reference;
 mod reference_clusters;
 mod sandbox;

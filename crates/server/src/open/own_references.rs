@@ -1,0 +1,35 @@
+//! Rows of a file that refer to themselves where they should refer to rows of another table: named in the log, and served as they are.
+
+use corvid_engine::{Database, OwnReference};
+use corvid_os::vlog::{self, Module};
+
+/// Rows that are named one by one; the others are counted.
+const NAMED_MAX: usize = 20;
+
+/// Names the rows of `database`, which was read from the file `name`.
+pub(super) fn warn(database: &Database, name: &str) {
+    let found = database.own_references();
+    for own in found.iter().take(NAMED_MAX) {
+        let line = describe(database, own);
+        vlog::warn(Module::OvsdbServer, format_args!("{name}: {line}"));
+    }
+    if found.len() > NAMED_MAX {
+        let more = found.len() - NAMED_MAX;
+        vlog::warn(
+            Module::OvsdbServer,
+            format_args!("{name}: {more} more strong references hold the UUID of their own row"),
+        );
+    }
+}
+
+fn describe(database: &Database, own: &OwnReference) -> String {
+    let schema = database.schema();
+    let table = schema.table(own.table);
+    format!(
+        "table {} column {} row {} holds the UUID of its own row as a strong reference to table {}; it is kept and refers to nothing",
+        table.name,
+        table.column(own.column).name,
+        own.uuid,
+        schema.table(own.target).name,
+    )
+}

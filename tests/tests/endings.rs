@@ -1,0 +1,229 @@
+//! Databases that are removed, and servers that exit, while files are rewritten or copied: every command is answered, and no thread,
+//! descriptor or temporary file is left behind. With real processes, many short races each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::random::{Random, seed};
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Races of each kind between a command and the removal of its database.
+const REMOVALS: u64 = 120;
+
+/// Races of each kind between a command and the end of the server.
+const EXITS: u64 = 12;
+
+/// Bytes in the rows, so that a new file takes some milliseconds.
+const ROW_BYTES: usize = 200_000;
+
+fn schema(version: &str) -> Value {
+    json!({"name": "D", "version": version, "tables": {"T": {"isRoot": true, "columns": {
+        "text": {"type": "string"}}}}})
+}
+
+/// A server with a row in its database, and the client that has put it there, which stays.
+fn start() -> (Server, Client) {
+    let setup = Setup {
+        databases: vec![schema("1.0.0")],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let text = "x".repeat(ROW_BYTES);
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"text": text}}]);
+    let mut client = server.connect().expect("a connection");
+    client.call("transact", &insert).expect("a row");
+    let awareness = client.call("set_db_change_aware", &json!([true]));
+    awareness.expect("awareness");
+    (server, client)
+}
+
+/// A command on its way, to be answered on a connection of its own.
+struct Asked(Client);
+
+impl Asked {
+    fn send(path: &Path, method: &str, params: &Value) -> Asked {
+        let mut client = Client::connect(path).expect("a connection");
+        let request = json!({"id": "asked", "method": method, "params": params});
+        client.send(request.to_string().as_bytes()).expect("sent");
+        Asked(client)
+    }
+
+    /// The answer, which must come.
+    fn answer(self, what: &str) -> Value {
+        let answer = self.answer_or_end(what);
+        answer.unwrap_or_else(|| panic!("{what}: closed without an answer"))
+    }
+
+    /// The answer, or `None` when the connection is closed without one.
+    fn answer_or_end(mut self, what: &str) -> Option<Value> {
+        loop {
+            match self.0.receive(LIMIT).expect("received") {
+                Received::Text(text) => {
+                    let message: Value = serde_json::from_slice(&text).expect("JSON");
+                    if message["id"] == "asked" {
+                        return Some(message);
+                    }
+                }
+                Received::Closed => return None,
+                Received::Nothing => panic!("{what}: neither answered nor closed"),
+            }
+        }
+    }
+}
+
+/// What the database's file may be used for meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    CompactOne,
+    CompactAll,
+    Backup,
+    Convert,
+    DurableCommit,
+}
+
+const WORKS: [Work; 5] = [
+    Work::CompactOne,
+    Work::CompactAll,
+    Work::Backup,
+    Work::Convert,
+    Work::DurableCommit,
+];
+
+fn ask_for(server: &Server, work: Work, number: u64) -> Asked {
+    let control = server.control_socket();
+    match work {
+        Work::CompactOne => Asked::send(&control, "ovsdb-server/compact", &json!(["D"])),
+        Work::CompactAll => Asked::send(&control, "ovsdb-server/compact", &json!([])),
+        Work::Backup => {
+            let copy = server.dir().join(format!("copy{number}.db"));
+            Asked::send(&control, "ovsdb-server/backup", &json!(["D", copy]))
+        }
+        Work::Convert => aware(server, "convert", &json!(["D", schema("2.0.0")])),
+        Work::DurableCommit => {
+            let row = json!({"op": "insert", "table": "T", "row": {"text": "y"}});
+            let commit = json!({"op": "commit", "durable": true});
+            aware(server, "transact", &json!(["D", row, commit]))
+        }
+    }
+}
+
+/// Waits until the server has begun with what it was asked for. False where that cannot be seen from outside.
+fn has_begun(server: &Server, work: Work, number: u64) -> bool {
+    let copy = |suffix: &str| server.dir().join(format!("copy{number}.db{suffix}"));
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let has_begun = match work {
+            Work::CompactOne | Work::CompactAll => server.log().contains("compacting D database"),
+            Work::Backup => copy(".tmp").exists() || copy("").exists(),
+            Work::Convert | Work::DurableCommit => return false,
+        };
+        if has_begun {
+            return true;
+        }
+        assert!(Instant::now() < deadline, "{work:?} does not begin");
+    }
+}
+
+/// A request of a client that is told of changes.
+fn aware(server: &Server, method: &str, params: &Value) -> Asked {
+    let mut client = server.connect().expect("a connection");
+    let awareness = client.call("set_db_change_aware", &json!([true]));
+    awareness.expect("awareness");
+    let request = json!({"id": "asked", "method": method, "params": params});
+    client.send(request.to_string().as_bytes()).expect("sent");
+    Asked(client)
+}
+
+/// Lets some time pass, which decides the race.
+fn spin(random: &mut Random) {
+    let until = Instant::now() + Duration::from_micros(random.below(4000));
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Names of threads, each with how many there are, and the number of open descriptors.
+fn held(server: &Server) -> io::Result<(BTreeMap<String, usize>, usize)> {
+    let process = format!("/proc/{}", server.pid());
+    let mut threads = BTreeMap::new();
+    for task in fs::read_dir(format!("{process}/task"))? {
+        // A thread may end meanwhile.
+        if let Ok(name) = fs::read_to_string(task?.path().join("comm")) {
+            *threads.entry(name.trim().to_owned()).or_insert(0) += 1;
+        }
+    }
+    let descriptors = fs::read_dir(format!("{process}/fd"))?.count();
+    Ok((threads, descriptors))
+}
+
+fn temporary_files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(".tmp")).collect()
+}
+
+#[test]
+fn whatever_waits_for_a_file_is_answered_when_its_database_is_removed() {
+    let mut random = Random::new(seed("CORVID_SEED"));
+    for work in WORKS {
+        let (server, _client) = start();
+        let control = server.control_socket();
+        let before = held(&server).expect("a process");
+        for number in 0..REMOVALS {
+            let what = format!("{work:?} {number}");
+            let asked = ask_for(&server, work, number);
+            spin(&mut random);
+            let removal = Asked::send(&control, "ovsdb-server/remove-db", &json!(["D"]));
+            let removed = removal.answer(&format!("the removal after {what}"));
+            assert_eq!(removed["error"], Value::Null, "{what}");
+            asked.answer(&what);
+            let file = server.dir().join("D.db").display().to_string();
+            let added = server.control("ovsdb-server/add-db", &[file]);
+            assert_eq!(added.expect("a reply")["error"], Value::Null, "{what}");
+        }
+        // Threads of databases that are gone end after the answer.
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let now = held(&server).expect("a process");
+            if now == before {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{work:?}: {before:?}, {now:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(temporary_files(server.dir()), [""; 0], "{work:?}");
+    }
+}
+
+#[test]
+fn whatever_waits_for_a_file_is_answered_when_the_server_exits() {
+    let mut random = Random::new(seed("CORVID_SEED"));
+    for work in WORKS {
+        for number in 0..EXITS {
+            let what = format!("{work:?} {number}");
+            let (mut server, _client) = start();
+            let asked = ask_for(&server, work, number);
+            let has_begun = has_begun(&server, work, number);
+            spin(&mut random);
+            let exit = Asked::send(&server.control_socket(), "exit", &json!([]));
+            exit.answer(&format!("the exit after {what}"));
+            let answer = asked.answer_or_end(&what);
+            // What the server has not read when it exits is not answered.
+            assert!(answer.is_some() || !has_begun, "{what}");
+            let deadline = Instant::now() + LIMIT;
+            while !server.has_ended() {
+                assert!(Instant::now() < deadline, "{what}: the server does not end");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(temporary_files(server.dir()), [""; 0], "{what}");
+        }
+    }
+}
