@@ -8,8 +8,8 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut class = inventory::class();         // what is to be replicated: nothing but what is added
-//! class.track(Device::NAME.column());
-//! class.track(Device::ROLE.column());
+//! class.track(Device::NAME);
+//! class.track(Device::ROLE);
 //!
 //! let mut client = Client::connect(class, "ssl:10.0.0.1:6640,ssl:10.0.0.2:6640")?;
 //! client.wait_for_contents(None)?;
@@ -55,7 +55,9 @@
 //! | see only some rows of a table | [`Condition`], [`typed::TypedCondition`] |
 //! | fetch large columns when they are needed | [`fetch`] |
 //! | run a daemon that writes what should be at each turn of its loop | [`Turns`] |
-//! | choose among servers, hold a lock, set probes | [`session::Client`], by [`Idl::session`] |
+//! | choose among servers, set up TLS, hold a lock, set probes | [`Setup`], and the setters of [`polled::Client`], which the other clients have too |
+//! | know how the client stands, and why it cannot connect | [`SessionState`], [`Failure`] |
+//! | know why a transaction was refused, or refuse it in the program | [`Refused`], [`Abort`] |
 //! | know what was counted | [`Metrics`] |
 //! | work with columns by name | [`Idl::read`], [`Idl::write`], [`data`] |
 //!
@@ -128,7 +130,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut class = inventory::class();
-//! class.add_column(Device::NAME.column());
+//! class.add_column(Device::NAME);
 //! let by_name = TypedIndexBuilder::new().ascending(Device::NAME).build(&mut class)?;
 //!
 //! let mut idl = Idl::new(class, 1);
@@ -148,9 +150,9 @@ pub use corvid_driver::*;
 pub use corvid_idl::*;
 
 #[doc(inline)]
-pub use corvid_cs::{Clause, Condition, Failure, Function, Note, Options, SessionMetrics};
+pub use corvid_cs::{Clause, Condition, Function, Level, Note, Options, SessionMetrics};
 #[doc(inline)]
-pub use corvid_data::{Atom, ColumnId, Datum, Real, Schema, Str, TableId, Uuid};
+pub use corvid_data::{Atom, ColumnId, Datum, Real, Schema, Str, TableId, Tag, Uuid};
 
 /// The session: which server, conditions, the lock.
 #[doc(inline)]
