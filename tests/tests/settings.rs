@@ -65,7 +65,7 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
         "--max-message=2M",
         "--slow-transaction=0",
     ]);
-    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-sessions=50\nslow-transaction=0\n";
+    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-replies=1073741824\nmax-sessions=50\nslow-transaction=0\n";
     assert!(settings(&server).starts_with("audit-exclude=\naudit-log=none\n"));
     for line in before.lines() {
         assert!(
@@ -112,6 +112,24 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
     control.call("set-options", &format).expect("a reply");
     let reply = control.call("ovsdb-server/list-settings", &json!([]));
     assert_eq!(reply.expect("a reply")["result"]["max-message"], "4194304");
+}
+
+#[test]
+fn the_memory_of_replies_is_limited_anew() {
+    let server = serve(&[]);
+    let mut client = is_served(&server).expect("a session");
+    let long = json!(["D", {"op": "insert", "table": "T", "row": {"s": "x".repeat(1 << 20)}}]);
+    client.call("transact", &long).expect("a reply");
+    let select = json!({"op": "select", "table": "T", "where": []});
+    let often = json!(["D", select, select, select, select]);
+    let reply = client.call("transact", &often).expect("a reply");
+    assert!(reply["result"][3]["rows"].is_array());
+    assert_eq!(set(&server, "max-replies", "1M"), "");
+    let reply = client.call("transact", &often).expect("a reply");
+    assert_eq!(reply["result"][1]["error"], json!("resources exhausted"));
+    assert_eq!(set(&server, "max-replies", "64M"), "");
+    let reply = client.call("transact", &often).expect("a reply");
+    assert!(reply["result"][3]["rows"].is_array());
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct Allowance {
     left: u64,
     /// Those that `select` operations may do; one that needs more is left unwritten ([`crate::Selection`]).
     for_selects: u64,
+    /// Bytes of the result that may come of selecting from a table again.
+    repeated_bytes: usize,
 }
 
 /// What an operation costs that touches nothing.
@@ -36,6 +38,7 @@ impl Allowance {
         Allowance {
             left: steps,
             for_selects: u64::MAX,
+            repeated_bytes: usize::MAX,
         }
     }
 
@@ -44,7 +47,7 @@ impl Allowance {
     pub const fn at_most(self, steps: u64) -> Allowance {
         Allowance {
             left: if self.left < steps { self.left } else { steps },
-            for_selects: self.for_selects,
+            ..self
         }
     }
 
@@ -53,9 +56,23 @@ impl Allowance {
     #[must_use]
     pub const fn but_for_selects(self, steps: u64) -> Allowance {
         Allowance {
-            left: self.left,
             for_selects: steps,
+            ..self
         }
+    }
+
+    /// The same, but results may have so many bytes of selections from tables that the transaction has selected from before.
+    #[must_use]
+    pub const fn but_for_repeats(self, bytes: usize) -> Allowance {
+        Allowance {
+            repeated_bytes: bytes,
+            ..self
+        }
+    }
+
+    /// Bytes of the result that may come of selecting from a table again.
+    pub(crate) fn repeated_bytes(&self) -> usize {
+        self.repeated_bytes
     }
 
     /// Takes `steps` off what `select` operations may do. False when they are too many; then nothing is taken off.

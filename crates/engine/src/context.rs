@@ -41,6 +41,8 @@ pub enum Outcome {
         result: Vec<u8>,
         /// What of it was left out because it is long ([`Allowance::but_for_selects`](crate::Allowance::but_for_selects)).
         left_out: Vec<LeftOut>,
+        /// Of a transaction with changes: how long the left out selections are that repeat earlier ones, bytes.
+        owed_bytes: usize,
         /// What changed; `None` when nothing did (failure, reads only, no net change). Already applied to the database.
         delta: Option<Arc<Delta>>,
         /// A `commit` with `durable: true` was among the operations of a successful transaction.

@@ -16,10 +16,14 @@ use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
 use crate::operation::{self, Operation};
-use crate::selection::LeftOut;
+use crate::selection::{self, LeftOut};
 use crate::table;
 use crate::tally::Tally;
 use crate::transaction::Transaction;
+
+/// A transaction with changes may leave out repeated selections of this length, bytes. Measuring them takes some 100 ms, during which the
+/// database does nothing else.
+const MEASURED_BYTES_MAX: usize = 32 << 20;
 
 /// What an execution knows of who asks.
 pub(crate) struct Requester<'a> {
@@ -57,6 +61,10 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) out: Vec<u8>,
     /// What is missing in it.
     pub(crate) left_out: Vec<LeftOut>,
+    /// Tables that were selected from.
+    selected: SmallVec<[TableId; 4]>,
+    /// Of the result so far, what repeats a selection from the same table, bytes.
+    repeated_bytes: usize,
     tally: Tally,
 }
 
@@ -113,6 +121,8 @@ pub(crate) fn execute(
         reads: Reads::Rows(SmallVec::new()),
         out: Vec::with_capacity(80 * operations.len() + 2),
         left_out: Vec::new(),
+        selected: SmallVec::new(),
+        repeated_bytes: 0,
         tally: Tally::default(),
     };
     let outcome = execution.run(&operations, allowance);
@@ -134,6 +144,12 @@ fn split(params: &[u8]) -> SmallVec<[&[u8]; 8]> {
         }
     }
     operations
+}
+
+/// Selections of one transaction tell the same rows again and again.
+fn too_much_selected() -> WireError {
+    let details = "repeated selections of one transaction take too much memory";
+    WireError::new(Tag::ResourcesExhausted, details)
 }
 
 impl Execution<'_, '_> {
@@ -209,13 +225,23 @@ impl Execution<'_, '_> {
         Outcome::Done {
             result: self.out,
             left_out: self.left_out,
+            owed_bytes: 0,
             delta: None,
             durable: false,
             tally: self.tally,
         }
     }
 
-    fn commit(self, count: usize) -> Result<Outcome, TooLong> {
+    fn commit(mut self, count: usize) -> Result<Outcome, TooLong> {
+        let owed_bytes = match self.measure_owed() {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // What was selected is too much to be told: the transaction fails as if its first operation did.
+                self.left_out.clear();
+                self.out.truncate(1);
+                return Ok(self.fail(&error, count - 1));
+            }
+        };
         let Execution {
             txn,
             mut names,
@@ -250,10 +276,50 @@ impl Execution<'_, '_> {
         Ok(Outcome::Done {
             result: out,
             left_out,
+            owed_bytes,
             delta,
             durable,
             tally,
         })
+    }
+
+    /// Notes a selection from a table. Whether there was one before.
+    pub(crate) fn note_selection(&mut self, table: TableId) -> bool {
+        let is_repeated = self.selected.contains(&table);
+        if !is_repeated {
+            self.selected.push(table);
+        }
+        is_repeated
+    }
+
+    /// Counts bytes of the result that repeat a selection.
+    ///
+    /// # Errors
+    /// They are too many together.
+    pub(crate) fn count_repeated(&mut self, bytes: usize) -> Result<(), WireError> {
+        self.repeated_bytes += bytes;
+        if self.repeated_bytes > self.txn.allowance.repeated_bytes() {
+            return Err(too_much_selected());
+        }
+        Ok(())
+    }
+
+    /// How long the repeated selections are that are left out of the result of a transaction with changes: once it is committed its
+    /// result cannot be refused any more.
+    ///
+    /// # Errors
+    /// They are too long.
+    fn measure_owed(&mut self) -> Result<usize, WireError> {
+        if self.left_out.is_empty() || self.txn.journal.rows().is_empty() {
+            return Ok(0);
+        }
+        let max = MEASURED_BYTES_MAX.min(self.txn.allowance.repeated_bytes());
+        let bytes = selection::repeated_bytes(&self.left_out, max);
+        self.count_repeated(bytes)?;
+        if bytes > max {
+            return Err(too_much_selected());
+        }
+        Ok(bytes)
     }
 
     /// Reads the `where` of an operation.

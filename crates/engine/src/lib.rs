@@ -55,6 +55,6 @@ pub use database::Database;
 pub use fill::{Fill, Irregular};
 pub use own_reference::OwnReference;
 pub use row_maker::{Prepared, RowMaker};
-pub use selection::{LeftOut, LongResult, Selection};
+pub use selection::{LeftOut, LongResult, Meter, Selection};
 pub use snapshot::Snapshot;
 pub use tally::{OPERATIONS, Tally};

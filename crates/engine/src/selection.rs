@@ -25,14 +25,15 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Appends `{"rows":[...]}`. `after_row` is called with the text after each of them.
+    /// Appends `{"rows":[...]}`. `after_row` is called with the text after each of them and says whether to go on; returns false if it
+    /// did not.
     pub(crate) fn write<'r>(
         &'r self,
         table: &TableSchema,
         mut rows: Vec<&'r Row>,
         out: &mut Vec<u8>,
-        mut after_row: impl FnMut(&mut Vec<u8>),
-    ) {
+        mut after_row: impl FnMut(&mut Vec<u8>) -> bool,
+    ) -> bool {
         if let Some(sort) = &self.sort {
             rows.sort_by(|a, b| sort.compare(a, b));
         }
@@ -46,9 +47,12 @@ impl Form {
                 out.push(b',');
             }
             self.columns.write(table, row, out);
-            after_row(out);
+            if !after_row(out) {
+                return false;
+            }
         }
         out.extend_from_slice(b"]}");
+        true
     }
 }
 
@@ -84,7 +88,7 @@ pub(crate) enum Rows {
 }
 
 impl Selection {
-    fn write(&self, out: &mut Vec<u8>, after_row: impl FnMut(&mut Vec<u8>)) {
+    fn write(&self, out: &mut Vec<u8>, after_row: impl FnMut(&mut Vec<u8>) -> bool) -> bool {
         let rows: Vec<&Row> = match &self.rows {
             Rows::Found(rows) => rows.iter().map(|row| &**row).collect(),
             Rows::Matching(pages, condition) => {
@@ -95,7 +99,18 @@ impl Selection {
             }
         };
         let table = self.schema.table(self.table);
-        self.form.write(table, rows, out, after_row);
+        self.form.write(table, rows, out, after_row)
+    }
+
+    /// Adds its length in bytes to `sum`, as far as that stays at or below `max`. Takes as long as writing it.
+    fn measure(&self, sum: &mut usize, max: usize) {
+        let mut out = Vec::new();
+        self.write(&mut out, |out| {
+            *sum += out.len();
+            out.clear();
+            *sum <= max
+        });
+        *sum += out.len();
     }
 }
 
@@ -104,15 +119,33 @@ impl Selection {
 pub struct LeftOut {
     /// Where it belongs in the text, bytes from the start.
     pub(crate) at: usize,
+    /// An earlier operation of the transaction selects from the same table.
+    pub(crate) is_repeated: bool,
     pub(crate) selection: Selection,
 }
+
+/// Length of what repeats earlier selections, bytes; somewhat more than `max` if it is longer than that.
+pub(crate) fn repeated_bytes(left_out: &[LeftOut], max: usize) -> usize {
+    let mut sum = 0;
+    let repeated = left_out.iter().filter(|left_out| left_out.is_repeated);
+    for LeftOut { selection, .. } in repeated {
+        if sum <= max {
+            selection.measure(&mut sum, max);
+        }
+    }
+    sum
+}
+
+/// Decides whether so many bytes more may be written; true for those that repeat an earlier selection of the same table.
+pub type Meter<'m> = &'m dyn Fn(usize, bool) -> bool;
 
 /// A result of which something was left out. Written once, by whoever asks for its text first.
 #[derive(Debug)]
 pub struct LongResult {
     around: Vec<u8>,
     left_out: Vec<LeftOut>,
-    text: OnceLock<Vec<StdArc<[u8]>>>,
+    /// `None`: it is too long.
+    text: OnceLock<Option<Vec<StdArc<[u8]>>>>,
 }
 
 impl LongResult {
@@ -133,7 +166,13 @@ impl LongResult {
 
     /// The whole text in pieces. The first call takes as long as the selected tables are large; others wait for it meanwhile.
     pub fn text(&self) -> &[StdArc<[u8]>] {
-        self.text.get_or_init(|| self.write())
+        self.text_within(&|_, _| true)
+    }
+
+    /// The same, unless `meter` forbids it, which is asked as the text grows. There are no pieces then.
+    pub fn text_within(&self, meter: Meter<'_>) -> &[StdArc<[u8]>] {
+        let text = self.text.get_or_init(|| self.write(meter));
+        text.as_deref().unwrap_or_default()
     }
 
     /// Whether [`LongResult::text`] returns at once.
@@ -142,22 +181,28 @@ impl LongResult {
         self.text.get().is_some()
     }
 
-    fn write(&self) -> Vec<StdArc<[u8]>> {
+    fn write(&self, meter: Meter<'_>) -> Option<Vec<StdArc<[u8]>>> {
         let (mut pieces, mut out) = (Vec::new(), Vec::new());
-        let mut cut = |out: &mut Vec<u8>| {
-            if out.len() >= PIECE_BYTES {
+        let mut written = 0;
+        for left_out in &self.left_out {
+            out.extend_from_slice(&self.around[written..left_out.at]);
+            written = left_out.at;
+            let is_whole = left_out.selection.write(&mut out, |out| {
+                if out.len() < PIECE_BYTES {
+                    return true;
+                }
+                let bytes = out.len();
                 pieces.push(StdArc::from(&**out));
                 out.clear();
+                meter(bytes, left_out.is_repeated)
+            });
+            if !is_whole {
+                return None;
             }
-        };
-        let mut written = 0;
-        for LeftOut { at, selection } in &self.left_out {
-            out.extend_from_slice(&self.around[written..*at]);
-            written = *at;
-            selection.write(&mut out, &mut cut);
         }
         out.extend_from_slice(&self.around[written..]);
+        let is_allowed = meter(out.len(), false);
         pieces.push(out.into());
-        pieces
+        is_allowed.then_some(pieces)
     }
 }

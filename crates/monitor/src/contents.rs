@@ -10,7 +10,7 @@ use corvid_data::{Arc, Row, Schema, TableId};
 use corvid_engine::{Condition, Database, Snapshot};
 
 use crate::body::Body;
-use crate::frame::SharedText;
+use crate::frame::{Guard, SharedText};
 use crate::group::{Encoding, GroupId};
 use crate::subscription::{Event, Subscription};
 use crate::{encode_v1, encode_v2};
@@ -35,8 +35,8 @@ pub struct Written {
     pub(crate) group: GroupId,
     /// Which.
     pub id: ContentsId,
-    /// The text, cut into pieces.
-    pub text: SharedText,
+    /// The text, cut into pieces; `None`: there was no room for it.
+    pub text: Option<SharedText>,
 }
 
 impl Contents {
@@ -46,9 +46,20 @@ impl Contents {
         self.id
     }
 
-    /// Carries the order out. O(rows of the tables asked for).
+    /// Does not carry the order out.
     #[must_use]
-    pub fn write(self) -> Written {
+    pub fn refuse(self) -> Written {
+        Written {
+            group: self.group,
+            id: self.id,
+            text: None,
+        }
+    }
+
+    /// Carries the order out. O(rows of the tables asked for). `guard` is asked, with the length of the text in bytes, for what must live
+    /// as long as it does.
+    #[must_use]
+    pub fn write(self, guard: impl FnOnce(usize) -> Guard) -> Written {
         let schema: &Arc<Schema> = self.snapshot.schema();
         let mut body = Body::new();
         let rows = |table: TableId, query: &Condition, visit: &mut dyn FnMut(&Row)| {
@@ -60,10 +71,12 @@ impl Contents {
             }
         };
         write(&mut body, schema, &self.subscription, self.encoding, rows);
+        let pieces = body.finish_pieces();
+        let guard = guard(pieces.iter().map(|piece| piece.len()).sum());
         Written {
             group: self.group,
             id: self.id,
-            text: SharedText::Pieces(body.finish_pieces().into()),
+            text: Some(SharedText::Guarded(pieces.into(), guard)),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! An outgoing message in pieces: a small head of its own and a body shared by all clients of a group.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use corvid_data::Uuid;
 
 use crate::Version;
 use crate::late::LateText;
+
+/// Something that lives for as long as the bytes of a text do: it counts them.
+pub type Guard = Arc<dyn Any + Send + Sync>;
 
 /// A text that many messages share; cloning it costs a count.
 #[derive(Clone, Debug)]
@@ -14,6 +18,8 @@ pub enum SharedText {
     Whole(Arc<[u8]>),
     /// As several, to be sent one after the other: first contents, which can be long.
     Pieces(Arc<[Arc<[u8]>]>),
+    /// The same, with something that must live as long as any of them.
+    Guarded(Arc<[Arc<[u8]>]>, Guard),
     /// Perhaps not written yet.
     Late(Arc<dyn LateText>),
 }
@@ -24,8 +30,17 @@ impl SharedText {
     pub fn pieces(&self) -> &[Arc<[u8]>] {
         match self {
             SharedText::Whole(text) => std::slice::from_ref(text),
-            SharedText::Pieces(pieces) => pieces,
+            SharedText::Pieces(pieces) | SharedText::Guarded(pieces, _) => pieces,
             SharedText::Late(text) => text.pieces(),
+        }
+    }
+
+    /// What must live as long as the pieces do.
+    #[must_use]
+    pub fn guard(&self) -> Option<&Guard> {
+        match self {
+            SharedText::Guarded(_, guard) => Some(guard),
+            _ => None,
         }
     }
 
@@ -44,7 +59,11 @@ impl SharedText {
             return None;
         };
         let text = text.clone();
-        *self = SharedText::Pieces(text.pieces().into());
+        let pieces = text.pieces().into();
+        *self = match text.guard() {
+            Some(guard) => SharedText::Guarded(pieces, guard),
+            None => SharedText::Pieces(pieces),
+        };
         Some(text)
     }
 
@@ -53,7 +72,10 @@ impl SharedText {
     pub fn ptr_eq(&self, other: &SharedText) -> bool {
         match (self, other) {
             (SharedText::Whole(one), SharedText::Whole(other)) => Arc::ptr_eq(one, other),
-            (SharedText::Pieces(one), SharedText::Pieces(other)) => Arc::ptr_eq(one, other),
+            (
+                SharedText::Pieces(one) | SharedText::Guarded(one, _),
+                SharedText::Pieces(other) | SharedText::Guarded(other, _),
+            ) => Arc::ptr_eq(one, other),
             _ => false,
         }
     }

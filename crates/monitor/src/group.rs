@@ -299,10 +299,9 @@ impl Group {
         if let Long::Underway(id, version) = self.long
             && id == written.id
         {
-            self.long = if version == self.version {
-                Long::Kept(written.text.clone())
-            } else {
-                Long::None
+            self.long = match &written.text {
+                Some(text) if version == self.version => Long::Kept(text.clone()),
+                _ => Long::None,
             };
         }
     }

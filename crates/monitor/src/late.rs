@@ -9,6 +9,7 @@ use corvid_data::{Arc, Delta, Schema};
 
 use crate::body::Body;
 use crate::change_set::ChangeSet;
+use crate::frame::Guard;
 use crate::group::Encoding;
 use crate::subscription::Subscription;
 use crate::{encode_v1, encode_v2};
@@ -20,6 +21,11 @@ pub trait LateText: Debug + Send + Sync {
 
     /// Whether [`LateText::pieces`] returns at once.
     fn is_written(&self) -> bool;
+
+    /// What must live as long as the pieces do.
+    fn guard(&self) -> Option<Guard> {
+        None
+    }
 }
 
 /// Changes of many rows, as one group is told of them.

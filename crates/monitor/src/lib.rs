@@ -35,7 +35,7 @@ mod subscription;
 mod view;
 
 pub use contents::{Contents, ContentsId, Written};
-pub use frame::{Frame, MonitorResult, ResultHead, SharedText};
+pub use frame::{Frame, Guard, MonitorResult, ResultHead, SharedText};
 pub use group::NOTHING;
 pub use late::LateText;
 pub use monitors::{Awaited, Begun, ConditionChanged, Monitors, SessionId, Started, Version};

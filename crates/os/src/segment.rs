@@ -2,6 +2,7 @@
 //!
 //! A shared body is never copied, only counted; each client's message is its own small head followed by the body.
 
+use std::any::Any;
 use std::sync::Arc;
 
 /// A piece of output.
@@ -9,6 +10,8 @@ use std::sync::Arc;
 pub enum Segment {
     /// bytes that other connections send as well
     Shared(Arc<[u8]>),
+    /// the same, with something that is kept until they are sent or given up
+    Guarded(Arc<[u8]>, Arc<dyn Any + Send + Sync>),
     /// bytes of this connection alone
     Owned(Vec<u8>),
     /// bytes of the program
@@ -20,7 +23,7 @@ impl Segment {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
-            Segment::Shared(bytes) => bytes,
+            Segment::Shared(bytes) | Segment::Guarded(bytes, _) => bytes,
             Segment::Owned(bytes) => bytes,
             Segment::Static(bytes) => bytes,
         }

@@ -1,7 +1,7 @@
 //! What clients may have the server hold: the options, their defaults, and what the limit of descriptors makes of them.
 //!
 //! Called by the command line and once at start. Knows nothing of what happens at a limit
-//! ([`corvid_os::shard::Limits`]); what one session may keep in a database is not configured
+//! ([`corvid_os::shard::Limits`], [`corvid_service::reply_memory`]); what one session may keep in a database is not configured
 //! ([`corvid_service::quota`]).
 
 use corvid_os::args::{Arg, Spec};
@@ -15,6 +15,10 @@ const MESSAGE_BYTES: u64 = 1 << 30;
 /// A session may leave this much unread unless told otherwise, bytes: the reference allows the same between members of a cluster.
 const BACKLOG_BYTES: u64 = 4 << 30;
 
+/// Replies may hold this much together unless told otherwise, bytes: a small machine has it, and more clients than any known deployment
+/// has read their first contents within it.
+const REPLY_BYTES: u64 = 1 << 30;
+
 /// Descriptors that sessions leave to files, the control channel and connections of our own.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
@@ -27,13 +31,16 @@ pub enum LimitOption {
     Message,
     /// `--max-backlog`
     Backlog,
+    /// `--max-replies`
+    Replies,
 }
 
 impl LimitOption {
     /// All of them, sorted by name.
-    pub const ALL: [LimitOption; 3] = [
+    pub const ALL: [LimitOption; 4] = [
         LimitOption::Backlog,
         LimitOption::Message,
+        LimitOption::Replies,
         LimitOption::Sessions,
     ];
 
@@ -44,16 +51,18 @@ impl LimitOption {
             LimitOption::Sessions => "max-sessions",
             LimitOption::Message => "max-message",
             LimitOption::Backlog => "max-backlog",
+            LimitOption::Replies => "max-replies",
         }
     }
 
     /// What it makes of the limits.
     #[must_use]
-    pub fn of(self, limits: &Limits) -> usize {
+    pub fn of(self, limits: &Limits, settings: &Settings) -> usize {
         match self {
             LimitOption::Sessions => limits.connections_max,
             LimitOption::Message => limits.text_bytes_max,
             LimitOption::Backlog => limits.backlog_bytes_max,
+            LimitOption::Replies => settings.reply_bytes_max(),
         }
     }
 }
@@ -62,7 +71,7 @@ impl LimitOption {
 pub const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
 
 /// The table of these options; `wrap` makes them options of the program.
-pub fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 3] {
+pub fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
     let option = |option: LimitOption| {
         Spec::long(option.name(), Arg::Required, wrap(option))
             .in_full()
@@ -86,6 +95,13 @@ pub fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 3] {
             .more(
                 "Whoever leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
             ),
+        option(LimitOption::Replies)
+            .means("SIZE", "most that replies may hold together (default: 1G)")
+            .more(
+                "Counts replies of all clients that are being written or are not read yet. When more is held, long transactions and monitor \
+                requests are answered with \"resources exhausted\" until clients have read. A dump of a database is always possible when less is \
+                held; what a transaction selects from a table again may take half of what is left.",
+            ),
     ]
 }
 
@@ -95,6 +111,7 @@ pub struct Settings {
     sessions: Option<u64>,
     message_bytes: Option<u64>,
     backlog_bytes: Option<u64>,
+    reply_bytes: Option<u64>,
 }
 
 impl Settings {
@@ -115,8 +132,15 @@ impl Settings {
             LimitOption::Sessions => self.sessions = Some(count(value)?),
             LimitOption::Message => self.message_bytes = Some(bytes(value)?),
             LimitOption::Backlog => self.backlog_bytes = Some(bytes(value)?),
+            LimitOption::Replies => self.reply_bytes = Some(bytes(value)?),
         }
         Ok(())
+    }
+
+    /// The most that replies may hold together, bytes.
+    #[must_use]
+    pub fn reply_bytes_max(&self) -> usize {
+        narrow(self.reply_bytes.unwrap_or(REPLY_BYTES))
     }
 
     /// Raises the limit of descriptors as far as it goes, and fits the limits to it.

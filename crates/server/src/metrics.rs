@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use corvid_os::shard::{Refusals, ShardHandle};
 use corvid_os::tls::Credentials;
 use corvid_service::locks::Locks;
+use corvid_service::reply_memory::ReplyMemory;
 
 use crate::audit::AuditLog;
 use crate::shard::ShardMessage;
@@ -55,6 +56,8 @@ pub struct Surroundings {
     pub locks: Arc<Mutex<Locks>>,
     /// Of connections.
     pub refusals: Refusals,
+    /// Of replies.
+    pub reply_memory: Arc<ReplyMemory>,
     /// Where the audit trail is kept, if there is one.
     pub audit: Option<AuditLog>,
 }

@@ -10,6 +10,7 @@ use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::unixctl::Server as ControlServer;
 use corvid_os::vlog::{self, Module};
 use corvid_os::{cleanup, clock, descriptors, dirs, hangup, program, signals};
+use corvid_service::reply_memory::ReplyMemory;
 
 use crate::audit::AuditLog;
 use crate::configured::{Configured, Failed, settle_tls};
@@ -76,6 +77,7 @@ pub fn run(line: CommandLine) {
         limit_settings: line.limits,
         is_audited: true,
         audit_exclude: line.audit_exclude,
+        reply_memory: Arc::new(ReplyMemory::new(line.limits.reply_bytes_max())),
         metrics,
     };
     let mut server = Server::start(config, control.waker())

@@ -31,6 +31,7 @@ use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard};
 use corvid_service::replication::SourceId;
+use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Options, server_db};
 use crossbeam_channel::Receiver;
@@ -96,6 +97,8 @@ pub struct Config {
     pub limits: Limits,
     /// What was said of that.
     pub limit_settings: limits::Settings,
+    /// What replies hold together, and may.
+    pub reply_memory: Arc<ReplyMemory>,
     /// Where everything is counted, if anybody wants to know.
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -153,6 +156,7 @@ impl Server {
                 credentials: tls.credentials().clone(),
                 locks: locks.clone(),
                 refusals: shards.refusals(),
+                reply_memory: config.reply_memory.clone(),
                 audit: config.audit.clone(),
             });
         }
@@ -311,6 +315,7 @@ impl Server {
         let (locks, eras) = (self.locks.clone(), self.eras.clone());
         let mut service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
         service.set_slow_ms(self.config.slow_ms);
+        service.set_reply_memory(self.config.reply_memory.clone());
         let audit = self.config.audit.clone().filter(|_| !is_server);
         service.set_audited(audit.is_some() && self.config.is_audited);
         let driver = Arc::new(Mutex::new(Driver {

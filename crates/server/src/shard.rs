@@ -173,7 +173,11 @@ impl ShardSessions {
                 Piece::Update(frame) => {
                     io.send(*conn, frame.head);
                     for piece in frame.body.pieces() {
-                        io.send(*conn, piece.clone());
+                        let segment = match frame.body.guard() {
+                            Some(guard) => Segment::Guarded(piece.clone(), guard.clone()),
+                            None => Segment::Shared(piece.clone()),
+                        };
+                        io.send(*conn, segment);
                     }
                     io.send(*conn, Segment::Static(frame.tail));
                 }

@@ -36,7 +36,7 @@ impl Worker {
     /// Leaves a job to a thread.
     pub fn order(&mut self, job: Job) {
         let thread = match job {
-            Job::Contents(_) | Job::Text(..) | Job::Foretold(_) => self.contents(),
+            Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => self.contents(),
             _ => &self.jobs,
         };
         // The threads live as long as their queues, which are ours.

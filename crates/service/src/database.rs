@@ -47,6 +47,7 @@ use crate::message::{
     Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, StoreError, Ticket,
     ToDatabase,
 };
+use crate::reply_memory::ReplyMemory;
 use crate::storage::{FileState, Growth};
 use backup::Backup;
 use conversion::Conversion;
@@ -198,6 +199,11 @@ impl DatabaseService {
             service.growth = Some(Growth::new(file, now.mono_ms, chance));
         }
         service
+    }
+
+    /// Counts replies here, together with those of other databases.
+    pub fn set_reply_memory(&mut self, memory: Arc<ReplyMemory>) {
+        self.outputs.reply_memory = memory;
     }
 
     /// The schema served now.

@@ -12,6 +12,7 @@ use corvid_monitor::{Contents, LateText, SessionId, Written};
 
 use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
+use crate::reply_memory::Charge;
 
 /// Tells the answer to the present job from those to jobs that nobody waits for any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub enum Job {
         is_diff: bool,
     },
     /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
-    Contents(Contents),
+    Contents(Contents, Charge),
     /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
     /// by [`Done::Text`].
     Text(SessionId, StdArc<dyn LateText>),
@@ -115,9 +116,18 @@ impl Job {
                 let carried = records.map(|records| Carried { converted, records });
                 Some(ToDatabase::Done(number, Done::CarriedOver(carried)))
             }
-            Job::Contents(contents) => {
+            Job::Contents(contents, charge) => {
                 let number = JobNumber(contents.id().0);
-                Some(ToDatabase::Done(number, Done::Contents(contents.write())))
+                let written = if charge.may_begin() {
+                    contents.write(|bytes| {
+                        charge.add(bytes);
+                        StdArc::new(charge)
+                    })
+                } else {
+                    charge.give_up();
+                    contents.refuse()
+                };
+                Some(ToDatabase::Done(number, Done::Contents(written)))
             }
             Job::Text(session, text) => {
                 text.pieces();

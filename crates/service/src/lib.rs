@@ -16,6 +16,7 @@ pub mod quota;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;
+pub mod reply_memory;
 pub mod server_db;
 pub mod storage;
 

@@ -159,6 +159,7 @@ fn bad_limits_are_told() {
             "not a size (a number of bytes, or one with K, M or G)",
         ),
         ("--max-backlog=12", "too little (at least 1K)"),
+        ("--max-replies=12", "too little (at least 1K)"),
     ] {
         let output = std::process::Command::new(&program)
             .arg(option)

@@ -4,7 +4,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::scene::{attack, deaf, fill, logged, memory, next, pour, server, sessions, wait_for};
+use corvid_tests::server::Server;
+
+use crate::scene::{
+    attack, deaf, fill, logged, memory, next, pour, round, server, sessions, wait_for,
+};
 
 const MIB: usize = 1 << 20;
 
@@ -40,6 +44,98 @@ fn selections_that_nobody_reads_are_not_made() {
         assert!(memory < 96 * MIB as u64, "{memory} bytes");
         drop(streams);
     }
+}
+
+/// Operations that select everything, so often.
+fn selects(count: usize) -> Vec<Value> {
+    vec![json!({"op": "select", "table": "T", "where": []}); count]
+}
+
+/// A transaction of these operations.
+fn transaction(operations: &[Value]) -> Value {
+    let name = json!("D");
+    std::iter::once(&name).chain(operations).cloned().collect()
+}
+
+#[test]
+fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
+    let server = server(&["--max-replies=32M"]);
+    // Four megabytes, and eight hundred as the first of these asks for them.
+    fill(&server, 400, 10_000);
+    let insert = json!({"op": "insert", "table": "T", "row": {"name": "mine", "text": ""}});
+    let mut changing = selects(200);
+    changing.insert(100, insert);
+    let by_name = |name: usize| json!({"op": "select", "table": "T", "where": [["name", "==", name.to_string()]]});
+    // As much, but in pieces that the database writes at once.
+    let many: Vec<Value> = (0..80_000).map(|name| by_name(name % 400)).collect();
+    for operations in [selects(200), changing, many] {
+        let (reply, memory) = attack(&server, || {
+            let mut client = server.connect().expect("a connection");
+            client
+                .call("transact", &transaction(&operations))
+                .expect("a reply")
+        });
+        let text = reply.to_string();
+        assert!(text.contains(r#""resources exhausted""#), "{text:.300}");
+        assert!(memory < 160 * MIB as u64, "{memory} bytes");
+    }
+    // Nothing of it was committed, and who asks for everything once is told.
+    let mut client = server.connect().expect("a connection");
+    let reply = client
+        .call("transact", &transaction(&selects(3)))
+        .expect("a reply");
+    for result in reply["result"].as_array().expect("results") {
+        assert_eq!(result["rows"].as_array().map(Vec::len), Some(400));
+    }
+}
+
+#[test]
+fn replies_that_nobody_reads_are_bounded_together() {
+    let server = server(&["--max-replies=16M"]);
+    fill(&server, 2000, 4000);
+    let dump = transaction(&selects(1));
+    let monitor = |n: usize| {
+        let clause = json!(["name", "!=", n.to_string()]);
+        json!(["D", n, {"T": [{"where": [clause]}]}])
+    };
+    let (streams, memory) = attack(&server, || {
+        let streams: Vec<_> = (0..30)
+            .map(|n| {
+                let mut stream = deaf(&server);
+                let request = if n % 2 == 0 {
+                    request(1, "transact", &dump)
+                } else {
+                    // Each has contents of its own.
+                    request(1, "monitor_cond", &monitor(n))
+                };
+                pour(&mut stream, request.as_bytes());
+                stream
+            })
+            .collect();
+        // Eight megabytes each: the others are refused.
+        wait_for(|| refused(&server), "the limit is reached");
+        streams
+    });
+    assert!(memory < 80 * MIB as u64, "{memory} bytes");
+    // Short requests are served as ever.
+    round(&mut server.connect().expect("a connection"));
+    drop(streams);
+    wait_for(|| !refused(&server), "room comes back");
+    let mut client = server.connect().expect("a connection");
+    let reply = client.call("monitor_cond", &monitor(7)).expect("a reply");
+    assert_eq!(
+        reply["result"]["T"].as_object().map(serde_json::Map::len),
+        Some(1999)
+    );
+}
+
+/// Whether the server refuses a long reply now.
+fn refused(server: &Server) -> bool {
+    let mut client = server.connect().expect("a connection");
+    let reply = client
+        .call("transact", &transaction(&selects(1)))
+        .expect("a reply");
+    reply["error"]["error"] == json!("resources exhausted")
 }
 
 #[test]

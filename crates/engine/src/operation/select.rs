@@ -42,12 +42,18 @@ impl<'a> Select<'a> {
             None => None,
         };
         let form = Form { columns, sort };
+        let is_repeated = execution.note_selection(self.table);
         let table = execution.txn.table(self.table);
         let steps = table.len() as u64;
         if lookup::is_walk(table, &condition) && !execution.txn.allowance.allows_select(steps) {
             execution.txn.database.note_walk(self.table, &condition);
             let pages = execution.txn.table(self.table).pages().to_vec();
-            self.leave_out(execution, Rows::Matching(pages, condition), form);
+            self.leave_out(
+                execution,
+                is_repeated,
+                Rows::Matching(pages, condition),
+                form,
+            );
             return Ok(());
         }
         let slots = execution.matching(self.table, &condition)?;
@@ -57,17 +63,27 @@ impl<'a> Select<'a> {
             let table = execution.txn.table(self.table);
             let rows = slots.iter().map(|slot| Arc::clone(table.at(*slot)));
             let rows = Rows::Found(rows.collect());
-            self.leave_out(execution, rows, form);
+            self.leave_out(execution, is_repeated, rows, form);
             return Ok(());
         }
         let mut out = std::mem::take(&mut execution.out);
         let rows = execution.rows(self.table, &slots).collect();
-        form.write(schema, rows, &mut out, |_| {});
+        let start = out.len();
+        form.write(schema, rows, &mut out, |_| true);
         execution.out = out;
+        if is_repeated {
+            execution.count_repeated(execution.out.len() - start)?;
+        }
         Ok(())
     }
 
-    fn leave_out(&self, execution: &mut Execution<'_, '_>, rows: Rows, form: Form) {
+    fn leave_out(
+        &self,
+        execution: &mut Execution<'_, '_>,
+        is_repeated: bool,
+        rows: Rows,
+        form: Form,
+    ) {
         let selection = Selection {
             schema: Arc::clone(execution.txn.schema()),
             table: self.table,
@@ -76,6 +92,7 @@ impl<'a> Select<'a> {
         };
         execution.left_out.push(LeftOut {
             at: execution.out.len(),
+            is_repeated,
             selection,
         });
     }

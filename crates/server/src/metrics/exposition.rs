@@ -169,6 +169,13 @@ impl Scrape {
         self.durations(families::DRAIN, [(Vec::new(), drain)]);
         let read = all(&|shard| shard.read.read());
         self.durations(families::READ, [(Vec::new(), read)]);
+        if let Some(surroundings) = metrics.surroundings.get() {
+            let memory = &surroundings.reply_memory;
+            let kinds = [("held", memory.held()), ("max", memory.bytes_max())];
+            let kinds = kinds.map(|(kind, bytes)| (vec![kind.to_owned()], bytes as u64));
+            self.whole(families::REPLY_BYTES, kinds);
+            self.one(families::REPLIES_REFUSED, memory.refused());
+        }
         self.one(
             families::RECEIVED,
             sum(&|shard| load(&shard.received_bytes)),

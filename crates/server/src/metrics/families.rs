@@ -64,6 +64,8 @@ families! {
     LAG_MAX: Gauge "corvid_session_lag_max_seconds" [] "For how long the oldest update that was handed over has not been taken by its client.";
     DRAIN: Histogram "corvid_session_drain_seconds" [] "From handing updates over for a session until the system has taken all its output (monitor lag).";
     READ: Histogram "corvid_request_read_seconds" [] "Reading the envelope of one message and sending it on its way.";
+    REPLY_BYTES: Gauge "corvid_reply_bytes" ["kind"] "Memory of replies: held (being written or not read yet) and max (what --max-replies allows).";
+    REPLIES_REFUSED: Counter "corvid_replies_refused" [] "Requests that were refused because replies held too much.";
     RECEIVED: Counter "corvid_received_bytes" [] "JSON received from clients.";
     SENT: Counter "corvid_sent_bytes" [] "JSON sent to clients.";
     LOCKS_HELD: Gauge "corvid_locks_held" [] "Locks that some session owns.";

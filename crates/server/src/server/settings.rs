@@ -46,7 +46,7 @@ impl Server {
             (AUDIT_LOG, audit.to_owned()),
         ];
         settings.extend(LimitOption::ALL.map(|option| {
-            let limit = option.of(&config.limits);
+            let limit = option.of(&config.limits, &config.limit_settings);
             (option.name(), limit.to_string())
         }));
         let slow_ms = match config.slow_ms {
@@ -92,6 +92,9 @@ impl Server {
         // Says so when the limit of open files leaves no room for that.
         self.config.limits = settings.settle();
         self.shards.change_limits(&self.config.limits);
+        self.config
+            .reply_memory
+            .set_bytes_max(settings.reply_bytes_max());
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use foldhash::fast::FixedState;
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::message::{Handled, Request, ToDatabase};
+use crate::reply_memory::{Charge, exhausted};
 
 /// Rows that the database looks at itself for the contents of one monitor; some 300 us.
 const ROWS_MAX: usize = 1000;
@@ -90,7 +91,10 @@ impl DatabaseService {
             id: awaited.id,
             head: awaited.head,
         });
-        self.outputs.jobs.extend(awaited.order.map(Job::Contents));
+        let memory = &self.outputs.reply_memory;
+        let order = awaited.order;
+        let job = order.map(|order| Job::Contents(order, Charge::new(memory)));
+        self.outputs.jobs.extend(job);
     }
 
     /// A request is to be handled when these contents are there.
@@ -112,13 +116,19 @@ impl DatabaseService {
             let Some(followers) = self.held.let_go(request.session) else {
                 continue;
             };
+            inputs.extend(followers);
+            let Some(text) = &written.text else {
+                self.monitors.cancel(request.session, &id);
+                self.kept.remove(request.session, &id);
+                self.fail(&request, &exhausted());
+                continue;
+            };
             self.send_updates(request.session);
-            let reply = head.with(written.text.clone()).into_reply(&request.id);
+            let reply = head.with(text.clone()).into_reply(&request.id);
             let handled = Handled::MonitorAdded(id.clone());
             self.outputs.reply_shared(request.session, reply, handled);
             self.count_reply(&request);
             self.monitors.answered(request.session, &id);
-            inputs.extend(followers);
         }
         self.let_go(underway.later, &mut inputs);
         self.go_on_with(inputs);

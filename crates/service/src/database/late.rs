@@ -10,29 +10,43 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use corvid_engine::LongResult;
-use corvid_monitor::{Frame, LateText, NOTHING, SessionId, SharedText};
+use corvid_monitor::{Frame, Guard, LateText, NOTHING, SessionId, SharedText};
 use foldhash::fast::FixedState;
 
-use super::outputs::reply_around;
+use super::outputs::{error_text, reply_around};
 use super::transact::handled_by;
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::message::{Deliver, Piece, Request};
+use crate::reply_memory::{Charge, exhausted};
 
 /// Steps that the database spends on the selections of one transaction (looks at a row, writes an atom); some 500 us.
 pub(super) const SELECT_STEPS_MAX: u64 = 8192;
 
-/// The result of a transaction, of which selections are left out.
+/// The result of a transaction, of which selections are left out. There are no pieces when it would take too much memory.
 #[derive(Debug)]
-struct LateResult(LongResult);
+struct LateResult {
+    result: LongResult,
+    charge: Arc<Charge>,
+}
 
 impl LateText for LateResult {
     fn pieces(&self) -> &[Arc<[u8]>] {
-        self.0.text()
+        let is_first = !self.result.is_written();
+        let meter = |bytes, is_repeated| self.charge.take(bytes, is_repeated);
+        let pieces = self.result.text_within(&meter);
+        if is_first && pieces.is_empty() {
+            self.charge.give_up();
+        }
+        pieces
     }
 
     fn is_written(&self) -> bool {
-        self.0.is_written()
+        self.result.is_written()
+    }
+
+    fn guard(&self) -> Option<Guard> {
+        Some(self.charge.clone())
     }
 }
 
@@ -82,17 +96,27 @@ impl DatabaseService {
     }
 
     /// Replies with a result that may leave now, once it is written.
-    pub(super) fn reply_late(&mut self, request: Box<Request>, result: LongResult) {
+    pub(super) fn reply_late(
+        &mut self,
+        request: Box<Request>,
+        result: LongResult,
+        charge: Arc<Charge>,
+    ) {
         self.send_updates(request.session);
         if request.info.is_closed() {
             self.outputs.free(result);
             return;
         }
-        let text = SharedText::Late(Arc::new(LateResult(result)));
+        let text = SharedText::Late(Arc::new(LateResult { result, charge }));
         let mut reply = vec![reply_around(&request.id, text)];
         self.await_late(request.session, &mut reply);
         for reply in reply {
             let handled = handled_by(&request);
+            if is_refused(&reply) {
+                let (session, id) = (request.session, &request.id);
+                self.outputs.error(session, id, &exhausted(), handled);
+                continue;
+            }
             self.outputs.reply_shared(request.session, reply, handled);
         }
         match self.outputs.late.0.get_mut(&request.session) {
@@ -192,13 +216,19 @@ impl DatabaseService {
     }
 
     fn deliver(&mut self, mut deliver: Deliver, request: Option<Box<Request>>) {
-        if let Some(request) = request {
-            self.note_slow_result(&request);
-        }
         deliver.pieces.retain_mut(|piece| match piece {
             Piece::Update(frame) => self.take_written(frame),
             Piece::Message(_) => true,
         });
+        if let Some(request) = request {
+            let mut pieces = deliver.pieces.iter_mut();
+            let refused =
+                pieces.find(|piece| matches!(piece, Piece::Update(frame) if is_refused(frame)));
+            if let Some(piece) = refused {
+                *piece = Piece::Message(error_text(&request.id, &exhausted()));
+            }
+            self.note_slow_result(&request);
+        }
         if deliver.updates && deliver.pieces.is_empty() {
             // Nobody would tell when that is drained.
             self.drained(deliver.session);
@@ -221,6 +251,11 @@ impl DatabaseService {
         self.outputs.free(source);
         !matches!(frame.body.pieces(), [only] if **only == *NOTHING)
     }
+}
+
+/// Whether a result that was to be written would have taken too much memory.
+fn is_refused(frame: &Frame) -> bool {
+    matches!(&frame.body, SharedText::Guarded(pieces, _) if pieces.is_empty())
 }
 
 fn is_unwritten(deliver: &Deliver) -> bool {

@@ -13,6 +13,7 @@ use crate::audit::Entry;
 use crate::job::Job;
 use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
 use crate::replication::{SourceId, SourceOrder};
+use crate::reply_memory::{COUNTED_BYTES, Charge, ReplyMemory};
 
 /// Longer results leave in pieces of this length, which are freed as they are sent, bytes.
 const WHOLE_BYTES: usize = 256 << 10;
@@ -33,6 +34,8 @@ pub struct Outputs {
     pub audit: Vec<Entry>,
     /// Stamps of transactions whose answers are among the deliveries; of those that bore one, and did not wait on purpose.
     pub answered: Vec<u64>,
+    /// What replies hold.
+    pub(super) reply_memory: Arc<ReplyMemory>,
     /// Sessions that wait for texts which are being written.
     pub(super) late: Late,
     /// For the connection, with its number, to what a backup follows.
@@ -49,6 +52,7 @@ impl Outputs {
             events: Vec::new(),
             audit: Vec::new(),
             answered: Vec::new(),
+            reply_memory: Arc::default(),
             late: Late::default(),
             source_orders: Vec::new(),
         }
@@ -74,10 +78,12 @@ impl Outputs {
 
     /// A reply with a result, already JSON.
     pub(super) fn reply(&mut self, session: SessionId, id: &[u8], result: &[u8], handled: Handled) {
-        if result.len() > WHOLE_BYTES {
+        if result.len() > COUNTED_BYTES {
             let pieces: Vec<Arc<[u8]>> = result.chunks(WHOLE_BYTES).map(Arc::from).collect();
-            let reply = reply_around(id, SharedText::Pieces(pieces.into()));
-            self.reply_shared(session, reply, handled);
+            let charge = Charge::new(&self.reply_memory);
+            charge.add(result.len());
+            let text = SharedText::Guarded(pieces.into(), Arc::new(charge));
+            self.reply_shared(session, reply_around(id, text), handled);
             return;
         }
         let mut text = Vec::with_capacity(result.len() + id.len() + 32);
@@ -98,9 +104,8 @@ impl Outputs {
         error: &WireError,
         handled: Handled,
     ) {
-        let mut json = Vec::new();
-        error.write_json(&mut json);
-        self.error_json(session, id, &json, handled);
+        let text = error_text(id, error);
+        self.push(session, vec![Piece::Message(text)], false, handled);
     }
 
     /// An error reply with any JSON, such as the bare string `"canceled"`.
@@ -135,6 +140,14 @@ impl Outputs {
             self.deliveries.push(deliver);
         }
     }
+}
+
+/// The reply to the request `id` with this error.
+pub(super) fn error_text(id: &[u8], error: &WireError) -> Vec<u8> {
+    let (mut json, mut text) = (Vec::new(), Vec::new());
+    error.write_json(&mut json);
+    message::write_error_reply(&mut text, id, &json);
+    text
 }
 
 /// The reply to the request `id` with this result.

@@ -1,10 +1,13 @@
 //! Answers that wait for the disk: the queue between execution and release.
 
+use std::sync::Arc as StdArc;
+
 use corvid_data::{Arc, Delta, WireError};
 use corvid_engine::LongResult;
 
 use crate::audit::What;
 use crate::message::{Request, Ticket};
+use crate::reply_memory::Charge;
 
 /// A request that is done with and whose answer may not leave yet.
 pub(super) struct Parked {
@@ -29,7 +32,7 @@ pub(super) enum Answer {
     /// The `result` as JSON.
     Result(Vec<u8>),
     /// The same, to be written when it may leave.
-    Long(Box<LongResult>),
+    Long(Box<LongResult>, StdArc<Charge>),
     /// The `error`.
     Error(Box<WireError>),
 }
@@ -39,7 +42,7 @@ impl Answer {
     pub(super) fn len(&self) -> usize {
         match self {
             Answer::Result(result) => result.len(),
-            Answer::Long(_) | Answer::Error(_) => 0,
+            Answer::Long(..) | Answer::Error(_) => 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `transact`, its waiting and its release after storage.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc as StdArc, Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Allowance, Context, LockOwner, LongResult, Outcome, TooLong};
@@ -14,6 +14,7 @@ use crate::job::Commit;
 use crate::locks::Locks;
 use crate::message::{Handled, Method, Request, Store, StoreError, Ticket};
 use crate::quota;
+use crate::reply_memory::Charge;
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
@@ -76,6 +77,7 @@ impl DatabaseService {
             // Waits count from here: the way from the socket is not the client's time.
             request.arrived_ms = now.mono_ms;
         }
+        *allowance = allowance.but_for_repeats(self.outputs.reply_memory.share());
         let Ok(outcome) = self.execute(now, &request, allowance) else {
             return Some(request);
         };
@@ -135,7 +137,9 @@ impl DatabaseService {
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
     fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        match self.execute(now, &request, &mut self.patience()) {
+        let share = self.outputs.reply_memory.share();
+        let mut allowance = self.patience().but_for_repeats(share);
+        match self.execute(now, &request, &mut allowance) {
             Ok(outcome) => self.settle(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
         }
@@ -176,6 +180,7 @@ impl DatabaseService {
             Outcome::Done {
                 result,
                 left_out,
+                owed_bytes,
                 delta,
                 durable,
                 tally,
@@ -185,8 +190,17 @@ impl DatabaseService {
                 let answer = if left_out.is_empty() {
                     Answer::Result(result)
                 } else {
-                    Answer::Long(Box::new(LongResult::new(result, left_out)))
+                    let memory = &self.outputs.reply_memory;
+                    let charge = match delta {
+                        Some(_) => Charge::owed(memory, owed_bytes),
+                        None => Charge::new(memory),
+                    };
+                    let result = LongResult::new(result, left_out);
+                    Answer::Long(Box::new(result), StdArc::new(charge))
                 };
+                if tally.error == Some(Tag::ResourcesExhausted) {
+                    self.outputs.reply_memory.refuse();
+                }
                 let committed = delta.clone();
                 let origin = Origin::Client(request);
                 self.park_executed(now, delta, durable, answer, origin);
@@ -427,9 +441,9 @@ impl DatabaseService {
                     add_error(&mut result, &error.to_wire());
                     self.park(Answer::Result(result), origin);
                 }
-                (origin @ Origin::Client(_), Answer::Long(mut result)) if failed => {
+                (origin @ Origin::Client(_), Answer::Long(mut result, charge)) if failed => {
                     add_error(result.around_mut(), &error.to_wire());
-                    self.park(Answer::Long(result), origin);
+                    self.park(Answer::Long(result, charge), origin);
                 }
                 (Origin::Client(request), _) => self.request(now, request),
                 // What the server itself wrote is of no use to anybody when it cannot be stored.
@@ -497,7 +511,7 @@ impl DatabaseService {
                     self.slow.answered(request);
                 }
             }
-            Answer::Long(result) => self.reply_late(request, *result),
+            Answer::Long(result, charge) => self.reply_late(request, *result, charge),
             Answer::Error(error) => self.fail(&request, &error),
         }
     }

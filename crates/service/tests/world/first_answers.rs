@@ -1,5 +1,8 @@
 //! First contents of monitors that are written away from the database.
 
+use std::sync::Arc;
+
+use corvid_service::reply_memory::{Charge, ReplyMemory};
 use expect_test::expect;
 
 use crate::world::{World, play, wider_schema};
@@ -45,6 +48,44 @@ fn a_reply_shows_its_moment_and_updates_go_on_from_there() {
         {"id":null,"method":"update2","params":["m",{"T":{"<1>":{"insert":{"k":"b"}},"<2>":{"insert":{"k":"c"}}}}]}
         {"error":null,"id":2,"result":[{"uuid":["uuid","<2>"]}]}
         {"error":null,"id":3,"result":[]}
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn contents_for_which_there_is_no_room_are_refused_and_can_be_asked_for_again() {
+    let told = play(|world| {
+        prepare(world);
+        let memory = Arc::new(ReplyMemory::new(1000));
+        world.service("A").set_reply_memory(memory.clone());
+        let others = Charge::new(&memory);
+        others.add(1001);
+        let (one, other) = (world.connect(), world.connect());
+        for watcher in [one, other] {
+            world.ask(watcher, "1", "monitor_cond", ALL);
+            world.ask(watcher, "2", "echo", "[]");
+        }
+        world.run();
+        world.served("A").is_worker_held = false;
+        world.run();
+        let told = world.take(one);
+        assert_eq!(world.take(other), told);
+        assert!(memory.refused() > 0);
+        drop(others);
+        // The id is free, and nothing is left of the first request.
+        world.ask(one, "3", "monitor_cond", ALL);
+        world.run();
+        world.transact(other, "3", "A", &insert("b"));
+        world.run();
+        let all = told + &world.take(one) + &world.take(other);
+        world.service("A").set_reply_memory(Arc::default());
+        all
+    });
+    expect![[r#"
+        {"error":{"details":"replies take too much memory together","error":"resources exhausted"},"id":1}
+        {"error":null,"id":2,"result":[]}
+        {"error":null,"id":3,"result":{"T":{"<0>":{"initial":{"k":"a"}}}}}
+        {"id":null,"method":"update2","params":["m",{"T":{"<1>":{"insert":{"k":"b"}}}}]}
+        {"error":null,"id":3,"result":[{"uuid":["uuid","<0>"]}]}
     "#]].assert_eq(&told);
 }
 

@@ -1,0 +1,241 @@
+//! The memory of replies: how much those that are being written, wait for the disk or are unread hold together in the process, and how
+//! much they may.
+//!
+//! A reply is *charged* with its bytes; the [`Charge`] lives as long as the last of its bytes. Short replies are not counted: the number
+//! of requests under way bounds them. Two rules bound the rest:
+//!
+//! - A reply that tells each row once at most, such as a dump or a monitor's first contents, is made whenever less than the limit is
+//!   held. So a database can always be read, however large it is, and one such reply can exceed the limit.
+//! - What a transaction selects from a table again is made up to half of what the others leave, and a megabyte in any case. So one
+//!   client cannot take everything.
+//!
+//! Beyond that the request gets [`exhausted`], and nothing of its transaction is committed. Updates are not counted: they merge while
+//! their client does not read. Shared by all databases; atomic counters, no locks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use corvid_data::{Tag, WireError};
+
+/// Shorter replies are not counted, bytes.
+pub const COUNTED_BYTES: usize = 4 << 10;
+
+/// Repeated selections of one transaction may take this much in any case, and shorter replies are never refused, bytes.
+const FREE_BYTES: usize = 1 << 20;
+
+/// What replies hold together.
+#[derive(Debug)]
+pub struct ReplyMemory {
+    bytes_max: AtomicUsize,
+    held: AtomicUsize,
+    refused: AtomicU64,
+}
+
+impl Default for ReplyMemory {
+    /// Without a limit.
+    fn default() -> ReplyMemory {
+        ReplyMemory::new(usize::MAX)
+    }
+}
+
+impl ReplyMemory {
+    /// With this limit, bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> ReplyMemory {
+        ReplyMemory {
+            bytes_max: AtomicUsize::new(bytes_max),
+            held: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// The limit, bytes.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Another limit holds from now on, bytes.
+    pub fn set_bytes_max(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Bytes that are held now.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were refused for want of room.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// How much a transaction may select repeatedly now, bytes.
+    #[must_use]
+    pub fn share(&self) -> usize {
+        share(self.bytes_max(), self.held())
+    }
+
+    /// Notes that a request was refused.
+    pub(crate) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn share(bytes_max: usize, others: usize) -> usize {
+    (bytes_max.saturating_sub(others) / 2).max(FREE_BYTES)
+}
+
+/// What a client is told whose request would take too much.
+#[must_use]
+pub fn exhausted() -> WireError {
+    WireError::new(
+        Tag::ResourcesExhausted,
+        "replies take too much memory together",
+    )
+}
+
+/// The bytes of one reply.
+#[derive(Debug)]
+pub struct Charge {
+    memory: Arc<ReplyMemory>,
+    bytes: AtomicUsize,
+    /// Of those, what was selected repeatedly.
+    repeated: AtomicUsize,
+    /// Its transaction is committed, so it is not refused. Its repeated selections were charged before they are written.
+    is_owed: bool,
+}
+
+impl Charge {
+    /// Of a reply that has no bytes yet.
+    #[must_use]
+    pub fn new(memory: &Arc<ReplyMemory>) -> Charge {
+        Charge {
+            memory: memory.clone(),
+            bytes: AtomicUsize::new(0),
+            repeated: AtomicUsize::new(0),
+            is_owed: false,
+        }
+    }
+
+    /// Of a reply that is owed in any case; it will hold this much of repeated selections.
+    #[must_use]
+    pub fn owed(memory: &Arc<ReplyMemory>, repeated: usize) -> Charge {
+        let mut charge = Charge::new(memory);
+        charge.is_owed = true;
+        charge.add(repeated);
+        charge
+    }
+
+    /// Counts bytes that are there.
+    pub fn add(&self, bytes: usize) {
+        self.memory.held.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a long reply may be begun.
+    #[must_use]
+    pub fn may_begin(&self) -> bool {
+        let others = self.others();
+        others <= self.memory.bytes_max()
+    }
+
+    /// Counts bytes that were just written. False when the reply must not become longer.
+    #[must_use]
+    pub fn take(&self, bytes: usize, is_repeated: bool) -> bool {
+        if self.is_owed {
+            if !is_repeated {
+                self.add(bytes);
+            }
+            return true;
+        }
+        let is_first = self.bytes.load(Ordering::Relaxed) == 0;
+        self.add(bytes);
+        if is_first && self.bytes.load(Ordering::Relaxed) > FREE_BYTES / 8 && !self.may_begin() {
+            return false;
+        }
+        if !is_repeated {
+            return true;
+        }
+        let repeated = self.repeated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let told_once = self.bytes.load(Ordering::Relaxed) - repeated;
+        repeated
+            <= share(
+                self.memory.bytes_max(),
+                self.others().saturating_add(told_once),
+            )
+    }
+
+    /// What everybody else holds.
+    fn others(&self) -> usize {
+        let own = self.bytes.load(Ordering::Relaxed);
+        self.memory.held().saturating_sub(own)
+    }
+
+    /// The bytes are gone, for the reply is refused.
+    pub fn give_up(&self) {
+        let bytes = self.bytes.swap(0, Ordering::Relaxed);
+        self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.refuse();
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn repeated_selections_take_half_of_what_others_leave() {
+        let memory = Arc::new(ReplyMemory::new(100 * MIB));
+        let other = Charge::new(&memory);
+        other.add(20 * MIB);
+        let charge = Charge::new(&memory);
+        assert!(charge.take(20 * MIB, false));
+        for _ in 0..30 {
+            assert!(charge.take(MIB, true));
+        }
+        assert!(!charge.take(MIB, true));
+        charge.give_up();
+        assert_eq!((memory.held(), memory.refused()), (20 * MIB, 1));
+        drop((charge, other));
+        assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn one_reply_may_exceed_the_limit_and_no_other_is_begun_then() {
+        let memory = Arc::new(ReplyMemory::new(MIB));
+        let dump = Charge::new(&memory);
+        for _ in 0..10 {
+            assert!(dump.take(MIB, false));
+        }
+        let other = Charge::new(&memory);
+        assert!(!other.may_begin() && !other.take(MIB, false));
+        let short = Charge::new(&memory);
+        assert!(short.take(FREE_BYTES / 8, true));
+        drop(other);
+        drop(dump);
+        assert!(Charge::new(&memory).take(MIB, false));
+    }
+
+    #[test]
+    fn what_is_owed_is_charged_before_it_is_written_and_not_refused() {
+        let memory = Arc::new(ReplyMemory::new(MIB));
+        let owed = Charge::owed(&memory, 5 * MIB);
+        assert_eq!(memory.held(), 5 * MIB);
+        assert!(owed.take(5 * MIB, true) && owed.take(MIB, false));
+        assert_eq!(memory.held(), 6 * MIB);
+        drop(owed);
+        assert_eq!(memory.held(), 0);
+    }
+}
