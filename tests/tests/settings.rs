@@ -199,12 +199,17 @@ fn the_audit_log_is_turned_off_and_on_and_leaves_out_other_tables() {
     );
     assert_eq!(set(&server, "audit-log", "on"), "");
     insert(&mut client, "T", 3);
-    let values = || -> Vec<Value> {
+    let records = || -> Vec<Value> {
         let text = fs::read_to_string(server.dir().join("audit.log")).unwrap_or_default();
-        let records = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        records
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    };
+    let values = || -> Vec<Value> {
+        let records = records().into_iter();
+        let committed = records.filter(|record| record["outcome"] == "committed");
+        committed
             .map(|record| record["rows"][0]["after"]["n"].clone())
             .collect()
     };
@@ -221,4 +226,13 @@ fn the_audit_log_is_turned_off_and_on_and_leaves_out_other_tables() {
         values().last() == Some(&json!(6))
     });
     assert_eq!(values(), [1, 3, 5, 6]);
+    let outcomes: Vec<Value> = records()
+        .iter()
+        .map(|record| record["outcome"].clone())
+        .collect();
+    assert_eq!(
+        outcomes[..4],
+        ["committed", "off", "on", "committed"],
+        "it says so"
+    );
 }

@@ -35,6 +35,8 @@ enum ToTrail {
     Reopen(Box<dyn FnOnce(std::io::Result<()>) + Send>),
     /// From here on this is left out.
     Exclude(Exclusions),
+    /// The trail was turned on, or off.
+    Turned(bool),
     /// Answer when everything before this is written, and end.
     End(Sender<()>),
 }
@@ -120,6 +122,12 @@ impl AuditLog {
         let _ = self.thread.send(ToTrail::Exclude(exclusions));
     }
 
+    /// Says in the trail that it was turned on, or off. Whether entries come is their senders' business.
+    pub fn turned(&self, is_on: bool) {
+        // As above.
+        let _ = self.thread.send(ToTrail::Turned(is_on));
+    }
+
     /// Waits, but not for ever, until everything is written.
     pub fn close(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
@@ -180,6 +188,12 @@ fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>
                     finish(trail.reopen());
                 }
                 ToTrail::Exclude(others) => exclusions = others,
+                ToTrail::Turned(is_on) => {
+                    let time = rfc3339(clock::wall_ms());
+                    let outcome = if is_on { "on" } else { "off" };
+                    let record = format!("{{\"time\":\"{time}\",\"outcome\":\"{outcome}\"}}\n");
+                    text.extend_from_slice(record.as_bytes());
+                }
                 ToTrail::End(answer) => {
                     trail.write_out(&mut text);
                     // Who asked may have stopped waiting.

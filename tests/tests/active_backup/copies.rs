@@ -214,7 +214,7 @@ fn a_source_that_does_not_fit_leaves_a_backup_that_is_read_only() {
     });
     let log = backup.process.log();
     for line in [
-        "|replication|INFO|Schema version mismatch, checking if Ledger can still be replicated or not.",
+        "|replication|INFO|Ledger: Schema version mismatch, checking if Ledger can still be replicated or not.",
         "|replication|INFO|Column note not present in the local db schema table Entry.",
         "|replication|INFO|Table Extra not present in the local db schema",
         "|replication|INFO|Ledger cannot be replicated.",

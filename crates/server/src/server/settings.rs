@@ -99,14 +99,16 @@ impl Server {
     }
 
     fn set_audited(&mut self, value: &str) -> Result<(), String> {
-        if self.config.audit.is_none() {
-            return Err("there is no audit log (--audit-log)".to_owned());
-        }
+        let audit = self.config.audit.as_ref();
+        let audit = audit.ok_or("there is no audit log (--audit-log)")?;
         let is_audited = match value {
             "on" => true,
             "off" => false,
             _ => return Err(format!("{value}: neither on nor off")),
         };
+        if is_audited != self.config.is_audited {
+            audit.turned(is_audited);
+        }
         self.config.is_audited = is_audited;
         self.tell_databases(|| Control::SetAudited(is_audited));
         Ok(())
