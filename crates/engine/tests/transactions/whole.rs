@@ -1,6 +1,7 @@
 //! What concerns a database as a whole: replay, conversion, snapshots, counts.
 
 use corvid_data::{Atom, Datum, Recorded, RecordedRow};
+use corvid_engine::{Database, Fill};
 use expect_test::expect;
 
 use crate::fixture::{Fixture, ZOO, numbered, parse_schema};
@@ -182,4 +183,44 @@ fn conversion_keeps_what_fits() {
     expect![[r#"constraint violation: transaction causes "Keeper" table to contain 2 rows, greater than the schema-defined limit of 1 row(s)"#]].assert_eq(&convert(r#""Keeper":{"isRoot":true,"#, r#""Keeper":{"isRoot":true,"maxRows":1,"#));
     // What keeps a pet alive is gone: it goes too, and with the column missing nothing refers to it.
     expect![[r#"[{"rows":[{"name":"ann","age":1,"tags":["set",["a","b"]],"pets":["uuid","<2>"]},{"name":"bob","age":["set",[]],"tags":["set",[]],"pets":["set",[]]}]}]"#]].assert_eq(&convert(r#""pets":{"type":{"key":{"type":"uuid","refTable":"Pet"}"#, r#""pets":{"type":{"key":{"type":"uuid"}"#));
+}
+
+#[test]
+fn rows_that_refer_to_themselves_are_taken_however_they_come() {
+    let mut zoo = keepers();
+    zoo.run(r#"{"op":"insert","table":"Keeper","uuid-name":"k","row":{"name":"eve","pets":["named-uuid","k"]}}"#);
+    let found = zoo.database.own_references();
+    assert_eq!(found.len(), 1);
+    let schema = zoo.database.schema().clone();
+    // As a compacted file is read.
+    let mut fill = Fill::new(Database::new(schema.clone()));
+    for (table, _) in schema.iter() {
+        let rows = zoo.database.rows(table).cloned();
+        fill.add(table, rows).expect("no twins");
+    }
+    let filled = fill.finish().expect("it is taken as it is");
+    filled.audit().expect("consistent");
+    assert_eq!(filled.own_references(), found);
+    // Record by record.
+    let mut loaded = Fixture::zoo();
+    let pets = Datum::one(Atom::Uuid(numbered(7)));
+    let rows = vec![row(
+        &loaded,
+        "Keeper",
+        7,
+        Some(&[("name", text("eve")), ("pets", pets)]),
+    )];
+    let recorded = Recorded {
+        rows: rows.into(),
+        ..Recorded::default()
+    };
+    let taken = loaded.database.load(recorded, &mut loaded.uuids);
+    taken.expect("it is taken as it is");
+    loaded.database.audit().expect("consistent");
+    assert_eq!(loaded.database.own_references().len(), 1);
+    // Under another schema.
+    let converted = zoo.database.convert(parse_schema(ZOO), &mut zoo.uuids);
+    let converted = converted.expect("it fits");
+    converted.audit().expect("consistent");
+    assert_eq!(converted.own_references(), found);
 }

@@ -1,0 +1,134 @@
+//! Sessions that are closed because a database comes, goes or is converted, or because the server exits, with real processes: a session that
+//! is not aware of changes hears nothing but the end, however often one tries.
+//!
+//! `CORVID_REFERENCE=1` puts the reference in the place of our server.
+
+use std::time::Duration;
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Times that each change is tried, with two sessions each.
+const TRIES: usize = 40;
+
+/// Servers that are made to exit.
+const EXITS: usize = 8;
+
+fn schema(version: usize) -> Value {
+    json!({"name": "D", "version": format!("{version}.0.0"), "tables": {"T": {"isRoot": true,
+        "columns": {"text": {"type": "string"}}}}})
+}
+
+fn start() -> Server {
+    let setup = Setup {
+        databases: vec![schema(1)],
+        spares: vec![
+            json!({"name": "E", "tables": {"T": {"columns": {"i": {"type": "integer"}}}}}),
+        ],
+        ..Setup::default()
+    };
+    Server::start(Implementation::from_env(), &setup).expect("a server")
+}
+
+fn wait(database: &str, table: &str, column: &str, until: &str, value: &str) -> Value {
+    json!([database, {"op": "wait", "table": table, "where": [[column, "==", value]],
+        "columns": [column], "until": until, "rows": [{column: value}]}])
+}
+
+/// A session that monitors everything and has transactions waiting, two of which the changes would let go on.
+fn watcher(server: &Server) -> Client {
+    let mut client = server.connect().expect("a connection");
+    for params in [
+        json!(["_Server", "s", {"Database": {"columns": ["name", "schema"]}}]),
+        json!(["D", "m", {"T": {"columns": ["text"]}}]),
+    ] {
+        let reply = client.call("monitor", &params).expect("a reply");
+        assert_eq!(reply["error"], Value::Null);
+    }
+    for (id, params) in [
+        wait("D", "T", "text", "==", "never"),
+        wait("_Server", "Database", "name", "==", "never"),
+        wait("_Server", "Database", "name", "!=", "D"),
+        wait("_Server", "Database", "name", "==", "E"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let request = json!({"id": id, "method": "transact", "params": params});
+        client.send(request.to_string().as_bytes()).expect("sent");
+    }
+    // An answer to this means that what was sent before it has been looked at. The name that is served lets none of those go on.
+    let reply = client.call("list_dbs", &json!([])).expect("a reply");
+    assert_eq!(reply["error"], Value::Null);
+    client
+}
+
+/// What a session hears until it is closed.
+fn hears_nothing(mut client: Client, what: &str) {
+    match client.receive(LIMIT).expect("received") {
+        Received::Closed => {}
+        Received::Text(text) => panic!("{what}: {}", String::from_utf8_lossy(&text)),
+        Received::Nothing => panic!("{what}: not closed"),
+    }
+}
+
+fn control(server: &Server, command: &str, argument: &str) {
+    let reply = server.control(command, &[argument.to_owned()]);
+    let reply = reply.expect("a reply");
+    assert_eq!(reply["error"], Value::Null, "{command} {argument}");
+}
+
+fn file(server: &Server, name: &str) -> String {
+    server.dir().join(name).display().to_string()
+}
+
+#[test]
+fn sessions_hear_nothing_of_databases_that_come_and_go() {
+    let server = start();
+    for number in 0..TRIES {
+        let watchers = [watcher(&server), watcher(&server)];
+        control(&server, "ovsdb-server/add-db", &file(&server, "E.db"));
+        for watcher in watchers {
+            hears_nothing(watcher, &format!("added {number}"));
+        }
+        control(&server, "ovsdb-server/remove-db", "E");
+        let watchers = [watcher(&server), watcher(&server)];
+        control(&server, "ovsdb-server/remove-db", "D");
+        for watcher in watchers {
+            hears_nothing(watcher, &format!("removed {number}"));
+        }
+        control(&server, "ovsdb-server/add-db", &file(&server, "D.db"));
+    }
+}
+
+#[test]
+fn sessions_hear_nothing_of_conversions() {
+    let server = start();
+    let mut converter = server.connect().expect("a connection");
+    let awareness = converter.call("set_db_change_aware", &json!([true]));
+    awareness.expect("a reply");
+    for number in 0..TRIES {
+        let watchers = [watcher(&server), watcher(&server)];
+        let reply = converter.call("convert", &json!(["D", schema(2 + number)]));
+        assert_eq!(reply.expect("a reply")["error"], Value::Null);
+        for watcher in watchers {
+            hears_nothing(watcher, &format!("converted {number}"));
+        }
+    }
+}
+
+#[test]
+fn sessions_hear_nothing_of_the_end() {
+    for number in 0..EXITS {
+        let server = start();
+        let watchers = [watcher(&server), watcher(&server)];
+        let exit = server.control("exit", &[]);
+        assert_eq!(exit.expect("a reply")["error"], Value::Null);
+        for watcher in watchers {
+            hears_nothing(watcher, &format!("exit {number}"));
+        }
+    }
+}
