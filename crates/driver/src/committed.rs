@@ -1,5 +1,6 @@
 //! A transaction that succeeded.
 
+use corvid_idl::typed::Row;
 use corvid_idl::{Finished, Refused, RowId, Status};
 
 use crate::error::Error;
@@ -29,6 +30,12 @@ impl<T> Committed<T> {
     #[must_use]
     pub fn inserted(&self, row: RowId) -> Option<RowId> {
         self.finished.inserted(row)
+    }
+
+    /// A typed row under the handle that it has on the server: of one that the transaction inserted its new handle, of any other the same.
+    #[must_use]
+    pub fn row<R: Row>(&self, row: R) -> R {
+        self.inserted(row.id()).map_or(row, R::of)
     }
 
     /// What the counter was incremented to.

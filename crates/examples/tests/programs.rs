@@ -91,8 +91,9 @@ fn add_port(client: &mut Client, name: &str, group: &str) -> LogicalSwitchPort {
         Ok(port)
     });
     let made = made.expect("it fits");
-    let row = made.inserted(made.value.id()).expect("inserted");
-    LogicalSwitchPort::of(row)
+    let port = made.row(made.value);
+    assert!(port != made.value && port.is_there(client));
+    port
 }
 
 fn change(
