@@ -162,6 +162,7 @@ fn issue(folder: &Path, name: &str, issuer: &Issuer) {
 
 #[test]
 fn tls_both_ways() {
+    logs::collect();
     on_each(|implementation| {
         let folder = tempfile(implementation);
         let mut params = named("authority");
@@ -227,6 +228,10 @@ fn tls_both_ways() {
             let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
             let is_tls = |client: &Client| matches!(client.last_failure(), Some(Failure { reason: Reason::Tls(text), .. }) if text.contains(words));
             until_time_is_over(&mut client, is_tls);
+            // Connections log to the program's log as well, and not to standard error.
+            let records = logs::records("stream_ssl: ");
+            let is_told = |record: &String| record.starts_with("WARN") && record.contains(words);
+            assert!(records.iter().any(is_told), "{words}: {records:?}");
         }
         let setup = credentials("client.key", "ca.pem");
         let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");

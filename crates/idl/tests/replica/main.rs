@@ -5,6 +5,7 @@ mod answers;
 mod bed;
 mod contents;
 mod fetching;
+mod heard;
 mod identities;
 mod indexes;
 mod mistakes;

@@ -1,7 +1,7 @@
 //! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, fetches, conversions, two
 //! kinds of server. After
 //! each settling every replica equals the server's contents as its condition restricts them, tracked changes lead from the
-//! contents before to those after, indexes equal sorted scans; and every transaction leaves the replica as it was.
+//! contents before to those after, what event handlers heard equals what is held, indexes equal sorted scans; and every transaction leaves the replica as it was.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,13 @@ use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
 use corvid_idl::{Class, FetchId, FetchOutcome, IndexColumn, IndexId, Resync, RowId, Status};
 
 use crate::bed::{Bed, integer, integers, narrow_schema, schema, string, text_atom};
+use crate::heard::Heard;
 use crate::server::LIVES;
 
 const STEPS: usize = 150;
 
 /// Rows by table and identity.
-type Contents = BTreeMap<(TableId, Uuid), Vec<Datum>>;
+pub(crate) type Contents = BTreeMap<(TableId, Uuid), Vec<Datum>>;
 
 struct Dice(u64);
 
@@ -46,6 +47,7 @@ struct Watcher {
     promise: u64,
     /// What it asked for and was not told the end of.
     fetches: Vec<FetchId>,
+    heard: Heard,
 }
 
 /// The peer that fetches `o` of `simple` on demand; the others monitor it.
@@ -89,7 +91,8 @@ fn live(seed: u64) {
             let o = class.column("simple", "o").expect("a column");
             class.on_demand(o);
         }
-        bed.add(class);
+        let heard = Heard::default();
+        bed.add_with(class, |idl| heard.listen(idl));
         if peer == 2 {
             bed.peers[peer].idl.set_resync(Resync::Reload);
         }
@@ -99,6 +102,7 @@ fn live(seed: u64) {
             limit: None,
             promise: 0,
             fetches: Vec::new(),
+            heard,
         });
     }
     for _ in 0..STEPS {
@@ -354,6 +358,10 @@ fn settle(bed: &mut Bed, watchers: &mut [Watcher]) {
             held,
             "tracked changes of peer {peer}"
         );
+        let (copy, calls) = watcher.heard.contents(&bed.peers[peer].idl);
+        let (copy, held) = (tracked(bed, peer, copy), contents(bed, peer));
+        assert_eq!(copy, tracked(bed, peer, held), "what peer {peer} heard");
+        assert_eq!(bed.peers[peer].idl.metrics().events, calls);
         bed.peers[peer].idl.clear_changes();
         bed.peers[peer].idl.check_consistency().expect("settled");
         check_index(bed, peer);
