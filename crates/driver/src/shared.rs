@@ -209,10 +209,33 @@ impl Client {
         timeout: Option<Duration>,
         mut holds: impl FnMut(&Idl) -> bool,
     ) -> Result<(), Error> {
+        self.wait_for(timeout, |client| holds(client.idl()))
+    }
+
+    /// Waits until the state of the session is as wanted, as [`crate::blocking::Client::wait_for_session`].
+    ///
+    /// # Errors
+    /// As [`Client::wait_until`].
+    pub fn wait_for_session(
+        &self,
+        timeout: Option<Duration>,
+        mut is_wanted: impl FnMut(&SessionState) -> bool,
+    ) -> Result<(), Error> {
+        self.wait_for(timeout, |client| is_wanted(&client.session()))
+    }
+
+    fn wait_for(
+        &self,
+        timeout: Option<Duration>,
+        mut holds: impl FnMut(&polled::Client) -> bool,
+    ) -> Result<(), Error> {
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let round = self.common().progress().round;
-            let (is_met, is_alive) = self.read(|idl| (holds(idl), idl.session_state().is_alive()));
+            let (is_met, is_alive) = self.look(|client| {
+                let is_alive = client.idl().session_state().is_alive();
+                (holds(client), is_alive)
+            });
             if is_met {
                 return Ok(());
             }

@@ -23,10 +23,14 @@ struct Program {
 
 impl Program {
     fn start(path: &str, remote: &str) -> Program {
+        Program::start_with(path, remote, Stdio::null())
+    }
+
+    fn start_with(path: &str, remote: &str, errors: Stdio) -> Program {
         let mut process = Command::new(path)
             .arg(remote)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors)
             .spawn()
             .expect("it starts");
         let output = BufReader::new(process.stdout.take().expect("piped"));
@@ -123,6 +127,23 @@ fn the_watcher_tells_what_happens() {
             switch.remove_ports(idl, port).map(drop)
         });
         assert_eq!(watcher.line(), "- new");
+    });
+}
+
+#[test]
+fn a_client_prints_nothing_by_itself() {
+    on_each(|remote, client| {
+        add_port(client, "old", "");
+        let errors = tempfile::NamedTempFile::new().expect("a file");
+        let stderr = errors.reopen().expect("a file").into();
+        // Most remotes cannot be reached, so there is something that it could tell, whichever it tries first.
+        let hosts = ["a", "b", "c", "d"].map(|host| format!("tcp:{host}.host.invalid:6640"));
+        let remotes = format!("unix:/nonexistent,{},{remote}", hosts.join(","));
+        let watcher = Program::start_with(env!("CARGO_BIN_EXE_port-watcher"), &remotes, stderr);
+        assert_eq!(watcher.line(), r#"+ old ["0a:00:00:00:00:01 10.0.0.1"]"#);
+        drop(watcher);
+        let printed = std::fs::read_to_string(errors.path()).expect("text");
+        assert_eq!(printed, "");
     });
 }
 

@@ -156,6 +156,17 @@ fn the_connection_ends_with_the_last_handle() {
         let clone = client.clone();
         drop(client);
         assert!(clone.read(|idl| idl.session_state().is_monitoring()));
+        let seqno = clone.session().seqno;
+        clone
+            .set_remotes(&format!("{},unix:/nonexistent", remote(&server)))
+            .expect("remotes");
+        clone
+            .wait_for_session(PATIENCE, |session| session.seqno == seqno)
+            .expect("the connection is kept");
+        clone.set_lock(Some("tests"));
+        clone
+            .wait_for_lock(PATIENCE)
+            .expect("no other client wants it");
         let owned = Arc::new(());
         let (table, kept) = (clone.read(|idl| column(idl, "name").table), owned.clone());
         clone.with(|idl| idl.on_change(table, Kind::Insert, move |_, _, _| drop(kept.clone())));

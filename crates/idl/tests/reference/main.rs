@@ -9,6 +9,8 @@ mod bed;
 mod contents;
 #[path = "../replica/fetching.rs"]
 mod fetching;
+#[path = "../replica/heard.rs"]
+mod heard;
 #[path = "../replica/identities.rs"]
 mod identities;
 #[path = "../replica/indexes.rs"]
