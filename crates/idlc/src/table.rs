@@ -132,7 +132,7 @@ pub(crate) fn table(
     write_out(
         &mut out,
         &format!(
-            "/// The columns of `{name}`, for classes, indexes and conditions.\nimpl {row} {{\n"
+            "/// The columns of `{name}`, for classes, indexes, conditions, fetches and tracked changes.\nimpl {row} {{\n"
         ),
     );
     for column in &columns {
@@ -141,7 +141,7 @@ pub(crate) fn table(
     write_out(
         &mut out,
         &format!(
-            "}}\n/// What rows of `{name}` hold. Of a row that is not there everything is empty.\nimpl {row} {{\n"
+            "}}\n/// What rows of `{name}` hold, in columns that the class was told of. Of a row that is not there everything is empty.\nimpl {row} {{\n"
         ),
     );
     for column in &columns {
