@@ -465,12 +465,14 @@ impl Replica {
             watch.seqnos[Kind::Modify as usize] = self.seqno;
         }
         self.changes[Kind::Modify as usize] += u64::from(is_changed);
-        let heard = olds.iter().filter(|(_, _, mode, _)| mode.alerts);
-        let mut heard = heard
-            .map(|(_, column, _, old)| (*column, old.clone()))
-            .peekable();
-        if let (Some(list), Some(_)) = (&mut watch.latest, heard.peek()) {
-            list.modified(uuid, self.seqno, heard);
+        if let Some(list) = &mut watch.latest {
+            let heard = olds.iter().filter(|(_, _, mode, _)| mode.alerts);
+            let mut heard = heard
+                .map(|(_, column, _, old)| (*column, old.clone()))
+                .peekable();
+            if heard.peek().is_some() {
+                list.modified(uuid, self.seqno, heard);
+            }
         }
         let mut tracked = olds
             .into_iter()
