@@ -1,7 +1,7 @@
 //! References of a row to its own identity, and which of them are to another table.
 //!
-//! A strong reference that holds the UUID of its own row counts for nothing: it needs no target and keeps nothing alive (protocol.md 5.12).
-//! The reference compares UUIDs only, so this holds even where the column refers to rows of *another* table:
+//! A strong reference that holds the UUID of its own row counts for nothing: it needs no target and keeps nothing alive
+//! (docs/spec/protocol.md 5.12). The reference compares UUIDs only, so this holds even where the column refers to rows of *another* table:
 //!
 //! ```text
 //! table A, column b: a strong reference to rows of table B

@@ -1,4 +1,4 @@
-//! Which sessions began before a conversion (protocol.md 4.15): those of them that are not aware of changes are closed.
+//! Which sessions began before a conversion (docs/spec/protocol.md 4.15): those of them that are not aware of changes are closed.
 //!
 //! Every conversion begins an era, at the moment of its swap. A session belongs to the era in which it began. Databases begin eras and shards
 //! ask for the present one, so the counter is shared.
