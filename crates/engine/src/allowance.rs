@@ -16,6 +16,8 @@ pub struct Allowance {
     for_selects: u64,
     /// Bytes of the result that may come of selecting from a table again.
     repeated_bytes: usize,
+    /// Bytes that a result may have by the end of a selection.
+    result_bytes: usize,
 }
 
 /// What an operation costs that touches nothing.
@@ -39,6 +41,7 @@ impl Allowance {
             left: steps,
             for_selects: u64::MAX,
             repeated_bytes: usize::MAX,
+            result_bytes: usize::MAX,
         }
     }
 
@@ -73,6 +76,20 @@ impl Allowance {
     /// Bytes of the result that may come of selecting from a table again.
     pub(crate) fn repeated_bytes(&self) -> usize {
         self.repeated_bytes
+    }
+
+    /// The same, but results may have no more than so many bytes by the end of any selection that is written at once.
+    #[must_use]
+    pub const fn but_for_results(self, bytes: usize) -> Allowance {
+        Allowance {
+            result_bytes: bytes,
+            ..self
+        }
+    }
+
+    /// Bytes that a result may have by the end of a selection.
+    pub(crate) fn result_bytes(&self) -> usize {
+        self.result_bytes
     }
 
     /// Takes `steps` off what `select` operations may do. False when they are too many; then nothing is taken off.

@@ -146,9 +146,9 @@ fn split(params: &[u8]) -> SmallVec<[&[u8]; 8]> {
     operations
 }
 
-/// Selections of one transaction tell the same rows again and again.
+/// What is selected cannot be told.
 fn too_much_selected() -> WireError {
-    let details = "repeated selections of one transaction take too much memory";
+    let details = "replies take too much memory together";
     WireError::new(Tag::ResourcesExhausted, details)
 }
 
@@ -292,11 +292,29 @@ impl Execution<'_, '_> {
         is_repeated
     }
 
+    /// Counts a selection that was just written, from `start` in the result.
+    ///
+    /// # Errors
+    /// The result, or what repeats earlier selections in it, is too long.
+    pub(crate) fn count_selected(
+        &mut self,
+        start: usize,
+        is_repeated: bool,
+    ) -> Result<(), WireError> {
+        if self.out.len() > self.txn.allowance.result_bytes() {
+            return Err(too_much_selected());
+        }
+        if is_repeated {
+            self.count_repeated(self.out.len() - start)?;
+        }
+        Ok(())
+    }
+
     /// Counts bytes of the result that repeat a selection.
     ///
     /// # Errors
     /// They are too many together.
-    pub(crate) fn count_repeated(&mut self, bytes: usize) -> Result<(), WireError> {
+    fn count_repeated(&mut self, bytes: usize) -> Result<(), WireError> {
         self.repeated_bytes += bytes;
         if self.repeated_bytes > self.txn.allowance.repeated_bytes() {
             return Err(too_much_selected());

@@ -47,7 +47,7 @@ use crate::message::{
     Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, StoreError, Ticket,
     ToDatabase,
 };
-use crate::reply_memory::ReplyMemory;
+use crate::reply_memory::{self, ReplyMemory};
 use crate::storage::{FileState, Growth};
 use backup::Backup;
 use conversion::Conversion;
@@ -56,7 +56,7 @@ use first_answers::FirstAnswers;
 use follow::Followed;
 use held::Held;
 use kept::Kept;
-use parked::Parked;
+use parked::{Answer, Origin, Parked};
 use records::Records;
 use rewrites::Rewrites;
 use row_log::RowLog;
@@ -326,7 +326,14 @@ impl DatabaseService {
             Method::Convert => self.convert(now, request),
             Method::GetSchema => {
                 let schema = self.database.schema().to_json().to_bytes();
-                self.reply(request, schema);
+                if self.outputs.reply_memory.has_room_for(schema.len()) {
+                    self.reply(request, schema);
+                } else {
+                    self.outputs.reply_memory.refuse();
+                    let error = Box::new(reply_memory::exhausted());
+                    self.park(Answer::Error(error), Origin::Client(request));
+                    self.release();
+                }
             }
             Method::Monitor(version) => self.monitor(request, version),
             Method::MonitorCondChange => self.change_condition(&request),

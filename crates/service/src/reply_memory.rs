@@ -16,11 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use corvid_data::{Tag, WireError};
+use corvid_engine::Allowance;
 
 /// Shorter replies are not counted, bytes.
 pub const COUNTED_BYTES: usize = 4 << 10;
 
-/// Repeated selections of one transaction may take this much in any case, and shorter replies are never refused, bytes.
+/// Shorter replies are never refused, bytes.
+const SHORT_BYTES: usize = 64 << 10;
+
+/// Repeated selections of one transaction may take this much in any case, bytes.
 const FREE_BYTES: usize = 1 << 20;
 
 /// What replies hold together.
@@ -72,10 +76,27 @@ impl ReplyMemory {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// How much a transaction may select repeatedly now, bytes.
+    /// Whether more is held than may be.
+    fn is_full(&self) -> bool {
+        self.held() > self.bytes_max()
+    }
+
+    /// Whether there is room for a reply of this length now, bytes.
     #[must_use]
-    pub fn share(&self) -> usize {
-        share(self.bytes_max(), self.held())
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= SHORT_BYTES || !self.is_full()
+    }
+
+    /// What a transaction may select now, beside what it may do anyway.
+    #[must_use]
+    pub fn limit(&self, allowance: Allowance) -> Allowance {
+        let allowance = allowance.but_for_repeats(share(self.bytes_max(), self.held()));
+        let result_bytes = if self.is_full() {
+            SHORT_BYTES
+        } else {
+            usize::MAX
+        };
+        allowance.but_for_results(result_bytes)
     }
 
     /// Notes that a request was refused.
@@ -153,7 +174,7 @@ impl Charge {
         }
         let is_first = self.bytes.load(Ordering::Relaxed) == 0;
         self.add(bytes);
-        if is_first && self.bytes.load(Ordering::Relaxed) > FREE_BYTES / 8 && !self.may_begin() {
+        if is_first && self.bytes.load(Ordering::Relaxed) > SHORT_BYTES && !self.may_begin() {
             return false;
         }
         if !is_repeated {
@@ -222,7 +243,7 @@ mod tests {
         let other = Charge::new(&memory);
         assert!(!other.may_begin() && !other.take(MIB, false));
         let short = Charge::new(&memory);
-        assert!(short.take(FREE_BYTES / 8, true));
+        assert!(short.take(SHORT_BYTES, true));
         drop(other);
         drop(dump);
         assert!(Charge::new(&memory).take(MIB, false));

@@ -129,13 +129,44 @@ fn replies_that_nobody_reads_are_bounded_together() {
     );
 }
 
+#[test]
+fn replies_that_the_database_writes_itself_are_bounded_together_too() {
+    let server = server(&["--max-replies=16M"]);
+    // A megabyte, in so few rows that nobody else is asked to write it.
+    fill(&server, 100, 10_000);
+    let requests = request(1, "transact", &transaction(&selects(1))).repeat(3);
+    let (streams, memory) = attack(&server, || {
+        let streams: Vec<_> = (0..100)
+            .map(|_| {
+                let mut stream = deaf(&server);
+                pour(&mut stream, requests.as_bytes());
+                stream
+            })
+            .collect();
+        wait_for(
+            || answer_to_all(&server).contains("resources exhausted"),
+            "the limit is reached",
+        );
+        streams
+    });
+    assert!(memory < 64 * MIB as u64, "{memory} bytes");
+    drop(streams);
+    wait_for(
+        || !answer_to_all(&server).contains("resources exhausted"),
+        "room comes back",
+    );
+}
+
+/// What a client is told that asks for everything.
+fn answer_to_all(server: &Server) -> String {
+    let mut client = server.connect().expect("a connection");
+    let reply = client.call("transact", &transaction(&selects(1)));
+    reply.expect("a reply").to_string()
+}
+
 /// Whether the server refuses a long reply now.
 fn refused(server: &Server) -> bool {
-    let mut client = server.connect().expect("a connection");
-    let reply = client
-        .call("transact", &transaction(&selects(1)))
-        .expect("a reply");
-    reply["error"]["error"] == json!("resources exhausted")
+    answer_to_all(server).contains(r#""resources exhausted""#)
 }
 
 #[test]

@@ -71,9 +71,7 @@ impl<'a> Select<'a> {
         let start = out.len();
         form.write(schema, rows, &mut out, |_| true);
         execution.out = out;
-        if is_repeated {
-            execution.count_repeated(execution.out.len() - start)?;
-        }
+        execution.count_selected(start, is_repeated)?;
         Ok(())
     }
 

@@ -77,7 +77,7 @@ impl DatabaseService {
             // Waits count from here: the way from the socket is not the client's time.
             request.arrived_ms = now.mono_ms;
         }
-        *allowance = allowance.but_for_repeats(self.outputs.reply_memory.share());
+        *allowance = self.outputs.reply_memory.limit(*allowance);
         let Ok(outcome) = self.execute(now, &request, allowance) else {
             return Some(request);
         };
@@ -137,8 +137,7 @@ impl DatabaseService {
 
     /// Executes a request once; its answer is parked, or it joins the waiting ones. Returns what it committed.
     fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        let share = self.outputs.reply_memory.share();
-        let mut allowance = self.patience().but_for_repeats(share);
+        let mut allowance = self.outputs.reply_memory.limit(self.patience());
         match self.execute(now, &request, &mut allowance) {
             Ok(outcome) => self.settle(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
@@ -263,7 +262,7 @@ impl DatabaseService {
     }
 
     /// Queues an answer that waits for no record of its own.
-    fn park(&mut self, answer: Answer, origin: Origin) {
+    pub(super) fn park(&mut self, answer: Answer, origin: Origin) {
         self.parked_bytes += answer.len();
         self.parked.push_back(Parked {
             ticket: None,
@@ -358,7 +357,7 @@ impl DatabaseService {
     }
 
     /// Releases answers that wait for no record.
-    fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         self.release_through(Ticket(0));
     }
 
