@@ -400,9 +400,9 @@ impl DatabaseService {
         self.let_unread_go();
         self.give_up_compaction();
         self.answer_compactions(&Err(self.removed_error()));
-        self.outputs.events.push(Event::Removed(self.options.id));
-        // What was put off is refused.
+        // What was put off is refused. The end is reported last: everything that was asked before is answered by then.
         self.resume(now);
+        self.outputs.events.push(Event::Removed(self.options.id));
     }
 
     /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is

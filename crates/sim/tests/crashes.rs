@@ -18,6 +18,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
             seen.conversions,
             seen.store_failures,
             seen.damages,
+            seen.removals,
         ]
     });
 }

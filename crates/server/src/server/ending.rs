@@ -117,5 +117,7 @@ impl Server {
                 self.run_report(report);
             }
         }
+        // What was reported together with the last end.
+        self.run_events();
     }
 }

@@ -111,6 +111,8 @@ pub(crate) struct Machine {
     pub(crate) to_source: Vec<(SourceId, u64, SourceOrder)>,
     /// Roles that the database has taken, by their tokens.
     pub(crate) roles_taken: Vec<u64>,
+    /// The database has reported that it is gone.
+    pub(crate) is_removed: bool,
 }
 
 impl Machine {
@@ -186,6 +188,7 @@ impl Machine {
             store_failures: 0,
             to_source: Vec::new(),
             roles_taken: Vec::new(),
+            is_removed: false,
         };
         machine.tell_server_db(server_db::insert(&schema));
         machine
@@ -239,6 +242,20 @@ impl Machine {
     /// The operator wants the file compacted.
     pub(crate) fn compact(&mut self, token: u64) {
         self.post(STORED, ToDatabase::Control(Control::Compact(Some(token))));
+    }
+
+    /// The operator removes the database.
+    pub(crate) fn remove(&mut self) {
+        let mut directory = Directory::default();
+        directory.insert(server_db::NAME, SERVER);
+        let directory = Arc::new(directory);
+        self.tell_shards(|| ToShard::Directory(directory.clone()));
+        self.post(STORED, ToDatabase::Control(Control::Remove));
+    }
+
+    /// Whether no new file is being written, and none waits to be.
+    pub(crate) fn has_no_rewrite(&self) -> bool {
+        self.storage.has_no_rewrite()
     }
 
     /// The database is to take writes, or to follow another server's; `token` is in `roles_taken` once it does.
@@ -450,6 +467,7 @@ impl Machine {
                 self.compacted.push((token, result));
             }
             Event::RoleSet(token) => self.roles_taken.push(token),
+            Event::Removed(_) => self.is_removed = true,
             _ => {}
         }
     }

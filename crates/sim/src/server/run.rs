@@ -44,6 +44,8 @@ pub struct Summary {
     pub store_failures: u64,
     /// Files whose end was damaged when they were opened.
     pub damages: u64,
+    /// Removals of the database, in the middle of whatever its file was rewritten for.
+    pub removals: u64,
     /// Operations of the disk.
     pub disk_operations: u64,
 }
@@ -87,6 +89,7 @@ impl Play for Summary {
         self.conversions += other.conversions;
         self.store_failures += other.store_failures;
         self.damages += other.damages;
+        self.removals += other.removals;
         self.disk_operations += other.disk_operations;
     }
 }
@@ -231,7 +234,8 @@ impl Run {
             }
             80..86 => self.draw_troubles(),
             86..90 => self.plan_crash(40),
-            90..92 => self.settle()?,
+            90..91 => self.settle()?,
+            91..92 => self.remove()?,
             _ => self.advance(60)?,
         }
         Ok(())

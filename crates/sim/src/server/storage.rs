@@ -152,6 +152,11 @@ impl Storage {
         answers
     }
 
+    /// Whether every rewrite thread has ended.
+    pub(super) fn has_no_rewrite(&self) -> bool {
+        self.threads.is_empty()
+    }
+
     /// Whether the foremost rewrite thread can go on.
     pub(super) fn rewrite_has_work(&self) -> bool {
         self.threads

@@ -171,6 +171,54 @@ impl Run {
         Ok(())
     }
 
+    /// When nobody else is there, the operator has the file compacted and removes the database somewhere on the way, then serves the file
+    /// again. Every command must be answered before the database is gone, and no rewrite be left.
+    pub(super) fn remove(&mut self) -> Result<(), String> {
+        self.settle()?;
+        for client in 0..CLIENTS {
+            let session = self.clients[client].session;
+            self.machine().disconnect(session);
+        }
+        for _ in 0..self.dice.below(3) {
+            self.compact();
+        }
+        self.draw_troubles();
+        if self.dice.chance(20) {
+            self.plan_crash(40);
+        }
+        let steps = self.dice.below(30);
+        for _ in 0..steps {
+            if self.disk.is_down() || !self.step()? {
+                break;
+            }
+        }
+        if self.disk.is_down() {
+            return self.restart();
+        }
+        self.trace.line(format_args!("remove"));
+        self.machine().remove();
+        let mut was_removed = false;
+        while self.step()? {
+            if self.disk.is_down() {
+                return self.restart();
+            }
+            if self.machine().is_removed && !was_removed {
+                was_removed = true;
+                if !self.compactions.is_empty() {
+                    let open = &self.compactions;
+                    return Err(format!("gone without an answer to compactions {open:?}"));
+                }
+            }
+        }
+        if !was_removed || !self.machine().has_no_rewrite() {
+            return Err(format!("removed: {was_removed}, or a rewrite is left"));
+        }
+        self.summary.removals += 1;
+        self.crash = Crash::Kill;
+        self.disk.crash();
+        self.restart()
+    }
+
     pub(super) fn restart(&mut self) -> Result<(), String> {
         self.machine = None;
         self.is_writing = false;
