@@ -102,6 +102,7 @@ impl Datum {
 
     /// Whether it equals [`Datum::default_for`], without making one.
     #[must_use]
+    #[inline]
     pub fn is_default(&self, column_type: &ColumnType) -> bool {
         if column_type.min == 0 {
             return self.is_empty();
@@ -419,6 +420,7 @@ impl Datum {
 
     /// Whether both share their memory (or are equal inline atoms), so are equal without a look inside.
     #[must_use]
+    #[inline]
     pub fn ptr_eq(&self, other: &Datum) -> bool {
         match (&self.0, &other.0) {
             (Repr::Empty, Repr::Empty) => true,
@@ -432,6 +434,7 @@ impl Datum {
 
     /// Atoms held: elements, map pairs count 2 (docs/spec/protocol.md 4.9, history).
     #[must_use]
+    #[inline]
     pub fn atom_count(&self) -> u64 {
         self.len() as u64 * self.element_atoms()
     }

@@ -170,6 +170,7 @@ impl TableSchema {
 
     /// A column by id; for `_uuid` and `_version` a shared description (immutable scalar uuid, not persistent).
     #[must_use]
+    #[inline]
     pub fn column(&self, id: ColumnId) -> &ColumnSchema {
         match id {
             standard if standard.is_standard() => standard_column(standard),

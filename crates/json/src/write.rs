@@ -7,6 +7,7 @@ use crate::Value;
 use crate::scan;
 
 /// Appends a string literal, escaping `"`, `\` and bytes below 0x20 only.
+#[inline]
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.reserve(text.len() + 2);
     out.push(b'"');
