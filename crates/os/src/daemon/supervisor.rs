@@ -40,6 +40,8 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     };
     vlog::set_subprogram("monitor");
     set_comm("monitor");
+    // Before the caller goes on, who may send the signal at once.
+    hangup::pass_on_to(child);
     detach();
     let mut crashes = 0;
     let mut summary = format!("monitoring pid {child} (healthy)");
