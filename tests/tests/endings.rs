@@ -149,13 +149,14 @@ fn spin(random: &mut Random) {
     }
 }
 
-/// Names of threads, each with how many there are, and the number of open descriptors.
+/// Names of threads, each with how many there are, and the number of open descriptors. The allocator's threads come when they like.
 fn held(server: &Server) -> io::Result<(BTreeMap<String, usize>, usize)> {
     let process = format!("/proc/{}", server.pid());
     let mut threads = BTreeMap::new();
     for task in fs::read_dir(format!("{process}/task"))? {
         // A thread may end meanwhile.
-        if let Ok(name) = fs::read_to_string(task?.path().join("comm")) {
+        let name = fs::read_to_string(task?.path().join("comm")).unwrap_or_default();
+        if !name.is_empty() && !name.starts_with("jemalloc") {
             *threads.entry(name.trim().to_owned()).or_insert(0) += 1;
         }
     }
