@@ -132,7 +132,7 @@ fn inserts(count: usize) -> Value {
 
 #[test]
 fn slow_transactions_are_told_with_who_and_what() {
-    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=5"]));
+    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=1"]));
     let server = server.expect("a server");
     let mut client = server.connect().expect("a connection");
     let reply = client.call("transact", &inserts(5000)).expect("a reply");
@@ -147,7 +147,7 @@ fn slow_transactions_are_told_with_who_and_what() {
 
     // Long ones are not read again for that; the comment is known.
     let mut long = inserts(1);
-    let text = json!({"op": "insert", "table": "T", "row": {"name": "x".repeat(2 << 20)}});
+    let text = json!({"op": "insert", "table": "T", "row": {"name": "x".repeat(8 << 20)}});
     long.as_array_mut().expect("an array").push(text);
     client.call("transact", &long).expect("a reply");
     log_with(&server, |log| {

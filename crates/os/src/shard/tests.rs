@@ -275,11 +275,14 @@ fn a_connection_with_unsent_output_is_not_read() {
     let body: Arc<[u8]> = vec![b'x'; 1 << 20].into();
     let total = 64;
     fixture.order(Order::Send(conn, vec![Segment::Shared(body); total]));
-    // The order is received before this text, because the client sends it after the first byte of the body.
-    let mut first = [0];
-    client.read_exact(&mut first).unwrap();
+    // The client reads nothing before the first write has ended, so that write leaves bytes over.
+    let (held, is_held) = channel();
+    let (release, released) = channel();
+    fixture.order(Order::Hold(held, released));
+    is_held.recv().unwrap();
     client.write_all(b"[1]").unwrap();
-    let mut left = (total << 20) - 1;
+    drop(release);
+    let mut left = total << 20;
     let mut buffer = vec![0; 1 << 20];
     let mut seen = Vec::new();
     while left > 0 {

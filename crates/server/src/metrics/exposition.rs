@@ -169,13 +169,13 @@ impl Scrape {
         self.durations(families::DRAIN, [(Vec::new(), drain)]);
         let read = all(&|shard| shard.read.read());
         self.durations(families::READ, [(Vec::new(), read)]);
-        if let Some(surroundings) = metrics.surroundings.get() {
-            let memory = &surroundings.reply_memory;
-            let kinds = [("held", memory.held()), ("max", memory.bytes_max())];
-            let kinds = kinds.map(|(kind, bytes)| (vec![kind.to_owned()], bytes as u64));
-            self.whole(families::REPLY_BYTES, kinds);
-            self.one(families::REPLIES_REFUSED, memory.refused());
-        }
+        let memory = metrics.surroundings.get().map(|it| &it.reply_memory);
+        let kinds = memory.map(|memory| [("held", memory.held()), ("max", memory.bytes_max())]);
+        let kinds = kinds.into_iter().flatten();
+        let kinds = kinds.map(|(kind, bytes)| (vec![kind.to_owned()], bytes as u64));
+        self.whole(families::REPLY_BYTES, kinds);
+        let refused = memory.map_or(0, |memory| memory.refused());
+        self.one(families::REPLIES_REFUSED, refused);
         self.one(
             families::RECEIVED,
             sum(&|shard| load(&shard.received_bytes)),
