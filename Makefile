@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test setup man docs deb container guard guard-accept bench bench-clients bench-allocators
+.PHONY: run test setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -62,6 +62,12 @@ bench:
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
 		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
+
+# OVN's compiler between two databases of one server, with hypervisors that watch, on our server and on the reference.
+bench-ovn:
+	$(BUILD)
+	cargo build --release -p corvid-bench
+	$(RELEASE)/corvid-bench ovn --scale $(SCALE) --rounds $(ROUNDS)
 
 # Our client library beside the reference's for C and for Python, over our server: the table of PERF.md, "Client".
 bench-clients:
