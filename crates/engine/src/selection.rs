@@ -10,7 +10,7 @@ use corvid_data::{Arc, ColumnId, Row, Schema, TableId, TableSchema};
 use crate::column_list::ColumnList;
 use crate::condition::Condition;
 use crate::distinct::Distinct;
-use crate::page::Page;
+use crate::page::{PAGE_SLOTS, Page};
 
 /// Where a long result is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
 const PIECE_BYTES: usize = 256 << 10;
@@ -102,6 +102,14 @@ impl Selection {
         self.form.write(table, rows, out, after_row)
     }
 
+    /// How many rows are looked at for it, at most.
+    fn row_count(&self) -> usize {
+        match &self.rows {
+            Rows::Found(rows) => rows.len(),
+            Rows::Matching(pages, _) => pages.len() * PAGE_SLOTS,
+        }
+    }
+
     /// Adds its length in bytes to `sum`, as far as that stays at or below `max`. Takes as long as writing it.
     fn measure(&self, sum: &mut usize, max: usize) {
         let mut out = Vec::new();
@@ -179,6 +187,13 @@ impl LongResult {
     #[must_use]
     pub fn is_written(&self) -> bool {
         self.text.get().is_some()
+    }
+
+    /// How many rows are looked at to write it, at most. O(selections).
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        let selections = self.left_out.iter().map(|left_out| &left_out.selection);
+        selections.map(Selection::row_count).sum()
     }
 
     fn write(&self, meter: Meter<'_>) -> Option<Vec<StdArc<[u8]>>> {

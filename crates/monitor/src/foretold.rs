@@ -53,4 +53,8 @@ impl LateText for Foretold {
     fn is_written(&self) -> bool {
         self.pieces.get().is_some()
     }
+
+    fn rows(&self) -> usize {
+        self.delta.changes.len()
+    }
 }

@@ -25,8 +25,8 @@ pub(crate) struct History {
     atoms: u64,
     /// Commits since an id may have been told to somebody, no further than [`ENTRIES_MAX`].
     unfollowed: usize,
-    /// What was dropped and is large.
-    dropped: Vec<Arc<Delta>>,
+    /// What was dropped and is large, with its atoms.
+    dropped: Vec<(Arc<Delta>, u64)>,
 }
 
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl History {
             atoms: 0,
         });
         if replaces_much(delta) && frees_much(delta) {
-            self.dropped.push(delta.clone());
+            self.dropped.push((delta.clone(), atoms_of(delta)));
         }
     }
 
@@ -112,7 +112,9 @@ impl History {
         if let Some(dropped) = self.entries.pop_front() {
             self.atoms -= dropped.atoms;
             let is_large = |delta: &Arc<Delta>| dropped.atoms > LARGE_ATOMS && frees_much(delta);
-            self.dropped.extend(dropped.delta.filter(is_large));
+            let large = dropped.delta.filter(is_large);
+            self.dropped
+                .extend(large.map(|delta| (delta, dropped.atoms)));
         }
     }
 
@@ -122,8 +124,8 @@ impl History {
         (self.entries.len().saturating_sub(1), self.atoms - first)
     }
 
-    /// Large deltas that were dropped since the last call, for their memory to be freed elsewhere.
-    pub(crate) fn take_dropped(&mut self) -> Vec<Arc<Delta>> {
+    /// Large deltas that were dropped since the last call, each with its atoms, for their memory to be freed elsewhere.
+    pub(crate) fn take_dropped(&mut self) -> Vec<(Arc<Delta>, u64)> {
         std::mem::take(&mut self.dropped)
     }
 

@@ -22,6 +22,9 @@ pub trait LateText: Debug + Send + Sync {
     /// Whether [`LateText::pieces`] returns at once.
     fn is_written(&self) -> bool;
 
+    /// How many rows are looked at to write it, at most; takes no time.
+    fn rows(&self) -> usize;
+
     /// What must live as long as the pieces do.
     fn guard(&self) -> Option<Guard> {
         None
@@ -51,6 +54,10 @@ impl LateText for LongUpdate {
 
     fn is_written(&self) -> bool {
         self.pieces.get().is_some()
+    }
+
+    fn rows(&self) -> usize {
+        self.changes.len()
     }
 }
 

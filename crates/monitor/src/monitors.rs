@@ -516,8 +516,8 @@ impl Monitors {
         self.groups.forget_foretold();
     }
 
-    /// Large commits that the history has dropped since the last call. Freeing them takes long.
-    pub fn take_dropped(&mut self) -> Vec<Arc<Delta>> {
+    /// Large commits that the history has dropped since the last call, each with its atoms. Freeing them takes long.
+    pub fn take_dropped(&mut self) -> Vec<(Arc<Delta>, u64)> {
         self.history.take_dropped()
     }
 

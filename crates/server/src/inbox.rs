@@ -116,7 +116,7 @@ pub(crate) mod tests {
         let driver = Driver {
             service,
             storage: None,
-            worker: Worker::new(InboxHandle(Weak::new())).unwrap(),
+            worker: Worker::new(InboxHandle(Weak::new()), Arc::default()).unwrap(),
             shards: shards.handles().to_vec(),
             main,
             audit: None,

@@ -20,6 +20,7 @@ pub mod open;
 pub mod options;
 pub mod outbox;
 pub mod outgoing;
+pub mod reaper;
 pub mod remote_options;
 pub mod remotes;
 pub mod reports;

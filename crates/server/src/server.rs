@@ -310,7 +310,8 @@ impl Server {
         let storage = file
             .map(|(file, _)| Storage::new(file, handle.clone(), figures.clone()))
             .transpose()?;
-        let jobs = Worker::new(handle)?;
+        let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
+        let jobs = Worker::new(handle, freeing.unwrap_or_default())?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, eras) = (self.locks.clone(), self.eras.clone());
         let mut service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);

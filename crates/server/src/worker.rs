@@ -1,13 +1,17 @@
 //! Carries out the long jobs of one database away from its thread, in order, giving way to everybody else, and on another
-//! thread those that a client waits for: first contents of monitors, and long texts.
+//! thread those that a client waits for: first contents of monitors, and long texts. What is to be freed goes to the reaper.
 //!
 //! The threads end with their database, after the job that they are at. What a job is, is told in [`corvid_service::job`].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use corvid_os::priority;
 use corvid_service::job::Job;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::open::RandomUuids;
+use crate::reaper::Reaper;
 use crate::storage::InboxHandle;
 
 /// Where a database leaves its jobs.
@@ -17,25 +21,28 @@ pub struct Worker {
     inbox: InboxHandle,
     /// Of the thread that writes contents, from the first ones on.
     contents: Option<Sender<Job>>,
+    reaper: Reaper,
 }
 
 impl Worker {
-    /// Starts the thread. Answers go to `inbox`.
+    /// Starts the thread. Answers go to `inbox`; `freeing` counts the bytes that wait to be freed.
     ///
     /// # Errors
     /// The thread cannot be made, or there is no random source.
-    pub fn new(inbox: InboxHandle) -> std::io::Result<Worker> {
+    pub fn new(inbox: InboxHandle, freeing: Arc<AtomicUsize>) -> std::io::Result<Worker> {
         let jobs = start("jobs", priority::yield_to_others, inbox.clone())?;
         Ok(Worker {
             jobs,
             inbox,
             contents: None,
+            reaper: Reaper::new(freeing),
         })
     }
 
     /// Leaves a job to a thread.
     pub fn order(&mut self, job: Job) {
         let thread = match job {
+            Job::Free(garbage) => return self.reaper.free(garbage),
             Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => self.contents(),
             _ => &self.jobs,
         };

@@ -42,6 +42,7 @@ pub use outputs::Outputs;
 use crate::counts::Counts;
 use crate::eras::{Era, Eras};
 use crate::job::Done;
+use crate::job::garbage::Garbage;
 use crate::locks::Locks;
 use crate::message::{
     Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, StoreError, Ticket,
@@ -507,7 +508,7 @@ impl DatabaseService {
         self.drop_late(session);
         let sent = self.held.let_go(session).unwrap_or_default();
         if was_deaf {
-            self.outputs.free(sent);
+            self.outputs.free(Garbage::inputs(sent));
         } else {
             self.go_on_with(sent.into_iter().filter(is_wanted));
         }

@@ -1,7 +1,8 @@
 //! Work of a database that takes as long as the database is large, carried out away from it: on a thread of its own, or as a step of
 //! a simulator. The database orders it in its outputs and is sent what came of it.
 
-use std::any::Any;
+pub mod garbage;
+
 use std::sync::Arc as StdArc;
 
 use corvid_data::uuid::UuidSource;
@@ -10,6 +11,7 @@ use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_log::write_transaction;
 use corvid_monitor::{Contents, LateText, SessionId, Written};
 
+use self::garbage::Garbage;
 use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
 use crate::reply_memory::Charge;
@@ -66,8 +68,8 @@ pub enum Job {
         /// What we hold.
         snapshot: Snapshot,
     },
-    /// Free this: freeing many rows takes long. Not answered.
-    Free(Box<dyn Any + Send>),
+    /// Free this: freeing many rows takes long. Not answered, and in no order with the others.
+    Free(Garbage),
 }
 
 /// What came of a job.

@@ -2,7 +2,7 @@
 //!
 //! Written by whoever holds the database's mailbox, by its disk thread and by the thread that writes a new file; read by the pages.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use corvid_os::clock;
@@ -29,6 +29,8 @@ pub struct DatabaseFigures {
     pub compaction: Durations,
     /// Compactions that failed or were given up.
     pub compactions_failed: AtomicU64,
+    /// About how much waits to be freed, bytes.
+    pub freeing: Arc<AtomicUsize>,
     is_poisoned: AtomicBool,
     orders: AtomicU64,
     call: Call,
@@ -48,6 +50,7 @@ impl DatabaseFigures {
             tell: Durations::default(),
             compaction: Durations::default(),
             compactions_failed: AtomicU64::new(0),
+            freeing: Arc::default(),
             is_poisoned: AtomicBool::new(false),
             orders: AtomicU64::new(0),
             call: Call::default(),

@@ -297,6 +297,11 @@ impl Scrape {
             .iter()
             .map(|database| (database.alone(), database.figures.orders()));
         self.whole(families::DISK_ORDERS, orders);
+        let freeing = databases.iter().map(|database| {
+            let bytes = database.figures.freeing.load(Ordering::Relaxed);
+            (database.alone(), bytes as u64)
+        });
+        self.whole(families::FREEING, freeing);
         let mut file = |family, figure: fn(&FileReport) -> u64| {
             let samples = databases.iter().filter_map(|database| {
                 let file = database.report.file.as_ref()?;

@@ -97,6 +97,7 @@ families! {
     PARKED: Gauge "corvid_database_parked_answers" ["database"] "Answers that wait for a record to be stored.";
     DEFERRED: Gauge "corvid_database_deferred_inputs" ["database"] "Inputs that wait for everything before them to be stored, or for a conversion.";
     DISK_ORDERS: Gauge "corvid_database_disk_orders" ["database"] "Orders that the disk thread has not begun.";
+    FREEING: Gauge "corvid_database_freeing_bytes" ["database"] "Memory that waits to be freed, estimated.";
     FILE: Gauge "corvid_database_file_bytes" ["database"] "Size of the file.";
     FILE_BASE: Gauge "corvid_database_file_base_bytes" ["database"] "What of that was there when the file was last written as a whole; 0 in a file that never was.";
     FILE_RECORDS: Gauge "corvid_database_file_records" ["database"] "Records since then.";

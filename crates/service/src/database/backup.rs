@@ -12,6 +12,7 @@ use corvid_json::Pieces;
 
 use super::transact::conversion_not_allowed;
 use super::{DatabaseService, Now};
+use crate::job::garbage::Garbage;
 use crate::job::{Job, JobNumber};
 use crate::message::Event;
 use crate::replication::difference::Contents;
@@ -69,7 +70,7 @@ impl DatabaseService {
     pub(super) fn end_backup(&mut self) {
         if let Some(backup) = self.backup.take() {
             self.options.read_only = false;
-            self.outputs.free(backup.waiting);
+            self.outputs.free(texts(backup.waiting));
         }
     }
 
@@ -90,7 +91,7 @@ impl DatabaseService {
                 backup.comparing = None;
                 let waiting = std::mem::take(&mut backup.waiting);
                 if !waiting.is_empty() {
-                    self.outputs.free(waiting);
+                    self.outputs.free(texts(waiting));
                 }
             }
             SourceEvent::Text(text) => {
@@ -161,7 +162,7 @@ impl DatabaseService {
             }
         }
         if text.len() > FREED_BYTES {
-            self.outputs.free(text);
+            self.outputs.free(Garbage::new(text.len(), text));
         }
     }
 
@@ -182,7 +183,8 @@ impl DatabaseService {
     ) {
         let is_awaited = |backup: &&mut Box<Backup>| backup.comparing == Some(number);
         let Some(backup) = self.backup.as_mut().filter(is_awaited) else {
-            self.outputs.free(found);
+            self.outputs
+                .free(found.map_or_else(|error| Garbage::new(0, error), Garbage::recorded));
             return;
         };
         backup.comparing = None;
@@ -214,4 +216,10 @@ impl Backup {
     fn id(&self) -> SourceId {
         self.replication.following().id
     }
+}
+
+/// Texts that are of no use any more; there are few.
+fn texts(texts: VecDeque<Pieces>) -> Garbage {
+    let bytes = texts.iter().map(Pieces::len).sum();
+    Garbage::new(bytes, texts)
 }

@@ -24,6 +24,7 @@ use corvid_monitor::SessionId;
 use foldhash::fast::FixedState;
 
 use super::{DatabaseService, Now};
+use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Done, Job, JobNumber};
 use crate::message::{Content, Method, Request, ToDatabase};
 
@@ -380,7 +381,7 @@ impl DatabaseService {
     /// Has a database freed elsewhere.
     pub(super) fn free_database(&mut self, database: Option<Database>) {
         if let Some(database) = database {
-            self.outputs.free(database);
+            self.outputs.free(Garbage::database(database));
         }
     }
 

@@ -17,6 +17,7 @@ use super::outputs::{error_text, reply_around};
 use super::transact::handled_by;
 use super::{DatabaseService, Now};
 use crate::job::Job;
+use crate::job::garbage::{self, Garbage};
 use crate::message::{Deliver, Piece, Request};
 use crate::reply_memory::{Charge, exhausted};
 
@@ -45,6 +46,10 @@ impl LateText for LateResult {
         self.result.is_written()
     }
 
+    fn rows(&self) -> usize {
+        self.result.rows()
+    }
+
     fn guard(&self) -> Option<Guard> {
         Some(self.charge.clone())
     }
@@ -60,6 +65,24 @@ struct Waiting {
     deliveries: VecDeque<(Deliver, Option<Box<Request>>)>,
     /// The session's output is drained: afterwards it is to be told of changes.
     is_ready: bool,
+}
+
+impl Waiting {
+    /// Nobody is to be told any more. What a session is told until its texts are written is bounded by its requests under way.
+    fn into_garbage(self) -> Garbage {
+        let pieces = self
+            .deliveries
+            .iter()
+            .flat_map(|(deliver, _)| &deliver.pieces);
+        let bytes = pieces.map(|piece| match piece {
+            Piece::Update(frame) => frame
+                .body
+                .unwritten()
+                .map_or(0, |text| garbage::rows(text.rows())),
+            Piece::Message(text) => text.len(),
+        });
+        Garbage::new(bytes.sum(), self)
+    }
 }
 
 impl Late {
@@ -104,7 +127,8 @@ impl DatabaseService {
     ) {
         self.send_updates(request.session);
         if request.info.is_closed() {
-            self.outputs.free(result);
+            self.outputs
+                .free(Garbage::new(garbage::rows(result.rows()), result));
             return;
         }
         let text = SharedText::Late(Arc::new(LateResult { result, charge }));
@@ -202,7 +226,7 @@ impl DatabaseService {
     /// The session is closed.
     pub(super) fn drop_late(&mut self, session: SessionId) {
         if let Some(waiting) = self.outputs.late.0.remove(&session) {
-            self.outputs.free(waiting);
+            self.outputs.free(waiting.into_garbage());
         }
     }
 
@@ -248,7 +272,8 @@ impl DatabaseService {
         let Some(source) = frame.body.settle() else {
             return true;
         };
-        self.outputs.free(source);
+        let bytes = garbage::rows(source.rows());
+        self.outputs.free(Garbage::new(bytes, source));
         !matches!(frame.body.pieces(), [only] if **only == *NOTHING)
     }
 }

@@ -1,7 +1,6 @@
 //! What one database wants done: bytes for sessions, log writes, events. Filled while inputs are handled, drained by the
 //! driver.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use corvid_data::WireError;
@@ -11,6 +10,7 @@ use corvid_rpc::message;
 use super::late::Late;
 use crate::audit::Entry;
 use crate::job::Job;
+use crate::job::garbage::Garbage;
 use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
 use crate::replication::{SourceId, SourceOrder};
 use crate::reply_memory::{COUNTED_BYTES, Charge, ReplyMemory};
@@ -59,8 +59,8 @@ impl Outputs {
     }
 
     /// Has something freed elsewhere.
-    pub(super) fn free(&mut self, garbage: impl Any + Send) {
-        self.jobs.push(Job::Free(Box::new(garbage)));
+    pub(super) fn free(&mut self, garbage: Garbage) {
+        self.jobs.push(Job::Free(garbage));
     }
 
     /// Ends a request without sending anything.

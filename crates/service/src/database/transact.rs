@@ -11,6 +11,7 @@ use super::parked::{Answer, Origin, Parked};
 use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::job::Commit;
+use crate::job::garbage::Garbage;
 use crate::locks::Locks;
 use crate::message::{Handled, Method, Request, Store, StoreError, Ticket};
 use crate::quota;
@@ -383,8 +384,8 @@ impl DatabaseService {
                 let txn = super::txn_id(self.options.history, &mut *self.uuids);
                 self.monitors.commit(delta, txn, self.database.atom_count());
                 self.rounds.add(delta.changes.len());
-                for dropped in self.monitors.take_dropped() {
-                    self.outputs.free(dropped);
+                for (dropped, atoms) in self.monitors.take_dropped() {
+                    self.outputs.free(Garbage::commit(dropped, atoms));
                 }
                 self.audit_commit(&parked, txn, delta);
                 if let Origin::Client(request) = &parked.origin {
@@ -501,11 +502,12 @@ impl DatabaseService {
                 self.outputs
                     .reply(request.session, &request.id, &result, handled);
                 self.count_reply(&request);
-                if request.frame.len() + result.len() > FREED_BYTES {
+                let bytes = request.frame.len() + result.len();
+                if bytes > FREED_BYTES {
                     if !has_changed {
                         self.slow.answered_long(&request);
                     }
-                    self.outputs.free((request, result));
+                    self.outputs.free(Garbage::new(bytes, (request, result)));
                 } else if !has_changed {
                     self.slow.answered(request);
                 }
