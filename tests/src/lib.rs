@@ -11,8 +11,8 @@
 //! - [`process`]: one server process on given files.
 //! - [`daemon`]: one server in the background.
 //! - [`server`]: a server under test in its own temporary directory.
-//! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that know what the database
-//!   must hold, damaged ends of files, a file system that is soon full, and the reference's tool.
+//! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that
+//!   know what the database must hold, damaged ends of files, a file system that is soon full, a disk that is slow or fails, and the reference's tool.
 //! - [`script`], [`shorthand`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
 //!   are compared, how they are written back, and how a file is run.
 
@@ -35,3 +35,4 @@ pub mod shorthand;
 pub mod small_disk;
 pub mod stage;
 pub mod tails;
+pub mod troubled_disk;

@@ -14,7 +14,7 @@ use corvid_tests::http::{self, Answer};
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use corvid_tests::small_disk::on_small_disk;
-use corvid_tests::{database_file, peer};
+use corvid_tests::{database_file, peer, troubled_disk};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -388,27 +388,15 @@ fn tls_connections_and_the_end_of_the_certificate_are_told() {
     assert_eq!((handshakes("ok"), handshakes("failed")), (1.0, 1.0));
 }
 
-/// The library that makes syncs fail, built in `folder`.
-fn failing_sync(folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failing_sync.c");
-    let library = folder.join("failing_sync.so");
-    let mut compiler = Command::new("cc");
-    compiler
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .arg(source);
-    peer::run(&mut compiler).expect("a C compiler, which the build needs too");
-    library
-}
-
 #[test]
 fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
     let home = tempfile::tempdir().expect("a directory");
     let (file, trigger) = (home.path().join("D.db"), home.path().join("trigger"));
     let watched = Watched::start_on(home, &file, |process, folder| {
         process
-            .with_variable("LD_PRELOAD", failing_sync(folder))
-            .with_variable("CORVID_SYNC_FAILS_WHILE", &trigger)
+            .with_variable("LD_PRELOAD", troubled_disk::library(folder))
+            .with_variable(troubled_disk::WHILE, &trigger)
+            .with_variable(troubled_disk::SYNC_ERRNO, "5")
     });
     let mut client = watched.process.connect().expect("a connection");
     let is_refused = |result: &Value| result.to_string().contains("I/O error");

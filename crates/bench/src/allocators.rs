@@ -108,8 +108,8 @@ fn lines(options: &Allocators) -> Vec<Line> {
     let line = |title: String, path: &Path, preload: Option<PathBuf>| Line {
         title,
         target: Target::Program(Program {
-            path: path.to_owned(),
-            preload,
+            preload: preload.into_iter().collect(),
+            ..Program::plain(path.to_owned())
         }),
     };
     let libraries: Vec<_> = LIBRARIES

@@ -82,10 +82,7 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
             Some(reason) => eprintln!("******* SKIPPED {}: {reason} *******", kind.name()),
         }
     }
-    let program = Program {
-        path: options.server.clone(),
-        preload: None,
-    };
+    let program = Program::plain(options.server.clone());
     let ground = Ground {
         program: &program,
         scale: options.scale,

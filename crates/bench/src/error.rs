@@ -46,6 +46,9 @@ pub(crate) enum Error {
     /// A plot that could not be drawn or written.
     #[error("plot: {0}")]
     Plot(String),
+    /// The library that slows the disk could not be made.
+    #[error("a slow disk needs a C compiler: cc: {0}")]
+    Compiler(String),
     /// Sockets, files, `/proc`.
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -26,6 +26,7 @@ mod report;
 mod requests;
 mod rounds;
 mod server;
+mod slow_disk;
 mod spell;
 mod stage;
 mod stream;
@@ -104,10 +105,7 @@ fn run(command: &Command) -> Result<(), Error> {
 /// The server that was built together with this program.
 fn beside_this_program() -> Result<Target, Error> {
     let path = std::env::current_exe()?.with_file_name("ovsdb-server");
-    Ok(Target::Program(target::Program {
-        path,
-        preload: None,
-    }))
+    Ok(Target::Program(target::Program::plain(path)))
 }
 
 fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {

@@ -99,8 +99,14 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(at("log"))?);
-        if let Some(library) = &program.preload {
-            command.env("LD_PRELOAD", library);
+        command.envs(program.variables.iter().cloned());
+        if !program.preload.is_empty() {
+            let libraries: Vec<_> = program
+                .preload
+                .iter()
+                .map(|path| path.to_string_lossy())
+                .collect();
+            command.env("LD_PRELOAD", libraries.join(":"));
         }
         let child = command.spawn().map_err(|source| Error::Start {
             program: program.path.clone(),

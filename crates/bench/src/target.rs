@@ -18,8 +18,21 @@ pub(crate) enum Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// A library loaded before all others (`LD_PRELOAD`): another allocator.
-    pub(crate) preload: Option<PathBuf>,
+    /// Libraries loaded before all others (`LD_PRELOAD`): another allocator, a slow disk.
+    pub(crate) preload: Vec<PathBuf>,
+    /// Variables of its environment.
+    pub(crate) variables: Vec<(&'static str, String)>,
+}
+
+impl Program {
+    /// The program as it is.
+    pub(crate) fn plain(path: PathBuf) -> Program {
+        Program {
+            path,
+            preload: Vec::new(),
+            variables: Vec::new(),
+        }
+    }
 }
 
 impl FromStr for Target {
@@ -29,10 +42,7 @@ impl FromStr for Target {
         if text.starts_with("unix:") || text.starts_with("tcp:") {
             return Ok(Target::Address(text.parse()?));
         }
-        Ok(Target::Program(Program {
-            path: text.into(),
-            preload: None,
-        }))
+        Ok(Target::Program(Program::plain(text.into())))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::figure::Figure;
 use crate::progress::Progress;
 use crate::server::Server;
+use crate::slow_disk::SlowDisk;
 use crate::spell::Book;
 use crate::target::Target;
 
@@ -79,6 +80,14 @@ impl Run<'_> {
                 }
                 Server::at(address, &schema, self.book)
             }
+        }
+    }
+
+    /// The same as [`Run::start`], on a disk that is slow. Only a program can be given one.
+    pub(crate) fn start_on(&self, disk: &SlowDisk) -> Result<Server, Error> {
+        match self.target {
+            Target::Program(program) => Server::open(&disk.under(program), self.file, self.book),
+            Target::Address(_) => Err(Error::NeedsProgram),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::workload::Workload;
 mod compact;
 mod condition_change;
 mod conditions;
+mod durable_conditions;
 mod fairness;
 mod growth;
 mod half_load;
@@ -30,6 +31,7 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &steady::PIPELINED,
     &steady::MONITORED,
     &steady::DURABLE,
+    &durable_conditions::DurableConditions,
     &queue::Queue,
     &size::Size,
     &ports::Ports,

@@ -1,0 +1,258 @@
+//! `durable-conditions`: durable commits on a disk whose sync takes 2 ms, alone and beside clients that change a condition without pause.
+//!
+//! In the field the changes come from hypervisors, all day, and a quorum takes as long as this disk does. Each client is a thread, so
+//! that requests come as those of independent programs do: a single thread would send all that one sync has released together, and no
+//! commit would ever come behind a change of condition.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_json::Framer;
+use corvid_json::frame::Framed;
+use hdrhistogram::Histogram;
+use memchr::memmem;
+
+use crate::database_file::History;
+use crate::driver;
+use crate::error::{Error, joined};
+use crate::figure::{Aim, Figure};
+use crate::requests;
+use crate::server::Server;
+use crate::slow_disk::SlowDisk;
+use crate::stream::{Address, ReadWrite};
+use crate::workload::{Run, Scale, Workload};
+
+/// See the module.
+pub(crate) struct DurableConditions;
+
+const SYNC: Duration = Duration::from_millis(2);
+/// Connections with one durable transaction in flight each.
+const WRITERS: u64 = 10;
+/// Connections with one change of condition in flight each.
+const CHANGERS: u64 = 10;
+/// Rows that are there. Each has a number of its own, from 0 on; conditions name two of them.
+const ROWS: u32 = 10_000;
+/// Numbers of the rows that the writers insert, which no condition names.
+const WRITTEN: u32 = 1_000_000;
+/// So much of the commits a second alone is to be left beside changes.
+const RATE: Aim = Aim::AtLeast(0.9);
+/// The p99 may rise by as much.
+const P99: Aim = Aim::AtMost(1.11);
+
+impl Workload for DurableConditions {
+    fn name(&self) -> &'static str {
+        "durable-conditions"
+    }
+
+    fn about(&self) -> &'static str {
+        "10 connections with durable inserts, a sync takes 2 ms; alone, then beside 10 that change a condition without pause"
+    }
+
+    fn history(&self, _: Scale) -> History {
+        History::of_rows(ROWS)
+    }
+
+    fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
+        let disk = SlowDisk::with_sync(SYNC)?;
+        let server = run.start_on(&disk)?;
+        // The first commit may wait until the disk has the file, which is not what is measured.
+        server.address().ask(&insertion("first", 0))?;
+        let time = run.pick(Duration::from_secs(4), Duration::from_secs(20));
+        run.say("writers alone");
+        let alone = measure(&server, "a", time, 0)?;
+        run.say("beside changes of conditions");
+        let beside = measure(&server, "b", time, CHANGERS)?;
+        let kept = beside.commits_s() / alone.commits_s();
+        let p99 = beside.ms(0.99) / alone.ms(0.99);
+        Ok(vec![
+            Figure::higher("alone, rate", "txn/s", alone.commits_s()).digits(0),
+            Figure::lower("alone, latency p50", "ms", alone.ms(0.5)).digits(2),
+            Figure::lower("alone, latency p99", "ms", alone.ms(0.99)).digits(2),
+            Figure::higher("beside changes, rate", "txn/s", beside.commits_s()).digits(0),
+            Figure::lower("beside changes, latency p50", "ms", beside.ms(0.5)).digits(2),
+            Figure::lower("beside changes, latency p99", "ms", beside.ms(0.99)).digits(2),
+            Figure::higher("changes", "1/s", beside.changes_s()).digits(0),
+            Figure::higher("rate beside changes / alone", "", kept)
+                .digits(3)
+                .aim(RATE),
+            Figure::lower("p99 beside changes / alone", "", p99)
+                .digits(3)
+                .aim(P99),
+        ])
+    }
+}
+
+/// What was counted.
+struct Outcome {
+    latencies: Histogram<u64>,
+    changes: u64,
+    elapsed: Duration,
+}
+
+impl Outcome {
+    fn commits_s(&self) -> f64 {
+        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
+    }
+
+    fn changes_s(&self) -> f64 {
+        self.changes as f64 / self.elapsed.as_secs_f64()
+    }
+
+    fn ms(&self, quantile: f64) -> f64 {
+        self.latencies.value_at_quantile(quantile) as f64 / 1e6
+    }
+}
+
+/// All writers, and so many that change a condition, for that time. `part` makes the names of rows unique.
+fn measure(
+    server: &Server,
+    part: &'static str,
+    time: Duration,
+    changers: u64,
+) -> Result<Outcome, Error> {
+    let (address, is_over) = (server.address(), AtomicBool::new(false));
+    let spell = server.spell()?;
+    let began = Instant::now();
+    let outcome = thread::scope(|scope| {
+        let is_over = &is_over;
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let request = move |number| insertion(&format!("{part}-{writer}"), number);
+                scope.spawn(move || client(address, None, is_over, request))
+            })
+            .collect();
+        let changers: Vec<_> = (0..changers)
+            .map(|changer| {
+                let request = move |number| change(changer, number);
+                let first = monitor(changer);
+                scope.spawn(move || client(address, Some(&first), is_over, request))
+            })
+            .collect();
+        thread::sleep(time);
+        is_over.store(true, Ordering::Relaxed);
+        let mut outcome = Outcome {
+            latencies: driver::latencies(),
+            changes: 0,
+            elapsed: began.elapsed(),
+        };
+        for writer in writers {
+            outcome.latencies += joined(writer)?;
+        }
+        for changer in changers {
+            outcome.changes += joined(changer)?.len();
+        }
+        Ok::<Outcome, Error>(outcome)
+    })?;
+    spell.end()?;
+    Ok(outcome)
+}
+
+/// Sends `request(0)`, `request(1)` and so on, each after the reply to the one before, until it is over: what each took, ns.
+fn client(
+    address: &Address,
+    first: Option<&str>,
+    is_over: &AtomicBool,
+    request: impl Fn(u64) -> String,
+) -> Result<Histogram<u64>, Error> {
+    let mut stream = Replies::new(address)?;
+    let mut latencies = driver::latencies();
+    if let Some(first) = first {
+        stream.call(first)?;
+    }
+    for number in 0.. {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let sent = Instant::now();
+        stream.call(&request(number))?;
+        let took_ns = u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        latencies.saturating_record(took_ns);
+    }
+    Ok(latencies)
+}
+
+/// A connection that waits for replies and leaves updates aside.
+struct Replies {
+    stream: Box<dyn ReadWrite>,
+    framer: Framer,
+    /// What has arrived behind the last whole message.
+    text: Vec<u8>,
+}
+
+impl Replies {
+    fn new(address: &Address) -> Result<Replies, Error> {
+        Ok(Replies {
+            stream: address.open()?,
+            framer: Framer::new(),
+            text: Vec::new(),
+        })
+    }
+
+    fn call(&mut self, request: &str) -> Result<(), Error> {
+        self.stream.write_all(request.as_bytes())?;
+        let mut room = [0; 16 * 1024];
+        loop {
+            let count = self.stream.read(&mut room)?;
+            if count == 0 {
+                return Err(Error::Closed);
+            }
+            if self.take(&room[..count])? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether a reply is among the messages that `bytes` complete. With one request in flight there is no second one.
+    fn take(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        let (mut rest, mut is_answered) = (bytes, false);
+        while !rest.is_empty() {
+            let (start, end) = match self.framer.advance(rest)? {
+                Framed::Complete { start, end } => (start, end),
+                Framed::Partial { start } => {
+                    self.text.extend_from_slice(&rest[start..]);
+                    break;
+                }
+            };
+            self.text.extend_from_slice(&rest[start..end]);
+            if memmem::find(&self.text, br#""method":"#).is_none() {
+                if requests::is_error(&self.text) {
+                    let text = String::from_utf8_lossy(&self.text).into_owned();
+                    return Err(Error::Refused(text));
+                }
+                is_answered = true;
+            }
+            self.text.clear();
+            rest = &rest[end..];
+        }
+        Ok(is_answered)
+    }
+}
+
+fn insertion(name: &str, number: u64) -> String {
+    let mut text =
+        r#"{"method":"transact","params":["Bench",{"op":"insert","table":"Item","row":"#.to_owned();
+    let row = WRITTEN + u32::try_from(number).unwrap_or(0);
+    requests::row(&mut text, &format!("{name}-{number:08}"), row);
+    text.push_str(r#"},{"op":"commit","durable":true}],"id":0}"#);
+    text
+}
+
+fn monitor(client: u64) -> String {
+    let clauses = clauses(client, client);
+    format!(
+        r#"{{"method":"monitor_cond_since","params":["Bench","m",{{"Item":[{{"columns":["name","number","options"],"where":{clauses}}}]}},"00000000-0000-0000-0000-000000000000"],"id":0}}"#
+    )
+}
+
+/// One row leaves the condition and another one comes.
+fn change(client: u64, number: u64) -> String {
+    let clauses = clauses(client, (number * CHANGERS + client) % u64::from(ROWS));
+    format!(
+        r#"{{"method":"monitor_cond_change","params":["m","m",{{"Item":[{{"where":{clauses}}}]}}],"id":0}}"#
+    )
+}
+
+fn clauses(stays: u64, changes: u64) -> String {
+    format!(r#"[["number","==",{stays}],["number","==",{changes}]]"#)
+}

@@ -1,0 +1,41 @@
+//! A disk that is slow or fails, for any server process: the library of `troubled_disk.c`, loaded before the C library, and the names of the
+//! variables that say what it does. Called by the tests of slow and failing disks; the load generator uses the same source.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::peer;
+
+/// Variable: only files whose path contains this are troubled.
+pub const FILE: &str = "CORVID_DISK_FILE";
+/// Variable: only while a file of that name exists.
+pub const WHILE: &str = "CORVID_DISK_WHILE";
+/// Variable: how long a write takes, microseconds.
+pub const WRITE_US: &str = "CORVID_DISK_WRITE_US";
+/// Variable: how long a sync takes, microseconds.
+pub const SYNC_US: &str = "CORVID_DISK_SYNC_US";
+/// Variable: the error number with which a sync fails.
+pub const SYNC_ERRNO: &str = "CORVID_DISK_SYNC_ERRNO";
+/// Variable: the error number with which a write fails.
+pub const WRITE_ERRNO: &str = "CORVID_DISK_WRITE_ERRNO";
+/// Variable: the error number with which the sync of a directory fails.
+pub const DIRECTORY_ERRNO: &str = "CORVID_DISK_DIRECTORY_ERRNO";
+/// Variable: a file that gets a line for each sync and cut, `THREAD sync` or `THREAD cut`.
+pub const TRACE: &str = "CORVID_DISK_TRACE";
+
+/// Builds the library in `folder`; its path belongs into `LD_PRELOAD`.
+///
+/// # Panics
+///
+/// When there is no C compiler, which the build needs too.
+pub fn library(folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/troubled_disk.c");
+    let library = folder.join("troubled_disk.so");
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(source);
+    peer::run(&mut compiler).expect("a C compiler, which the build needs too");
+    library
+}
