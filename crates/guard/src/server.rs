@@ -11,8 +11,9 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::eras::Eras;
 use corvid_service::message::{DatabaseId, FileSize, SessionInfo, Store, ToDatabase, ToShard};
+use corvid_service::pump::{Holder, Output};
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump};
 
 use crate::uuids::Uuids;
 
@@ -26,7 +27,20 @@ const NOW: Now = Now {
 /// See the head of this file.
 pub(crate) struct Server {
     frontend: Frontend,
-    database: DatabaseService,
+    pump: Pump,
+}
+
+/// Its time stands still.
+struct Thread;
+
+impl Holder for Thread {
+    fn now(&mut self) -> Now {
+        NOW
+    }
+
+    fn begin(&mut self, _input: &ToDatabase) {}
+
+    fn executed(&mut self) {}
 }
 
 impl Server {
@@ -55,9 +69,10 @@ impl Server {
         };
         let database = Database::new(corvid_data::Arc::new(schema));
         let uuids = Box::new(Uuids::default());
+        let service = DatabaseService::new(NOW, options, database, locks, Eras::default(), uuids);
         Server {
             frontend,
-            database: DatabaseService::new(NOW, options, database, locks, Eras::default(), uuids),
+            pump: Pump::new(service),
         }
     }
 
@@ -70,22 +85,28 @@ impl Server {
     /// Takes one message and brings about what it causes. Returns how many texts were sent, all of them to the same client.
     pub(crate) fn take(&mut self, session: SessionId, message: Vec<u8>) -> usize {
         self.frontend.frame(NOW.mono_ms, session, message);
-        for (_, input) in mem::take(&mut self.frontend.outputs().to_databases) {
-            self.database.handle(NOW, input);
-        }
-        self.database.tick(NOW);
-        for store in self.database.take_stores() {
-            let Store::Append { ticket, record, .. } = store else {
-                panic!("a record");
-            };
-            black_box(record);
-            self.database
-                .handle(NOW, ToDatabase::Stored(ticket, Ok(())));
-        }
-        self.database.flush_updates(NOW);
-        for delivery in mem::take(&mut self.database.outputs().deliveries) {
-            let delivery = ToShard::Deliver(delivery);
-            self.frontend.message(NOW.mono_ms, delivery);
+        let inputs = mem::take(&mut self.frontend.outputs().to_databases);
+        let mut inputs = inputs.into_iter().map(|(_, input)| input);
+        self.pump.take_batch(&mut Thread, &mut inputs);
+        while let Some(output) = self.pump.next_output() {
+            match output {
+                Output::Store(stores) => {
+                    let answers = stores.into_iter().map(|store| {
+                        let Store::Append { ticket, record, .. } = store else {
+                            panic!("a record");
+                        };
+                        black_box(record);
+                        ToDatabase::Stored(ticket, Ok(()))
+                    });
+                    let answers = answers.collect();
+                    self.pump.stored(&mut Thread, answers);
+                }
+                Output::Deliver(delivery) => {
+                    let delivery = ToShard::Deliver(delivery);
+                    self.frontend.message(NOW.mono_ms, delivery);
+                }
+                _ => {}
+            }
         }
         let sent = mem::take(&mut self.frontend.outputs().send);
         assert!(sent.iter().all(|(to, _)| *to == session));

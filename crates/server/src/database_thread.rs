@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use corvid_os::clock;
 use corvid_os::mailbox::Mailbox;
 use corvid_os::poll_interval::PollInterval;
 use corvid_service::message::ToDatabase;
 
 use crate::coverage;
-use crate::driver::{Driver, read_clock};
+use crate::driver::Driver;
 use crate::inbox::lock;
-
-/// Inputs executed before outputs are handed over, so that no client waits for a long queue of others.
-const BATCH_MAX: usize = 256;
 
 /// What the thread works with.
 pub struct DatabaseThread {
@@ -35,23 +33,16 @@ impl DatabaseThread {
             let mut driver = lock(&self.driver);
             let mut inputs = arrived.drain(..);
             loop {
-                let mut now = read_clock();
-                driver.heartbeat.work(now.mono_ms);
-                interval.begin(now.mono_ms);
-                driver.take_first(&mut now, &mut inputs);
-                for input in inputs.by_ref().take(BATCH_MAX - 1) {
-                    driver.take_next(now, input);
-                }
-                driver.finish_batch();
-                if inputs.len() == 0 {
+                interval.begin(clock::mono_ms());
+                if !driver.work(&mut inputs) {
                     break;
                 }
             }
             interval.end();
-            driver.heartbeat.rest();
+            driver.effects.heartbeat.rest();
             deadline_ms = driver.deadline_ms();
         }
-        let storage = lock(&self.driver).storage.take();
+        let storage = lock(&self.driver).effects.storage.take();
         if let Some(storage) = storage {
             storage.close();
         }

@@ -1,6 +1,6 @@
 //! Whether the threads that everything depends on get on with their work.
 //!
-//! Whoever works on a database, its own thread or a shard that does an errand, notes when the present piece of work began and that it is
+//! Whoever works on a database, its own thread or a shard that executes inline, notes when the present piece of work began and that it is
 //! done; the main thread notes each pass of its loop, which it makes every few seconds whatever happens. So who is idle counts as
 //! alive, and who has been at one piece of work for very long counts as stuck: it waits for something that does not come, or goes
 //! round in circles. A long transaction is one piece of work; others are parts of a batch.

@@ -1,7 +1,7 @@
 //! The way from a shard to a database: a queue into its thread, and the database itself for when that thread has nothing to do.
 //!
 //! Waking a thread and being woken by its answer costs more than a small transaction. So a shard with requests for a database at which
-//! nobody is at work does them itself, within an allowance for all of them together; what does not fit goes to the thread, with
+//! nobody is at work executes them itself, within a work budget for all of them together; what does not fit goes to the thread, with
 //! everything behind it. Whoever finds somebody at work leaves its requests to them. Order and exclusion are the mailbox's
 //! ([`corvid_os::mailbox`]).
 
@@ -14,7 +14,7 @@ use corvid_service::message::ToDatabase;
 use crate::driver::Driver;
 
 /// Steps that a shard does for a database before it looks after its connections again: some 90 small transactions.
-const ERRAND_STEPS: u64 = 8192;
+const INLINE_STEPS: u64 = 8192;
 
 /// A database as a shard knows it.
 #[derive(Clone)]
@@ -44,15 +44,15 @@ impl Inbox {
             return;
         }
         let mut driver = lock(&self.driver);
-        let mut allowance = Allowance::new(ERRAND_STEPS);
+        let mut budget = Allowance::new(INLINE_STEPS);
         loop {
-            if !driver.do_errands(messages, &mut allowance) {
-                driver.heartbeat.rest();
+            if !driver.work_inline(messages, &mut budget) {
+                driver.effects.heartbeat.rest();
                 drop(driver);
                 self.sender.leave(messages);
                 return;
             }
-            driver.heartbeat.rest();
+            driver.effects.heartbeat.rest();
             if !self.sender.let_go(messages, driver.deadline_ms()) {
                 return;
             }
@@ -81,10 +81,10 @@ pub(crate) mod tests {
     use corvid_os::shard::Shards;
     use corvid_service::eras::Eras;
     use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
-    use corvid_service::{DatabaseService, Options, server_db};
+    use corvid_service::{DatabaseService, Options, Pump, server_db};
 
     use crate::database_thread::DatabaseThread;
-    use crate::driver::read_clock;
+    use crate::driver::{Effects, Progress, read_clock};
     use crate::heartbeat::Heartbeat;
     use crate::main_thread::MainThread;
     use crate::open::RandomUuids;
@@ -113,8 +113,8 @@ pub(crate) mod tests {
             waker: Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()),
         };
         let shards: Shards<ShardMessage> = Shards::prepare(1).unwrap();
-        let driver = Driver {
-            service,
+        let pump = Pump::new(service);
+        let effects = Effects {
             storage: None,
             worker: Worker::new(InboxHandle(Weak::new()), Arc::default()).unwrap(),
             shards: shards.handles().to_vec(),
@@ -122,9 +122,9 @@ pub(crate) mod tests {
             audit: None,
             heartbeat: Heartbeat::default(),
             figures: None,
-            untold_since_ns: 0,
-            taken: crate::coverage::Taken::default(),
+            progress: Progress::default(),
         };
+        let driver = Driver { pump, effects };
         let mailbox = Mailbox::new();
         let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());
         (mailbox, inbox)
@@ -159,22 +159,22 @@ pub(crate) mod tests {
 
     fn rows(driver: &Mutex<Driver>) -> usize {
         let driver = lock(driver);
-        let database = driver.service.database();
+        let database = driver.pump.service().database();
         database.row_count(database.schema().table_id("Database").unwrap())
     }
 
     #[test]
-    fn errands_end_before_the_first_input_that_is_too_long() {
+    fn inline_execution_ends_before_the_first_input_that_is_too_long() {
         let (_mailbox, inbox) = database();
         let mut many = (0..500).map(|name| request(&insert(name))).collect();
         let mut driver = lock(&inbox.driver);
-        assert!(driver.do_errands(&mut many, &mut Allowance::unlimited()));
+        assert!(driver.work_inline(&mut many, &mut Allowance::unlimited()));
         drop(driver);
         assert_eq!(rows(&inbox.driver), 500);
 
         let long = r#"{"op":"select","table":"Database","where":[]}"#;
         let mut inputs = vec![request(&insert(500)), request(long), request(&insert(501))];
-        let done = lock(&inbox.driver).do_errands(&mut inputs, &mut Allowance::new(400));
+        let done = lock(&inbox.driver).work_inline(&mut inputs, &mut Allowance::new(400));
         assert!(
             !done && inputs.len() == 2,
             "what is too long and what follows"
@@ -183,29 +183,38 @@ pub(crate) mod tests {
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
         let mut inputs = vec![closed];
         let mut driver = lock(&inbox.driver);
-        assert!(!driver.do_errands(&mut inputs, &mut Allowance::unlimited()));
+        assert!(!driver.work_inline(&mut inputs, &mut Allowance::unlimited()));
         assert!(matches!(inputs.as_slice(), [ToDatabase::Closed(_)]));
     }
 
     #[test]
-    fn long_transactions_come_back_untouched_and_nothing_else_does() {
+    fn a_batch_ends_before_a_long_transaction_and_before_nothing_else() {
         let (_mailbox, inbox) = database();
         let mut driver = lock(&inbox.driver);
-        let mut take = |input| driver.service.take_unless_long(read_clock(), input);
+        // Whether the second input of a batch has to wait for the next one.
+        let mut is_long = |input| {
+            let comment = request(r#"{"op":"comment","comment":"first"}"#);
+            let mut inputs = [comment, input].into_iter();
+            let is_left = driver.work(&mut inputs);
+            if is_left {
+                assert!(!driver.work(&mut inputs), "it is done then");
+            }
+            is_left
+        };
         for name in 0..2000 {
-            assert!(take(request(&insert(name))).is_none());
+            assert!(!is_long(request(&insert(name))));
         }
-        let delete = r#"{"op":"delete","table":"Database","where":[]}"#;
-        assert!(take(request(delete)).is_some(), "many rows");
+        let long = r#"{"op":"update","table":"Database","where":[],"row":{"model":"clustered"}}"#;
+        assert!(is_long(request(long)), "many rows");
         let comment = format!(
             r#"{{"op":"comment","comment":"{}"}}"#,
             "x".repeat(1_000_000)
         );
-        assert!(take(request(&comment)).is_some(), "many bytes");
+        assert!(is_long(request(&comment)), "many bytes");
         let select = r#"{"op":"select","table":"Database","where":[]}"#;
-        assert!(take(request(select)).is_none(), "its result is");
+        assert!(!is_long(request(select)), "its result is");
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
-        assert!(take(closed).is_none());
+        assert!(!is_long(closed));
         drop(driver);
         assert_eq!(rows(&inbox.driver), 2000);
     }

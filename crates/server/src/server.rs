@@ -33,15 +33,14 @@ use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard};
 use corvid_service::replication::SourceId;
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Options, server_db};
+use corvid_service::{DatabaseService, Options, Pump, server_db};
 use crossbeam_channel::Receiver;
 
 use crate::audit::AuditLog;
 use crate::backup::Backup;
 use crate::configured::Configured;
-use crate::coverage::Taken;
 use crate::database_thread::DatabaseThread;
-use crate::driver::{Driver, read_clock};
+use crate::driver::{Driver, Effects, Progress, read_clock};
 use crate::heartbeat::Heartbeats;
 use crate::inbox::Inbox;
 use crate::limits;
@@ -319,8 +318,7 @@ impl Server {
         service.set_reply_memory(self.config.reply_memory.clone());
         let audit = self.config.audit.clone().filter(|_| !is_server);
         service.set_audited(audit.is_some() && self.config.is_audited);
-        let driver = Arc::new(Mutex::new(Driver {
-            service,
+        let effects = Effects {
             storage,
             worker: jobs,
             shards: self.shards.handles().to_vec(),
@@ -328,9 +326,10 @@ impl Server {
             audit,
             heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
             figures,
-            untold_since_ns: 0,
-            taken: Taken::default(),
-        }));
+            progress: Progress::default(),
+        };
+        let pump = Pump::new(service);
+        let driver = Arc::new(Mutex::new(Driver { pump, effects }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
         let worker = DatabaseThread {

@@ -1,5 +1,5 @@
-//! The server as state machines: sessions on shards ([`frontend`]), databases ([`database`]), the lock table and the list of
-//! databases between them. Time, bytes and identities come in; bytes, log writes and events go out.
+//! The server as state machines: sessions on shards ([`frontend`]), databases ([`database`]) each behind its [`pump`], the lock table
+//! and the list of databases between them. Time, bytes and identities come in; bytes, log writes and events go out.
 //!
 //! This crate names no socket, file, clock, thread or random source: the `server` binary (or a simulator) drives it.
 
@@ -12,6 +12,7 @@ pub mod frontend;
 pub mod job;
 pub mod locks;
 pub mod message;
+pub mod pump;
 pub mod quota;
 pub mod remote_rows;
 pub mod remote_status;
@@ -23,3 +24,4 @@ pub mod storage;
 pub use database::{DatabaseService, Now, Options};
 pub use directory::Directory;
 pub use frontend::Frontend;
+pub use pump::Pump;

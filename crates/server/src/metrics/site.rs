@@ -224,7 +224,7 @@ mod tests {
         let driver = inbox.driver().clone();
         let sender = Arc::new(mailbox.sender());
         let figures = Arc::new(DatabaseFigures::new(Arc::downgrade(&sender)));
-        lock(&driver).figures = Some(figures.clone());
+        lock(&driver).effects.figures = Some(figures.clone());
         let metrics = Metrics::default();
         metrics.set_stage(Stage::Serving);
         metrics.add_database("D", figures.clone());

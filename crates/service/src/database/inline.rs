@@ -1,29 +1,28 @@
-//! Errands: inputs so short that a thread with better things to do can take them along, a shard for instance, instead of waking
-//! the database's own.
+//! Inline execution: inputs cheap enough for a shard to execute itself, without waking the database thread. Called by
+//! [`crate::pump`] only.
 //!
-//! Invariant: nothing here takes long, however large the database and however much waits. What might is handed back as it came, and so
-//! must be everything behind it. An errand does what [`DatabaseService::handle`] would have done; only
-//! [`DatabaseService::tick`] and what [`DatabaseService::flush_few`] declines are left to the thread.
+//! Invariant: nothing here takes long, however large the database and however much waits. An input that might comes back as it
+//! was, and the inputs behind it must come back too. Inline execution does what [`DatabaseService::handle`] would have done; only
+//! [`DatabaseService::tick`] and what [`DatabaseService::flush_few`] declines are left to the database thread.
 
 use corvid_engine::Allowance;
 
 use super::{DatabaseService, Now};
 use crate::message::{Method, ToDatabase};
 
-/// Longer requests are no errands, bytes.
+/// Longer requests are not executed inline, bytes.
 const REQUEST_MAX: usize = 32 * 1024;
 
-/// A transaction is long when it takes more steps or bytes than this: about a millisecond.
-const LONG_STEPS: u64 = 50_000;
+/// A transaction is long when its request has more bytes than this: reading it takes about a millisecond.
 const LONG_BYTES: usize = 256 * 1024;
 
 impl DatabaseService {
-    /// Takes an input if it is an errand that fits into what is left of `allowance`. Otherwise it comes back.
-    pub fn take_along(
+    /// Executes an input if it is one for inline execution and fits into what is left of `budget`. Otherwise it comes back.
+    pub(crate) fn try_inline(
         &mut self,
         now: Now,
         input: ToDatabase,
-        allowance: &mut Allowance,
+        budget: &mut Allowance,
     ) -> Option<ToDatabase> {
         self.hold_unread();
         if !self.has_time() || self.held.must_follow(&input) {
@@ -36,7 +35,7 @@ impl DatabaseService {
                     && !self.is_dismissed(&request.info)
                     && !self.monitors.is_behind(request.session) =>
             {
-                let left = self.transact_within(now, request, allowance);
+                let left = self.transact_within(now, request, budget);
                 left.map(ToDatabase::Request)
             }
             ToDatabase::Drained(session)
@@ -49,9 +48,14 @@ impl DatabaseService {
         }
     }
 
-    /// Takes an input, unless it is a transaction that turns out to be long: that comes back as it was, so that what was done before it
-    /// can be answered first. A conversion, or whatever else inputs wait for, makes no difference between long and short.
-    pub fn take_unless_long(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
+    /// Executes an input, unless it is a transaction that turns out to take more than `long_steps`: that comes back as it was, so that
+    /// the inputs before it can be answered first. While a conversion, or anything else, blocks inputs, no transaction counts as long.
+    pub(crate) fn handle_unless_long(
+        &mut self,
+        now: Now,
+        input: ToDatabase,
+        long_steps: u64,
+    ) -> Option<ToDatabase> {
         self.hold_unread();
         let is_free = self.deferred.is_empty()
             && !self.is_parking_much()
@@ -67,8 +71,8 @@ impl DatabaseService {
                 if request.frame.len() > LONG_BYTES {
                     return Some(ToDatabase::Request(request));
                 }
-                let mut allowance = self.patience().at_most(LONG_STEPS);
-                let left = self.transact_within(now, request, &mut allowance);
+                let mut budget = self.patience().at_most(long_steps);
+                let left = self.transact_within(now, request, &mut budget);
                 self.resume(now);
                 left.map(ToDatabase::Request)
             }
@@ -93,7 +97,7 @@ impl DatabaseService {
 
     /// Whether [`DatabaseService::tick`] has something to do.
     #[must_use]
-    pub fn must_tick(&self, now: Now) -> bool {
+    pub(crate) fn must_tick(&self, now: Now) -> bool {
         let growth = self.growth.filter(|_| self.may_compact());
         let trigger = self.triggers.next_deadline();
         growth.is_some_and(|growth| growth.is_due(now.mono_ms))

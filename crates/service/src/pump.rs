@@ -1,0 +1,371 @@
+//! The pump of one database: which inputs make a batch, who may execute them, and in which order their outputs take effect.
+//!
+//! Whoever holds a database calls its pump: the database thread, a shard, the simulator. A batch is taken, then its outputs are
+//! walked until there are none:
+//!
+//! ```text
+//! pump.take_batch(holder, inputs)              or  pump.take_inline(holder, inputs, budget)
+//! while let Some(output) = pump.next_output()
+//!     carry the output out; answers to a Store that come at once: pump.stored(holder, answers)
+//! pump.has_kept(), or inputs are left: again   or  pump.end_inline(inputs)
+//! ```
+//!
+//! Invariants. One batch at a time, walked to its end before the next begins; so the order of outputs is the order of batches.
+//! Everything that decides is here and pure: the holder lends the time ([`Holder`]) and carries out what it is given. Inputs are
+//! executed in order; what is not executed comes back with everything behind it.
+//!
+//! A batch's records are written together, then replies are released and updates composed once. So a loaded database wakes, writes and
+//! notifies less often than it commits. Nobody waits for the long work of others: a batch ends before a long transaction, and answers
+//! leave before many updates are composed.
+
+mod output;
+
+use std::collections::VecDeque;
+
+use corvid_engine::Allowance;
+
+pub use output::Output;
+
+use crate::counts::Counts;
+use crate::message::{Event, Report, ToDatabase};
+use crate::{DatabaseService, Now};
+
+/// What a holder lends to the pump while inputs are executed.
+pub trait Holder {
+    /// Reads the clock. Called when a batch begins, when an input may have taken long, and when a batch of the database thread ends.
+    fn now(&mut self) -> Now;
+
+    /// This input is about to be executed. A transaction among them may be taken back instead; answers of the disk never are.
+    fn begin(&mut self, input: &ToDatabase);
+
+    /// The input has been executed.
+    fn executed(&mut self);
+}
+
+/// How much is executed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Inputs of one batch, so that no client waits for a long queue of others; at least one.
+    pub batch_max: usize,
+    /// A transaction that takes more steps is long: the batch ends before it.
+    pub long_steps: u64,
+    /// Sessions for which updates are composed inline.
+    pub inline_sessions_max: usize,
+}
+
+impl Default for Limits {
+    /// 256 inputs; about a millisecond; some 50 us, which is what waking the database thread and being woken by it costs.
+    fn default() -> Limits {
+        Limits {
+            batch_max: 256,
+            long_steps: 50_000,
+            inline_sessions_max: 32,
+        }
+    }
+}
+
+/// The pump of one database.
+pub struct Pump {
+    service: DatabaseService,
+    limits: Limits,
+    /// The transaction that the next batch begins with: too long for the one before.
+    kept: Option<ToDatabase>,
+    stage: Stage,
+    /// When the present batch was executed.
+    now: Now,
+    is_inline: bool,
+    /// Nothing of the present batch is left to the database thread.
+    is_done: bool,
+    /// Answers that are left to the database thread: what a failure undoes may be much.
+    failed: Vec<ToDatabase>,
+    /// In order; the next ones are made when these have been carried out.
+    ready: VecDeque<Output>,
+}
+
+/// What of a batch comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing: the batch is over.
+    Idle,
+    /// Jobs, so that they are under way before records are composed and written.
+    Jobs,
+    /// Records.
+    Store,
+    /// The holder carries out a [`Output::Store`].
+    Storing,
+    /// What is ready to leave, if composing updates takes long.
+    Tell,
+    /// Updates, and what is ready to leave.
+    Compose,
+}
+
+impl Pump {
+    /// The pump of a database.
+    #[must_use]
+    pub fn new(service: DatabaseService) -> Pump {
+        Pump {
+            service,
+            limits: Limits::default(),
+            kept: None,
+            stage: Stage::Idle,
+            now: Now::default(),
+            is_inline: false,
+            is_done: true,
+            failed: Vec::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Executes so much at once from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn service(&self) -> &DatabaseService {
+        &self.service
+    }
+
+    /// The database, to be set up.
+    pub fn service_mut(&mut self) -> &mut DatabaseService {
+        &mut self.service
+    }
+
+    /// Executes a batch of `inputs` as the database thread, which has all the time it wants, and begins its outputs. The first input is
+    /// executed however long it takes. Inputs may be left: because there are too many for one batch, or because the next one is a long
+    /// transaction, which the pump keeps ([`Pump::has_kept`]).
+    pub fn take_batch(
+        &mut self,
+        holder: &mut impl Holder,
+        inputs: &mut impl Iterator<Item = ToDatabase>,
+    ) {
+        debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
+        let mut now = holder.now();
+        if let Some(first) = self.kept.take().or_else(|| inputs.next()) {
+            self.handle(holder, now, first);
+            let others = inputs.take(self.limits.batch_max.saturating_sub(1));
+            for (number, input) in others.enumerate() {
+                if number == 0 {
+                    now = holder.now();
+                    self.service.note_slow(now);
+                }
+                holder.begin(&input);
+                let long_steps = self.limits.long_steps;
+                self.kept = self.service.handle_unless_long(now, input, long_steps);
+                if self.kept.is_some() {
+                    break;
+                }
+                holder.executed();
+            }
+        }
+        let now = holder.now();
+        self.service.note_slow(now);
+        self.service.tick(now);
+        self.begin_outputs(now, false);
+    }
+
+    /// Whether the next batch is due at once, with the long transaction that the last one ended before.
+    #[must_use]
+    pub fn has_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Executes `inputs` as a shard, which has other things to do: small transactions that fit into `budget` together, and what costs
+    /// next to nothing. The first input that is neither, and everything behind it, stays in `inputs`. Begins the batch's outputs; when
+    /// they have been walked, [`Pump::end_inline`] tells what is left to the database thread.
+    pub fn take_inline(
+        &mut self,
+        holder: &mut impl Holder,
+        inputs: &mut Vec<ToDatabase>,
+        budget: &mut Allowance,
+    ) {
+        debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
+        debug_assert!(self.kept.is_none(), "only the database thread keeps one");
+        let now = holder.now();
+        let mut left = Vec::new();
+        let mut arrived = inputs.drain(..);
+        for input in arrived.by_ref() {
+            if !matches!(input, ToDatabase::Request(_) | ToDatabase::Drained(_)) {
+                left.push(input);
+                break;
+            }
+            holder.begin(&input);
+            if let Some(back) = self.service.try_inline(now, input, budget) {
+                left.push(back);
+                break;
+            }
+            holder.executed();
+        }
+        left.extend(arrived);
+        if !left.is_empty() {
+            *inputs = left;
+        }
+        // What is executed inline is short.
+        self.service.note_slow(now);
+        self.is_done = inputs.is_empty() && !self.service.must_tick(now);
+        self.begin_outputs(now, true);
+    }
+
+    /// Ends an inline batch whose outputs have been walked. Answers of the disk that must be left are put in front of `inputs`, which is
+    /// what [`Pump::take_inline`] left. False when the database thread must be woken: for `inputs`, or for something else.
+    #[must_use]
+    pub fn end_inline(&mut self, inputs: &mut Vec<ToDatabase>) -> bool {
+        debug_assert_eq!(self.stage, Stage::Idle, "every output has been walked");
+        if !self.failed.is_empty() {
+            inputs.splice(..0, self.failed.drain(..));
+        }
+        self.is_done
+    }
+
+    /// The next output of the present batch. `None`: it is over.
+    pub fn next_output(&mut self) -> Option<Output> {
+        loop {
+            if let Some(output) = self.ready.pop_front() {
+                return Some(output);
+            }
+            match self.stage {
+                Stage::Idle => return None,
+                Stage::Jobs => {
+                    self.make_jobs();
+                    self.stage = Stage::Store;
+                }
+                Stage::Store => {
+                    let stores = self.service.take_stores();
+                    if !stores.is_empty() {
+                        self.stage = Stage::Storing;
+                        return Some(Output::Store(stores));
+                    }
+                    self.stage = Stage::Tell;
+                }
+                // Its answers will be inputs.
+                Stage::Storing => self.stage = Stage::Tell,
+                Stage::Tell => {
+                    if self.is_inline {
+                        self.is_done &= !self.service.has_stores();
+                    } else if self.service.has_much_to_tell() {
+                        self.make_ready();
+                        self.ready.push_back(Output::Flush);
+                    }
+                    self.stage = Stage::Compose;
+                }
+                Stage::Compose => {
+                    if self.is_inline {
+                        let sessions_max = self.limits.inline_sessions_max;
+                        self.is_done &= self.service.flush_few(self.now, sessions_max);
+                    } else {
+                        self.service.flush_updates(self.now);
+                    }
+                    self.make_jobs();
+                    self.make_ready();
+                    self.stage = Stage::Idle;
+                }
+            }
+        }
+    }
+
+    /// What has been answered at once to the [`Output::Store`] that came last. The database thread executes it, which may ask for more to
+    /// be stored; a shard leaves failures to it.
+    pub fn stored(&mut self, holder: &mut impl Holder, answers: Vec<ToDatabase>) {
+        debug_assert_eq!(self.stage, Stage::Storing, "something is being stored");
+        if self.is_inline && answers.iter().any(is_failure) {
+            self.failed = answers;
+            self.is_done = false;
+        } else {
+            if !self.is_inline && !answers.is_empty() {
+                self.stage = Stage::Jobs;
+            }
+            for answer in answers {
+                self.handle(holder, self.now, answer);
+            }
+        }
+    }
+
+    /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
+    #[must_use]
+    pub fn deadline_ms(&self, now: Now) -> Option<u64> {
+        self.service.next_deadline_ms(now)
+    }
+
+    /// Whether some session that is ready has yet to be told of a commit.
+    #[must_use]
+    pub fn has_to_tell(&self) -> bool {
+        self.service.has_to_tell()
+    }
+
+    /// Stamps of transactions whose answers have been delivered since this was last drained; of those that bore one, and did not wait on
+    /// purpose.
+    pub fn answered_stamps(&mut self) -> &mut Vec<u64> {
+        &mut self.service.outputs().answered
+    }
+
+    /// What the database has done so far, with the notifications that it has composed.
+    #[must_use]
+    pub fn counts(&self) -> (&Counts, [u64; 3]) {
+        (self.service.counts(), self.service.updates_composed())
+    }
+
+    /// What there is to say about the database.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.service.report()
+    }
+
+    fn handle(&mut self, holder: &mut impl Holder, now: Now, input: ToDatabase) {
+        holder.begin(&input);
+        self.service.handle(now, input);
+        holder.executed();
+    }
+
+    fn begin_outputs(&mut self, now: Now, is_inline: bool) {
+        self.now = now;
+        self.is_inline = is_inline;
+        self.stage = Stage::Jobs;
+    }
+
+    fn make_jobs(&mut self) {
+        let jobs = self.service.outputs().jobs.drain(..);
+        self.ready.extend(jobs.map(Output::Job));
+    }
+
+    /// Orders what may leave now.
+    fn make_ready(&mut self) {
+        let outputs = self.service.outputs();
+        if !outputs.audit.is_empty() {
+            let entries = std::mem::take(&mut outputs.audit);
+            self.ready.push_back(Output::Audit(entries));
+        }
+        // What a column held when it was first followed comes before what it holds now.
+        let early = outputs.events.extract_if(.., |event| {
+            matches!(event, Event::Followed(..) | Event::RemotesChanged(..))
+        });
+        let mut has_changed = false;
+        for event in early {
+            has_changed |= matches!(event, Event::RemotesChanged(..));
+            self.ready.push_back(Output::Event(event));
+        }
+        if has_changed {
+            self.ready.push_back(Output::AwaitMain);
+        }
+        let deliveries = outputs.deliveries.drain(..);
+        self.ready.extend(deliveries.map(Output::Deliver));
+        let orders = outputs.source_orders.drain(..);
+        self.ready.extend(
+            orders.map(|(id, connection, order)| Output::SourceOrder(id, connection, order)),
+        );
+        let mut is_removed = outputs.events.iter();
+        if is_removed.any(|event| matches!(event, Event::Removed(_))) {
+            self.ready.push_back(Output::CloseFile);
+        }
+        let events = outputs.events.drain(..);
+        self.ready.extend(events.map(Output::Event));
+    }
+}
+
+/// Whether an answer may undo much, or put another file in place.
+fn is_failure(answer: &ToDatabase) -> bool {
+    matches!(
+        answer,
+        ToDatabase::Stored(_, Err(_)) | ToDatabase::Rewrite(..)
+    )
+}
