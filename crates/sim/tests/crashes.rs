@@ -19,6 +19,10 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
             seen.store_failures,
             seen.damages,
             seen.removals,
+            seen.inline_batches,
+            seen.rolled_back,
+            seen.inline_failures,
+            seen.cut_batches,
         ]
     });
 }

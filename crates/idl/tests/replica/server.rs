@@ -14,7 +14,8 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+use corvid_service::pump::{Holder, Output};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump, server_db};
 
 /// Random lives in a usual run.
 pub(crate) const LIVES: u64 = 60;
@@ -32,8 +33,21 @@ impl UuidSource for Counter {
     }
 }
 
+/// Its time stands still.
+struct Thread;
+
+impl Holder for Thread {
+    fn now(&mut self) -> Now {
+        now(0)
+    }
+
+    fn begin(&mut self, _input: &ToDatabase) {}
+
+    fn executed(&mut self) {}
+}
+
 struct Served {
-    service: DatabaseService,
+    pump: Pump,
     inbox: VecDeque<ToDatabase>,
 }
 
@@ -84,8 +98,8 @@ impl Server {
             let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));
             let (locks, eras) = (locks.clone(), eras.clone());
             let service = DatabaseService::new(now(0), options, database, locks, eras, uuids);
-            let inbox = VecDeque::new();
-            server.databases.insert(id, Served { service, inbox });
+            let (pump, inbox) = (Pump::new(service), VecDeque::new());
+            server.databases.insert(id, Served { pump, inbox });
         }
         let inbox = &mut server.databases.get_mut(&SERVER).expect("served").inbox;
         inbox.push_back(ToDatabase::Control(Control::Transact(about)));
@@ -94,7 +108,7 @@ impl Server {
     }
 
     fn database(&self) -> &Database {
-        self.databases[&DATA].service.database()
+        self.databases[&DATA].pump.service().database()
     }
 
     /// What the database holds.
@@ -183,26 +197,33 @@ impl Server {
                 continue;
             }
             has_run = true;
-            while let Some(message) = served.inbox.pop_front() {
-                served.service.handle(now(0), message);
-            }
-            let stores = served.service.take_stores();
-            for store in stores {
-                if let Store::Append { ticket, .. } = store {
-                    served
-                        .service
-                        .handle(now(0), ToDatabase::Stored(ticket, Ok(())));
+            let mut events = Vec::new();
+            let mut inputs = std::mem::take(&mut served.inbox).into_iter();
+            while inputs.len() > 0 || served.pump.has_kept() {
+                served.pump.take_batch(&mut Thread, &mut inputs);
+                while let Some(output) = served.pump.next_output() {
+                    match output {
+                        Output::Store(stores) => {
+                            let answer = |store| match store {
+                                Store::Append { ticket, .. } => {
+                                    Some(ToDatabase::Stored(ticket, Ok(())))
+                                }
+                                _ => None,
+                            };
+                            let answers = stores.into_iter().filter_map(answer).collect();
+                            served.pump.stored(&mut Thread, answers);
+                        }
+                        Output::Job(job) => {
+                            let mut uuids = Counter(1 << 40);
+                            served.inbox.extend(job.carry_out(&mut uuids));
+                        }
+                        Output::Deliver(deliver) => {
+                            self.inbox.push_back(ToShard::Deliver(deliver));
+                        }
+                        Output::Event(event) => events.push(event),
+                        _ => {}
+                    }
                 }
-            }
-            for job in std::mem::take(&mut served.service.outputs().jobs) {
-                let mut uuids = Counter(1 << 40);
-                served.inbox.extend(job.carry_out(&mut uuids));
-            }
-            served.service.flush_updates(now(0));
-            let outputs = served.service.outputs();
-            let events: Vec<Event> = outputs.events.drain(..).collect();
-            for deliver in outputs.deliveries.drain(..) {
-                self.inbox.push_back(ToShard::Deliver(deliver));
             }
             for event in events {
                 if let Event::Converted(_, schema, era) = event {

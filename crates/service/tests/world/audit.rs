@@ -15,7 +15,7 @@ fn insert(row: &str) -> String {
 
 /// The records of `A`, a line each: outcome, and keys of rows or the error.
 fn trail(world: &mut World) -> String {
-    let entries = std::mem::take(&mut world.service("A").outputs().audit);
+    let entries = std::mem::take(&mut world.served("A").audit);
     let mut text = Vec::new();
     for entry in &entries {
         if let What::Committed { record_bytes, .. } = &entry.what {
@@ -43,7 +43,7 @@ fn without_a_trail_nothing_is_kept_for_it() {
         let client = world.connect();
         world.transact(client, "1", "A", &insert("a"));
         world.run();
-        assert!(world.service("A").outputs().audit.is_empty());
+        assert!(world.served("A").audit.is_empty());
         world.take(client)
     });
 }

@@ -102,7 +102,7 @@ impl Pair {
     fn pass(&mut self) -> bool {
         let mut is_busy = false;
         let id = self.id;
-        let orders = std::mem::take(&mut self.backup.service("A").outputs().source_orders);
+        let orders = std::mem::take(&mut self.backup.served("A").source_orders);
         for (of, connection, order) in orders {
             is_busy = true;
             if (of, connection) != (id, self.connections) {

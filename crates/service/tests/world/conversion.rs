@@ -209,6 +209,7 @@ fn what_was_sent_before_it_is_answered_before_it_while_another_is_under_way() {
         world.run();
         world.take(client);
         world.service("A").set_select_steps_max(0);
+        world.served("A").may_inline = false;
         world.served("A").is_worker_held = true;
         world.transact(client, "1", "A", select);
         world.run();

@@ -112,7 +112,7 @@ fn what_was_committed_before_the_change_is_answered() {
             }
             bring_about(world, asker, change);
             world.run();
-            let database = world.databases[&id].service.database();
+            let database = world.databases[&id].pump.service().database();
             let table = database.schema().table_id("T").expect("there");
             let stored = database.row_count(table);
             let heard: usize = writers

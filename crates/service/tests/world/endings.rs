@@ -213,7 +213,10 @@ impl Pair {
             }
         }
         for (id, served) in &self.world.databases {
-            assert!(served.service.is_idle() || id.0 == 0, "{what}: {id:?}");
+            assert!(
+                served.pump.service().is_idle() || id.0 == 0,
+                "{what}: {id:?}"
+            );
             if let Some(disk) = &served.disk {
                 assert!(disk.is_idle() && !disk.has_new_file(), "{what}: {id:?}");
             }

@@ -14,6 +14,7 @@ fn insert(key: &str) -> String {
 /// One row, and every selection is left to the worker, which waits.
 fn prepare(world: &mut World) {
     world.service("A").set_select_steps_max(0);
+    world.served("A").may_inline = false;
     world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();

@@ -1,17 +1,18 @@
 //! Carries messages between the state machines, in an order that a seed decides.
 //!
 //! Every machine has one inbox, as the threads of the server do; which machine acts next is drawn. So messages between two machines
-//! stay in order and causes precede effects, and nothing else is promised. A database's batch ends (records are written,
-//! updates composed, outputs handed over) at a moment of its own.
+//! stay in order and causes precede effects, and nothing else is promised. How much of its inbox a database takes at once, and whether its
+//! thread or a shard executes it, is drawn too.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Uuid};
-use corvid_engine::Database;
+use corvid_engine::{Allowance, Database};
 use corvid_json::Value;
 use corvid_monitor::SessionId;
+use corvid_service::audit::Entry;
 use corvid_service::eras::Eras;
 use corvid_service::frontend::{Text, session_id, shard_of};
 use corvid_service::job::Job;
@@ -19,7 +20,9 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+use corvid_service::pump::{Holder, Limits, Output};
+use corvid_service::replication::{SourceId, SourceOrder};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump, server_db};
 
 use crate::client::Client;
 use crate::disk::Disk;
@@ -96,16 +99,42 @@ struct Shard {
 }
 
 pub(crate) struct Served {
-    pub(crate) service: DatabaseService,
+    pub(crate) pump: Pump,
     pub(crate) disk: Option<Disk>,
     inbox: VecDeque<ToDatabase>,
-    /// Inputs were handled since the last end of a batch.
-    is_dirty: bool,
+    /// A shard has left something to the database thread.
+    is_left: bool,
+    /// Shards may execute inline. They write every selection that fits into their budget at once.
+    pub(crate) may_inline: bool,
+    /// What the audit trail has been told.
+    pub(crate) audit: Vec<Entry>,
+    /// What the connection to a source has been told.
+    pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
     pub(crate) jobs: VecDeque<Job>,
     /// Nothing is carried out until this is cleared.
     pub(crate) is_worker_held: bool,
     /// How many jobs were carried out.
     jobs_done: usize,
+}
+
+/// Who holds a database: its thread, or a shard.
+struct Hand<'w> {
+    now: Now,
+    disk: Option<&'w mut Disk>,
+}
+
+impl Holder for Hand<'_> {
+    fn now(&mut self) -> Now {
+        self.now
+    }
+
+    fn begin(&mut self, input: &ToDatabase) {
+        if let Some(disk) = &mut self.disk {
+            disk.answered(input);
+        }
+    }
+
+    fn executed(&mut self) {}
 }
 
 /// What can happen next.
@@ -119,10 +148,10 @@ enum Choice {
     Shard(usize),
     /// A long text has been read, and its shard takes it.
     LongText(usize),
-    /// A database takes a message.
+    /// A database thread takes messages.
     Database(DatabaseId),
-    /// A database ends its batch.
-    BatchEnd(DatabaseId),
+    /// A shard executes messages for a database inline.
+    Inline(DatabaseId),
     /// A disk carries out an order.
     Disk(DatabaseId),
     /// A worker carries out a job.
@@ -149,6 +178,10 @@ pub(crate) struct World {
     /// Changed rows that databases tell of themselves.
     update_rows_max: usize,
     long_atoms: u64,
+    /// Steps of a transaction that a batch ends before.
+    long_steps: u64,
+    /// Steps that a shard executes inline; `None`: shards leave everything to threads.
+    inline_steps: Option<u64>,
     /// Orders to write updates ahead are carried out at once, not forgotten.
     is_foretelling: bool,
     /// No long text is read until this is cleared.
@@ -196,6 +229,9 @@ impl World {
             // Half of the time every commit counts as long, and half of that time its update is there before its record.
             long_atoms: if seed % 4 < 2 { 1000 } else { 0 },
             is_foretelling: seed % 4 == 2,
+            // In some lives transactions are too long for whoever tries them first.
+            long_steps: if seed % 5 == 4 { 100 } else { 50_000 },
+            inline_steps: [None, Some(8192), Some(150)][seed as usize / 2 % 3],
             is_reading_held: false,
             is_main_held: false,
             removed: BTreeSet::new(),
@@ -235,11 +271,19 @@ impl World {
         service.set_select_steps_max(self.select_steps_max);
         service.set_update_rows_max(self.update_rows_max);
         service.set_long_atoms(self.long_atoms);
+        let mut pump = Pump::new(service);
+        pump.set_limits(Limits {
+            long_steps: self.long_steps,
+            ..Limits::default()
+        });
         let served = Served {
-            service,
+            pump,
             disk,
             inbox: VecDeque::new(),
-            is_dirty: false,
+            is_left: false,
+            may_inline: self.inline_steps.is_some(),
+            audit: Vec::new(),
+            source_orders: Vec::new(),
             jobs: VecDeque::new(),
             is_worker_held: false,
             jobs_done: 0,
@@ -261,7 +305,7 @@ impl World {
     pub(crate) fn add(&mut self, schema: Schema) {
         let id = self.open(&corvid_data::Arc::new(schema));
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), None));
-        let schema = self.databases[&id].service.schema().clone();
+        let schema = self.databases[&id].pump.service().schema().clone();
         self.tell_server_db(server_db::insert(&schema));
     }
 
@@ -314,7 +358,11 @@ impl World {
 
     pub(crate) fn service(&mut self, name: &str) -> &mut DatabaseService {
         let id = self.id(name);
-        &mut self.databases.get_mut(&id).expect("served").service
+        self.databases
+            .get_mut(&id)
+            .expect("served")
+            .pump
+            .service_mut()
     }
 
     pub(crate) fn served(&mut self, name: &str) -> &mut Served {
@@ -417,15 +465,13 @@ impl World {
         self.run();
         self.now_ms += ms;
         let now = self.now();
-        for served in self.databases.values_mut() {
-            if served
-                .service
-                .next_deadline_ms(now)
-                .is_some_and(|deadline| deadline <= now.mono_ms)
-            {
-                served.service.tick(now);
-                served.is_dirty = true;
-            }
+        let is_due = |served: &Served| {
+            let deadline_ms = served.pump.deadline_ms(now);
+            deadline_ms.is_some_and(|at_ms| at_ms <= now.mono_ms)
+        };
+        let due = self.databases.iter().filter(|(_, served)| is_due(served));
+        for id in due.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.take_batch(id, 0);
         }
         self.run();
     }
@@ -479,11 +525,11 @@ impl World {
             }
         }
         for (id, served) in &self.databases {
-            if !served.inbox.is_empty() {
+            if !served.inbox.is_empty() || served.is_left {
                 choices.push(Choice::Database(*id));
             }
-            if served.is_dirty {
-                choices.push(Choice::BatchEnd(*id));
+            if served.may_inline && !served.inbox.is_empty() && !served.is_left {
+                choices.push(Choice::Inline(*id));
             }
             if served.disk.as_ref().is_some_and(Disk::has_work) {
                 choices.push(Choice::Disk(*id));
@@ -499,7 +545,6 @@ impl World {
     }
 
     fn act(&mut self, choice: Choice) {
-        let now = self.now();
         match choice {
             Choice::Text(session) => {
                 let shard = usize::from(shard_of(session));
@@ -540,18 +585,11 @@ impl World {
                 self.collect_shard(number);
             }
             Choice::Database(id) => {
-                let Some(served) = self.databases.get_mut(&id) else {
-                    return;
-                };
-                if let Some(message) = served.inbox.pop_front() {
-                    if let Some(disk) = &mut served.disk {
-                        disk.answered(&message);
-                    }
-                    served.service.handle(now, message);
-                    served.is_dirty = true;
-                }
+                let waiting = self.databases[&id].inbox.len();
+                let taken = 1 + self.dice.below(waiting.max(1));
+                self.take_batch(id, taken);
             }
-            Choice::BatchEnd(id) => self.end_batch(id),
+            Choice::Inline(id) => self.take_inline(id),
             Choice::Disk(id) => {
                 let Some(served) = self.databases.get_mut(&id) else {
                     return;
@@ -577,44 +615,80 @@ impl World {
         }
     }
 
-    fn end_batch(&mut self, id: DatabaseId) {
+    /// A batch of a database thread, of so many messages at most.
+    fn take_batch(&mut self, id: DatabaseId, inputs_max: usize) {
         let now = self.now();
         let Some(served) = self.databases.get_mut(&id) else {
             return;
         };
-        served.is_dirty = false;
-        loop {
-            let is_foretold = |job: &mut Job| matches!(job, Job::Foretold(_));
-            let jobs = &mut served.service.outputs().jobs;
-            let foretold: Vec<Job> = jobs.extract_if(.., is_foretold).collect();
-            if self.is_foretelling && !served.is_worker_held {
-                for job in foretold {
-                    job.carry_out(&mut Counter(0));
+        let mut hand = Hand {
+            now,
+            disk: served.disk.as_mut(),
+        };
+        let mut inputs = std::iter::from_fn(|| served.inbox.pop_front()).take(inputs_max);
+        served.pump.take_batch(&mut hand, &mut inputs);
+        served.is_left = served.pump.has_kept();
+        self.walk(id);
+    }
+
+    /// A batch of a shard; what it cannot do it leaves to the database thread.
+    fn take_inline(&mut self, id: DatabaseId) {
+        let now = self.now();
+        let steps = self.inline_steps.unwrap_or_default();
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        let mut hand = Hand {
+            now,
+            disk: served.disk.as_mut(),
+        };
+        let taken = 1 + self.dice.below(served.inbox.len());
+        let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
+        let mut budget = Allowance::new(steps);
+        let pump = &mut served.pump;
+        pump.take_inline(&mut hand, &mut inputs, &mut budget);
+        self.walk(id);
+        let served = self.databases.get_mut(&id).expect("served");
+        served.is_left = !served.pump.end_inline(&mut inputs);
+        for input in inputs.into_iter().rev() {
+            served.inbox.push_front(input);
+        }
+    }
+
+    /// Carries out the outputs of a batch.
+    fn walk(&mut self, id: DatabaseId) {
+        let now = self.now();
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        while let Some(output) = served.pump.next_output() {
+            match output {
+                Output::Job(job @ Job::Foretold(_)) => {
+                    if self.is_foretelling && !served.is_worker_held {
+                        job.carry_out(&mut Counter(0));
+                    }
                 }
-            }
-            let stores = served.service.take_stores();
-            if stores.is_empty() {
-                break;
-            }
-            let disk = served.disk.as_mut().expect("writes only with a file");
-            for answer in disk.store(stores) {
-                disk.answered(&answer);
-                served.service.handle(now, answer);
+                Output::Job(job) => served.jobs.push_back(job),
+                Output::Store(stores) => {
+                    let disk = served.disk.as_mut().expect("writes only with a file");
+                    let answers = disk.store(stores);
+                    let disk = Some(disk);
+                    served.pump.stored(&mut Hand { now, disk }, answers);
+                }
+                Output::Audit(entries) => served.audit.extend(entries),
+                Output::Event(event) => self.main.push_back(event),
+                Output::Deliver(deliver) => {
+                    let shard = usize::from(shard_of(deliver.session));
+                    let inbox = &mut self.shards[shard].inbox;
+                    inbox.push_back(ToShard::Deliver(deliver));
+                }
+                Output::SourceOrder(source, connection, order) => {
+                    served.source_orders.push((source, connection, order));
+                }
+                // Nobody connects to configured remotes; every delivery is posted at once; the file is looked at afterwards.
+                Output::AwaitMain | Output::Flush | Output::CloseFile => {}
             }
         }
-        served.service.flush_updates(now);
-        let jobs = served.service.outputs().jobs.drain(..);
-        served.jobs.extend(jobs);
-        let outputs = served.service.outputs();
-        let deliveries = std::mem::take(&mut outputs.deliveries);
-        let events = std::mem::take(&mut outputs.events);
-        for deliver in deliveries {
-            let shard = usize::from(shard_of(deliver.session));
-            self.shards[shard]
-                .inbox
-                .push_back(ToShard::Deliver(deliver));
-        }
-        self.main.extend(events);
     }
 
     /// What the main thread makes of an event.
@@ -627,7 +701,7 @@ impl World {
             Event::Removed(id) => {
                 self.removed.insert(id);
                 if !self.is_exiting {
-                    let name = self.databases[&id].service.schema().name.to_string();
+                    let name = self.databases[&id].pump.service().schema().name.to_string();
                     self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), None));
                     self.tell_server_db(server_db::delete(&name));
                 } else if self.databases.len() == self.removed.len() + 1 {
@@ -704,11 +778,19 @@ impl World {
         let names = self.names.clone();
         for (name, id) in names {
             let served = self.databases.get_mut(&id).expect("served");
-            assert!(served.service.is_idle(), "{name} keeps something");
-            served.service.database().audit().expect("consistent");
+            assert!(served.pump.service().is_idle(), "{name} keeps something");
+            served
+                .pump
+                .service()
+                .database()
+                .audit()
+                .expect("consistent");
             if let Some(disk) = &served.disk {
                 let stored = disk.load(&mut Counter(0));
-                let (left, right) = (contents(served.service.database()), contents(&stored));
+                let (left, right) = (
+                    contents(served.pump.service().database()),
+                    contents(&stored),
+                );
                 assert_eq!(left, right, "the file of {name}");
             }
         }

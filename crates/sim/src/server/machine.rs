@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use corvid_data::Uuid;
 use corvid_data::uuid::UuidSource;
-use corvid_engine::Database;
+use corvid_engine::{Allowance, Database};
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
 use corvid_service::eras::Eras;
@@ -18,9 +18,10 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
+use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::storage::{FileState, Rewriter};
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, server_db};
+use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump, server_db};
 
 use super::disk::{Handle, SimDisk};
 use super::opening::Opened;
@@ -64,8 +65,10 @@ pub(crate) enum Choice {
     Shard(usize),
     /// A long text has been read, and its shard takes it.
     LongText(usize),
-    /// A database takes what has arrived, or finds that a deadline has come.
+    /// The database thread takes what has arrived, or finds that a deadline has come.
     Database(DatabaseId),
+    /// A shard executes inline what has arrived for a database.
+    Inline(DatabaseId),
     /// The disk thread acts.
     Disk,
     /// The rewrite thread acts.
@@ -84,8 +87,72 @@ struct Shard {
 }
 
 struct Served {
-    service: DatabaseService,
+    pump: Pump,
     inbox: VecDeque<ToDatabase>,
+    /// A shard has left something to the database thread, and nobody else takes anything until it has been there.
+    is_left: bool,
+}
+
+/// Who executes how much, in one life of the server.
+#[derive(Clone, Copy, Debug)]
+struct Execution {
+    /// Shards execute inline.
+    is_inline: bool,
+    /// Work budget of a shard, steps.
+    inline_steps: usize,
+    limits: Limits,
+}
+
+impl Execution {
+    /// Budgets are as in the server in some lives; in others they are so small that transactions are rolled back and left.
+    fn draw(dice: &mut Dice) -> Execution {
+        let limits = Limits::default();
+        Execution {
+            is_inline: dice.chance(75),
+            inline_steps: *dice.pick(&[8192, 600, 200]),
+            limits: Limits {
+                long_steps: *dice.pick(&[limits.long_steps, 200, 100]),
+                inline_sessions_max: *dice.pick(&[limits.inline_sessions_max, 1]),
+                ..limits
+            },
+        }
+    }
+}
+
+/// How databases came to execute what they were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batches {
+    /// Inline ones.
+    pub(crate) inline: u64,
+    /// Transactions that a shard has rolled back and left.
+    pub(crate) rolled_back: u64,
+    /// Writes of a shard that failed.
+    pub(crate) inline_failures: u64,
+    /// Long transactions that a batch ended before.
+    pub(crate) cut: u64,
+}
+
+/// Who holds a database: its thread, or a shard. Time stands still meanwhile.
+struct Hand<'m> {
+    now: Now,
+    /// Of the database that has a file.
+    storage: Option<&'m mut Storage>,
+    store_failures: &'m mut u64,
+}
+
+impl Holder for Hand<'_> {
+    fn now(&mut self) -> Now {
+        self.now
+    }
+
+    fn begin(&mut self, input: &ToDatabase) {
+        if let Some(storage) = &mut self.storage {
+            storage.answered(input);
+            *self.store_failures += u64::from(is_failure(input));
+        }
+    }
+
+    fn executed(&mut self) {}
 }
 
 /// A running server.
@@ -95,6 +162,7 @@ pub(crate) struct Machine {
     databases: BTreeMap<DatabaseId, Served>,
     storage: Storage,
     locks: Arc<Mutex<Locks>>,
+    execution: Execution,
     jobs: VecDeque<(DatabaseId, Job)>,
     uuids: SeededUuids,
     main: VecDeque<Event>,
@@ -107,6 +175,8 @@ pub(crate) struct Machine {
     pub(crate) compacted: Vec<(Option<u64>, Result<(), String>)>,
     /// How often the database heard that commits could not be stored.
     pub(crate) store_failures: u64,
+    /// Who executed what.
+    pub(crate) batches: Batches,
     /// For the connection to what the database follows.
     pub(crate) to_source: Vec<(SourceId, u64, SourceOrder)>,
     /// Roles that the database has taken, by their tokens.
@@ -146,6 +216,7 @@ impl Machine {
         writer.set_end(opened.state.size.end);
         let server_schema = server_db::schema().unwrap_or_else(|error| panic!("{error}"));
         let server = Database::new(corvid_data::Arc::new(server_schema));
+        let execution = Execution::draw(&mut Dice::new(seed.rotate_left(32)));
         let serve = |id, database, file: Option<FileState>| {
             let options = Options {
                 id,
@@ -162,9 +233,12 @@ impl Machine {
             service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
             // In half of the runs every commit counts as long.
             service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
+            let mut pump = Pump::new(service);
+            pump.set_limits(execution.limits);
             let served = Served {
-                service,
+                pump,
                 inbox: VecDeque::new(),
+                is_left: false,
             };
             (id, served)
         };
@@ -178,6 +252,7 @@ impl Machine {
             databases,
             storage: Storage::new(writer),
             locks: locks.clone(),
+            execution,
             jobs: VecDeque::new(),
             uuids: SeededUuids(Dice::new(!seed)),
             main: VecDeque::new(),
@@ -186,6 +261,7 @@ impl Machine {
             records: Vec::new(),
             compacted: Vec::new(),
             store_failures: 0,
+            batches: Batches::default(),
             to_source: Vec::new(),
             roles_taken: Vec::new(),
             is_removed: false,
@@ -196,7 +272,7 @@ impl Machine {
 
     /// The content of the database that has a file.
     pub(crate) fn database(&self) -> &Database {
-        self.databases[&STORED].service.database()
+        self.databases[&STORED].pump.service().database()
     }
 
     /// Whether the lock table says that a session owns a lock.
@@ -271,7 +347,7 @@ impl Machine {
     /// The earliest moment at which something happens by itself.
     pub(crate) fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         let served = self.databases.values();
-        let deadlines = served.filter_map(|served| served.service.next_deadline_ms(now));
+        let deadlines = served.filter_map(|served| served.pump.deadline_ms(now));
         deadlines.min()
     }
 
@@ -287,9 +363,13 @@ impl Machine {
             }
         }
         for (id, served) in &self.databases {
-            let deadline = served.service.next_deadline_ms(now);
-            if !served.inbox.is_empty() || deadline.is_some_and(|at| at <= now.mono_ms) {
+            let deadline = served.pump.deadline_ms(now);
+            let is_due = served.is_left || deadline.is_some_and(|at| at <= now.mono_ms);
+            if !served.inbox.is_empty() || is_due {
                 choices.push(Choice::Database(*id));
+            }
+            if self.execution.is_inline && !served.inbox.is_empty() && !served.is_left {
+                choices.push(Choice::Inline(*id));
             }
         }
         if self.storage.disk_has_work() {
@@ -331,6 +411,7 @@ impl Machine {
                 self.collect(number);
             }
             Choice::Database(id) => self.take_batch(now, id, dice),
+            Choice::Inline(id) => self.take_inline(now, id, dice),
             Choice::Disk => {
                 let answers = self.storage.work_on_disk(dice);
                 self.answer(answers);
@@ -403,56 +484,98 @@ impl Machine {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
         };
-        let taken = 1 + dice.below(BATCH_MAX);
-        for input in served.inbox.drain(..taken.min(served.inbox.len())) {
-            if id == STORED {
-                self.storage.answered(&input);
-                self.store_failures += u64::from(is_failure(&input));
-            }
-            served.service.handle(now, input);
+        let mut hand = Hand {
+            now,
+            storage: (id == STORED).then_some(&mut self.storage),
+            store_failures: &mut self.store_failures,
+        };
+        served.is_left = false;
+        served.pump.set_limits(Limits {
+            batch_max: 1 + dice.below(BATCH_MAX),
+            ..self.execution.limits
+        });
+        let mut inputs = std::iter::from_fn(|| served.inbox.pop_front());
+        served.pump.take_batch(&mut hand, &mut inputs);
+        // The thread goes on with it at once, before anybody else is let in.
+        served.is_left = served.pump.has_kept();
+        self.batches.cut += u64::from(served.is_left);
+        self.walk(now, id, dice);
+    }
+
+    /// One batch that a shard executes. What it cannot do it leaves to the database thread.
+    fn take_inline(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        let mut hand = Hand {
+            now,
+            storage: (id == STORED).then_some(&mut self.storage),
+            store_failures: &mut self.store_failures,
+        };
+        // What has arrived for it meanwhile is taken in the next batch.
+        let taken = 1 + dice.below(served.inbox.len());
+        let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
+        let mut budget = Allowance::new(self.execution.inline_steps as u64);
+        let pump = &mut served.pump;
+        pump.take_inline(&mut hand, &mut inputs, &mut budget);
+        self.batches.inline += 1;
+        self.batches.rolled_back += u64::from(matches!(
+            inputs.first(),
+            Some(ToDatabase::Request(request)) if request.place.is_some()
+        ));
+        self.walk(now, id, dice);
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        served.is_left = !served.pump.end_inline(&mut inputs);
+        self.batches.inline_failures +=
+            inputs.iter().filter(|input| is_failure(input)).count() as u64;
+        for input in inputs.into_iter().rev() {
+            served.inbox.push_front(input);
         }
-        served.service.tick(now);
-        loop {
-            // Now and then what monitors will be told is written before the record is.
-            let is_foretold = |job: &mut Job| matches!(job, Job::Foretold(_));
-            let jobs = &mut served.service.outputs().jobs;
-            for job in jobs.extract_if(.., is_foretold) {
-                if dice.below(2) == 0 {
+    }
+
+    /// Carries out the outputs of a batch.
+    fn walk(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
+        let Some(served) = self.databases.get_mut(&id) else {
+            return;
+        };
+        while let Some(output) = served.pump.next_output() {
+            match output {
+                // Now and then what monitors will be told is written before the record is.
+                Output::Job(job @ Job::Foretold(_)) if dice.below(2) == 0 => {
                     job.carry_out(&mut self.uuids);
                 }
-            }
-            let stores = served.service.take_stores();
-            if stores.is_empty() {
-                break;
-            }
-            for store in &stores {
-                if let Store::Append { ticket, record, .. } = store {
-                    self.records.push((ticket.0, record.clone()));
+                Output::Job(job) => self.jobs.push_back((id, job)),
+                Output::Store(stores) => {
+                    for store in &stores {
+                        if let Store::Append { ticket, record, .. } = store {
+                            self.records.push((ticket.0, record.clone()));
+                        }
+                    }
+                    let answers = self.storage.store(stores);
+                    let mut hand = Hand {
+                        now,
+                        storage: Some(&mut self.storage),
+                        store_failures: &mut self.store_failures,
+                    };
+                    served.pump.stored(&mut hand, answers);
                 }
+                Output::SourceOrder(source, connection, order) => {
+                    self.to_source.push((source, connection, order));
+                }
+                // It died before it could say so.
+                Output::Deliver(_) | Output::Event(_) if self.disk.is_down() => {}
+                Output::Deliver(deliver) => {
+                    let shard = usize::from(shard_of(deliver.session));
+                    let inbox = &mut self.shards[shard].inbox;
+                    inbox.push_back(ToShard::Deliver(deliver));
+                }
+                Output::Event(event) => self.main.push_back(event),
+                // Nobody connects to configured remotes; every delivery is posted at once; the file stays with the machine.
+                Output::Audit(_) | Output::AwaitMain | Output::Flush | Output::CloseFile => {}
             }
-            for answer in self.storage.store(stores) {
-                self.storage.answered(&answer);
-                self.store_failures += u64::from(is_failure(&answer));
-                served.service.handle(now, answer);
-            }
         }
-        served.service.flush_updates(now);
-        let outputs = served.service.outputs();
-        let deliveries = std::mem::take(&mut outputs.deliveries);
-        let events = std::mem::take(&mut outputs.events);
-        self.jobs
-            .extend(outputs.jobs.drain(..).map(|job| (id, job)));
-        self.to_source.append(&mut outputs.source_orders);
-        if self.disk.is_down() {
-            // It died before it could say so.
-            return;
-        }
-        for deliver in deliveries {
-            let shard = usize::from(shard_of(deliver.session));
-            let inbox = &mut self.shards[shard].inbox;
-            inbox.push_back(ToShard::Deliver(deliver));
-        }
-        self.main.extend(events);
     }
 
     /// What the main thread makes of an event.

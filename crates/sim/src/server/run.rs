@@ -46,6 +46,14 @@ pub struct Summary {
     pub damages: u64,
     /// Removals of the database, in the middle of whatever its file was rewritten for.
     pub removals: u64,
+    /// Batches that a shard executed.
+    pub inline_batches: u64,
+    /// Transactions that a shard rolled back and left to the database thread.
+    pub rolled_back: u64,
+    /// Writes of a shard that failed, left to the database thread.
+    pub inline_failures: u64,
+    /// Long transactions that a batch of the database thread ended before.
+    pub cut_batches: u64,
     /// Operations of the disk.
     pub disk_operations: u64,
 }
@@ -90,6 +98,10 @@ impl Play for Summary {
         self.store_failures += other.store_failures;
         self.damages += other.damages;
         self.removals += other.removals;
+        self.inline_batches += other.inline_batches;
+        self.rolled_back += other.rolled_back;
+        self.inline_failures += other.inline_failures;
+        self.cut_batches += other.cut_batches;
         self.disk_operations += other.disk_operations;
     }
 }
@@ -428,6 +440,11 @@ impl Run {
         let messages = std::mem::take(&mut machine.to_clients);
         let compacted = std::mem::take(&mut machine.compacted);
         let failures = std::mem::take(&mut machine.store_failures);
+        let batches = std::mem::take(&mut machine.batches);
+        self.summary.inline_batches += batches.inline;
+        self.summary.rolled_back += batches.rolled_back;
+        self.summary.inline_failures += batches.inline_failures;
+        self.summary.cut_batches += batches.cut;
         for (ticket, record) in records {
             self.history.recorded(ticket, &record)?;
         }
