@@ -20,6 +20,7 @@ use crate::foretold::Foretold;
 use crate::frame::SharedText;
 use crate::late::{self, LateText, LongUpdate};
 use crate::segments::{SegmentId, Segments, Untold};
+use crate::speculation::AsOf;
 use crate::subscription::Subscription;
 use crate::{Version, view};
 
@@ -87,10 +88,19 @@ pub(crate) struct Group {
 enum Long {
     /// Nowhere.
     None,
-    /// Being written, of the state at this version.
-    Underway(ContentsId, u64),
+    /// Being written, of the state at this moment; `None`: of a state that was undone.
+    Underway(ContentsId, Option<Moment>),
     /// Here; dropped with the next change.
-    Kept(SharedText),
+    Kept(SharedText, Moment),
+}
+
+/// The state that a text was written from.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    /// The last commit in it.
+    commit: u64,
+    /// [`Group::version`] as of that commit, once it is noted; until then as of the last one that is.
+    version: u64,
 }
 
 /// What becomes of a request for long contents.
@@ -109,7 +119,7 @@ pub(crate) enum Progress {
 /// A body that lives as long as some client's frame holds it, and is handed to all who ask meanwhile.
 #[derive(Debug)]
 struct Shared {
-    version: u64,
+    moment: Moment,
     body: Weak<[u8]>,
 }
 
@@ -183,9 +193,7 @@ impl Group {
             self.version += 1;
             self.bodies.clear();
             self.foretold.take_if(|foretold| !foretold.is_of(delta));
-            if matches!(self.long, Long::Kept(_)) {
-                self.long = Long::None;
-            }
+            self.age_texts(commit);
             if !self.clean.is_empty() {
                 let segment = self.segments.open(delta, self.clean.len());
                 woken.extend(self.clean.drain(..).map(|key| (key, segment)));
@@ -266,41 +274,49 @@ impl Group {
     }
 
     /// Everything in view now, as the reply to a monitor request. Encoded once for all who ask before the next change.
-    pub(crate) fn initial(&mut self, schema: &Schema, database: &Database) -> StdArc<[u8]> {
-        if let Some(body) = self
-            .initial
-            .as_ref()
-            .and_then(|shared| shared.at(self.version))
-        {
+    pub(crate) fn initial(
+        &mut self,
+        schema: &Schema,
+        database: &Database,
+        as_of: AsOf,
+    ) -> StdArc<[u8]> {
+        let kept = self.initial.as_ref();
+        if let Some(body) = kept.and_then(|shared| shared.at(self.version, as_of)) {
             return body;
         }
         let body = contents::write_whole(schema, &self.subscription, self.encoding, database);
         let body: StdArc<[u8]> = body.into();
-        self.initial = Some(Shared::new(self.version, &body));
+        self.initial = Some(Shared::new(self.moment(as_of), &body));
         body
     }
 
     /// How far the contents of the present state are, if they are long. They are to be written under the name `next` if this
     /// says so.
-    pub(crate) fn long_contents(&mut self, next: ContentsId) -> Progress {
+    pub(crate) fn long_contents(&mut self, next: ContentsId, as_of: AsOf) -> Progress {
+        let version = self.version;
         match &self.long {
-            Long::Kept(text) => Progress::Kept(text.clone()),
-            Long::Underway(id, version) if *version == self.version => Progress::Underway(*id),
+            Long::Kept(text, moment) if moment.holds(version, as_of) => {
+                Progress::Kept(text.clone())
+            }
+            Long::Underway(id, Some(moment)) if moment.holds(version, as_of) => {
+                Progress::Underway(*id)
+            }
             Long::Underway(id, _) => Progress::Stale(*id),
-            Long::None => {
-                self.long = Long::Underway(next, self.version);
+            Long::None | Long::Kept(..) => {
+                self.long = Long::Underway(next, Some(self.moment(as_of)));
                 Progress::Wanted
             }
         }
     }
 
     /// Keeps contents that were written for this group, unless they are of the past.
-    pub(crate) fn written(&mut self, written: &Written) {
-        if let Long::Underway(id, version) = self.long
+    pub(crate) fn written(&mut self, written: &Written, as_of: AsOf) {
+        if let Long::Underway(id, moment) = self.long
             && id == written.id
         {
-            self.long = match &written.text {
-                Some(text) if version == self.version => Long::Kept(text.clone()),
+            let moment = moment.filter(|moment| moment.holds(self.version, as_of));
+            self.long = match (&written.text, moment) {
+                (Some(text), Some(moment)) => Long::Kept(text.clone(), moment),
                 _ => Long::None,
             };
         }
@@ -308,8 +324,22 @@ impl Group {
 
     /// Keeps no contents any longer.
     pub(crate) fn forget_contents(&mut self) {
-        if matches!(self.long, Long::Kept(_)) {
+        if matches!(self.long, Long::Kept(..)) {
             self.long = Long::None;
+        }
+    }
+
+    /// Commits after `last` are undone: so is every text that may show them.
+    pub(crate) fn undo(&mut self, last: u64) {
+        let is_undone = |moment: &Moment| moment.commit > last;
+        self.initial.take_if(|shared| is_undone(&shared.moment));
+        self.since.take_if(|(_, shared)| is_undone(&shared.moment));
+        match &mut self.long {
+            Long::Underway(_, moment) => {
+                moment.take_if(|moment| is_undone(moment));
+            }
+            Long::Kept(_, moment) if is_undone(moment) => self.long = Long::None,
+            Long::None | Long::Kept(..) => {}
         }
     }
 
@@ -320,18 +350,53 @@ impl Group {
         schema: &Schema,
         txn: Uuid,
         commits: impl Iterator<Item = &'a Arc<Delta>>,
+        as_of: AsOf,
     ) -> StdArc<[u8]> {
         if let Some((known, shared)) = &self.since
             && *known == txn
-            && let Some(body) = shared.at(self.version)
+            && let Some(body) = shared.at(self.version, as_of)
         {
             return body;
         }
         let changes = view::of_commits(schema, &self.subscription, commits);
         let body = late::encode(schema, &self.subscription, self.encoding, &changes, None);
         let body: StdArc<[u8]> = body.finish().into();
-        self.since = Some((txn, Shared::new(self.version, &body)));
+        self.since = Some((txn, Shared::new(self.moment(as_of), &body)));
         body
+    }
+
+    /// The commit of that number shows here. Texts that include it are of the new version; kept contents that do not are dropped.
+    fn age_texts(&mut self, commit: u64) {
+        let version = self.version;
+        let age = |moment: &mut Moment| {
+            if moment.commit >= commit {
+                moment.version = version;
+            }
+        };
+        if let Some(shared) = &mut self.initial {
+            age(&mut shared.moment);
+        }
+        if let Some((_, shared)) = &mut self.since {
+            age(&mut shared.moment);
+        }
+        match &mut self.long {
+            Long::Kept(_, moment) if moment.commit < commit => self.long = Long::None,
+            Long::Underway(_, Some(moment)) | Long::Kept(_, moment) => age(moment),
+            Long::Underway(_, None) | Long::None => {}
+        }
+    }
+
+    fn moment(&self, as_of: AsOf) -> Moment {
+        Moment {
+            commit: as_of.executed,
+            version: self.version,
+        }
+    }
+
+    /// A member that is behind knows the present state by another way: it is told nothing of what it has missed.
+    pub(crate) fn catch_up(&mut self, key: MonitorKey, segment: SegmentId) -> Place {
+        self.release(segment);
+        self.make_clean(key)
     }
 
     fn make_clean(&mut self, key: MonitorKey) -> Place {
@@ -386,15 +451,26 @@ fn shared(pieces: Vec<StdArc<[u8]>>) -> Option<SharedText> {
     }
 }
 
+impl Moment {
+    /// Whether a text of this moment is also one of the state `as_of`, in a group that has come to `version`: either no commit since has
+    /// touched a table in view, or all of them are noted and none showed.
+    fn holds(&self, version: u64, as_of: AsOf) -> bool {
+        let is_noted = self.commit.max(as_of.touched) <= as_of.noted;
+        as_of.touched <= self.commit || (is_noted && self.version == version)
+    }
+}
+
 impl Shared {
-    fn new(version: u64, body: &StdArc<[u8]>) -> Shared {
+    fn new(moment: Moment, body: &StdArc<[u8]>) -> Shared {
         Shared {
-            version,
+            moment,
             body: StdArc::downgrade(body),
         }
     }
 
-    fn at(&self, version: u64) -> Option<StdArc<[u8]>> {
-        (self.version == version).then(|| self.body.upgrade())?
+    fn at(&self, version: u64, as_of: AsOf) -> Option<StdArc<[u8]>> {
+        self.moment
+            .holds(version, as_of)
+            .then(|| self.body.upgrade())?
     }
 }

@@ -28,7 +28,6 @@ pub(crate) struct Groups {
     /// By subscription and encoding, with the hash of both: conditions can be long.
     by_subscription: HashTable<(u64, GroupId)>,
     dispatch: Dispatch,
-    commits: u64,
     /// Groups for which a commit was foretold that is not noted yet.
     foretold: Vec<GroupId>,
     /// Kept for its memory.
@@ -42,7 +41,6 @@ impl Groups {
             slab: Slab::new(),
             by_subscription: HashTable::new(),
             dispatch: Dispatch::new(schema),
-            commits: 0,
             foretold: Vec::new(),
             hits: Vec::new(),
         }
@@ -74,6 +72,11 @@ impl Groups {
     }
 
     /// A group by name.
+    pub(crate) fn get(&self, id: GroupId) -> &Group {
+        &self.slab[id.0]
+    }
+
+    /// A group by name, to be changed.
     pub(crate) fn get_mut(&mut self, id: GroupId) -> &mut Group {
         &mut self.slab[id.0]
     }
@@ -112,15 +115,14 @@ impl Groups {
         moved
     }
 
-    /// Notes a commit in every group that sees it. Members that were clean until now are appended to `woken` with the segment
-    /// from which they are behind.
+    /// Notes the commit of that number in every group that sees it. Members that were clean until now are appended to `woken` with the
+    /// segment from which they are behind.
     pub(crate) fn commit(
         &mut self,
         schema: &Schema,
-        delta: &Arc<Delta>,
+        (commit, delta): (u64, &Arc<Delta>),
         woken: &mut Vec<(MonitorKey, SegmentId)>,
     ) {
-        self.commits += 1;
         let mut hits = std::mem::take(&mut self.hits);
         for (position, change) in delta.changes.iter().enumerate() {
             self.dispatch.candidates(change, &mut hits);
@@ -137,16 +139,16 @@ impl Groups {
                 let known = (hit.old, hit.new);
                 let seen = view::of_change(asked, table, (position, change), &changed, known);
                 if let Some(entry) = seen {
-                    group.note((self.commits, delta), change.table, entry, woken);
+                    group.note((commit, delta), change.table, entry, woken);
                 }
             }
         }
         self.hits = hits;
         if !self.foretold.is_empty() {
-            let (slab, commits) = (&mut self.slab, self.commits);
+            let slab = &mut self.slab;
             self.foretold.retain(|id| {
                 let group = slab.get_mut(id.0);
-                group.is_some_and(|group| group.settle_foretold(commits, delta))
+                group.is_some_and(|group| group.settle_foretold(commit, delta))
             });
         }
     }
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(groups.by_subscription.len(), 1);
 
         let mut woken = Vec::new();
-        groups.commit(&schema, &insert(1), &mut woken);
+        groups.commit(&schema, (1, &insert(1)), &mut woken);
         assert_eq!(woken.len(), 1, "the group that is gone is not visited");
     }
 
@@ -263,17 +265,17 @@ mod tests {
             groups.get_mut(group).join(MonitorKey(key));
         }
         let mut woken = Vec::new();
-        groups.commit(&schema, &insert(1), &mut woken);
+        groups.commit(&schema, (1, &insert(1)), &mut woken);
         assert_eq!(woken.len(), 10);
         let (key, segment) = woken[3];
         woken.clear();
-        groups.commit(&schema, &insert(2), &mut woken);
+        groups.commit(&schema, (2, &insert(2)), &mut woken);
         assert!(woken.is_empty());
         let (body, _) = groups
             .get_mut(group)
             .tell(&schema, key, segment, usize::MAX);
         assert!(body.is_some());
-        groups.commit(&schema, &insert(3), &mut woken);
+        groups.commit(&schema, (3, &insert(3)), &mut woken);
         assert_eq!(woken.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key]);
     }
 }

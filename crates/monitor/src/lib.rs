@@ -31,6 +31,7 @@ mod params;
 mod request;
 mod segments;
 mod session;
+mod speculation;
 mod subscription;
 mod view;
 
@@ -38,4 +39,6 @@ pub use contents::{Contents, ContentsId, Written};
 pub use frame::{Frame, Guard, MonitorResult, ResultHead, SharedText};
 pub use group::NOTHING;
 pub use late::LateText;
-pub use monitors::{Awaited, Begun, ConditionChanged, Monitors, SessionId, Started, Version};
+pub use monitors::{
+    Awaited, Begun, ConditionChange, ConditionChanged, Monitors, SessionId, Started, Version,
+};

@@ -4,29 +4,35 @@
 //! Cost of a commit: the groups that see it and the members that knew everything before; a session that is behind already is
 //! not visited again, however many commits come before it is told.
 //!
-//! Invariant kept by the caller: the database handed in stands exactly at the last commit noted, so that a reply with its
+//! A commit comes twice: when it is executed ([`Monitors::execute`]), and when its record is stored ([`Monitors::stored`]), in the same
+//! order. Sessions are told of stored commits only. Requests are answered from the state after the last executed one; what they change
+//! here takes effect when the commits before them are stored ([`Monitors::catch_up`], [`Monitors::apply`]).
+//!
+//! Invariant kept by the caller: the database handed in stands exactly at the last commit executed, so that a reply with its
 //! content and the updates that follow fit together. Knows no sockets; `service` calls it.
+
+mod change;
+mod start;
 
 use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, Schema, Uuid, WireError};
-use corvid_engine::Database;
+use corvid_data::{Arc, Delta, Schema, Uuid};
 use foldhash::fast::FixedState;
 use slab::Slab;
 
-use crate::change_request::ChangeRequest;
-use crate::contents::{self, Contents, ContentsId, Written};
-use crate::frame::{ResultHead, SharedText};
-use crate::group::{Encoding, Group, GroupId, MonitorKey, Place, Progress};
+use crate::contents::{Contents, ContentsId, Written};
+use crate::frame::ResultHead;
+use crate::group::{Group, GroupId, MonitorKey, Place};
 use crate::groups::Groups;
 use crate::history::History;
 use crate::late::LateText;
-use crate::request::MonitorRequest;
 use crate::segments::SegmentId;
 use crate::session::{Monitor, Session};
-use crate::subscription::Subscription;
-use crate::{Frame, MonitorResult, effect, params};
+use crate::speculation::Speculation;
+use crate::{Frame, MonitorResult};
+
+pub use change::{ConditionChange, ConditionChanged};
 
 /// A session, numbered by the server; numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +69,7 @@ pub struct Monitors {
     /// Sessions with something to tell, each once ([`Session::is_listed`]).
     listed: Vec<SessionId>,
     history: History,
+    speculation: Speculation,
     /// Monitors that are told ids of commits.
     followers: usize,
     /// Of the next long contents.
@@ -84,18 +91,19 @@ pub struct Started {
     pub result: MonitorResult,
 }
 
-/// How a valid request to monitor goes on.
+/// How a valid request to monitor goes on. The monitor is there but in the last case, and is told nothing before
+/// [`Monitors::answered`].
 #[derive(Debug)]
 pub enum Begun {
     /// The reply is there.
     Started(Started),
-    /// The monitor is there; the reply is when its contents are.
+    /// The reply is there when its contents are.
     Awaited(Awaited),
     /// Equal contents are being written, but of an earlier state: no monitor is there, ask again when they are.
     Later(ContentsId),
 }
 
-/// A monitor whose first contents are being written. It is told nothing before [`Monitors::answered`].
+/// A monitor whose first contents are being written.
 #[derive(Debug)]
 pub struct Awaited {
     /// Canonical JSON of the monitor's id.
@@ -108,15 +116,6 @@ pub struct Awaited {
     pub order: Option<Contents>,
 }
 
-/// Outcome of a successful `monitor_cond_change`: send `frames` (in order), then the reply `{}`.
-#[derive(Debug)]
-pub struct ConditionChanged {
-    /// Everything pending for the session, this monitor's under its old id, then the condition's effect under the new id.
-    pub frames: Vec<Frame>,
-    /// Canonical JSON of the monitor's id from now on.
-    pub new_id: StdArc<[u8]>,
-}
-
 impl Monitors {
     /// No monitors; the history begins with the state after `last_txn` (all zeros: this database keeps no history, as long as
     /// commits have no ids either).
@@ -124,6 +123,7 @@ impl Monitors {
     pub fn new(schema: Arc<Schema>, last_txn: Uuid) -> Monitors {
         Monitors {
             groups: Groups::new(&schema),
+            speculation: Speculation::new(&schema),
             schema,
             monitors: Slab::new(),
             sessions: HashMap::default(),
@@ -137,148 +137,11 @@ impl Monitors {
         }
     }
 
-    /// Handles `monitor`, `monitor_cond`, `monitor_cond_since`, whatever the length of the contents. `params` is the raw text
-    /// of the params array (valid JSON, first element already checked to be this database's name). `id_in_use(canonical id)`
-    /// tells of this session's monitors on other databases. Flush the session before replying.
-    ///
-    /// # Errors
-    /// docs/spec/protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
-    pub fn monitor(
-        &mut self,
-        database: &Database,
-        session: SessionId,
-        version: Version,
-        params: &[u8],
-        id_in_use: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Started, WireError> {
-        let request = self.parse(session, version, params, id_in_use)?;
-        Ok(self.start(database, session, version, request))
-    }
-
-    /// Does the same, but orders contents to be written elsewhere when more than `rows_max` rows must be looked at for them.
-    ///
-    /// # Errors
-    /// Those of [`Monitors::monitor`].
-    pub fn begin(
-        &mut self,
-        database: &mut Database,
-        session: SessionId,
-        version: Version,
-        params: &[u8],
-        id_in_use: &dyn Fn(&[u8]) -> bool,
-        rows_max: usize,
-    ) -> Result<Begun, WireError> {
-        let request = self.parse(session, version, params, id_in_use)?;
-        let is_known = version == Version::V3 && self.history.knows(request.last_txn);
-        let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
-        if is_known || rows <= rows_max {
-            let started = self.start(database, session, version, request);
-            return Ok(Begun::Started(started));
-        }
-        let MonitorRequest {
-            id, subscription, ..
-        } = request;
-        let encoding = Encoding::from(version);
-        let number = self
-            .groups
-            .find_or_add(&self.schema, encoding, subscription);
-        let head = self.head(version, false);
-        let next = self.next_contents;
-        let group = self.groups.get_mut(number);
-        let (contents, order) = match group.long_contents(next) {
-            Progress::Stale(contents) => return Ok(Begun::Later(contents)),
-            Progress::Kept(text) => {
-                self.join(session, version, number, &id, false);
-                let result = head.with(text);
-                return Ok(Begun::Started(Started { id, result }));
-            }
-            Progress::Underway(contents) => (contents, None),
-            Progress::Wanted => {
-                self.next_contents = ContentsId(next.0 + 1);
-                let order = Contents {
-                    id: next,
-                    group: number,
-                    encoding,
-                    subscription: group.subscription().clone(),
-                    snapshot: database.snapshot(),
-                };
-                (next, Some(order))
-            }
-        };
-        self.join(session, version, number, &id, true);
-        Ok(Begun::Awaited(Awaited {
-            id,
-            contents,
-            head,
-            order,
-        }))
-    }
-
-    fn parse(
-        &self,
-        session: SessionId,
-        version: Version,
-        params: &[u8],
-        id_in_use: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<MonitorRequest, WireError> {
-        let own = self.sessions.get(&session);
-        let is_own = |id: &[u8]| own.is_some_and(|session| session.monitors.contains_key(id));
-        MonitorRequest::parse(&self.schema, version, params, &|id| {
-            is_own(id) || id_in_use(id)
-        })
-    }
-
-    fn start(
-        &mut self,
-        database: &Database,
-        session: SessionId,
-        version: Version,
-        request: MonitorRequest,
-    ) -> Started {
-        let MonitorRequest {
-            id,
-            subscription,
-            last_txn,
-        } = request;
-        let encoding = Encoding::from(version);
-        let group = self
-            .groups
-            .find_or_add(&self.schema, encoding, subscription);
-        let result = self.content(database, group, version, last_txn);
-        self.join(session, version, group, &id, false);
-        Started { id, result }
-    }
-
-    fn join(
-        &mut self,
-        session: SessionId,
-        version: Version,
-        group: GroupId,
-        id: &StdArc<[u8]>,
-        is_awaited: bool,
-    ) {
-        if version == Version::V3 {
-            self.followers += 1;
-            self.history.follow();
-        }
-        let entry = self.monitors.vacant_entry();
-        let key = MonitorKey(entry.key());
-        entry.insert(Monitor {
-            session,
-            id: id.clone(),
-            version,
-            group,
-            place: self.groups.get_mut(group).join(key),
-            is_awaited,
-        });
-        let session = self.sessions.entry(session).or_insert_with(Session::new);
-        session.monitors.insert(id.clone(), key);
-    }
-
     /// Takes note of contents that have been written: they are kept for those who ask for the same state later.
     pub fn written(&mut self, written: &Written) {
         if let Some(group) = self.groups.find_mut(written.group) {
-            group.written(written);
+            let as_of = self.speculation.as_of(group.subscription());
+            group.written(written, as_of);
         }
     }
 
@@ -287,7 +150,20 @@ impl Monitors {
         self.groups.iter_mut().for_each(Group::forget_contents);
     }
 
-    /// An awaited monitor's request has been answered: from here on it is told what it has missed, and what comes.
+    /// All commits that the contents of a monitor show are stored: it is told of later ones only. False when it is gone.
+    pub fn catch_up(&mut self, session: SessionId, id: &[u8]) -> bool {
+        let Some(key) = self.find(session, id) else {
+            return false;
+        };
+        let monitor = &mut self.monitors[key.0];
+        debug_assert!(monitor.is_awaited, "it has been told something");
+        if let Place::Behind(segment) = monitor.place {
+            monitor.place = self.groups.get_mut(monitor.group).catch_up(key, segment);
+        }
+        true
+    }
+
+    /// The request of a monitor has been answered: from here on it is told what it has missed, and what comes.
     pub fn answered(&mut self, session: SessionId, id: &[u8]) {
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
@@ -305,106 +181,14 @@ impl Monitors {
         }
     }
 
-    /// What a new member of `group` is told at first.
-    fn content(
-        &mut self,
-        database: &Database,
-        group: GroupId,
-        version: Version,
-        last_txn: Uuid,
-    ) -> MonitorResult {
-        let known = match version {
-            Version::V3 => self.history.since(last_txn),
-            Version::V1 | Version::V2 => None,
-        };
-        let is_known = known.is_some();
-        let group = self.groups.get_mut(group);
-        let body = match known {
-            Some(commits) => group.since(&self.schema, last_txn, commits),
-            None => group.initial(&self.schema, database),
-        };
-        self.head(version, is_known).with(SharedText::Whole(body))
+    /// Whether a session has a monitor of this canonical id.
+    #[must_use]
+    pub fn contains(&self, session: SessionId, id: &[u8]) -> bool {
+        self.find(session, id).is_some()
     }
 
-    fn head(&self, version: Version, is_known: bool) -> ResultHead {
-        match version {
-            Version::V3 => ResultHead::since(is_known, self.history.last_txn()),
-            Version::V1 | Version::V2 => ResultHead::plain(),
-        }
-    }
-
-    /// Handles `monitor_cond_change`, atomically. Flush the session before replying with an error.
-    ///
-    /// # Errors
-    /// docs/spec/protocol.md 4.8.
-    pub fn change_condition(
-        &mut self,
-        database: &mut Database,
-        session: SessionId,
-        params: &[u8],
-        id_in_use: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<ConditionChanged, WireError> {
-        let request = ChangeRequest::parse(params)?;
-        let (old_id, new_id) = (&request.old_id, request.new_id.clone());
-        let own = self.sessions.get(&session);
-        let find = |id: &[u8]| own.and_then(|session| session.monitors.get(id).copied());
-        let Some(key) = find(old_id) else {
-            return Err(WireError::syntax(old_id, "unknown monitor session"));
-        };
-        if new_id != *old_id && (find(&new_id).is_some() || id_in_use(&new_id)) {
-            return Err(params::duplicate_id(&new_id));
-        }
-        let Monitor { version, group, .. } = self.monitors[key.0];
-        let old = self.groups.get_mut(group).subscription().clone();
-        let conditions = request.conditions(&self.schema, version, &old)?;
-
-        let mut frames = Vec::new();
-        self.flush(session, &mut frames);
-        self.rename(key, &new_id);
-        let new = old.with_conditions(&conditions);
-        if new != *old {
-            let body = effect::encode(&self.schema, database, &old, &new);
-            self.move_to(key, new);
-            if body != b"{}" {
-                let last_txn = self.history.last_txn();
-                self.told[version.index()] += 1;
-                frames.push(Frame::update(
-                    version,
-                    &new_id,
-                    last_txn,
-                    SharedText::Whole(body.into()),
-                ));
-            }
-        }
-        Ok(ConditionChanged { frames, new_id })
-    }
-
-    fn rename(&mut self, key: MonitorKey, id: &StdArc<[u8]>) {
-        let monitor = &mut self.monitors[key.0];
-        if let Some(session) = self.sessions.get_mut(&monitor.session) {
-            session.monitors.remove(&monitor.id);
-            session.monitors.insert(id.clone(), key);
-        }
-        monitor.id = id.clone();
-    }
-
-    /// Makes a monitor that has been told everything a member of another group.
-    fn move_to(&mut self, key: MonitorKey, subscription: Subscription) {
-        let Monitor {
-            version,
-            group,
-            place,
-            ..
-        } = self.monitors[key.0];
-        self.leave(group, place);
-        let encoding = Encoding::from(version);
-        let group = self
-            .groups
-            .find_or_add(&self.schema, encoding, subscription);
-        let place = self.groups.get_mut(group).join(key);
-        let monitor = &mut self.monitors[key.0];
-        monitor.group = group;
-        monitor.place = place;
+    fn find(&self, session: SessionId, id: &[u8]) -> Option<MonitorKey> {
+        self.sessions.get(&session)?.monitors.get(id).copied()
     }
 
     fn leave(&mut self, group: GroupId, place: Place) {
@@ -468,6 +252,8 @@ impl Monitors {
         schema: Arc<Schema>,
         last_txn: Uuid,
     ) -> Vec<(SessionId, StdArc<[u8]>)> {
+        debug_assert!(self.speculation.is_empty(), "every commit is stored");
+        self.speculation = Speculation::new(&schema);
         self.schema = schema;
         self.history = History::new(last_txn);
         self.remove_all()
@@ -478,17 +264,38 @@ impl Monitors {
         self.history = History::new(last_txn);
     }
 
-    /// Takes note of a stored commit. Visits only groups that it can concern.
-    /// `txn` is its id, all zeros where no history is kept; `atoms` is the number of atoms in the database now (bounds the
-    /// history, docs/spec/protocol.md 4.9). An empty delta is no commit.
+    /// A commit is executed and stored at once.
     pub fn commit(&mut self, delta: &Arc<Delta>, txn: Uuid, atoms: u64) {
+        self.execute(delta, txn);
+        self.stored(delta, atoms);
+    }
+
+    /// A commit is executed. `txn` is its id, all zeros where no history is kept. An empty delta is no commit.
+    pub fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
+        if !delta.is_empty() {
+            self.speculation.execute(delta, txn);
+        }
+    }
+
+    /// The oldest commit that was only executed is stored. Visits only groups that it can concern. `atoms` is the number of atoms in the
+    /// database now (bounds the history, docs/spec/protocol.md 4.9).
+    ///
+    /// # Panics
+    /// It is not `delta`.
+    pub fn stored(&mut self, delta: &Arc<Delta>, atoms: u64) {
         if delta.is_empty() {
             return;
         }
+        let stored = self.speculation.note();
+        let Some((number, txn, delta)) = stored.filter(|(_, _, oldest)| Arc::ptr_eq(oldest, delta))
+        else {
+            unreachable!("commits are stored in the order of their execution");
+        };
         let is_followed = self.followers > 0;
-        self.history.record(txn, delta, atoms, is_followed);
+        self.history.record(txn, &delta, atoms, is_followed);
         let mut woken = std::mem::take(&mut self.woken);
-        self.groups.commit(&self.schema, delta, &mut woken);
+        self.groups
+            .commit(&self.schema, (number, &delta), &mut woken);
         for (key, segment) in woken.drain(..) {
             let monitor = &mut self.monitors[key.0];
             monitor.place = Place::Behind(segment);
@@ -505,15 +312,17 @@ impl Monitors {
         self.woken = woken;
     }
 
+    /// The commits that were only executed are undone. Monitors that joined since the first of them are the caller's to cancel.
+    pub fn undo(&mut self) {
+        self.groups.forget_foretold();
+        let last = self.speculation.undo();
+        self.groups.iter_mut().for_each(|group| group.undo(last));
+    }
+
     /// Orders updates of a long commit to be written ahead, while its record is: to be carried out elsewhere, or not at all. None where
     /// monitors differ so much that hardly one would be of use to many.
     pub fn foretell(&mut self, delta: &Arc<Delta>) -> Vec<StdArc<dyn LateText>> {
         self.groups.foretell(&self.schema, delta)
-    }
-
-    /// What was foretold will not be noted: its commit is undone.
-    pub fn forget_foretold(&mut self) {
-        self.groups.forget_foretold();
     }
 
     /// Large commits that the history has dropped since the last call, each with its atoms. Freeing them takes long.
@@ -593,10 +402,11 @@ impl Monitors {
         }
     }
 
-    /// Id of the newest transaction; all zeros without a history.
+    /// Id of the newest executed transaction; all zeros without a history.
     #[must_use]
     pub fn last_txn(&self) -> Uuid {
-        self.history.last_txn()
+        let executed = self.speculation.last_txn();
+        executed.unwrap_or_else(|| self.history.last_txn())
     }
 
     /// Commits in the transaction history, and the atoms in them.

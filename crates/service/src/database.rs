@@ -1,31 +1,33 @@
 //! One served database: engine, monitors, waiting transactions and the order in which answers may leave.
 //!
 //! Inputs are [`ToDatabase`] messages with the time; outputs are collected in [`Outputs`] and taken by the thread (or
-//! simulator) that drives it. Everything executes on speculative state: what a commit yields (reply, updates) stays parked until
-//! its record is stored, in order, and so does every later answer that could have seen it. Work that needs settled state
-//! (monitor requests, conversion, compaction) is deferred until nothing is parked.
+//! simulator) that drives it. Everything executes on speculative state: each answer, of whatever kind, is made from the state after the
+//! commits before it, and waits in one queue until those are stored (`pending`, `release`, `undo`). A session alone may be blocked
+//! (`outbox`). Only what replaces the database or its file waits at a [`Barrier`] until nothing is pending, and everything behind it, too.
 
 mod audited;
+mod backpressure;
 mod backup;
 mod conversion;
 mod convert;
-mod first_answers;
+mod deferred_replies;
 mod follow;
-mod held;
+mod initial_contents;
 mod inline;
 mod kept;
-mod late;
 mod monitoring;
+mod outbox;
 mod outputs;
-mod parked;
+mod pending;
 mod records;
+mod release;
 mod report;
 mod rewrites;
 mod row_log;
 mod slow;
 mod transact;
 mod triggers;
-mod unread;
+mod undo;
 mod updates;
 
 use std::collections::{HashMap, VecDeque};
@@ -53,18 +55,17 @@ use crate::storage::{FileState, Growth};
 use backup::Backup;
 use conversion::Conversion;
 use convert::canceled_because;
-use first_answers::FirstAnswers;
 use follow::Followed;
-use held::Held;
+use initial_contents::InitialContents;
 use kept::Kept;
-use parked::{Answer, Origin, Parked};
+use outbox::Reason;
+use pending::{Answer, Origin, PendingQueue};
 use records::Records;
+use release::handled_by;
 use rewrites::Rewrites;
 use row_log::RowLog;
 use slow::SlowLog;
-use transact::handled_by;
 use triggers::Triggers;
-use unread::Unread;
 use updates::Rounds;
 
 /// The time of an input.
@@ -98,18 +99,14 @@ pub struct DatabaseService {
     monitors: Monitors,
     triggers: Triggers,
     rounds: Rounds,
-    parked: VecDeque<Parked>,
+    pending: PendingQueue,
     records: Records,
-    /// Of results in `parked`.
-    parked_bytes: usize,
+    /// Inputs behind one that waits at a barrier.
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
-    first_answers: FirstAnswers,
+    initial_contents: InitialContents,
     /// Steps that the database spends on the selections of one transaction.
     select_steps_max: u64,
-    /// For first contents, for late texts, or for want of a reader.
-    held: Held,
-    unread: Unread,
     kept: Kept,
     /// How many jobs were ordered.
     last_job: u64,
@@ -141,6 +138,35 @@ pub struct DatabaseService {
     outputs: Outputs,
 }
 
+/// What an input waits for, with every input behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Barrier {
+    /// A conversion is about to begin, or to be swapped in.
+    Conversion,
+    /// A new file is being put in place.
+    Swap,
+    /// So much of results is pending that no more may be made.
+    Room,
+    /// Everything pending must be stored.
+    Stored,
+}
+
+/// Whether an input replaces the database, its file, its history or its role, or begins to.
+fn replaces_something(input: &ToDatabase) -> bool {
+    match input {
+        ToDatabase::Request(request) => request.method == Method::Convert,
+        ToDatabase::Control(control) => matches!(
+            control,
+            Control::Compact(_)
+                | Control::Remove
+                | Control::SetRole(..)
+                | Control::SetHistory(_)
+                | Control::Follow { .. }
+        ),
+        _ => false,
+    }
+}
+
 /// The id of a commit, or of the state that a history begins with; all zeros where no history is kept.
 fn txn_id(is_kept: bool, uuids: &mut dyn UuidSource) -> Uuid {
     if is_kept { uuids.fresh() } else { Uuid::ZERO }
@@ -165,15 +191,12 @@ impl DatabaseService {
             monitors,
             triggers: Triggers::default(),
             rounds: Rounds::default(),
-            parked: VecDeque::new(),
+            pending: PendingQueue::default(),
             records: Records::default(),
-            parked_bytes: 0,
             deferred: VecDeque::new(),
             conversion: None,
-            first_answers: FirstAnswers::default(),
-            select_steps_max: late::SELECT_STEPS_MAX,
-            held: Held::default(),
-            unread: Unread::default(),
+            initial_contents: InitialContents::default(),
+            select_steps_max: deferred_replies::SELECT_STEPS_MAX,
             kept: Kept::default(),
             last_job: 0,
             rewrites: Rewrites::default(),
@@ -236,7 +259,7 @@ impl DatabaseService {
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
             other if self.must_wait(&other) => self.deferred.push_back(other),
-            other => self.handle_settled(now, other),
+            other => self.take(now, other),
         }
         self.resume(now);
     }
@@ -244,65 +267,71 @@ impl DatabaseService {
     /// Works off deferred inputs as far as the state allows. Called whenever that may have changed.
     fn resume(&mut self, now: Now) {
         while let Some(input) = self.deferred.pop_front() {
-            if self.must_wait_now(&input) {
+            if self.barrier(&input).is_some() {
                 self.deferred.push_front(input);
                 break;
             }
-            self.handle_settled(now, input);
+            self.take(now, input);
         }
     }
 
-    /// Whether an input must queue: behind others, or because it needs settled state.
+    /// Handles these before everything else that is deferred, when the state allows.
+    fn go_on_with(&mut self, inputs: impl IntoIterator<Item = ToDatabase>) {
+        let inputs = inputs.into_iter();
+        for (position, input) in inputs.enumerate() {
+            self.deferred.insert(position, input);
+        }
+    }
+
+    /// Whether an input must queue: behind others, or at a barrier.
     fn must_wait(&self, input: &ToDatabase) -> bool {
-        !self.deferred.is_empty() || self.must_wait_now(input)
+        !self.deferred.is_empty() || self.barrier(input).is_some()
     }
 
-    fn must_wait_now(&self, input: &ToDatabase) -> bool {
+    /// What an input waits for, with everything behind it.
+    fn barrier(&self, input: &ToDatabase) -> Option<Barrier> {
         if self.is_conversion_waiting() {
-            return true;
+            return Some(Barrier::Conversion);
         }
-        let needs_settled = match input {
-            ToDatabase::Request(request) => {
-                let is_light = matches!(request.method, Method::Transact | Method::GetSchema);
-                !is_light || self.is_parking_much()
+        match input {
+            ToDatabase::Request(_) if self.pending.is_full() => Some(Barrier::Room),
+            ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => {
+                Some(Barrier::Swap)
             }
-            ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => return true,
-            ToDatabase::Fence(..) => true,
-            ToDatabase::Control(control) => !matches!(
-                control,
-                Control::Transact(_)
-                    | Control::ShowStatus(_)
-                    | Control::Report(_)
-                    | Control::LogRows(..)
-            ),
-            _ => false,
-        };
-        needs_settled && !self.parked.is_empty()
+            input if replaces_something(input) && !self.pending.is_empty() => Some(Barrier::Stored),
+            _ => None,
+        }
     }
 
-    fn handle_settled(&mut self, now: Now, input: ToDatabase) {
+    /// Takes an input that need not wait for all others, but perhaps for its session.
+    fn take(&mut self, now: Now, input: ToDatabase) {
         if self.is_removed {
-            self.refuse(input);
+            self.refuse_removed(input);
             return;
         }
-        self.hold_unread();
-        let is_held = self.held.must_follow(&input);
+        let is_blocked = self.outputs.outboxes.must_wait(&input);
         if let Some(conversion) = &mut self.conversion
-            && conversion.must_follow(&input, is_held)
+            && conversion.must_follow(&input, is_blocked)
         {
             conversion.follow(input);
             return;
         }
-        if is_held {
-            self.held.follow(input);
+        if is_blocked {
+            self.outputs.outboxes.push_request(input);
+            return;
+        }
+        if let ToDatabase::Request(request) = &input
+            && request.method.is_about_monitors()
+            && self.outputs.outboxes.changes_monitors(request.session)
+        {
+            let outboxes = &mut self.outputs.outboxes;
+            outboxes.block(request.session, Reason::MonitorChange);
+            outboxes.push_request(input);
             return;
         }
         match input {
             ToDatabase::Request(request) => self.request(now, request),
-            ToDatabase::Cancel(session, id) => {
-                self.cancel(now, session, &id);
-                self.outputs.handled(session, Handled::Yes);
-            }
+            ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
             ToDatabase::Fence(session, answer) => {
                 self.send_updates(session);
                 self.outputs.handled(session, answer);
@@ -331,14 +360,14 @@ impl DatabaseService {
                     self.reply(request, schema);
                 } else {
                     self.outputs.reply_memory.refuse();
-                    let error = Box::new(reply_memory::exhausted());
-                    self.park(Answer::Error(error), Origin::Client(request));
-                    self.release();
+                    self.refuse(request, reply_memory::exhausted());
                 }
             }
             Method::Monitor(version) => self.monitor(request, version),
-            Method::MonitorCondChange => self.change_condition(&request),
-            Method::MonitorCancel => self.cancel_monitor(&request),
+            Method::MonitorCondChange => self.change_condition(request),
+            Method::MonitorCancel => {
+                self.answer_when_stored(Answer::MonitorCanceled, Origin::Client(request));
+            }
         }
     }
 
@@ -354,8 +383,9 @@ impl DatabaseService {
             Control::Compact(token) => self.compact(now, token),
             Control::EnableColumnDiff => self.options.column_diff = true,
             Control::Snapshot(token) => {
-                let snapshot = Some(self.database.snapshot());
-                self.outputs.events.push(Event::Snapshot(token, snapshot));
+                let event = Event::Snapshot(token, Some(self.database.snapshot()));
+                let answer = Answer::Event(Box::new(event));
+                self.answer_when_stored(answer, Origin::Control(control));
             }
             Control::Remove => self.remove(now),
             Control::Follow {
@@ -398,7 +428,7 @@ impl DatabaseService {
         self.end_backup();
         self.sessions.clear();
         self.kept = Kept::default();
-        self.let_unread_go();
+        self.unblock_all_unread();
         self.give_up_compaction();
         self.answer_compactions(&Err(self.removed_error()));
         // What was put off is refused. The end is reported last: everything that was asked before is answered by then.
@@ -426,7 +456,7 @@ impl DatabaseService {
     }
 
     /// Answers what was sent before its sender knew that the database is gone.
-    fn refuse(&mut self, input: ToDatabase) {
+    fn refuse_removed(&mut self, input: ToDatabase) {
         match input {
             ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
                 self.drop_request(&request);
@@ -439,8 +469,8 @@ impl DatabaseService {
                     WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
                 match request.method {
                     // Those name no database; their monitors are gone, and that is what they are told.
-                    Method::MonitorCancel => self.cancel_monitor(&request),
-                    Method::MonitorCondChange => self.change_condition(&request),
+                    Method::MonitorCancel => self.release_monitor_cancel(&request),
+                    Method::MonitorCondChange => self.change_condition(request),
                     _ => self.fail(&request, &error),
                 }
             }
@@ -492,7 +522,6 @@ impl DatabaseService {
     fn close(&mut self, now: Now, session: SessionId) {
         self.sessions.remove(&session);
         self.kept.remove_session(session);
-        let was_deaf = self.unread.forget(session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
         // A transaction that arrived before the end is executed, unless its turn would have come only after its client had read; a
@@ -505,12 +534,16 @@ impl DatabaseService {
             _ => true,
         };
         self.deferred.retain(is_wanted);
-        self.drop_late(session);
-        let sent = self.held.let_go(session).unwrap_or_default();
-        if was_deaf {
-            self.outputs.free(Garbage::inputs(sent));
-        } else {
-            self.go_on_with(sent.into_iter().filter(is_wanted));
+        if let Some(mut outbox) = self.outputs.outboxes.remove(session) {
+            let requests = std::mem::take(&mut outbox.requests);
+            if outbox.is_blocked_by(Reason::Unread) {
+                self.outputs.free(Garbage::inputs(requests));
+            } else {
+                self.go_on_with(requests.into_iter().filter(is_wanted));
+            }
+            if !outbox.deliveries.is_empty() {
+                self.outputs.free(outbox.into_garbage());
+            }
         }
         if let Some(conversion) = &mut self.conversion {
             conversion.waiting_mut().retain(is_wanted);
@@ -521,18 +554,16 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Whether no session has left anything behind: nothing waits, is parked or deferred, and nothing is monitored.
+    /// Whether no session has left anything behind: nothing waits, is pending or deferred, and nothing is monitored.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.triggers.is_clean()
-            && self.parked.is_empty()
+            && self.pending.is_empty()
             && self.deferred.is_empty()
             && self.conversion.is_none()
-            && self.first_answers.is_idle()
-            && self.outputs.late.is_empty()
-            && self.held.is_empty()
+            && self.initial_contents.is_idle()
+            && self.outputs.outboxes.is_empty()
             && self.kept.is_empty()
-            && self.unread.is_empty()
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()

@@ -132,6 +132,15 @@ pub enum Method {
 }
 
 impl Method {
+    /// Whether it starts, changes or ends a monitor.
+    #[must_use]
+    pub fn is_about_monitors(self) -> bool {
+        matches!(
+            self,
+            Method::Monitor(_) | Method::MonitorCondChange | Method::MonitorCancel
+        )
+    }
+
     /// Its name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {

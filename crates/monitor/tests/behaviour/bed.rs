@@ -200,7 +200,10 @@ impl Bed {
             self.monitors
                 .change_condition(&mut self.database, SESSION, params.as_bytes(), &|_| false);
         match changed {
-            Ok(changed) => Ok(changed.frames.iter().map(text).collect()),
+            Ok(change) => {
+                let changed = self.monitors.apply(SESSION, change).expect("its monitor");
+                Ok(changed.frames.iter().map(text).collect())
+            }
             Err(error) => Err(error.to_string()),
         }
     }
@@ -237,13 +240,13 @@ impl Bed {
     }
 }
 
-fn text(frame: &Frame) -> String {
+pub(crate) fn text(frame: &Frame) -> String {
     shown(&frame.to_bytes())
 }
 
 /// A message without its fixed parts, identities shown as `#1`, transactions as `t1`, versions as `v`:
 /// `update2 "m",{"Keeper":{"#1":..}}`.
-fn shown(message: &[u8]) -> String {
+pub(crate) fn shown(message: &[u8]) -> String {
     let text = String::from_utf8(message.to_vec()).expect("text");
     let text = shorten(&text, "00000000-0000-0000-0000-", "#");
     let text = shorten(&text, "aaaaaaaa-aaaa-aaaa-0000-", "t");

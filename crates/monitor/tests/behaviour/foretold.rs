@@ -86,7 +86,7 @@ fn a_commit_that_is_undone_is_not_told_and_makes_room_for_the_next() {
         "one at a time for each group"
     );
     bed.database.undo(&undone);
-    bed.monitors.forget_foretold();
+    bed.monitors.undo();
     bed.is_foretelling = true;
     bed.insert("Pet", r#"{"kind":"emu"}"#);
     assert_eq!(

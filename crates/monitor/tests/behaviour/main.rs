@@ -10,5 +10,6 @@ mod foretold;
 mod replay;
 mod replica;
 mod since;
+mod speculation;
 mod version1;
 mod version2;

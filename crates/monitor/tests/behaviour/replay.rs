@@ -507,13 +507,11 @@ impl Run {
         }
         let params = format!("[{old_id},{},{{{}}}]", client.id, changed.join(","));
         let session = client.session;
-        let changed = self
-            .bed
-            .monitors
-            .change_condition(&mut self.bed.database, session, params.as_bytes(), &|_| {
-                false
-            })
-            .expect("changed");
+        let monitors = &mut self.bed.monitors;
+        let database = &mut self.bed.database;
+        let change = monitors.change_condition(database, session, params.as_bytes(), &|_| false);
+        let changed = monitors.apply(session, change.expect("changed"));
+        let changed = changed.expect("its monitor");
         for frame in &changed.frames {
             self.receive(frame, Some((old_id, position)));
         }

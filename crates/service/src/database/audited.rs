@@ -2,7 +2,7 @@
 //!
 //! Costs one look at a flag when there is none. Entries leave with the other outputs, before the answer that they are about.
 
-use corvid_data::{Arc, Delta, Tag, Uuid, WireError};
+use corvid_data::{Tag, WireError};
 use corvid_json::Reader;
 
 use super::slow::member;
@@ -10,7 +10,7 @@ use super::{DatabaseService, Now};
 use crate::audit::{Entry, What, Who};
 use crate::message::{Request, StoreError};
 
-use super::parked::{Origin, Parked};
+use super::pending::{Commit, Origin, Pending};
 
 /// Operations of a refused transaction that are told.
 const OPERATIONS_MAX: usize = 100;
@@ -22,26 +22,26 @@ impl DatabaseService {
     }
 
     /// A commit is released.
-    pub(super) fn audit_commit(&mut self, parked: &Parked, txn: Uuid, delta: &Arc<Delta>) {
+    pub(super) fn audit_commit(&mut self, date_ms: i64, origin: &Origin, commit: &Commit) {
         if self.is_audited {
             let what = What::Committed {
-                txn,
-                delta: delta.clone(),
-                record_bytes: parked.record_bytes,
+                txn: commit.txn,
+                delta: commit.delta.clone(),
+                record_bytes: commit.record_bytes,
             };
-            self.audit(parked.date_ms, who(&parked.origin), what);
+            self.audit(date_ms, who(origin), what);
         }
     }
 
     /// A commit could not be stored.
-    pub(super) fn audit_unstored(&mut self, parked: &Parked, error: &StoreError) {
-        if let Some(delta) = parked.delta.as_ref().filter(|_| self.is_audited) {
+    pub(super) fn audit_unstored(&mut self, entry: &Pending, error: &StoreError) {
+        if let Some(commit) = entry.commit.as_ref().filter(|_| self.is_audited) {
             let what = What::Unstored {
-                delta: delta.clone(),
-                record_bytes: parked.record_bytes,
+                delta: commit.delta.clone(),
+                record_bytes: commit.record_bytes,
                 details: format!("{} ({})", error.details, error.io_error),
             };
-            self.audit(parked.date_ms, who(&parked.origin), what);
+            self.audit(entry.date_ms, who(&entry.origin), what);
         }
     }
 
@@ -117,7 +117,8 @@ fn is_refusal(tag: Tag) -> bool {
 fn who(origin: &Origin) -> Who {
     match origin {
         Origin::Client(request) => Who::Client(request.session, request.info.clone()),
-        Origin::Server(_) => Who::Server,
+        Origin::Cancel(..) => unreachable!("a cancel is never audited"),
+        Origin::Server(_) | Origin::Control(_) => Who::Server,
         Origin::Source => Who::Source,
     }
 }

@@ -186,7 +186,7 @@ impl DatabaseService {
 
     /// Takes the next step, and tells whether another may follow at once.
     fn step_conversion(&mut self, now: Now) -> bool {
-        let is_settled = self.parked.is_empty();
+        let is_settled = self.pending.is_empty();
         let is_swapping = self.rewrites.is_swapping();
         let Some(conversion) = &mut self.conversion else {
             return false;

@@ -89,7 +89,7 @@ impl DatabaseService {
         let schema = database.schema().clone();
         let last_txn = super::txn_id(self.options.history, &mut *self.uuids);
         self.converted = self.eras.begin();
-        self.give_up_first_answers();
+        self.give_up_initial_contents();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);
         let old = std::mem::replace(&mut self.database, database);

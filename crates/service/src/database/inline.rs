@@ -24,8 +24,7 @@ impl DatabaseService {
         input: ToDatabase,
         budget: &mut Allowance,
     ) -> Option<ToDatabase> {
-        self.hold_unread();
-        if !self.has_time() || self.held.must_follow(&input) {
+        if !self.has_time() || self.outputs.outboxes.must_wait(&input) {
             return Some(input);
         }
         match input {
@@ -39,7 +38,8 @@ impl DatabaseService {
                 left.map(ToDatabase::Request)
             }
             ToDatabase::Drained(session)
-                if !self.monitors.is_behind(session) && !self.unread.holds(session) =>
+                if !self.monitors.is_behind(session)
+                    && !self.outputs.outboxes.has_requests(session) =>
             {
                 self.drained(session);
                 None
@@ -56,12 +56,11 @@ impl DatabaseService {
         input: ToDatabase,
         long_steps: u64,
     ) -> Option<ToDatabase> {
-        self.hold_unread();
         let is_free = self.deferred.is_empty()
-            && !self.is_parking_much()
+            && !self.pending.is_full()
             && self.conversion.is_none()
             && !self.is_removed
-            && !self.held.must_follow(&input);
+            && !self.outputs.outboxes.must_wait(&input);
         match input {
             ToDatabase::Request(request)
                 if request.method == Method::Transact
@@ -92,7 +91,7 @@ impl DatabaseService {
             && self.conversion.is_none()
             && self.rewrites.is_idle()
             && !self.is_removed
-            && !self.is_parking_much()
+            && !self.pending.is_full()
     }
 
     /// Whether [`DatabaseService::tick`] has something to do.

@@ -1,122 +1,122 @@
-//! Monitor requests of one database.
+//! Monitor requests of one database: what is found out when they are executed, and what takes effect when the commits before them are
+//! stored.
 
 use std::sync::Arc;
 
 use corvid_json::Reader;
-use corvid_monitor::{Begun, SessionId, Version};
+use corvid_monitor::{Begun, ConditionChange, ConditionChanged, SessionId, Version};
 use corvid_rpc::message;
 
 use super::DatabaseService;
+use super::initial_contents::Joining;
+use super::pending::{Answer, Origin};
 use crate::message::{Handled, Request};
 use crate::quota;
 
 impl DatabaseService {
     pub(super) fn monitor(&mut self, request: Box<Request>, version: Version) {
-        let in_use = |id: &[u8]| {
-            request
-                .foreign_monitors
-                .iter()
-                .any(|foreign| **foreign == *id)
-        };
         let (session, bytes) = (request.session, request.frame.len());
         if !self.kept.admits(session, bytes) {
-            self.fail(&request, &quota::exhausted("monitors"));
+            self.refuse(request, quota::exhausted("monitors"));
             return;
         }
         let begun = self.monitors.begin(
             &mut self.database,
-            request.session,
+            session,
             version,
             request.params(),
-            &in_use,
-            self.first_answers.rows_max,
+            &|id| is_foreign(&request, id),
+            self.initial_contents.rows_max,
         );
-        if begun.is_ok() {
-            self.sessions
-                .entry(request.session)
-                .or_insert_with(|| request.info.clone());
-        }
-        match begun {
-            Ok(Begun::Started(started)) => {
-                self.kept.add(session, started.id.clone(), bytes);
-                self.send_updates(request.session);
-                let reply = started.result.into_reply(&request.id);
-                self.outputs.reply_shared(
-                    request.session,
-                    reply,
-                    Handled::MonitorAdded(started.id),
-                );
-                self.count_reply(&request);
-            }
+        let answer = match begun {
+            Ok(Begun::Started(started)) => Joining::written(started.id, started.result),
             Ok(Begun::Awaited(awaited)) => {
-                self.kept.add(session, awaited.id.clone(), bytes);
-                self.await_contents(*request, awaited);
+                let joining = self.await_contents(&request, awaited);
+                Answer::Joined(Box::new(joining))
             }
-            Ok(Begun::Later(contents)) => self.put_off(*request, contents),
-            Err(error) => self.fail(&request, &error),
+            Ok(Begun::Later(contents)) => {
+                self.put_off(*request, contents);
+                return;
+            }
+            Err(error) => {
+                self.refuse(request, error);
+                return;
+            }
+        };
+        if let Answer::Joined(joining) = &answer {
+            self.kept.add(session, joining.id.clone(), bytes);
         }
+        let info = &request.info;
+        self.sessions.entry(session).or_insert_with(|| info.clone());
+        self.answer_when_stored(answer, Origin::Client(request));
     }
 
-    pub(super) fn change_condition(&mut self, request: &Request) {
-        let in_use = |id: &[u8]| {
-            request
-                .foreign_monitors
-                .iter()
-                .any(|foreign| **foreign == *id)
-        };
-        let old_id: Option<Arc<[u8]>> = first_param(request).map(Arc::from);
+    pub(super) fn change_condition(&mut self, request: Box<Request>) {
         let (session, bytes) = (request.session, request.frame.len());
-        if let Some(id) = &old_id
+        let id = first_param(&request);
+        if let Some(id) = &id
             && !self.kept.admits_change(session, id, bytes)
         {
-            self.fail(request, &quota::exhausted("conditions"));
+            self.refuse(request, quota::exhausted("conditions"));
             return;
         }
-        match self.monitors.change_condition(
-            &mut self.database,
-            request.session,
-            request.params(),
-            &in_use,
-        ) {
-            Ok(changed) => {
-                self.outputs.updates(request.session, changed.frames);
-                self.send_updates(request.session);
-                let handled = match old_id {
-                    Some(old_id) => {
-                        let new_id = changed.new_id;
-                        self.kept.change(session, &old_id, new_id.clone(), bytes);
-                        Handled::MonitorRenamed(old_id, new_id)
-                    }
-                    None => Handled::Yes,
-                };
-                self.outputs
-                    .reply(request.session, &request.id, b"{}", handled);
+        let change =
+            self.monitors
+                .change_condition(&mut self.database, session, request.params(), &|id| {
+                    is_foreign(&request, id)
+                });
+        match change {
+            Ok(change) => {
+                let answer = Answer::ConditionChanged(Box::new(change));
+                self.answer_when_stored(answer, Origin::Client(request));
             }
-            Err(error) => self.fail(request, &error),
+            Err(error) => self.refuse(request, error),
         }
     }
 
-    pub(super) fn cancel_monitor(&mut self, request: &Request) {
-        self.send_updates(request.session);
+    /// The commits before a change of conditions are stored: it takes effect.
+    pub(super) fn release_condition(&mut self, request: &Request, change: ConditionChange) {
+        let session = request.session;
+        let Some(changed) = self.monitors.apply(session, change) else {
+            return;
+        };
+        let ConditionChanged {
+            mut frames,
+            old_id,
+            new_id,
+        } = changed;
+        // What was pending may be long; the effect of the change is not.
+        self.defer_texts(session, &mut frames);
+        if !frames.is_empty() {
+            self.monitors.set_ready(session, false);
+            self.outputs.updates(session, frames);
+        }
+        self.send_updates(session);
+        let bytes = request.frame.len();
+        self.kept.change(session, &old_id, new_id.clone(), bytes);
+        let handled = Handled::MonitorRenamed(old_id, new_id);
+        self.outputs.reply(session, &request.id, b"{}", handled);
+    }
+
+    /// The answers before the end of a monitor have left: it ends.
+    pub(super) fn release_monitor_cancel(&mut self, request: &Request) {
+        let session = request.session;
+        self.send_updates(session);
         let id = first_param(request).unwrap_or_default();
-        if self.monitors.cancel(request.session, &id) {
-            self.kept.remove(request.session, &id);
+        if self.monitors.cancel(session, &id) {
+            self.kept.remove(session, &id);
             let handled = Handled::MonitorRemoved(Arc::from(id));
-            self.outputs
-                .reply(request.session, &request.id, b"{}", handled);
+            self.outputs.reply(session, &request.id, b"{}", handled);
         } else {
-            self.outputs.error_json(
-                request.session,
-                &request.id,
-                b"\"unknown monitor\"",
-                Handled::Yes,
-            );
+            let error = b"\"unknown monitor\"";
+            self.outputs
+                .error_json(session, &request.id, error, Handled::Yes);
         }
     }
 
     /// Removes every monitor and tells the sessions that want to know, and the shards in any case.
     pub(super) fn cancel_monitors(&mut self) {
-        self.give_up_first_answers();
+        self.give_up_initial_contents();
         let canceled = self.monitors.remove_all();
         self.tell_canceled(canceled);
     }
@@ -135,6 +135,12 @@ impl DatabaseService {
             self.outputs.handled(session, Handled::MonitorLost(id));
         }
     }
+}
+
+/// Whether the session has a monitor of this id on another database.
+fn is_foreign(request: &Request, id: &[u8]) -> bool {
+    let mut foreign = request.foreign_monitors.iter();
+    foreign.any(|foreign| **foreign == *id)
 }
 
 /// The first parameter as canonical JSON. What follows it, which may be long, is not read.

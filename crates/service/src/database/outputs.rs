@@ -7,7 +7,7 @@ use corvid_data::WireError;
 use corvid_monitor::{Frame, SessionId, SharedText};
 use corvid_rpc::message;
 
-use super::late::Late;
+use super::outbox::Outboxes;
 use crate::audit::Entry;
 use crate::job::Job;
 use crate::job::garbage::Garbage;
@@ -36,8 +36,8 @@ pub struct Outputs {
     pub answered: Vec<u64>,
     /// What replies hold.
     pub(super) reply_memory: Arc<ReplyMemory>,
-    /// Sessions that wait for texts which are being written.
-    pub(super) late: Late,
+    /// What waits of each session.
+    pub(super) outboxes: Outboxes,
     /// For the connection, with its number, to what a backup follows.
     pub source_orders: Vec<(SourceId, u64, SourceOrder)>,
 }
@@ -53,7 +53,7 @@ impl Outputs {
             audit: Vec::new(),
             answered: Vec::new(),
             reply_memory: Arc::default(),
-            late: Late::default(),
+            outboxes: Outboxes::default(),
             source_orders: Vec::new(),
         }
     }
@@ -136,7 +136,7 @@ impl Outputs {
             updates,
             handled,
         };
-        if let Some(deliver) = self.late.follow(deliver) {
+        if let Some(deliver) = self.outboxes.push_delivery(deliver) {
             self.deliveries.push(deliver);
         }
     }

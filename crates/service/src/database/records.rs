@@ -9,7 +9,7 @@
 use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
 use corvid_log::{is_recorded, write_long_transaction, write_transaction};
 
-use super::parked::Origin;
+use super::pending::{Commit, Origin};
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::message::{Store, Ticket};
@@ -119,18 +119,16 @@ impl DatabaseService {
                 _ => None,
             });
             let Some(record) = composed else { continue };
-            let mut parked = self.parked.iter_mut();
-            let parked = parked.find(|parked| parked.ticket == Some(long.ticket));
-            let asked = parked
-                .as_ref()
-                .map_or(0, |parked| asked_bytes(&parked.origin));
+            let entry = self.pending.find_mut(long.ticket);
+            let asked = entry.as_ref().map_or(0, |entry| asked_bytes(&entry.origin));
             let (schema, delta) = (&long.schema, &long.delta);
             // What changes much is asked for at length, mostly.
             let expected = asked.min(RESERVED_BYTES_MAX);
             write_long_transaction(record, schema, delta, long.date_ms, long.is_diff, expected);
             let bytes = record.len();
-            if let Some(parked) = parked {
-                parked.record_bytes = bytes;
+            if let Some(Commit { record_bytes, .. }) = entry.and_then(|entry| entry.commit.as_mut())
+            {
+                *record_bytes = bytes;
             }
             self.count_record(bytes);
         }
@@ -160,7 +158,7 @@ fn asked_bytes(origin: &Origin) -> usize {
     match origin {
         Origin::Client(request) => request.frame.len(),
         Origin::Server(params) => params.len(),
-        Origin::Source => 0,
+        Origin::Source | Origin::Cancel(..) | Origin::Control(_) => 0,
     }
 }
 

@@ -35,7 +35,7 @@ impl DatabaseService {
                 told: self.monitors.told(),
                 ..self.counts.clone()
             },
-            parked: self.parked.len() as u64,
+            parked: self.pending.len() as u64,
             deferred: self.deferred.len() as u64,
             file,
             is_converting: self.conversion.is_some(),

@@ -79,7 +79,7 @@ impl DatabaseService {
     /// Begins a new file; there must be no other.
     pub(super) fn rewrite(&mut self, purpose: Purpose, content: Content) -> RewriteNumber {
         assert!(
-            self.rewrites.current.is_none() && self.parked.is_empty(),
+            self.rewrites.current.is_none() && self.pending.is_empty(),
             "a new file begins at a settled moment, and alone"
         );
         self.rewrites.last += 1;

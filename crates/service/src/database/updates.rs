@@ -51,7 +51,7 @@ impl DatabaseService {
     pub(super) fn send_updates(&mut self, session: SessionId) {
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
-        self.await_late(session, &mut frames);
+        self.defer_texts(session, &mut frames);
         if !frames.is_empty() {
             self.monitors.set_ready(session, false);
             self.outputs.updates(session, frames);

@@ -6,20 +6,19 @@
 //! sends waits. Before all monitors go (the database is converted or removed), texts are written on the spot. A text that is delivered
 //! is written: no shard waits for one.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use corvid_engine::LongResult;
 use corvid_monitor::{Frame, Guard, LateText, NOTHING, SessionId, SharedText};
-use foldhash::fast::FixedState;
 
+use super::outbox::Reason;
 use super::outputs::{error_text, reply_around};
 use super::transact::handled_by;
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::job::garbage::{self, Garbage};
 use crate::message::{Deliver, Piece, Request};
-use crate::reply_memory::{Charge, exhausted};
+use crate::reply_memory::{COUNTED_BYTES, Charge, exhausted};
 
 /// Steps that the database spends on the selections of one transaction (looks at a row, writes an atom); some 500 us.
 pub(super) const SELECT_STEPS_MAX: u64 = 8192;
@@ -55,58 +54,6 @@ impl LateText for LateResult {
     }
 }
 
-/// The sessions that wait for a text, each with what is to be said to it from that text on.
-#[derive(Debug, Default)]
-pub(super) struct Late(HashMap<SessionId, Waiting, FixedState>);
-
-#[derive(Debug)]
-struct Waiting {
-    /// Begins with a text that is being written. Of results with the request, to tell how long it took.
-    deliveries: VecDeque<(Deliver, Option<Box<Request>>)>,
-    /// The session's output is drained: afterwards it is to be told of changes.
-    is_ready: bool,
-}
-
-impl Waiting {
-    /// Nobody is to be told any more. What a session is told until its texts are written is bounded by its requests under way.
-    fn into_garbage(self) -> Garbage {
-        let pieces = self
-            .deliveries
-            .iter()
-            .flat_map(|(deliver, _)| &deliver.pieces);
-        let bytes = pieces.map(|piece| match piece {
-            Piece::Update(frame) => frame
-                .body
-                .unwritten()
-                .map_or(0, |text| garbage::rows(text.rows())),
-            Piece::Message(text) => text.len(),
-        });
-        Garbage::new(bytes.sum(), self)
-    }
-}
-
-impl Late {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether a session waits.
-    pub(super) fn contains(&self, session: SessionId) -> bool {
-        self.0.contains_key(&session)
-    }
-
-    /// Keeps what is said to a session that waits; gives it back if it does not.
-    pub(super) fn follow(&mut self, deliver: Deliver) -> Option<Deliver> {
-        let Some(waiting) = self.0.get_mut(&deliver.session) else {
-            return Some(deliver);
-        };
-        // It is drained again when this is.
-        waiting.is_ready &= !deliver.updates;
-        waiting.deliveries.push_back((deliver, None));
-        None
-    }
-}
-
 impl DatabaseService {
     /// Sets how many steps the database spends on the selections of one transaction; what takes more is left to the worker.
     pub fn set_select_steps_max(&mut self, steps: u64) {
@@ -133,7 +80,7 @@ impl DatabaseService {
         }
         let text = SharedText::Late(Arc::new(LateResult { result, charge }));
         let mut reply = vec![reply_around(&request.id, text)];
-        self.await_late(request.session, &mut reply);
+        self.defer_texts(request.session, &mut reply);
         for reply in reply {
             let handled = handled_by(&request);
             if is_refused(&reply) {
@@ -143,9 +90,9 @@ impl DatabaseService {
             }
             self.outputs.reply_shared(request.session, reply, handled);
         }
-        match self.outputs.late.0.get_mut(&request.session) {
-            Some(waiting) => {
-                if let Some((_, source)) = waiting.deliveries.back_mut() {
+        match self.outputs.outboxes.awaiting_text(request.session) {
+            Some(outbox) => {
+                if let Some((_, source)) = outbox.deliveries.back_mut() {
                     *source = Some(request);
                 }
             }
@@ -153,25 +100,23 @@ impl DatabaseService {
         }
     }
 
-    /// Has the texts of these frames written that are not, and the session wait for them. Where it waits for first contents besides, they are
-    /// written on the spot.
-    pub(super) fn await_late(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
+    /// Has the texts of these frames written that are not, and the session wait for them.
+    pub(super) fn defer_texts(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         let unwritten = frames.iter().filter_map(|frame| frame.body.unwritten());
         let texts: Vec<_> = unwritten.cloned().collect();
-        let is_waiting = self.outputs.late.contains(session);
-        if texts.is_empty() || (!is_waiting && self.held.contains(session)) {
+        let outboxes = &mut self.outputs.outboxes;
+        let is_waiting = outboxes.is_blocked_by(session, Reason::Text);
+        if texts.is_empty() {
             if !is_waiting {
                 frames.retain_mut(|frame| self.take_written(frame));
             }
             return;
         }
         if !is_waiting {
-            let waiting = Waiting {
-                deliveries: VecDeque::new(),
-                is_ready: self.monitors.is_ready(session),
-            };
-            self.outputs.late.0.insert(session, waiting);
-            self.held.hold(session);
+            outboxes.block(session, Reason::Text);
+            if let Some(outbox) = outboxes.awaiting_text(session) {
+                outbox.is_ready = self.monitors.is_ready(session);
+            }
             self.monitors.set_ready(session, false);
         }
         let jobs = texts.into_iter().map(|text| Job::Text(session, text));
@@ -181,61 +126,49 @@ impl DatabaseService {
     /// The session's output is drained.
     pub(super) fn drained(&mut self, session: SessionId) {
         self.has_read(session);
-        match self.outputs.late.0.get_mut(&session) {
-            Some(waiting) => waiting.is_ready = true,
+        match self.outputs.outboxes.awaiting_text(session) {
+            Some(outbox) => outbox.is_ready = true,
             None => self.monitors.set_ready(session, true),
         }
     }
 
-    /// A text is written, perhaps in vain: what need not wait any longer is delivered.
+    /// A text is written, perhaps for nobody: what need not wait any longer is delivered.
     pub(super) fn text_written(&mut self, now: Now, session: SessionId) {
         self.slow.set_now(now);
         loop {
-            let Some(waiting) = self.outputs.late.0.get_mut(&session) else {
+            let Some(outbox) = self.outputs.outboxes.awaiting_text(session) else {
                 return;
             };
-            if waiting
-                .deliveries
-                .front()
-                .is_some_and(|(deliver, _)| is_unwritten(deliver))
-            {
+            let first = outbox.deliveries.front();
+            if first.is_some_and(|(deliver, _)| is_unwritten(deliver)) {
                 return;
             }
-            let Some((deliver, request)) = waiting.deliveries.pop_front() else {
+            let Some((deliver, request)) = outbox.deliveries.pop_front() else {
                 break;
             };
             self.deliver(deliver, request);
         }
-        self.go_on(session);
+        self.end_texts(session);
     }
 
     /// Writes every text on the spot.
-    pub(super) fn write_all_late(&mut self) {
-        let mut sessions: Vec<_> = self.outputs.late.0.keys().copied().collect();
-        sessions.sort_unstable();
-        for session in sessions {
-            let waiting = self.outputs.late.0.get_mut(&session);
-            let deliveries = waiting.map(|waiting| std::mem::take(&mut waiting.deliveries));
+    pub(super) fn write_all_texts(&mut self) {
+        for session in self.outputs.outboxes.blocked_by(Reason::Text) {
+            let outbox = self.outputs.outboxes.awaiting_text(session);
+            let deliveries = outbox.map(|outbox| std::mem::take(&mut outbox.deliveries));
             for (deliver, request) in deliveries.into_iter().flatten() {
                 self.deliver(deliver, request);
             }
-            self.go_on(session);
-        }
-    }
-
-    /// The session is closed.
-    pub(super) fn drop_late(&mut self, session: SessionId) {
-        if let Some(waiting) = self.outputs.late.0.remove(&session) {
-            self.outputs.free(waiting.into_garbage());
+            self.end_texts(session);
         }
     }
 
     /// The session waits for no text any longer.
-    fn go_on(&mut self, session: SessionId) {
-        if let Some(waiting) = self.outputs.late.0.remove(&session) {
-            self.monitors.set_ready(session, waiting.is_ready);
-            let sent = self.held.let_go(session).unwrap_or_default();
-            self.go_on_with(sent);
+    fn end_texts(&mut self, session: SessionId) {
+        if let Some(outbox) = self.outputs.outboxes.awaiting_text(session) {
+            let is_ready = outbox.is_ready;
+            self.monitors.set_ready(session, is_ready);
+            self.unblock(session, Reason::Text);
         }
     }
 
@@ -258,10 +191,13 @@ impl DatabaseService {
             self.drained(deliver.session);
             return;
         }
-        if !deliver.updates && self.unread.count(deliver.session, &deliver.pieces) {
+        let bytes: usize = deliver.pieces.iter().map(Piece::len).sum();
+        let (outboxes, session) = (&mut self.outputs.outboxes, deliver.session);
+        let is_counted = !deliver.updates && bytes >= COUNTED_BYTES;
+        if is_counted && outboxes.count_unread(session, bytes) {
             deliver.updates = true;
-            if let Some(waiting) = self.outputs.late.0.get_mut(&deliver.session) {
-                waiting.is_ready = false;
+            if let Some(outbox) = outboxes.awaiting_text(session) {
+                outbox.is_ready = false;
             }
         }
         self.outputs.deliveries.push(deliver);

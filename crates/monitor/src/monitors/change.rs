@@ -1,0 +1,138 @@
+//! `monitor_cond_change`: which rows come and go is found when the request is executed; the monitor changes groups when the commits before
+//! the request are stored.
+
+use std::sync::Arc as StdArc;
+
+use corvid_data::WireError;
+use corvid_engine::Database;
+
+use super::{Monitors, SessionId};
+use crate::change_request::ChangeRequest;
+use crate::frame::SharedText;
+use crate::group::{Encoding, MonitorKey};
+use crate::session::Monitor;
+use crate::subscription::Subscription;
+use crate::{Frame, effect, params};
+
+/// A valid change of a monitor's conditions that has not taken effect yet.
+#[derive(Debug)]
+pub struct ConditionChange {
+    old_id: StdArc<[u8]>,
+    new_id: StdArc<[u8]>,
+    /// What the monitor asks for from now on, if that is something else.
+    subscription: Option<Subscription>,
+    /// The update that tells which rows come and go, if any do.
+    effect: Option<Vec<u8>>,
+}
+
+/// A change that has taken effect: send `frames` (in order), then the reply `{}`.
+#[derive(Debug)]
+pub struct ConditionChanged {
+    /// Everything pending for the session, this monitor's under its old id, then the condition's effect under the new id.
+    pub frames: Vec<Frame>,
+    /// Canonical JSON of the monitor's id before.
+    pub old_id: StdArc<[u8]>,
+    /// Canonical JSON of the monitor's id from now on.
+    pub new_id: StdArc<[u8]>,
+}
+
+impl Monitors {
+    /// Reads a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
+    /// request about this session's monitors may be executed.
+    ///
+    /// # Errors
+    /// docs/spec/protocol.md 4.8.
+    pub fn change_condition(
+        &self,
+        database: &mut Database,
+        session: SessionId,
+        params: &[u8],
+        id_in_use: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<ConditionChange, WireError> {
+        let request = ChangeRequest::parse(params)?;
+        let (old_id, new_id) = (request.old_id.clone(), request.new_id.clone());
+        let Some(key) = self.find(session, &old_id) else {
+            return Err(WireError::syntax(&old_id, "unknown monitor session"));
+        };
+        if new_id != old_id && (self.find(session, &new_id).is_some() || id_in_use(&new_id)) {
+            return Err(params::duplicate_id(&new_id));
+        }
+        let Monitor { version, group, .. } = self.monitors[key.0];
+        let old = self.groups.get(group).subscription();
+        let conditions = request.conditions(&self.schema, version, old)?;
+        let new = old.with_conditions(&conditions);
+        let mut change = ConditionChange {
+            old_id,
+            new_id,
+            subscription: None,
+            effect: None,
+        };
+        if new != **old {
+            let effect = effect::encode(&self.schema, database, old, &new);
+            change.effect = Some(effect).filter(|effect| effect != b"{}");
+            change.subscription = Some(new);
+        }
+        Ok(change)
+    }
+
+    /// Lets a change take effect, once all commits executed before it are stored. `None`: the monitor is gone.
+    pub fn apply(
+        &mut self,
+        session: SessionId,
+        change: ConditionChange,
+    ) -> Option<ConditionChanged> {
+        let ConditionChange {
+            old_id,
+            new_id,
+            subscription,
+            effect,
+        } = change;
+        let key = self.find(session, &old_id)?;
+        let mut frames = Vec::new();
+        self.flush(session, &mut frames);
+        self.rename(key, &new_id);
+        if let Some(subscription) = subscription {
+            self.move_to(key, subscription);
+        }
+        if let Some(effect) = effect {
+            let version = self.monitors[key.0].version;
+            self.told[version.index()] += 1;
+            let last_txn = self.history.last_txn();
+            let body = SharedText::Whole(effect.into());
+            frames.push(Frame::update(version, &new_id, last_txn, body));
+        }
+        Some(ConditionChanged {
+            frames,
+            old_id,
+            new_id,
+        })
+    }
+
+    fn rename(&mut self, key: MonitorKey, id: &StdArc<[u8]>) {
+        let monitor = &mut self.monitors[key.0];
+        if let Some(session) = self.sessions.get_mut(&monitor.session) {
+            session.monitors.remove(&monitor.id);
+            session.monitors.insert(id.clone(), key);
+        }
+        monitor.id = id.clone();
+    }
+
+    /// Makes a monitor that has been told everything a member of another group.
+    fn move_to(&mut self, key: MonitorKey, subscription: Subscription) {
+        let Monitor {
+            version,
+            group,
+            place,
+            ..
+        } = self.monitors[key.0];
+        self.leave(group, place);
+        let encoding = Encoding::from(version);
+        let group = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription);
+        let place = self.groups.get_mut(group).join(key);
+        let monitor = &mut self.monitors[key.0];
+        monitor.group = group;
+        monitor.place = place;
+    }
+}

@@ -1,0 +1,196 @@
+//! Requests to monitor: `monitor`, `monitor_cond`, `monitor_cond_since`.
+//!
+//! A monitor joins its group when its request is executed, so its id is taken and its contents can be shared. It is told nothing before
+//! its reply, and nothing of the commits that its contents show, stored or not.
+
+use std::sync::Arc as StdArc;
+
+use corvid_data::{Uuid, WireError};
+use corvid_engine::Database;
+
+use super::{Awaited, Begun, Monitors, SessionId, Started, Version};
+use crate::MonitorResult;
+use crate::contents::{self, Contents, ContentsId};
+use crate::frame::{ResultHead, SharedText};
+use crate::group::{Encoding, GroupId, MonitorKey, Progress};
+use crate::request::MonitorRequest;
+use crate::session::{Monitor, Session};
+
+impl Monitors {
+    /// Handles a request to monitor while every commit is stored, whatever the length of the contents. `params` is the raw text
+    /// of the params array (valid JSON, first element already checked to be this database's name). `id_in_use(canonical id)`
+    /// tells of this session's monitors on other databases. Flush the session before replying.
+    ///
+    /// # Errors
+    /// docs/spec/protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
+    pub fn monitor(
+        &mut self,
+        database: &Database,
+        session: SessionId,
+        version: Version,
+        params: &[u8],
+        id_in_use: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Started, WireError> {
+        let request = self.parse(session, version, params, id_in_use)?;
+        let started = self.start(database, session, version, request);
+        self.catch_up(session, &started.id);
+        self.answered(session, &started.id);
+        Ok(started)
+    }
+
+    /// Handles a request to monitor. Its contents are ordered to be written elsewhere when more than `rows_max` rows must be looked at for
+    /// them.
+    ///
+    /// The reply may leave when all commits executed so far are stored: then [`Monitors::catch_up`], and with the reply
+    /// [`Monitors::answered`], must be called.
+    ///
+    /// # Errors
+    /// Those of [`Monitors::monitor`].
+    pub fn begin(
+        &mut self,
+        database: &mut Database,
+        session: SessionId,
+        version: Version,
+        params: &[u8],
+        id_in_use: &dyn Fn(&[u8]) -> bool,
+        rows_max: usize,
+    ) -> Result<Begun, WireError> {
+        let request = self.parse(session, version, params, id_in_use)?;
+        let is_known = version == Version::V3 && self.knows(request.last_txn);
+        let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
+        if is_known || rows <= rows_max {
+            let started = self.start(database, session, version, request);
+            return Ok(Begun::Started(started));
+        }
+        let MonitorRequest {
+            id, subscription, ..
+        } = request;
+        let encoding = Encoding::from(version);
+        let as_of = self.speculation.as_of(&subscription);
+        let number = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription);
+        let head = self.head(version, false);
+        let next = self.next_contents;
+        let group = self.groups.get_mut(number);
+        let (contents, order) = match group.long_contents(next, as_of) {
+            Progress::Stale(contents) => return Ok(Begun::Later(contents)),
+            Progress::Kept(text) => {
+                self.join(session, version, number, &id);
+                let result = head.with(text);
+                return Ok(Begun::Started(Started { id, result }));
+            }
+            Progress::Underway(contents) => (contents, None),
+            Progress::Wanted => {
+                self.next_contents = ContentsId(next.0 + 1);
+                let order = Contents {
+                    id: next,
+                    group: number,
+                    encoding,
+                    subscription: group.subscription().clone(),
+                    snapshot: database.snapshot(),
+                };
+                (next, Some(order))
+            }
+        };
+        self.join(session, version, number, &id);
+        Ok(Begun::Awaited(Awaited {
+            id,
+            contents,
+            head,
+            order,
+        }))
+    }
+
+    fn parse(
+        &self,
+        session: SessionId,
+        version: Version,
+        params: &[u8],
+        id_in_use: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<MonitorRequest, WireError> {
+        let own = self.sessions.get(&session);
+        let is_own = |id: &[u8]| own.is_some_and(|session| session.monitors.contains_key(id));
+        MonitorRequest::parse(&self.schema, version, params, &|id| {
+            is_own(id) || id_in_use(id)
+        })
+    }
+
+    fn start(
+        &mut self,
+        database: &Database,
+        session: SessionId,
+        version: Version,
+        request: MonitorRequest,
+    ) -> Started {
+        let MonitorRequest {
+            id,
+            subscription,
+            last_txn,
+        } = request;
+        let encoding = Encoding::from(version);
+        let group = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription);
+        let result = self.content(database, group, version, last_txn);
+        self.join(session, version, group, &id);
+        Started { id, result }
+    }
+
+    fn join(&mut self, session: SessionId, version: Version, group: GroupId, id: &StdArc<[u8]>) {
+        if version == Version::V3 {
+            self.followers += 1;
+            self.history.follow();
+        }
+        let entry = self.monitors.vacant_entry();
+        let key = MonitorKey(entry.key());
+        entry.insert(Monitor {
+            session,
+            id: id.clone(),
+            version,
+            group,
+            place: self.groups.get_mut(group).join(key),
+            is_awaited: true,
+        });
+        let session = self.sessions.entry(session).or_insert_with(Session::new);
+        session.monitors.insert(id.clone(), key);
+    }
+
+    /// Whether the commits after `txn` are known, stored or not.
+    fn knows(&self, txn: Uuid) -> bool {
+        self.history.knows(txn) || self.speculation.since(txn).is_some()
+    }
+
+    /// What a new member of `group` is told at first.
+    fn content(
+        &mut self,
+        database: &Database,
+        group: GroupId,
+        version: Version,
+        last_txn: Uuid,
+    ) -> MonitorResult {
+        let head = |is_known| self.head(version, is_known);
+        let (known_head, unknown_head) = (head(true), head(false));
+        let schema = &self.schema;
+        let group = self.groups.get_mut(group);
+        let as_of = self.speculation.as_of(group.subscription());
+        let is_since = version == Version::V3;
+        let (head, body) =
+            if let Some(executed) = is_since.then(|| self.speculation.since(last_txn)).flatten() {
+                (known_head, group.since(schema, last_txn, executed, as_of))
+            } else if let Some(stored) = is_since.then(|| self.history.since(last_txn)).flatten() {
+                let commits = stored.chain(self.speculation.deltas());
+                (known_head, group.since(schema, last_txn, commits, as_of))
+            } else {
+                (unknown_head, group.initial(schema, database, as_of))
+            };
+        head.with(SharedText::Whole(body))
+    }
+
+    fn head(&self, version: Version, is_known: bool) -> ResultHead {
+        match version {
+            Version::V3 => ResultHead::since(is_known, self.last_txn()),
+            Version::V1 | Version::V2 => ResultHead::plain(),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Commits that are executed and not stored yet: the difference between the state that a request is executed on and the state that
+//! members of groups have been told of.
+//!
+//! Commits are numbered in the order of their execution; a number is not used again when its commit is undone. Invariant: `commits`
+//! holds those after `noted`, oldest first. Cost of a commit: one step for each run of changes of one table. Owned by `Monitors`.
+
+use std::collections::VecDeque;
+
+use corvid_data::{Arc, Delta, Schema, Uuid};
+
+use crate::subscription::Subscription;
+
+/// The executed commits that are not noted.
+#[derive(Debug)]
+pub(crate) struct Speculation {
+    executed: u64,
+    noted: u64,
+    commits: VecDeque<Commit>,
+    /// For each table the last commit that changed it, or a later one.
+    changed: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Commit {
+    number: u64,
+    txn: Uuid,
+    delta: Arc<Delta>,
+}
+
+/// The state that a request is executed on, seen through a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AsOf {
+    /// The last commit that is executed.
+    pub(crate) executed: u64,
+    /// The last commit that groups know.
+    pub(crate) noted: u64,
+    /// The last commit that changed a table of the subscription, or a later one.
+    pub(crate) touched: u64,
+}
+
+impl Speculation {
+    /// Nothing is executed yet.
+    pub(crate) fn new(schema: &Schema) -> Speculation {
+        Speculation {
+            executed: 0,
+            noted: 0,
+            commits: VecDeque::new(),
+            changed: vec![0; schema.iter().count()],
+        }
+    }
+
+    /// A commit is executed. Its id is fixed from here on.
+    pub(crate) fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
+        self.executed += 1;
+        let runs = delta.changes.chunk_by(|one, next| one.table == next.table);
+        for run in runs {
+            if let Some(changed) = self.changed.get_mut(usize::from(run[0].table.0)) {
+                *changed = self.executed;
+            }
+        }
+        self.commits.push_back(Commit {
+            number: self.executed,
+            txn,
+            delta: delta.clone(),
+        });
+    }
+
+    /// The oldest commit is stored: its number, id and changes.
+    pub(crate) fn note(&mut self) -> Option<(u64, Uuid, Arc<Delta>)> {
+        let Commit { number, txn, delta } = self.commits.pop_front()?;
+        self.noted = number;
+        Some((number, txn, delta))
+    }
+
+    /// All commits that are not noted are undone. Returns the last one that stands.
+    pub(crate) fn undo(&mut self) -> u64 {
+        self.commits.clear();
+        for changed in &mut self.changed {
+            *changed = self.noted.min(*changed);
+        }
+        self.noted
+    }
+
+    /// The present state, as far as `subscription` sees it. O(tables of the subscription).
+    pub(crate) fn as_of(&self, subscription: &Subscription) -> AsOf {
+        let asked = subscription.tables().iter();
+        let changed = asked.filter_map(|asked| self.changed.get(usize::from(asked.table.0)));
+        AsOf {
+            executed: self.executed,
+            noted: self.noted,
+            touched: changed.copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Whether every commit is noted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commits.is_empty()
+    }
+
+    /// The id of the last executed commit; `None`: all are noted.
+    pub(crate) fn last_txn(&self) -> Option<Uuid> {
+        self.commits.back().map(|commit| commit.txn)
+    }
+
+    /// The commits, oldest first.
+    pub(crate) fn deltas(&self) -> impl Iterator<Item = &Arc<Delta>> {
+        self.commits.iter().map(|commit| &commit.delta)
+    }
+
+    /// The changes of the commits after the one with this id; `None`: it is none of these.
+    pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
+        let found = self.commits.iter().rposition(|commit| commit.txn == txn)?;
+        let later = self.commits.iter().skip(found + 1);
+        Some(later.map(|commit| &commit.delta))
+    }
+}

@@ -1,0 +1,278 @@
+//! Initial contents of monitors that are too long to be written by the database itself.
+//!
+//! A request that starts such a monitor is executed like any other; its contents are ordered as a job on a snapshot of that moment, and
+//! its reply leaves when they are there and the commits that they show are stored. Equal requests share one job, and, until a change shows to
+//! them, its outcome. While contents of an earlier moment are being written, requests for the same put themselves off until then, so
+//! however many clients ask and however many commits come, at most one job per distinct request is under way.
+//!
+//! Invariants: a session whose request waits here is blocked, whatever it sends meanwhile is handled after the reply, in order;
+//! its new monitor is told nothing before the reply and everything after the snapshot from then on.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use corvid_monitor::{Awaited, ContentsId, MonitorResult, ResultHead, SharedText, Written};
+use foldhash::fast::FixedState;
+
+use super::outbox::Reason;
+use super::pending::Answer;
+use super::{DatabaseService, Now};
+use crate::job::Job;
+use crate::message::{Handled, Request, ToDatabase};
+use crate::reply_memory::{Charge, exhausted};
+
+/// Rows that the database looks at itself for the contents of one monitor; some 300 us.
+const ROWS_MAX: usize = 1000;
+
+/// How long contents are kept for others who ask the same.
+const KEPT_MS: u64 = 10_000;
+
+/// A monitor that has joined and whose reply has not left.
+#[derive(Debug)]
+pub(super) struct Joining {
+    /// Canonical JSON of its id.
+    pub(super) id: Arc<[u8]>,
+    /// What it is told first.
+    pub(super) contents: Contents,
+}
+
+/// What a monitor is told first.
+#[derive(Debug)]
+pub(super) enum Contents {
+    /// Everything is there.
+    Written(MonitorResult),
+    /// The contents are being written.
+    Awaited(ContentsId, ResultHead),
+}
+
+/// What waits for contents.
+#[derive(Debug)]
+pub(super) struct InitialContents {
+    underway: HashMap<ContentsId, Underway, FixedState>,
+    /// When contents are dropped.
+    forget_at_ms: Option<u64>,
+    pub(super) rows_max: usize,
+}
+
+/// Contents that are being written, or wait for commits to be stored.
+#[derive(Debug, Default)]
+struct Underway {
+    /// Pending entries that want them.
+    pending: usize,
+    /// They are there: the text, or none for want of room.
+    written: Option<Option<SharedText>>,
+    /// Monitors whose entries have left the queue.
+    answers: Vec<Waiting>,
+    /// Requests for the same at a later moment.
+    later: Vec<Request>,
+}
+
+/// A monitor that exists but for its reply.
+#[derive(Debug)]
+struct Waiting {
+    request: Box<Request>,
+    id: Arc<[u8]>,
+    head: ResultHead,
+}
+
+impl Default for InitialContents {
+    fn default() -> InitialContents {
+        InitialContents {
+            underway: HashMap::default(),
+            forget_at_ms: None,
+            rows_max: ROWS_MAX,
+        }
+    }
+}
+
+impl InitialContents {
+    /// Whether nothing waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.underway.is_empty()
+    }
+
+    /// When contents that nobody asked for again are due to be dropped.
+    pub(super) fn next_deadline_ms(&self) -> Option<u64> {
+        self.forget_at_ms
+    }
+
+    /// A pending entry that wants these contents has left, or is undone. The contents, if they are there.
+    fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedText>> {
+        let underway = self.underway.get_mut(&contents)?;
+        underway.pending -= 1;
+        let written = underway.written.clone()?;
+        if underway.pending == 0 {
+            self.underway.remove(&contents);
+        }
+        Some(written)
+    }
+}
+
+impl DatabaseService {
+    /// Sets how many rows the database looks at itself for the initial contents of a monitor; more are left to the worker.
+    pub fn set_first_rows_max(&mut self, rows: usize) {
+        self.initial_contents.rows_max = rows;
+    }
+
+    /// A monitor was made whose reply must wait for its contents.
+    pub(super) fn await_contents(&mut self, request: &Request, awaited: Awaited) -> Joining {
+        let session = request.session;
+        self.outputs.outboxes.block(session, Reason::Contents);
+        let underway = &mut self.initial_contents.underway;
+        underway.entry(awaited.contents).or_default().pending += 1;
+        let memory = &self.outputs.reply_memory;
+        let order = awaited.order;
+        let job = order.map(|order| Job::Contents(order, Charge::new(memory)));
+        self.outputs.jobs.extend(job);
+        Joining {
+            id: awaited.id,
+            contents: Contents::Awaited(awaited.contents, awaited.head),
+        }
+    }
+
+    /// A request is to be handled when these contents are there.
+    pub(super) fn put_off(&mut self, request: Request, contents: ContentsId) {
+        let session = request.session;
+        self.outputs.outboxes.block(session, Reason::Contents);
+        let underway = &mut self.initial_contents.underway;
+        underway.entry(contents).or_default().later.push(request);
+    }
+
+    /// What a monitor's contents show is stored: it is answered, now or when its contents are there.
+    pub(super) fn release_joined(&mut self, request: Box<Request>, joining: Joining) {
+        let Joining { id, contents } = joining;
+        let is_there = self.monitors.catch_up(request.session, &id);
+        match contents {
+            Contents::Written(result) if is_there => self.answer_joined(&request, &id, result),
+            Contents::Written(_) => {}
+            Contents::Awaited(contents, head) => {
+                let written = self.initial_contents.end_pending(contents);
+                let waiting = Waiting { request, id, head };
+                match written {
+                    Some(text) => {
+                        self.answer_awaited(&waiting, text.as_ref());
+                        self.unblock(waiting.request.session, Reason::Contents);
+                    }
+                    None => {
+                        let underway = self.initial_contents.underway.get_mut(&contents);
+                        if let Some(underway) = underway.filter(|_| is_there) {
+                            underway.answers.push(waiting);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A monitor that has joined is undone.
+    pub(super) fn undo_joined(&mut self, request: &Request, joining: &Joining) {
+        let session = request.session;
+        if self.monitors.cancel(session, &joining.id) {
+            self.kept.remove(session, &joining.id);
+        }
+        if let Contents::Awaited(contents, _) = &joining.contents {
+            self.initial_contents.end_pending(*contents);
+            self.outputs.outboxes.clear(session, Reason::Contents);
+        }
+    }
+
+    /// Contents are there: everybody who waits for them is answered, and goes on.
+    pub(super) fn contents_written(&mut self, now: Now, written: &Written) {
+        let Some(underway) = self.initial_contents.underway.get_mut(&written.id) else {
+            return;
+        };
+        let answers = std::mem::take(&mut underway.answers);
+        let later = std::mem::take(&mut underway.later);
+        underway.written = Some(written.text.clone());
+        if underway.pending == 0 {
+            self.initial_contents.underway.remove(&written.id);
+        }
+        self.monitors.written(written);
+        self.initial_contents.forget_at_ms = Some(now.mono_ms + KEPT_MS);
+        let mut inputs = Vec::new();
+        for waiting in answers {
+            self.answer_awaited(&waiting, written.text.as_ref());
+            let (outboxes, session) = (&mut self.outputs.outboxes, waiting.request.session);
+            outboxes.clear(session, Reason::Contents);
+            inputs.extend(outboxes.take_free(session));
+        }
+        self.ask_again(later, &mut inputs);
+        self.go_on_with(inputs);
+        self.resume(now);
+    }
+
+    fn answer_awaited(&mut self, waiting: &Waiting, text: Option<&SharedText>) {
+        let Waiting { request, id, head } = waiting;
+        let session = request.session;
+        match text {
+            Some(text) if self.monitors.contains(session, id) => {
+                self.answer_joined(request, id, head.clone().with(text.clone()));
+            }
+            None if self.monitors.cancel(session, id) => {
+                self.kept.remove(session, id);
+                self.fail(request, &exhausted());
+            }
+            _ => {}
+        }
+    }
+
+    fn answer_joined(&mut self, request: &Request, id: &Arc<[u8]>, result: MonitorResult) {
+        let session = request.session;
+        self.send_updates(session);
+        let reply = result.into_reply(&request.id);
+        let handled = Handled::MonitorAdded(id.clone());
+        self.outputs.reply_shared(session, reply, handled);
+        self.count_reply(request);
+        self.monitors.answered(session, id);
+    }
+
+    /// All monitors are about to be removed: requests that were not answered yet are handled anew afterwards.
+    pub(super) fn give_up_initial_contents(&mut self) {
+        self.write_all_texts();
+        let underway = std::mem::take(&mut self.initial_contents.underway);
+        let mut underway: Vec<_> = underway.into_iter().collect();
+        underway.sort_unstable_by_key(|(contents, _)| *contents);
+        let mut inputs = Vec::new();
+        for (_, underway) in underway {
+            debug_assert_eq!(underway.pending, 0, "everything is stored");
+            let answers = underway.answers.into_iter();
+            self.ask_again(answers.map(|waiting| *waiting.request), &mut inputs);
+            self.ask_again(underway.later, &mut inputs);
+        }
+        self.go_on_with(inputs);
+    }
+
+    /// Has requests that wait here handled anew, each before what its session sent after it; sessions that are closed want nothing.
+    fn ask_again(
+        &mut self,
+        requests: impl IntoIterator<Item = Request>,
+        inputs: &mut Vec<ToDatabase>,
+    ) {
+        let outboxes = &mut self.outputs.outboxes;
+        for request in requests {
+            let session = request.session;
+            if outboxes.is_blocked_by(session, Reason::Contents) {
+                outboxes.clear(session, Reason::Contents);
+                outboxes.put_back(ToDatabase::Request(Box::new(request)));
+                inputs.extend(outboxes.take_free(session));
+            }
+        }
+    }
+
+    /// Drops contents that were kept for long enough.
+    pub(super) fn forget_contents(&mut self, now: Now) {
+        let contents = &mut self.initial_contents;
+        if contents.forget_at_ms.is_some_and(|at| at <= now.mono_ms) {
+            contents.forget_at_ms = None;
+            self.monitors.forget_contents();
+        }
+    }
+}
+
+impl Joining {
+    /// One that is answered at once.
+    pub(super) fn written(id: Arc<[u8]>, result: MonitorResult) -> Answer {
+        let contents = Contents::Written(result);
+        Answer::Joined(Box::new(Joining { id, contents }))
+    }
+}

@@ -1,0 +1,187 @@
+//! What is executed and may not leave yet: the queue between execution and release.
+//!
+//! Every commit and every answer, of whatever kind, is an entry, made from the state after the commits before it. It leaves when all of those
+//! are stored. When one of them cannot be, it is undone with everything behind it, and what asked for those entries is executed again.
+//!
+//! Invariant: entries leave in the order of their execution. An entry keeps what it was made from until it leaves.
+
+use std::collections::VecDeque;
+use std::sync::Arc as StdArc;
+
+use corvid_data::{Arc, Delta, Uuid, WireError};
+use corvid_engine::LongResult;
+use corvid_monitor::{ConditionChange, SessionId};
+
+use super::initial_contents::Joining;
+use crate::audit::What;
+use crate::message::{Control, Event, Request, Ticket};
+use crate::reply_memory::Charge;
+
+/// While more of results waits nothing is executed, bytes: it would have to wait, too.
+const BYTES_MAX: usize = 64 << 20;
+
+/// One of them.
+pub(super) struct Pending {
+    /// The commit, if it is one.
+    pub(super) commit: Option<Commit>,
+    /// When it was executed, the `_date` of its record; ms since the Unix epoch.
+    pub(super) date_ms: i64,
+    /// What the audit trail is to be told of a refusal.
+    pub(super) refused: Option<Box<What>>,
+    /// What to say.
+    pub(super) answer: Answer,
+    /// Where it came from; kept whole, so that it can be executed again.
+    pub(super) origin: Origin,
+}
+
+/// What an entry has changed.
+pub(super) struct Commit {
+    /// Its place in the log; `None`: there is nothing to record.
+    pub(super) ticket: Option<Ticket>,
+    /// Length of its record.
+    pub(super) record_bytes: usize,
+    /// Its id, fixed when it was executed.
+    pub(super) txn: Uuid,
+    /// The changes.
+    pub(super) delta: Arc<Delta>,
+}
+
+/// How an entry is answered when it leaves.
+pub(super) enum Answer {
+    /// The `result` as JSON.
+    Result(Vec<u8>),
+    /// The same, to be written when it may leave.
+    Long(Box<LongResult>, StdArc<Charge>),
+    /// The `error`.
+    Error(Box<WireError>),
+    /// The bare `"canceled"`.
+    Canceled,
+    /// A monitor has joined.
+    Joined(Box<Joining>),
+    /// A monitor's conditions change when this leaves.
+    ConditionChanged(Box<ConditionChange>),
+    /// A monitor ends when this leaves.
+    MonitorCanceled,
+    /// An event.
+    Event(Box<Event>),
+    /// Nothing is said.
+    Nothing,
+}
+
+/// Where an entry came from.
+pub(super) enum Origin {
+    /// A client.
+    Client(Box<Request>),
+    /// A client's `cancel` of the request with this id.
+    Cancel(SessionId, Box<[u8]>),
+    /// The server itself, with the `params` text.
+    Server(Vec<u8>),
+    /// The server itself, with an order that changes nothing.
+    Control(Control),
+    /// What a backup follows.
+    Source,
+}
+
+/// The queue.
+#[derive(Default)]
+pub(super) struct PendingQueue {
+    entries: VecDeque<Pending>,
+    /// Of results.
+    bytes: usize,
+}
+
+impl Answer {
+    /// Bytes that wait; of a long result there are none yet.
+    fn len(&self) -> usize {
+        match self {
+            Answer::Result(result) => result.len(),
+            _ => 0,
+        }
+    }
+
+    /// The session's monitors change when this leaves.
+    pub(super) fn changes_monitors(&self) -> bool {
+        matches!(
+            self,
+            Answer::Joined(_) | Answer::ConditionChanged(_) | Answer::MonitorCanceled
+        )
+    }
+}
+
+impl Pending {
+    /// An entry that has changed nothing.
+    pub(super) fn answer(answer: Answer, origin: Origin) -> Pending {
+        Pending {
+            commit: None,
+            date_ms: 0,
+            refused: None,
+            answer,
+            origin,
+        }
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        self.commit.as_ref()?.ticket
+    }
+
+    /// Whether its own record is among those up to `last`.
+    pub(super) fn is_recorded_by(&self, last: Ticket) -> bool {
+        self.ticket().is_some_and(|ticket| ticket <= last)
+    }
+}
+
+impl PendingQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether so much of results waits that no more should be made.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes > BYTES_MAX
+    }
+
+    pub(super) fn push(&mut self, entry: Pending) {
+        self.bytes += entry.answer.len();
+        self.entries.push_back(entry);
+    }
+
+    /// The audit trail is to be told of the last entry.
+    pub(super) fn set_refused(&mut self, refused: Option<Box<What>>) {
+        if let Some(last) = self.entries.back_mut() {
+            last.refused = refused;
+        }
+    }
+
+    /// The first entry, if everything up to its own record is stored when the records up to `stored` are.
+    pub(super) fn pop_stored(&mut self, stored: Ticket) -> Option<Pending> {
+        let first = self.entries.front()?;
+        if first.ticket().is_some_and(|ticket| ticket > stored) {
+            return None;
+        }
+        let entry = self.entries.pop_front()?;
+        self.bytes -= entry.answer.len();
+        Some(entry)
+    }
+
+    /// Takes out everything from the first entry on whose record is among those up to `last`.
+    pub(super) fn take_failed(&mut self, last: Ticket) -> Vec<Pending> {
+        let first = self
+            .entries
+            .iter()
+            .position(|entry| entry.is_recorded_by(last));
+        let failed = first.map(|first| self.entries.split_off(first));
+        let failed: Vec<Pending> = failed.into_iter().flatten().collect();
+        self.bytes -= failed.iter().map(|entry| entry.answer.len()).sum::<usize>();
+        failed
+    }
+
+    /// The entry with this record.
+    pub(super) fn find_mut(&mut self, ticket: Ticket) -> Option<&mut Pending> {
+        let mut entries = self.entries.iter_mut();
+        entries.find(|entry| entry.ticket() == Some(ticket))
+    }
+}

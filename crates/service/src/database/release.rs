@@ -1,0 +1,178 @@
+//! Answers leave: in the order of their execution, each when the commits that it could have seen are stored.
+//!
+//! Each answer is preceded by what its session has to be told up to and including the commits before it; sessions that asked for nothing are
+//! told of all of them at the end of the batch.
+
+use corvid_data::WireError;
+use corvid_monitor::SessionId;
+
+use super::outbox::Reason;
+use super::pending::{Answer, Commit, Origin, Pending};
+use super::{DatabaseService, Now};
+use crate::job;
+use crate::job::garbage::Garbage;
+use crate::message::{Handled, Method, Request, StoreError, Ticket};
+
+/// A request is freed elsewhere when it is longer, bytes.
+const FREED_BYTES: usize = 1 << 20;
+
+impl DatabaseService {
+    /// Queues an answer that changes nothing in the tables. It leaves at once if everything before it is stored.
+    pub(super) fn answer_when_stored(&mut self, answer: Answer, origin: Origin) {
+        if let (true, Origin::Client(request)) = (answer.changes_monitors(), &origin) {
+            self.outputs.outboxes.begin_monitor_change(request.session);
+        }
+        self.pending.push(Pending::answer(answer, origin));
+        self.release();
+    }
+
+    /// Replies with a result when what it could have seen is stored.
+    pub(super) fn reply(&mut self, request: Box<Request>, result: Vec<u8>) {
+        self.answer_when_stored(Answer::Result(result), Origin::Client(request));
+    }
+
+    /// Replies with an error object when what it could have seen is stored.
+    pub(super) fn refuse(&mut self, request: Box<Request>, error: WireError) {
+        let answer = Answer::Error(Box::new(error));
+        self.answer_when_stored(answer, Origin::Client(request));
+    }
+
+    /// Replies with an error object at once.
+    pub(super) fn fail(&mut self, request: &Request, error: &WireError) {
+        self.send_updates(request.session);
+        self.outputs
+            .error(request.session, &request.id, error, handled_by(request));
+    }
+
+    /// Records are stored, or failed to be.
+    pub(super) fn stored(&mut self, now: Now, ticket: Ticket, result: Result<(), StoreError>) {
+        self.slow.set_now(now);
+        match result {
+            Ok(()) => {
+                self.storage_error = None;
+                self.release_through(ticket);
+            }
+            Err(error) => self.undo_unstored(now, ticket, &error),
+        }
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    /// Lets answers leave that wait for no record.
+    pub(super) fn release(&mut self) {
+        self.release_through(Ticket(0));
+    }
+
+    /// Lets answers leave in order up to the first whose record comes after `stored`.
+    fn release_through(&mut self, stored: Ticket) {
+        while let Some(entry) = self.pending.pop_stored(stored) {
+            let Pending {
+                commit,
+                date_ms,
+                refused,
+                answer,
+                origin,
+            } = entry;
+            let has_changed = commit.is_some();
+            if let Some(commit) = commit {
+                self.release_commit(&commit, date_ms, &origin);
+            }
+            if let Some(refused) = refused {
+                self.audit_refused(date_ms, &origin, *refused);
+            }
+            match origin {
+                Origin::Client(request) => self.answer(request, answer, has_changed),
+                Origin::Cancel(session, _) => self.outputs.handled(session, Handled::Yes),
+                Origin::Control(_) => {
+                    if let Answer::Event(event) = answer {
+                        self.outputs.events.push(*event);
+                    }
+                }
+                Origin::Server(_) | Origin::Source => {}
+            }
+        }
+    }
+
+    /// A commit is stored: whoever watches may know of it.
+    fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
+        let delta = &commit.delta;
+        self.counts.committed += 1;
+        if let Some(conversion) = &mut self.conversion {
+            conversion.released(job::Commit {
+                delta: delta.clone(),
+                date_ms,
+            });
+        }
+        self.report_remotes(delta);
+        self.log_rows(delta);
+        self.monitors.stored(delta, self.database.atom_count());
+        self.rounds.add(delta.changes.len());
+        for (dropped, atoms) in self.monitors.take_dropped() {
+            self.outputs.free(Garbage::commit(dropped, atoms));
+        }
+        self.audit_commit(date_ms, origin, commit);
+        if let Origin::Client(request) = origin {
+            self.note_slow_commit(request, delta);
+        }
+    }
+
+    fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
+        if request.stamp != 0 && !request.blocked && request.method == Method::Transact {
+            self.outputs.answered.push(request.stamp);
+        }
+        let session = request.session;
+        let changes_monitors = answer.changes_monitors();
+        match answer {
+            Answer::Result(result) => self.answer_result(request, result, has_changed),
+            Answer::Long(result, charge) => self.reply_late(request, *result, charge),
+            Answer::Error(error) => self.fail(&request, &error),
+            Answer::Canceled => self.cancel_request(&request, handled_by(&request)),
+            Answer::Joined(joining) => self.release_joined(request, *joining),
+            Answer::ConditionChanged(change) => self.release_condition(&request, *change),
+            Answer::MonitorCanceled => self.release_monitor_cancel(&request),
+            Answer::Event(_) | Answer::Nothing => unreachable!("clients are answered"),
+        }
+        if changes_monitors {
+            self.outputs.outboxes.end_monitor_change(session);
+            self.go_on_if_free(session);
+        }
+    }
+
+    fn answer_result(&mut self, request: Box<Request>, result: Vec<u8>, has_changed: bool) {
+        self.send_updates(request.session);
+        let handled = handled_by(&request);
+        self.outputs
+            .reply(request.session, &request.id, &result, handled);
+        self.count_reply(&request);
+        let bytes = request.frame.len() + result.len();
+        if bytes > FREED_BYTES {
+            if !has_changed {
+                self.slow.answered_long(&request);
+            }
+            self.outputs.free(Garbage::new(bytes, (request, result)));
+        } else if !has_changed {
+            self.slow.answered(request);
+        }
+    }
+
+    /// Takes a reason away for which a session was blocked. When it was the last one, what the session has sent goes on.
+    pub(super) fn unblock(&mut self, session: SessionId, reason: Reason) {
+        self.outputs.outboxes.clear(session, reason);
+        self.go_on_if_free(session);
+    }
+
+    /// Has what a session has sent go on, if nothing blocks it any more.
+    pub(super) fn go_on_if_free(&mut self, session: SessionId) {
+        let requests = self.outputs.outboxes.take_free(session);
+        self.go_on_with(requests);
+    }
+}
+
+/// A request that blocked was reported as handled then.
+pub(super) fn handled_by(request: &Request) -> Handled {
+    if request.blocked {
+        Handled::No
+    } else {
+        Handled::Yes
+    }
+}
