@@ -14,6 +14,7 @@ mod locks;
 mod long_texts;
 mod monitors;
 mod ordering;
+mod positions;
 mod random;
 mod removal;
 mod storage;

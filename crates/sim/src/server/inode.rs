@@ -132,11 +132,18 @@ impl Inode {
         self.is_doubtful = false;
     }
 
-    /// Turns one bit of byte `position` over, on the medium.
+    /// Turns one bit of byte `position` over, wherever it is: on the medium, and in what has yet to get there, or writing it back would
+    /// heal it.
     pub(super) fn flip(&mut self, position: usize, bit: usize) {
+        let flip = |byte: &mut u8| *byte ^= 1 << (bit % 8);
         for bytes in [&mut self.medium, &mut self.current] {
-            if let Some(byte) = bytes.get_mut(position) {
-                *byte ^= 1 << (bit % 8);
+            bytes.get_mut(position).into_iter().for_each(flip);
+        }
+        for change in &mut self.changes {
+            if let Change::Write { offset, bytes } = change
+                && let Some(within) = position.checked_sub(*offset)
+            {
+                bytes.get_mut(within).into_iter().for_each(flip);
             }
         }
     }
@@ -231,6 +238,18 @@ mod tests {
             lost += usize::from(file.bytes() != b"old and new");
         }
         assert!(lost > 10, "{lost}");
+    }
+
+    #[test]
+    fn what_has_rotted_is_not_healed_by_writing_it_back() {
+        let mut dice = Dice::new(3);
+        for _ in 0..50 {
+            let mut file = Inode::lasting(b"o".to_vec());
+            file.write(1, b"ab");
+            file.flip(2, 0);
+            file.lose_power(&mut dice);
+            assert_ne!(file.bytes().get(2), Some(&b'b'));
+        }
     }
 
     #[test]
