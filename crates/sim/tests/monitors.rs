@@ -223,13 +223,15 @@ impl Stage {
             Value::string(&new_id),
             change.clone(),
         ]);
-        let changed = self.monitors.change_condition(
+        let prepared = self.monitors.change_condition(
             &mut self.bench.database,
             session,
             &params.to_bytes(),
             &|_| false,
         );
-        let changed = changed.map_err(|error| format!("{params}: {error}"))?;
+        let prepared = prepared.map_err(|error| format!("{params}: {error}"))?;
+        let changed = self.monitors.apply(session, prepared);
+        let changed = changed.ok_or_else(|| format!("{params}: its monitor is gone"))?;
         let mut frames: Vec<Value> = changed
             .frames
             .iter()

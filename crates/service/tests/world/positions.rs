@@ -31,7 +31,7 @@ fn begin(world: &mut World, key: &str) {
 /// Rows that are there after the last executed commit.
 fn rows(world: &mut World) -> usize {
     let database = world.service("A").database();
-    let table = database.schema().table_id("T").unwrap();
+    let table = database.schema().table_id("T").expect("a table");
     database.row_count(table)
 }
 
@@ -77,7 +77,7 @@ fn nobody_waits_for_requests_about_monitors() {
         {"id":null,"method":"update2","params":["m",{"T":{"<1>":{"insert":{"k":"b"}}}}]}
         {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"a"}}}}]}
         {"error":null,"id":2,"result":{}}
-        {"error":null,"id":1,"result":{"T":{"<2>":{"initial":{"k":"c"}}}}}
+        {"error":null,"id":1,"result":{"T":{"<0>":{"initial":{"k":"c"}}}}}
     "#]]
     .assert_eq(&told);
 }
