@@ -13,7 +13,7 @@ use corvid_service::eras::Eras;
 use corvid_service::message::{DatabaseId, FileSize, SessionInfo, Store, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump};
+use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump};
 
 use crate::uuids::Uuids;
 
@@ -59,12 +59,11 @@ impl Server {
         );
         let options = Options {
             id: DATABASE,
-            file: Some(FileState {
+            model: Model::standalone(Some(FileState {
                 records: 1,
                 size: FileSize { base: 0, end: 1000 },
-            }),
+            })),
             column_diff: true,
-            read_only: false,
             history: true,
         };
         let database = Database::new(corvid_data::Arc::new(schema));

@@ -81,7 +81,7 @@ pub(crate) mod tests {
     use corvid_os::shard::Shards;
     use corvid_service::eras::Eras;
     use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
-    use corvid_service::{DatabaseService, Options, Pump, server_db};
+    use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
 
     use crate::database_thread::DatabaseThread;
     use crate::driver::{Effects, Progress, read_clock};
@@ -97,9 +97,8 @@ pub(crate) mod tests {
         let schema = corvid_data::Arc::new(server_db::schema().unwrap());
         let options = Options {
             id: DatabaseId(1),
-            file: None,
+            model: Model::standalone(None),
             column_diff: true,
-            read_only: false,
             history: true,
         };
         let uuids = Box::new(RandomUuids::new().unwrap());

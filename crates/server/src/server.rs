@@ -33,7 +33,7 @@ use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard};
 use corvid_service::replication::SourceId;
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Options, Pump, server_db};
+use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
 use crossbeam_channel::Receiver;
 
 use crate::audit::AuditLog;
@@ -202,8 +202,8 @@ impl Server {
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema));
-        let schema = server.serve(server_db::NAME, database, None, None)?;
-        server.tell_server_db(server_db::insert(&schema));
+        let row = server.serve(server_db::NAME, database, None, None)?;
+        server.tell_server_db(row);
         Ok(server)
     }
 
@@ -266,35 +266,37 @@ impl Server {
         let name = opened.database.schema().name.to_string();
         check_name(&name, self.databases.contains_key(&name))?;
         let file = (opened.file, opened.state);
-        let schema = self
+        let row = self
             .serve(&absolute, opened.database, Some(file), model)
             .map_err(|error| error.to_string())?;
         self.follow_again(&name);
         if self.is_started {
             self.disconnect_unaware(&format!("adding {name} database"), None);
         }
-        self.tell_server_db(server_db::insert(&schema));
+        self.tell_server_db(row);
         self.save();
         Ok(name)
     }
 
-    /// Starts the thread of a database and makes it known to the shards. Returns its schema, which the caller shows in `_Server`.
+    /// Starts the thread of a database and makes it known to the shards. Returns the transaction that shows it in `_Server`.
     fn serve(
         &mut self,
         name: &str,
         database: Database,
         file: Option<(LogFile, FileState)>,
         model: Option<ActiveBackup>,
-    ) -> std::io::Result<corvid_data::Arc<Schema>> {
+    ) -> std::io::Result<Vec<u8>> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
         self.next_database += 1;
         let is_server = file.is_none();
         let options = Options {
             id,
-            file: file.as_ref().map(|(_, state)| *state),
+            model: match &file {
+                None => Model::internal(),
+                Some((_, state)) => Model::standalone(Some(*state)),
+            },
             column_diff: self.config.column_diff,
-            read_only: is_server,
             history: !is_server && self.keeps_history,
         };
         let mailbox = Mailbox::new();
@@ -328,6 +330,7 @@ impl Server {
             figures,
             progress: Progress::default(),
         };
+        let row = server_db::insert(&schema, service.model().server_row());
         let pump = Pump::new(service);
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
@@ -355,7 +358,7 @@ impl Server {
         let connection = token.and_then(|token| self.tell_role(&schema.name, token));
         self.publish();
         self.open_source(connection);
-        Ok(schema)
+        Ok(row)
     }
 
     /// Names of served databases, sorted.

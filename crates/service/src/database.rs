@@ -15,6 +15,7 @@ mod follow;
 mod initial_contents;
 mod inline;
 mod kept;
+mod model;
 mod monitoring;
 mod outbox;
 mod outputs;
@@ -39,6 +40,7 @@ use corvid_engine::Database;
 use corvid_monitor::{Monitors, SessionId};
 use foldhash::fast::FixedState;
 
+pub use model::Model;
 pub use outputs::Outputs;
 
 use crate::counts::Counts;
@@ -51,8 +53,7 @@ use crate::message::{
     ToDatabase,
 };
 use crate::reply_memory::{self, ReplyMemory};
-use crate::storage::{FileState, Growth};
-use backup::Backup;
+use crate::storage::Growth;
 use conversion::Conversion;
 use convert::canceled_because;
 use follow::Followed;
@@ -78,23 +79,23 @@ pub struct Now {
 }
 
 /// How a database is kept.
-#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Its number.
     pub id: DatabaseId,
-    /// The file that commits are written to; without one they are stored at once.
-    pub file: Option<FileState>,
+    /// Its service model.
+    pub model: Model,
     /// Modified rows are recorded as column differences (`--disable-file-column-diff` turns it off).
     pub column_diff: bool,
-    /// Clients may not write: `_Server`, backups.
-    pub read_only: bool,
     /// Keep a transaction history for `monitor_cond_since`.
     pub history: bool,
 }
 
 /// The state machine of one served database.
 pub struct DatabaseService {
-    options: Options,
+    id: DatabaseId,
+    model: Model,
+    column_diff: bool,
+    keeps_history: bool,
     database: Database,
     monitors: Monitors,
     triggers: Triggers,
@@ -120,8 +121,6 @@ pub struct DatabaseService {
     row_log: RowLog,
     counts: Counts,
     slow: SlowLog,
-    /// What it follows, if it is a backup.
-    backup: Option<Box<Backup>>,
     /// There is an audit trail.
     is_audited: bool,
     sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
@@ -183,10 +182,20 @@ impl DatabaseService {
         eras: Eras,
         mut uuids: Box<dyn UuidSource + Send>,
     ) -> DatabaseService {
-        let last_txn = txn_id(options.history, &mut *uuids);
+        let Options {
+            id,
+            model,
+            column_diff,
+            history: keeps_history,
+        } = options;
+        let file = model.file();
+        let last_txn = txn_id(keeps_history, &mut *uuids);
         let monitors = Monitors::new(database.schema().clone(), last_txn);
         let mut service = DatabaseService {
-            options,
+            id,
+            model,
+            column_diff,
+            keeps_history,
             database,
             monitors,
             triggers: Triggers::default(),
@@ -206,7 +215,6 @@ impl DatabaseService {
             row_log: RowLog::default(),
             counts: Counts::default(),
             slow: SlowLog::default(),
-            backup: None,
             is_audited: false,
             sessions: HashMap::default(),
             locks,
@@ -216,9 +224,9 @@ impl DatabaseService {
             next_ticket: Ticket(1),
             next_place: 0,
             is_removed: false,
-            outputs: Outputs::new(options.id),
+            outputs: Outputs::new(id),
         };
-        if let Some(file) = options.file {
+        if let Some(file) = file {
             let chance = service.chance();
             service.growth = Some(Growth::new(file, now.mono_ms, chance));
         }
@@ -234,6 +242,12 @@ impl DatabaseService {
     #[must_use]
     pub fn schema(&self) -> &corvid_data::Arc<Schema> {
         self.database.schema()
+    }
+
+    /// The service model.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
     }
 
     /// The content, for configuration read from its tables.
@@ -372,7 +386,7 @@ impl DatabaseService {
     }
 
     fn set_history(&mut self, is_kept: bool) {
-        self.options.history = is_kept;
+        self.keeps_history = is_kept;
         let last_txn = txn_id(is_kept, &mut *self.uuids);
         self.monitors.restart_history(last_txn);
     }
@@ -381,7 +395,7 @@ impl DatabaseService {
         match control {
             Control::Transact(params) => self.transact_internally(now, &params),
             Control::Compact(token) => self.compact(now, token),
-            Control::EnableColumnDiff => self.options.column_diff = true,
+            Control::EnableColumnDiff => self.column_diff = true,
             Control::Snapshot(token) => {
                 let event = Event::Snapshot(token, Some(self.database.snapshot()));
                 let answer = Answer::Event(Box::new(event));
@@ -433,7 +447,7 @@ impl DatabaseService {
         self.answer_compactions(&Err(self.removed_error()));
         // What was put off is refused. The end is reported last: everything that was asked before is answered by then.
         self.resume(now);
-        self.outputs.events.push(Event::Removed(self.options.id));
+        self.outputs.events.push(Event::Removed(self.id));
     }
 
     /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is

@@ -21,7 +21,7 @@ pub mod reply_memory;
 pub mod server_db;
 pub mod storage;
 
-pub use database::{DatabaseService, Now, Options};
+pub use database::{DatabaseService, Model, Now, Options};
 pub use directory::Directory;
 pub use frontend::Frontend;
 pub use pump::Pump;

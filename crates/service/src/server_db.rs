@@ -25,14 +25,25 @@ pub fn schema() -> Result<Schema, WireError> {
     Schema::from_json(&json)
 }
 
-/// `params` of the transaction that adds the row of a standalone database.
+/// What a row shows besides the schema (docs/spec/protocol.md 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerRow {
+    /// `standalone`, `clustered` or `relay`.
+    pub model: &'static str,
+    /// The contents are those that the others have.
+    pub is_connected: bool,
+    /// Who must not miss anything may read here.
+    pub is_leader: bool,
+}
+
+/// `params` of the transaction that adds the row of a database.
 #[must_use]
-pub fn insert(schema: &Schema) -> Vec<u8> {
+pub fn insert(schema: &Schema, row: ServerRow) -> Vec<u8> {
     let row = object([
         ("name", Value::string(&*schema.name)),
-        ("model", Value::string("standalone")),
-        ("connected", Value::Bool(true)),
-        ("leader", Value::Bool(true)),
+        ("model", Value::string(row.model)),
+        ("connected", Value::Bool(row.is_connected)),
+        ("leader", Value::Bool(row.is_leader)),
         ("schema", schema_text(schema)),
     ]);
     params(object([

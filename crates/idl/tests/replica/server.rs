@@ -15,7 +15,7 @@ use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
 };
 use corvid_service::pump::{Holder, Output};
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump, server_db};
+use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
 
 /// Random lives in a usual run.
 pub(crate) const LIVES: u64 = 60;
@@ -84,14 +84,16 @@ impl Server {
             sessions: 0,
             output: BTreeMap::new(),
         };
-        let about = server_db::insert(&schema);
+        let about = server_db::insert(&schema, Model::standalone(None).server_row());
         let server_schema = server_db::schema().expect("a constant");
         for (id, schema) in [(SERVER, server_schema), (DATA, schema)] {
             let options = Options {
                 id,
-                file: None,
+                model: match id {
+                    SERVER => Model::internal(),
+                    _ => Model::standalone(None),
+                },
                 column_diff: true,
-                read_only: id == SERVER,
                 history: history && id == DATA,
             };
             let database = Database::new(corvid_data::Arc::new(schema));

@@ -36,13 +36,9 @@ pub(super) struct Backup {
 }
 
 impl DatabaseService {
-    pub(super) fn is_backup(&self) -> bool {
-        self.backup.is_some()
-    }
-
     /// How it stands as a backup.
     pub(super) fn backup_standing(&self) -> Option<Standing> {
-        let backup = self.backup.as_ref()?;
+        let backup = self.model.source()?;
         Some(backup.replication.standing())
     }
 
@@ -50,9 +46,8 @@ impl DatabaseService {
     pub(super) fn set_role(&mut self, now: Now, role: Role, token: u64) {
         self.end_backup();
         if let Role::Backup(following) = role {
-            self.options.read_only = true;
             let name = self.database.schema().name.to_string();
-            self.backup = Some(Box::new(Backup {
+            self.model.begin_backup(Box::new(Backup {
                 replication: Replication::new(&name, *following),
                 connection: 0,
                 comparing: None,
@@ -68,15 +63,14 @@ impl DatabaseService {
 
     /// From here on clients may write.
     pub(super) fn end_backup(&mut self) {
-        if let Some(backup) = self.backup.take() {
-            self.options.read_only = false;
+        if let Some(backup) = self.model.end_backup() {
             self.outputs.free(texts(backup.waiting));
         }
     }
 
     /// The connection to the source has something to say.
     pub(super) fn source(&mut self, now: Now, id: SourceId, event: SourceEvent) {
-        let Some(backup) = self.backup.as_mut().filter(|backup| backup.id() == id) else {
+        let Some(backup) = self.model.source_mut().filter(|backup| backup.id() == id) else {
             return;
         };
         match event {
@@ -103,7 +97,7 @@ impl DatabaseService {
 
     /// Works off what the source has said, up to contents that must be compared.
     fn take_texts(&mut self, now: Now) {
-        while let Some(backup) = &mut self.backup
+        while let Some(backup) = self.model.source_mut()
             && backup.comparing.is_none()
             && let Some(text) = backup.waiting.pop_front()
         {
@@ -122,7 +116,7 @@ impl DatabaseService {
     /// Carries steps out, which may refer to `text`.
     fn take_steps(&mut self, now: Now, mut text: Vec<u8>, steps: Vec<Step>) {
         for step in steps {
-            let Some(backup) = &mut self.backup else {
+            let Some(backup) = self.model.source_mut() else {
                 return;
             };
             let (id, connection) = (backup.id(), backup.connection);
@@ -167,7 +161,7 @@ impl DatabaseService {
     }
 
     fn check_applied(&mut self, now: Now, applied: Result<(), WireError>) {
-        if let (Err(error), Some(backup)) = (applied, &mut self.backup) {
+        if let (Err(error), Some(backup)) = (applied, self.model.source_mut()) {
             let mut steps = Vec::new();
             backup.replication.update_refused(error, &mut steps);
             self.take_steps(now, Vec::new(), steps);
@@ -181,15 +175,15 @@ impl DatabaseService {
         number: JobNumber,
         found: Result<Recorded, WireError>,
     ) {
-        let is_awaited = |backup: &&mut Box<Backup>| backup.comparing == Some(number);
-        let Some(backup) = self.backup.as_mut().filter(is_awaited) else {
+        let is_awaited = |backup: &&mut Backup| backup.comparing == Some(number);
+        let Some(backup) = self.model.source_mut().filter(is_awaited) else {
             self.outputs
                 .free(found.map_or_else(|error| Garbage::new(0, error), Garbage::recorded));
             return;
         };
         backup.comparing = None;
         let applied = found.and_then(|recorded| self.replicate(now, recorded));
-        if let Some(backup) = &mut self.backup {
+        if let Some(backup) = self.model.source_mut() {
             let mut steps = Vec::new();
             match applied {
                 Ok(()) => backup.replication.applied(),
@@ -203,7 +197,7 @@ impl DatabaseService {
 
     /// Something that came from the source could not be stored and is undone.
     pub(super) fn source_not_stored(&mut self, now: Now) {
-        if let Some(backup) = &mut self.backup {
+        if let Some(backup) = self.model.source_mut() {
             backup.comparing = None;
             let mut steps = Vec::new();
             backup.replication.not_stored(&mut steps);

@@ -209,7 +209,7 @@ impl DatabaseService {
                 snapshot: converted.database().snapshot(),
                 comment: "converted by ovsdb-server",
                 date_ms: now.wall_ms,
-                is_diff: self.options.column_diff,
+                is_diff: self.column_diff,
                 with_tail: false,
             };
             conversion.file = NewFile::Writing;
@@ -281,13 +281,13 @@ impl DatabaseService {
             number: conversion.number,
             converted,
             commits: std::mem::take(&mut conversion.commits),
-            is_diff: self.options.column_diff,
+            is_diff: self.column_diff,
         });
     }
 
     /// The little that is left is not worth the way to the worker and back.
     fn carry_over_here(&mut self) -> bool {
-        let is_diff = self.options.column_diff;
+        let is_diff = self.column_diff;
         let Some(conversion) = &mut self.conversion else {
             return false;
         };

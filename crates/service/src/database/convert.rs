@@ -42,7 +42,7 @@ impl DatabaseService {
                 ),
             ));
         }
-        if request.info.read_only || self.options.read_only {
+        if request.info.read_only || !self.model.takes_writes() {
             return Err(conversion_not_allowed(&name));
         }
         let params = Value::parse(request.params())
@@ -87,7 +87,7 @@ impl DatabaseService {
         // The new file has no history either.
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
-        let last_txn = super::txn_id(self.options.history, &mut *self.uuids);
+        let last_txn = super::txn_id(self.keeps_history, &mut *self.uuids);
         self.converted = self.eras.begin();
         self.give_up_initial_contents();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
@@ -101,7 +101,7 @@ impl DatabaseService {
         self.cancel_triggers();
         self.outputs
             .events
-            .push(Event::Converted(self.options.id, schema, self.converted));
+            .push(Event::Converted(self.id, schema, self.converted));
     }
 
     /// A client does not want it any more.

@@ -73,7 +73,7 @@ impl DatabaseService {
 
     /// Makes the rows behind followed columns show how their remotes stand. Those of a backup are copies and stay so.
     pub(super) fn show_status(&mut self, now: Now, statuses: &RemoteStatuses) {
-        if self.is_backup() {
+        if !self.model.takes_own_writes() {
             return;
         }
         let columns = self

@@ -9,6 +9,7 @@
 use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
 use corvid_log::{is_recorded, write_long_transaction, write_transaction};
 
+use super::model::StoredBy;
 use super::pending::{Commit, Origin};
 use super::{DatabaseService, Now};
 use crate::job::Job;
@@ -71,8 +72,10 @@ impl DatabaseService {
         delta: &Arc<Delta>,
         durable: bool,
     ) -> Option<(Ticket, usize)> {
-        self.growth.as_ref()?;
-        let is_diff = self.options.column_diff;
+        if self.model.stored_by() == StoredBy::Execution {
+            return None;
+        }
+        let is_diff = self.column_diff;
         let mut record = Vec::new();
         let is_long = is_long(delta, self.records.long_atoms);
         if is_long {

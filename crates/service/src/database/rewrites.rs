@@ -70,7 +70,7 @@ impl DatabaseService {
             snapshot: self.database.snapshot(),
             comment: "compacting database online",
             date_ms: now.wall_ms,
-            is_diff: self.options.column_diff,
+            is_diff: self.column_diff,
             with_tail: true,
         };
         self.rewrite(Purpose::Compaction(tokens), content);

@@ -149,7 +149,7 @@ impl DatabaseService {
         let role = (!request.info.role.is_empty()).then_some(request.info.role.as_str());
         let mut context = Context {
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
-            read_only: request.info.read_only || self.options.read_only,
+            read_only: request.info.read_only || !self.model.takes_writes(),
             role,
             client_id: request.info.client_id.as_deref(),
             can_wait: true,
@@ -235,7 +235,7 @@ impl DatabaseService {
         origin: Origin,
     ) {
         let commit = delta.map(|delta| {
-            let txn = super::txn_id(self.options.history, &mut *self.uuids);
+            let txn = super::txn_id(self.keeps_history, &mut *self.uuids);
             let recorded = self.record(now, &delta, durable);
             self.monitors.execute(&delta, txn);
             let (ticket, record_bytes) = recorded.unzip();

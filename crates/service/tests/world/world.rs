@@ -22,7 +22,7 @@ use corvid_service::message::{
 };
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{SourceId, SourceOrder};
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump, server_db};
+use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
 
 use crate::client::Client;
 use crate::disk::Disk;
@@ -249,7 +249,10 @@ impl World {
     pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
         let schema = corvid_data::Arc::new(schema);
         let id = self.open(&schema);
-        self.tell_server_db(server_db::insert(&schema));
+        self.tell_server_db(server_db::insert(
+            &schema,
+            Model::standalone(None).server_row(),
+        ));
         id
     }
 
@@ -259,9 +262,11 @@ impl World {
         let disk = (!is_server).then(|| Disk::new(schema));
         let options = Options {
             id,
-            file: disk.as_ref().map(Disk::state),
+            model: match &disk {
+                None => Model::internal(),
+                Some(disk) => Model::standalone(Some(disk.state())),
+            },
             column_diff: true,
-            read_only: is_server,
             history: !is_server,
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
@@ -306,7 +311,10 @@ impl World {
         let id = self.open(&corvid_data::Arc::new(schema));
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), None));
         let schema = self.databases[&id].pump.service().schema().clone();
-        self.tell_server_db(server_db::insert(&schema));
+        self.tell_server_db(server_db::insert(
+            &schema,
+            Model::standalone(None).server_row(),
+        ));
     }
 
     /// The server exits: every database is removed, `_Server` last.

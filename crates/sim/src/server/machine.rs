@@ -21,7 +21,7 @@ use corvid_service::message::{
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::storage::{FileState, Rewriter};
-use corvid_service::{DatabaseService, Directory, Frontend, Now, Options, Pump, server_db};
+use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
 
 use super::disk::{Handle, SimDisk};
 use super::opening::Opened;
@@ -220,9 +220,11 @@ impl Machine {
         let serve = |id, database, file: Option<FileState>| {
             let options = Options {
                 id,
-                file,
+                model: match id {
+                    SERVER => Model::internal(),
+                    _ => Model::standalone(file),
+                },
                 column_diff: true,
-                read_only: id == SERVER,
                 history: history && id != SERVER,
             };
             let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
@@ -266,7 +268,10 @@ impl Machine {
             roles_taken: Vec::new(),
             is_removed: false,
         };
-        machine.tell_server_db(server_db::insert(&schema));
+        machine.tell_server_db(server_db::insert(
+            &schema,
+            Model::standalone(None).server_row(),
+        ));
         machine
     }
 
