@@ -1,6 +1,6 @@
-//! Makes an empty standalone database file from a schema, without any tool.
+//! Makes a standalone database file from a schema, and appends records to it, without any tool.
 //!
-//! The file is one record, the schema (`docs/spec/storage.md` 1): a header line `OVSDB JSON LENGTH SHA1` and the body, both
+//! A file begins with one record, the schema (`docs/spec/storage.md` 1); others are transactions (2). Each has a header line `OVSDB JSON LENGTH SHA1` and the body, both
 //! lengths counting the body's final line feed. Called by [`crate::server`].
 
 use std::fs;
@@ -16,14 +16,26 @@ use sha1::{Digest, Sha1};
 ///
 /// Whatever the operating system says, among others when the file exists.
 pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
-    let body = format!("{schema}\n");
+    append_to(&mut fs::File::create_new(path)?, schema)
+}
+
+/// Appends a record to a database file that nobody has open.
+///
+/// # Errors
+///
+/// Whatever the operating system says.
+pub fn append(path: &Path, record: &Value) -> io::Result<()> {
+    append_to(&mut fs::File::options().append(true).open(path)?, record)
+}
+
+fn append_to(file: &mut fs::File, record: &Value) -> io::Result<()> {
+    let body = format!("{record}\n");
     let hash: String = Sha1::digest(body.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let mut file = fs::File::create_new(path)?;
     io::Write::write_all(
-        &mut file,
+        file,
         format!("OVSDB JSON {} {hash}\n{body}", body.len()).as_bytes(),
     )
 }

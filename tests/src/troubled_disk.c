@@ -1,14 +1,16 @@
-/* A disk that is slow or fails: loaded before the C library (LD_PRELOAD), it takes the place of the calls that write to files and force
- * them to disk. Variables of the environment say what it does:
+/* A disk that is slow or fails: loaded before the C library (LD_PRELOAD), it takes the place of the calls that read files at offsets, write
+ * to files and force them to disk. Variables of the environment say what it does:
  *
  *   CORVID_DISK_FILE             only to files whose path contains this; without it, to all regular files
  *   CORVID_DISK_WHILE            only while a file of that name exists; without it, always
+ *   CORVID_DISK_READ_US          a read takes so long, microseconds, and yields at most CORVID_DISK_READ_BYTES
+ *   CORVID_DISK_READ_HOLDS       a read waits, if this is 1, until CORVID_DISK_WHILE is over
  *   CORVID_DISK_WRITE_US         a write takes so long, microseconds
  *   CORVID_DISK_WRITE_ERRNO      a write fails with this error number
  *   CORVID_DISK_SYNC_US          a sync takes so long, microseconds
  *   CORVID_DISK_SYNC_ERRNO       a sync fails with this error number
  *   CORVID_DISK_DIRECTORY_ERRNO  a sync of a directory fails with this error number, whatever the directory
- *   CORVID_DISK_TRACE            a file: a line for each call that is not quick by nature (sync, cut), with the name of its thread
+ *   CORVID_DISK_TRACE            a file: a line for each call that is not quick by nature (sync, cut, a read that is held), with the name of its thread
  */
 
 #define _GNU_SOURCE
@@ -149,4 +151,33 @@ int ftruncate64(int file, off64_t length)
 {
     trace("cut");
     return (int) syscall(SYS_ftruncate, file, length);
+}
+
+/* How much a read may yield, after its delay. */
+static size_t begin_read(int file, size_t count)
+{
+    long us = number_of("CORVID_DISK_READ_US");
+    long bytes = number_of("CORVID_DISK_READ_BYTES");
+    int holds = number_of("CORVID_DISK_READ_HOLDS") == 1;
+
+    if ((!us && !holds) || !is_troubled(file))
+        return count;
+    if (holds) {
+        trace("read");
+        while (is_troubled(file))
+            wait_us(1000);
+        return count;
+    }
+    wait_us(us);
+    return bytes > 0 && (size_t) bytes < count ? (size_t) bytes : count;
+}
+
+ssize_t pread(int file, void *bytes, size_t count, off_t offset)
+{
+    return syscall(SYS_pread64, file, bytes, begin_read(file, count), offset);
+}
+
+ssize_t pread64(int file, void *bytes, size_t count, off64_t offset)
+{
+    return syscall(SYS_pread64, file, bytes, begin_read(file, count), offset);
 }

@@ -10,6 +10,12 @@ use crate::peer;
 pub const FILE: &str = "CORVID_DISK_FILE";
 /// Variable: only while a file of that name exists.
 pub const WHILE: &str = "CORVID_DISK_WHILE";
+/// Variable: how long a read takes, microseconds.
+pub const READ_US: &str = "CORVID_DISK_READ_US";
+/// Variable: how much a read that takes long yields at most, bytes.
+pub const READ_BYTES: &str = "CORVID_DISK_READ_BYTES";
+/// Variable: `1` if a read waits until [`WHILE`] is over.
+pub const READ_HOLDS: &str = "CORVID_DISK_READ_HOLDS";
 /// Variable: how long a write takes, microseconds.
 pub const WRITE_US: &str = "CORVID_DISK_WRITE_US";
 /// Variable: how long a sync takes, microseconds.
@@ -20,7 +26,7 @@ pub const SYNC_ERRNO: &str = "CORVID_DISK_SYNC_ERRNO";
 pub const WRITE_ERRNO: &str = "CORVID_DISK_WRITE_ERRNO";
 /// Variable: the error number with which the sync of a directory fails.
 pub const DIRECTORY_ERRNO: &str = "CORVID_DISK_DIRECTORY_ERRNO";
-/// Variable: a file that gets a line for each sync and cut, `THREAD sync` or `THREAD cut`.
+/// Variable: a file that gets a line for each sync, cut and read that is held: `THREAD sync`, `THREAD cut`, `THREAD read`.
 pub const TRACE: &str = "CORVID_DISK_TRACE";
 
 /// Builds the library in `folder`; its path belongs into `LD_PRELOAD`.

@@ -73,6 +73,12 @@ pub fn status(text: &str) {
     tell(&[NotifyState::Status(text)]);
 }
 
+/// What is under way, a start or a reload, takes `time` longer than now at most; to be told again before that is over.
+pub fn extend(time: Duration) {
+    let time_us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+    tell(&[NotifyState::ExtendTimeoutUsec(time_us)]);
+}
+
 /// The configuration is being read again; [`reloaded`] must follow.
 pub fn reloading() {
     let now_us = i128::from(clock::mono_ms()) * 1000;

@@ -15,14 +15,14 @@ pub fn register(registry: &mut Registry<Server>) {
         server.exit();
         Ok(String::new())
     });
-    registry.register(
+    registry.register_deferred(
         "ovsdb-server/add-db",
         "DB",
         1,
         1,
-        |server: &mut Server, args| {
-            by_hand(server)?;
-            server.add_database(&args[0]).map(|_| String::new())
+        |server: &mut Server, args, replier| match by_hand(server) {
+            Ok(()) => server.add_database(&args[0], replier),
+            Err(error) => replier.reply(Err(error)),
         },
     );
     registry.register_deferred(
@@ -80,10 +80,13 @@ pub fn register(registry: &mut Registry<Server>) {
         0,
         |server: &mut Server, _| Ok(lines(server.remote_names())),
     );
-    registry.register("ovsdb-server/reload", "", 0, 0, |server: &mut Server, _| {
-        let outcome = server.reload();
-        outcome.map(|()| String::new()).map_err(str::to_owned)
-    });
+    registry.register_deferred(
+        "ovsdb-server/reload",
+        "",
+        0,
+        0,
+        |server: &mut Server, _, replier| server.reload(Some(replier)),
+    );
     registry.register(
         "ovsdb-server/reconnect",
         "",

@@ -1,6 +1,7 @@
 //! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
 //!
-//! A file that cannot be used changes nothing. One that can is carried out as far as it goes: what fails is logged, the rest is served.
+//! A file that cannot be used changes nothing. One that can is carried out as far as it goes, by a [`Rollout`]: what fails is logged, the
+//! rest is served.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use corvid_os::{dirs, errno};
 use crate::config_file::{ConfigFile, DatabaseConfig, ServiceModel};
 use crate::open;
 use crate::server::Server;
+use crate::server::rollout::{Rollout, Wanted};
 use crate::sync::ActiveBackup;
 
 /// A configuration file and what it has brought about.
@@ -50,21 +52,34 @@ impl Configured {
         &self.path
     }
 
-    /// Reads the file and makes the server serve what it asks for.
+    /// Reads the file, has databases go that it does not ask for any more, and tells what else is to be done.
     ///
     /// # Errors
-    /// It cannot be used, or not all of it could be carried out.
-    pub fn load(&mut self, server: &mut Server) -> Result<(), Failed> {
-        let path = &self.path;
-        let config = read(path)?;
+    /// It cannot be used, and nothing has changed.
+    pub fn rollout(&mut self, server: &mut Server) -> Result<Rollout, Failed> {
+        let config = read(&self.path)?;
         server.set_history(config.standalone_history);
-        let databases = self.serve_databases(server, &config);
-        let tls = settle_tls(server);
-        let remotes = serve_remotes(server, &config);
-        databases.and(tls).and(remotes)
+        self.remove_databases(server, &config);
+        let wanted = config.databases.into_iter().map(|(entry, config)| Wanted {
+            file: self.file_of(&entry),
+            entry,
+            config: Some(config),
+        });
+        Ok(Rollout::new(wanted, config.remotes))
     }
 
-    fn serve_databases(&mut self, server: &mut Server, config: &ConfigFile) -> Result<(), Failed> {
+    /// The database that an entry has brought about.
+    #[must_use]
+    pub fn database_of(&self, entry: &str) -> Option<&str> {
+        self.databases.get(entry).map(String::as_str)
+    }
+
+    /// An entry has brought about the database of this name.
+    pub fn served(&mut self, entry: String, name: String) {
+        self.databases.insert(entry, name);
+    }
+
+    fn remove_databases(&mut self, server: &mut Server, config: &ConfigFile) {
         let gone = |entry: &String, _: &mut String| !config.databases.contains_key(entry);
         for (entry, name) in self.databases.extract_if(.., gone) {
             let reason = format!("database {entry} removed from configuration");
@@ -78,42 +93,6 @@ impl Configured {
             let reason = format!("service model changed for database {entry}");
             server.remove_database(&name, &reason, None);
         }
-        // What one entry named another may name now.
-        server.settle_removals();
-        let mut has_failed = false;
-        for (entry, wanted) in &config.databases {
-            if let Some(name) = self.databases.get(entry) {
-                server.set_model(name, model_of(wanted));
-                continue;
-            }
-            match self.open_entry(server, entry, wanted) {
-                Ok(name) => {
-                    self.databases.insert(entry.clone(), name);
-                }
-                Err(error) => {
-                    warn(format_args!("failed to open database '{entry}': {error}"));
-                    has_failed = true;
-                }
-            }
-        }
-        server.settle_roles();
-        if has_failed {
-            warn(format_args!("failed to configure databases"));
-            return Err(Failed);
-        }
-        Ok(())
-    }
-
-    /// Opens what an entry names; returns the database's name.
-    fn open_entry(
-        &self,
-        server: &mut Server,
-        entry: &str,
-        wanted: &DatabaseConfig,
-    ) -> Result<String, String> {
-        let file = self.file_of(entry);
-        check_kind(entry, &file, wanted)?;
-        server.add_database_as(&file, model_of(wanted))
     }
 
     /// The file that an entry names: as it is written while that means the same.
@@ -188,7 +167,7 @@ fn is_plain_file(wanted: &DatabaseConfig) -> bool {
 }
 
 /// The active-backup kind that an entry asks for, if it does.
-fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
+pub(crate) fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
     if wanted.model != Some(ServiceModel::ActiveBackup) {
         return None;
     }
@@ -202,34 +181,6 @@ fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
             .map(|source| source.options.clone())
             .unwrap_or_default(),
         excluded: wanted.exclude_tables.join(","),
-    })
-}
-
-fn serve_remotes(server: &mut Server, config: &ConfigFile) -> Result<(), Failed> {
-    let given: Vec<String> = server.remote_names().map(str::to_owned).collect();
-    for remote in given {
-        if !config.remotes.contains_key(&remote) {
-            // It was given, so it can be taken back.
-            let _ = server.remove_remote(&remote);
-        }
-    }
-    for (remote, options) in &config.remotes {
-        server.configure_remote(remote, options.clone());
-    }
-    server.settle_remotes().map_err(|error| {
-        warn(format_args!("failed to configure remotes: {error}"));
-        Failed
-    })
-}
-
-/// Waits for what columns say about TLS.
-///
-/// # Errors
-/// A column cannot be used.
-pub fn settle_tls(server: &mut Server) -> Result<(), Failed> {
-    server.settle_tls().map_err(|error| {
-        warn(format_args!("failed to configure SSL/TLS: {error}"));
-        Failed
     })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use corvid_service::message::Event;
 use crossbeam_channel::Sender;
 
+use crate::open::Opened;
 use crate::sessions::Listed;
 
 /// What the main thread is sent.
@@ -15,6 +16,8 @@ pub enum Report {
     Event(Event),
     /// Answer when all reports before this one have been taken care of.
     Barrier(Sender<()>),
+    /// The file with this number is open, or why not.
+    Opened(u64, Box<Result<Opened, String>>),
     /// The backup with this number is written, or why not.
     BackedUp(u64, Result<(), String>),
     /// Sessions of one shard, for the question with this number.
@@ -43,6 +46,11 @@ impl MainThread {
             // Fails only when the main loop is gone, and with it the need.
             let _ = self.waker.wake();
         }
+    }
+
+    /// Tells what became of a file that was to be opened.
+    pub fn opened(&self, token: u64, outcome: Result<Opened, String>) {
+        self.report(Report::Opened(token, Box::new(outcome)));
     }
 
     /// Tells what became of a backup.

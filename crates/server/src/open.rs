@@ -16,6 +16,9 @@ mod damage;
 mod load;
 mod own_references;
 mod pipeline;
+mod progress;
+
+pub use progress::Progress;
 
 /// Threads that read and decode for one that applies.
 const WORKERS_MAX: usize = 8;
@@ -53,6 +56,7 @@ impl UuidSource for Versions {
 }
 
 /// A file's content.
+#[derive(Debug)]
 pub struct Opened {
     /// In memory.
     pub database: Database,
@@ -62,15 +66,28 @@ pub struct Opened {
     pub state: FileState,
 }
 
+impl Opened {
+    /// Closes the file at once, and gives the content's memory back on a thread of its own, which may take as long as loading did.
+    pub fn discard(self) {
+        let Opened { database, file, .. } = self;
+        drop(file);
+        let thread = std::thread::Builder::new().name("discard".to_owned());
+        // Without a thread it is done here and now.
+        let _ = thread.spawn(move || drop(database));
+    }
+}
+
 /// A file as a log source.
-struct FileSource {
+struct FileSource<'p> {
     file: Handle,
     offset: u64,
     bytes: u64,
+    progress: &'p Progress,
 }
 
-impl Source for FileSource {
+impl Source for FileSource<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        self.progress.note().map_err(|error| error.to_string())?;
         let got = self
             .file
             .read_at(room, self.offset)
@@ -99,12 +116,21 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
 /// Opens a standalone database. A damaged tail is logged and left out; when whole records follow damage, the file is saved aside first.
 ///
 /// # Errors
-/// The file cannot be opened or locked, or has no schema, worded as the reference does; it is of a cluster, or cannot be saved aside.
-pub fn open(name: &str, uuids: &mut dyn UuidSource) -> Result<Opened, WireError> {
+/// The file cannot be opened or locked, or has no schema, worded as the reference does; it is of a cluster, or cannot be saved aside; or
+/// `progress` says that it is not wanted any more.
+pub fn open(
+    name: &str,
+    uuids: &mut dyn UuidSource,
+    progress: &Progress,
+) -> Result<Opened, WireError> {
+    let step = || progress.note().map_err(|error| cancelled(name, &error));
+    step()?;
     let mut file = open_file(name, OpenMode::ReadWrite)?;
-    let loaded = load(name, &mut file, uuids)?;
+    let loaded = load(name, &mut file, uuids, progress)?;
+    step()?;
     if let Some(damage) = &loaded.damage {
-        damage::deal_with(damage, name, &mut file)?;
+        damage::deal_with(damage, name, &mut file, progress)?;
+        step()?;
     }
     own_references::warn(&loaded.database, name);
     let extent = loaded.extent;
@@ -133,7 +159,7 @@ pub fn inspect(
     let mut file = open_file(name, OpenMode::ReadOnly)?;
     let writable = std::fs::OpenOptions::new().append(true).open(name);
     writable.map_err(|error| failed(name, &errno::text(&error)))?;
-    let loaded = load(name, &mut file, uuids)?;
+    let loaded = load(name, &mut file, uuids, &Progress::default())?;
     let damage = loaded.damage.map(|damage| damage.report(name).to_string());
     Ok((loaded.database, damage))
 }
@@ -142,10 +168,15 @@ fn failed(name: &str, reason: &str) -> WireError {
     WireError::new(Tag::IoError, format!("{name}: open failed ({reason})"))
 }
 
+fn cancelled(name: &str, error: &std::io::Error) -> WireError {
+    WireError::new(Tag::IoError, format!("{name}: not opened ({error})"))
+}
+
 fn load(
     name: &str,
     file: &mut LogFile,
     uuids: &mut dyn UuidSource,
+    progress: &Progress,
 ) -> Result<load::Loaded, WireError> {
     let bytes = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(name, &errno::text(&error)))?
@@ -160,6 +191,7 @@ fn load(
             file: file.map_err(|fault| failed(name, &fault.text))?,
             offset: 0,
             bytes,
+            progress,
         })
     };
     load::load(name, workers(), source, uuids, fresh_versions)

@@ -13,13 +13,14 @@ use corvid_os::{cleanup, clock, descriptors, dirs, hangup, program, signals};
 use corvid_service::reply_memory::ReplyMemory;
 
 use crate::audit::AuditLog;
-use crate::configured::{Configured, Failed, settle_tls};
+use crate::configured::{Configured, Failed};
 use crate::coverage;
 use crate::metrics::Metrics;
 use crate::options::{self, CommandLine};
 use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::saved::{Configuration, Saved};
+use crate::server::rollout::{Rollout, Wanted};
 use crate::server::{Config, Server};
 use crate::sync::Sync;
 use crate::sync_commands;
@@ -82,12 +83,12 @@ pub fn run(line: CommandLine) {
     };
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
-    let outcome = match (config_file, &saved) {
+    match (config_file, &saved) {
         (Some(file), _) => server.configure(file),
-        (None, Some(saved)) => serve(&mut server, saved),
-        (None, None) => Ok(()),
-    };
-    if let Err(Failed) = outcome {
+        (None, saved) => begin(&mut server, saved.as_ref()),
+    }
+    let mut vigil = Vigil::new(watchdog, server.heartbeats().clone());
+    if let Err(Failed) = until_started(&mut server, &mut control, &mut vigil) {
         program::fatal("server configuration failed");
     }
     server.started(saved);
@@ -114,9 +115,8 @@ pub fn run(line: CommandLine) {
     }
     let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
-    let mut vigil = Vigil::new(watchdog, server.heartbeats().clone());
     while !server.is_exiting() {
-        vigil.run(clock::mono_ms(), || server.summary());
+        watch(&mut vigil, &server);
         server.run_events();
         if clock::mono_ms() >= status_due_ms {
             server.show_status();
@@ -206,31 +206,46 @@ fn save(line: &CommandLine) -> std::io::Result<Saved> {
     })
 }
 
-/// Serves what was kept.
-fn serve(server: &mut Server, saved: &Saved) -> Result<(), Failed> {
-    let configuration = saved.read().unwrap_or_else(|error| {
+/// Begins to serve what was kept.
+fn begin(server: &mut Server, saved: Option<&Saved>) {
+    let configuration = saved.map_or_else(|| Ok(Configuration::default()), Saved::read);
+    let configuration = configuration.unwrap_or_else(|error| {
         program::fatal_error("failed to read the saved configuration", &error)
     });
     server.set_sync(configuration.sync);
-    for file in &configuration.databases {
-        if let Err(error) = server.add_database(file) {
-            warn(format_args!("failed to open database '{file}': {error}"));
-            warn(format_args!("failed to configure databases"));
-            return Err(Failed);
-        }
-    }
-    settle_tls(server)?;
-    for remote in &configuration.remotes {
-        server.configure_remote(remote, RemoteOptions::default());
-    }
-    server.settle_remotes().map_err(|error| {
-        warn(format_args!("failed to configure remotes: {error}"));
-        Failed
-    })
+    let databases = configuration.databases.into_iter().map(|file| Wanted {
+        entry: file.clone(),
+        file,
+        config: None,
+    });
+    let remotes = configuration.remotes.into_iter();
+    let remotes = remotes.map(|remote| (remote, RemoteOptions::default()));
+    server.begin(Rollout::new(databases, remotes).stopping_at_failure());
 }
 
-fn warn(text: std::fmt::Arguments<'_>) {
-    vlog::warn(Module::OvsdbServer, text);
+/// The main loop before anybody can ask for anything: fatal signals end it, and the service manager hears that the load gets on.
+fn until_started(
+    server: &mut Server,
+    control: &mut ControlServer<Server>,
+    vigil: &mut Vigil,
+) -> Result<(), Failed> {
+    loop {
+        server.run_events();
+        if let Some(outcome) = server.take_started() {
+            return outcome;
+        }
+        watch(vigil, server);
+        let timeout = vigil.patience(clock::mono_ms(), Duration::from_millis(STATUS_INTERVAL_MS));
+        if let Err(error) = control.turn(server, Some(timeout)) {
+            program::fatal_error("poll failed", &error);
+        }
+    }
+}
+
+fn watch(vigil: &mut Vigil, server: &Server) {
+    let now_ms = clock::mono_ms();
+    vigil.run(now_ms, || server.summary());
+    vigil.extend(now_ms, server.rolls_out(now_ms));
 }
 
 /// Between writing back how remotes stand, ms (docs/spec/cli.md 1.6).

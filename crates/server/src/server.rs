@@ -1,10 +1,13 @@
 //! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
-//! that changes. Databases and connections run on threads of their own; this is the only place that starts and ends them.
+//! that changes. Databases and connections run on threads of their own, and files are opened on threads of their own; this is the only
+//! place that starts and ends them.
 
 mod ending;
 mod following;
+mod opening;
 mod reloading;
 mod roles;
+pub mod rollout;
 mod sessions;
 mod settings;
 mod tls_columns;
@@ -47,7 +50,7 @@ use crate::limits;
 use crate::main_thread::{MainThread, Report};
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::{Metrics, Stage, Surroundings};
-use crate::open::{self, RandomUuids};
+use crate::open::RandomUuids;
 use crate::remotes::Remotes;
 use crate::reports::{Questions, Reports};
 use crate::saved::{Configuration, Saved};
@@ -56,6 +59,8 @@ use crate::storage::{InboxHandle, Storage};
 use crate::sync::{ActiveBackup, Sync};
 use crate::tls::TlsSettings;
 use crate::worker::Worker;
+use opening::Openings;
+use rollout::Rollouts;
 use waiting::Waiting;
 
 /// A served database.
@@ -115,6 +120,8 @@ pub struct Server {
     heartbeats: Arc<Heartbeats>,
     events: Receiver<Report>,
     waiting: Waiting,
+    openings: Openings,
+    rollouts: Rollouts,
     questions: Questions,
     eras: Eras,
     is_exiting: bool,
@@ -188,6 +195,8 @@ impl Server {
             heartbeats: Arc::default(),
             events,
             waiting: Waiting::default(),
+            openings: Openings::default(),
+            rollouts: Rollouts::default(),
             questions: Questions::default(),
             eras,
             is_exiting: false,
@@ -230,52 +239,6 @@ impl Server {
             remotes: self.remotes.given().map(str::to_owned).collect(),
             sync: self.sync.clone(),
         });
-    }
-
-    /// Opens a file and serves its database as others are; returns the database's name.
-    ///
-    /// # Errors
-    /// Worded as the reference does.
-    pub fn add_database(&mut self, file: &str) -> Result<String, String> {
-        self.add_database_as(file, self.default_model())
-    }
-
-    /// The same, as a standalone database or one of the active-backup kind.
-    ///
-    /// # Errors
-    /// As above.
-    pub fn add_database_as(
-        &mut self,
-        file: &str,
-        model: Option<ActiveBackup>,
-    ) -> Result<String, String> {
-        if is_relay(file) {
-            return Err(format!("ovsdb error: {file}: relays are not built yet"));
-        }
-        let absolute = std::path::absolute(file)
-            .map_or_else(|_| file.to_owned(), |path| path.display().to_string());
-        if self
-            .databases
-            .values()
-            .any(|served| same_file(&served.name, &absolute))
-        {
-            return Err(format!("ovsdb error: {file}: already open"));
-        }
-        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
-        let opened = open::open(file, &mut uuids).map_err(|error| error.to_string())?;
-        let name = opened.database.schema().name.to_string();
-        check_name(&name, self.databases.contains_key(&name))?;
-        let file = (opened.file, opened.state);
-        let row = self
-            .serve(&absolute, opened.database, Some(file), model)
-            .map_err(|error| error.to_string())?;
-        self.follow_again(&name);
-        if self.is_started {
-            self.disconnect_unaware(&format!("adding {name} database"), None);
-        }
-        self.tell_server_db(row);
-        self.save();
-        Ok(name)
     }
 
     /// Starts the thread of a database and makes it known to the shards. Returns the transaction that shows it in `_Server`.
@@ -516,11 +479,13 @@ impl Server {
         while let Ok(report) = self.events.try_recv() {
             self.run_report(report);
         }
+        self.advance();
     }
 
     fn run_report(&mut self, report: Report) {
         match report {
             Report::Event(event) => self.run_event(event),
+            Report::Opened(token, outcome) => self.opened(token, *outcome),
             Report::BackedUp(token, outcome) => self.waiting.backed_up(token, outcome),
             Report::SessionsListed(token, sessions) => self.sessions_listed(token, sessions),
             Report::SessionClosed(token, is_closed) => {

@@ -1,7 +1,8 @@
 //! Whether the server gets on, as the main thread tells it: to the service manager's watchdog, and to the log.
 //!
 //! The watchdog gets its sign of life from the main loop, and only while nobody is stuck ([`crate::heartbeat`]): so a process that listens but
-//! no longer serves a database is started again where the unit asks for that. A timer alone would prove nothing.
+//! no longer serves a database is started again where the unit asks for that. A timer alone would prove nothing. While the first files are
+//! opened, each of them counts as one that may be stuck: every piece that is read is progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct Vigil {
     /// Who was stuck when somebody was looked for last.
     stuck: Vec<String>,
     next_look_ms: u64,
+    /// While more time may have to be asked for.
+    next_extension_ms: Option<u64>,
 }
 
 /// Between two looks, ms.
@@ -37,6 +40,7 @@ impl Vigil {
             own,
             stuck: Vec::new(),
             next_look_ms: 0,
+            next_extension_ms: None,
         }
     }
 
@@ -46,6 +50,17 @@ impl Vigil {
         self.watchdog.as_ref().map_or(otherwise, |watchdog| {
             watchdog.patience(now_ms).min(otherwise)
         })
+    }
+
+    /// Asks the service manager for more time while a start or a reload `gets_on`: each time for as long as one piece of work may take.
+    pub fn extend(&mut self, now_ms: u64, gets_on: bool) {
+        let due_ms = self.next_extension_ms.filter(|_| gets_on);
+        let is_due = due_ms.is_some_and(|due_ms| now_ms >= due_ms);
+        if is_due {
+            service_manager::extend(Duration::from_millis(STUCK_MS));
+        }
+        let next_ms = due_ms.filter(|_| !is_due).unwrap_or(now_ms + LOOK_MS);
+        self.next_extension_ms = gets_on.then_some(next_ms);
     }
 
     /// One pass of the main loop. `status` says how things stand when nobody is stuck.
@@ -82,6 +97,21 @@ impl Vigil {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_time_is_asked_for_while_a_long_start_gets_on() {
+        let mut vigil = Vigil::new(None, Arc::new(Heartbeats::new()));
+        let mut due_ms = |now_ms, gets_on| {
+            vigil.extend(now_ms, gets_on);
+            vigil.next_extension_ms
+        };
+        assert_eq!(due_ms(1000, false), None);
+        assert_eq!(due_ms(1500, true), Some(3500), "a short one needs no more");
+        assert_eq!(due_ms(3000, true), Some(3500));
+        assert_eq!(due_ms(3600, true), Some(5600), "asked for");
+        assert_eq!(due_ms(4000, false), None, "nothing gets on");
+        assert_eq!(due_ms(9000, true), Some(11_000));
+    }
 
     #[test]
     fn the_main_loop_wakes_for_the_watchdog_and_remembers_who_is_stuck() {

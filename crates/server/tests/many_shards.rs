@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use corvid_log::{Magic, Record};
 use corvid_server::remote_options::RemoteOptions;
+use corvid_server::server::rollout::{Rollout, Wanted};
 use corvid_server::server::{Config, Server};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{
@@ -147,13 +148,28 @@ fn clients_of_several_shards_see_one_order() {
         ..Config::default()
     };
     let mut server = Server::start(config, waker).expect("started");
-    server
-        .add_database(&file.display().to_string())
-        .expect("served");
-    server.configure_remote(
-        &format!("punix:{}", socket.display()),
-        RemoteOptions::default(),
-    );
+    let database = Wanted {
+        entry: file.display().to_string(),
+        file: file.display().to_string(),
+        config: None,
+    };
+    let remote = format!("punix:{}", socket.display());
+    server.begin(Rollout::new(
+        [database],
+        [(remote, RemoteOptions::default())],
+    ));
+    let mut events = mio::Events::with_capacity(8);
+    let deadline = Instant::now() + LIMIT;
+    let outcome = loop {
+        server.run_events();
+        if let Some(outcome) = server.take_started() {
+            break outcome;
+        }
+        assert!(Instant::now() < deadline, "the file is being opened");
+        poll.poll(&mut events, Some(Duration::from_millis(20)))
+            .expect("polled");
+    };
+    outcome.expect("served");
     server.started(None);
 
     let play = std::thread::spawn(move || {
@@ -177,7 +193,6 @@ fn clients_of_several_shards_see_one_order() {
             thread.join().expect("content");
         }
     });
-    let mut events = mio::Events::with_capacity(8);
     let deadline = Instant::now() + LIMIT;
     while !play.is_finished() {
         assert!(Instant::now() < deadline, "the play goes on");

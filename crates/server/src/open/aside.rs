@@ -6,24 +6,29 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use corvid_os::date::utc_text;
 use corvid_os::log_file::sync_directory_of;
 
+use super::Progress;
+
 /// Copies with the same time of day in their names.
 const NAMES_MAX: u32 = 1000;
+
+/// Bytes copied or compared at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Copies the file at `path` beside itself, to `NAME.damaged-YYYYMMDDTHHMMSSZ`, with its mode; `now_ms` is since the Unix epoch. Links are
 /// followed: the copy is beside what they lead to. Returns the copy's name.
 ///
 /// # Errors
-/// No such copy could be made.
-pub(super) fn copy(path: &Path, now_ms: i64) -> io::Result<PathBuf> {
+/// No such copy could be made, or it is not wanted any more.
+pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<PathBuf> {
     let path = fs::canonicalize(path)?;
-    if let Some(earlier) = earlier_copy(&path)? {
+    if let Some(earlier) = earlier_copy(&path, progress)? {
         return Ok(earlier);
     }
     let mut source = File::open(&path)?;
@@ -32,8 +37,8 @@ pub(super) fn copy(path: &Path, now_ms: i64) -> io::Result<PathBuf> {
     // The mode is that of the original whatever the umask says.
     let written = file
         .set_permissions(Permissions::from_mode(mode))
-        .and_then(|()| io::copy(&mut source, &mut file))
-        .and_then(|_| file.sync_all())
+        .and_then(|()| copy_bytes(&mut source, &mut file, progress))
+        .and_then(|()| file.sync_all())
         .and_then(|()| sync_directory_of(&copy));
     if let Err(error) = written {
         // Half a copy is worse than none, and may be what fills the disk.
@@ -41,6 +46,19 @@ pub(super) fn copy(path: &Path, now_ms: i64) -> io::Result<PathBuf> {
         return Err(error);
     }
     Ok(copy)
+}
+
+fn copy_bytes(source: &mut File, copy: &mut File, progress: &Progress) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        progress.note()?;
+        match source.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(got) => copy.write_all(&piece[..got])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Makes the file that the copy goes to.
@@ -83,7 +101,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// A copy of the file as it is now.
-fn earlier_copy(path: &Path) -> io::Result<Option<PathBuf>> {
+fn earlier_copy(path: &Path, progress: &Progress) -> io::Result<Option<PathBuf>> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(None);
     };
@@ -97,9 +115,13 @@ fn earlier_copy(path: &Path) -> io::Result<Option<PathBuf>> {
         }
     }
     copies.sort();
-    Ok(copies
-        .into_iter()
-        .find(|copy| is_same(path, copy).unwrap_or(false)))
+    for copy in copies {
+        if is_same(path, &copy, progress).unwrap_or(false) {
+            return Ok(Some(copy));
+        }
+        progress.note()?;
+    }
+    Ok(None)
 }
 
 fn starts_with(name: &OsStr, prefix: &OsStr) -> bool {
@@ -108,7 +130,7 @@ fn starts_with(name: &OsStr, prefix: &OsStr) -> bool {
 }
 
 /// Whether two files have the same content, and the second one is a file of its own.
-fn is_same(path: &Path, copy: &Path) -> io::Result<bool> {
+fn is_same(path: &Path, copy: &Path, progress: &Progress) -> io::Result<bool> {
     let (mut left, mut right) = (File::open(path)?, File::open(copy)?);
     let (left_data, right_data) = (left.metadata()?, fs::symlink_metadata(copy)?);
     if !right_data.is_file()
@@ -117,8 +139,9 @@ fn is_same(path: &Path, copy: &Path) -> io::Result<bool> {
     {
         return Ok(false);
     }
-    let (mut here, mut there) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    let (mut here, mut there) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
     loop {
+        progress.note()?;
         let got = left.read(&mut here)?;
         if got == 0 {
             return Ok(true);
@@ -132,7 +155,11 @@ fn is_same(path: &Path, copy: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
+    use crate::heartbeat::Heartbeat;
 
     const NOW_MS: i64 = 1_700_000_000_123;
 
@@ -180,7 +207,7 @@ mod tests {
         let place = Place::new("mode");
         let path = place.file("a.db", "content");
         fs::set_permissions(&path, Permissions::from_mode(0o646)).expect("ours");
-        let copied = copy(&path, NOW_MS).expect("room");
+        let copied = copy(&path, NOW_MS, &Progress::default()).expect("room");
         assert!(
             copied.ends_with("a.db.damaged-20231114T221320Z"),
             "{copied:?}"
@@ -196,14 +223,17 @@ mod tests {
         let path = place.file("a.db", "new");
         place.file("a.db.damaged-20231114T221320Z", "old");
         place.file("a.db.damaged-20231114T221320Z-1", "NEW");
-        let copied = copy(&path, NOW_MS).expect("room");
+        let copied = copy(&path, NOW_MS, &Progress::default()).expect("room");
         assert!(
             copied.ends_with("a.db.damaged-20231114T221320Z-2"),
             "{copied:?}"
         );
-        assert_eq!(copy(&path, NOW_MS + 5000).expect("room"), copied);
+        assert_eq!(
+            copy(&path, NOW_MS + 5000, &Progress::default()).expect("room"),
+            copied
+        );
         fs::write(&path, "newer").expect("written");
-        let newer = copy(&path, NOW_MS + 5000).expect("room");
+        let newer = copy(&path, NOW_MS + 5000, &Progress::default()).expect("room");
         assert!(
             newer.ends_with("a.db.damaged-20231114T221325Z"),
             "{newer:?}"
@@ -219,7 +249,7 @@ mod tests {
         let path = other.file("real.db", "content");
         let link = place.0.join("a.db");
         std::os::unix::fs::symlink(path, &link).expect("a link");
-        copy(&link, NOW_MS).expect("room");
+        copy(&link, NOW_MS, &Progress::default()).expect("room");
         assert_eq!(place.names(), ["a.db"]);
         assert_eq!(
             other.names(),
@@ -228,11 +258,21 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_that_is_not_wanted_any_more_leaves_nothing_behind() {
+        let place = Place::new("cancelled");
+        let path = place.file("a.db", "content");
+        let is_cancelled = Arc::new(AtomicBool::new(true));
+        let progress = Progress::new(Heartbeat::default(), is_cancelled);
+        assert!(copy(&path, NOW_MS, &progress).is_err());
+        assert_eq!(place.names(), ["a.db"]);
+    }
+
+    #[test]
     fn failure_leaves_nothing_behind() {
         let place = Place::new("failure");
         let path = place.0.join("a.db");
         fs::create_dir(&path).expect("no file");
-        assert!(copy(&path, NOW_MS).is_err());
+        assert!(copy(&path, NOW_MS, &Progress::default()).is_err());
         assert_eq!(place.names(), ["a.db"]);
     }
 }

@@ -14,13 +14,14 @@ use corvid_os::errno;
 use corvid_os::log_file::{Handle, LogFile};
 use corvid_os::vlog::{self, Module};
 
-use super::aside;
+use super::{Progress, aside};
 
 /// A file read at offsets.
-struct Offsets<'f>(&'f Handle);
+struct Offsets<'f>(&'f Handle, &'f Progress);
 
 impl Bytes for Offsets<'_> {
     fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+        self.1.note().map_err(|error| error.to_string())?;
         self.0.read_at(room, offset).map_err(|fault| fault.text)
     }
 }
@@ -29,19 +30,25 @@ impl Bytes for Offsets<'_> {
 ///
 /// # Errors
 /// The file must not be written to, so not opened.
-pub(super) fn deal_with(damage: &Damage, name: &str, file: &mut LogFile) -> Result<(), WireError> {
+pub(super) fn deal_with(
+    damage: &Damage,
+    name: &str,
+    file: &mut LogFile,
+    progress: &Progress,
+) -> Result<(), WireError> {
     if let Cause::Read(error @ ReadError::Source { .. }) = &damage.cause {
         return Err(error.to_wire(name));
     }
     vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
     let Damage { record, offset, .. } = damage;
-    let behind = salvage::records_behind(Offsets(file.file()), Magic::Standalone, *offset)
-        .map_err(|reason| {
-            let details = format!(
-                "{name}: what follows damaged record {record} at offset {offset} cannot be read"
-            );
-            io_error(details, &reason)
-        })?;
+    let behind =
+        salvage::records_behind(Offsets(file.file(), progress), Magic::Standalone, *offset)
+            .map_err(|reason| {
+                let details = format!(
+                    "{name}: what follows damaged record {record} at offset {offset} cannot be read"
+                );
+                io_error(details, &reason)
+            })?;
     if behind == 0 {
         return Ok(());
     }
@@ -51,7 +58,7 @@ pub(super) fn deal_with(damage: &Damage, name: &str, file: &mut LogFile) -> Resu
         &format!("{behind} intact records follow")
     };
     let place = format!("{name}: {records} damaged record {record} at offset {offset}");
-    match aside::copy(file.disk().path(), now_ms()) {
+    match aside::copy(file.disk().path(), now_ms(), progress) {
         Ok(copy) => {
             vlog::err(
                 Module::OvsdbServer,

@@ -61,16 +61,6 @@ impl Server {
         served.thread
     }
 
-    /// Waits until the files of databases that are being removed are closed, so that they can be opened again.
-    pub fn settle_removals(&mut self) {
-        while !self.waiting.removals.is_empty() {
-            match self.events.recv() {
-                Ok(report) => self.run_report(report),
-                Err(_) => return,
-            }
-        }
-    }
-
     /// Ends every thread: clients are told that their databases go, control commands that wait are answered, what is queued for the log is
     /// written.
     pub fn shut_down(mut self) {
@@ -78,7 +68,9 @@ impl Server {
             metrics.set_stage(Stage::Ending);
         }
         self.waiting.is_exiting.store(true, Ordering::Relaxed);
-        let deadline = Instant::now() + EXIT_MAX;
+        let began = Instant::now();
+        let deadline = began + EXIT_MAX;
+        self.abandon_openings();
         let names: Vec<String> = self.databases.keys().cloned().collect();
         let is_server = |name: &String| *name == server_db::NAME;
         let mut threads = Vec::new();
@@ -91,6 +83,7 @@ impl Server {
         threads.extend(self.begin_exit(server_db::NAME));
         self.publish();
         self.settle_exit(deadline);
+        self.settle_abandoned(began);
         // A database that has not ended in time gets no more answers, so that its thread can end.
         self.waiting.removals.clear();
         self.shards.shutdown();

@@ -34,7 +34,7 @@ impl Server {
     }
 
     /// Adds a remote that the configuration names, or checks it again. It stays even if its column cannot be found, which may come later;
-    /// [`Server::settle_remotes`] tells.
+    /// [`Server::take_remotes_outcome`] tells.
     pub fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
@@ -128,15 +128,11 @@ impl Server {
         }
     }
 
-    /// Waits until every configured remote has been checked.
+    /// Whether every configured remote that has been checked is good.
     ///
     /// # Errors
     /// Why some name nothing, each on a line of its own.
-    pub fn settle_remotes(&mut self) -> Result<(), String> {
-        while !self.waiting.follows.is_empty() {
-            let report = self.events.recv().map_err(|error| error.to_string())?;
-            self.run_report(report);
-        }
+    pub(super) fn take_remotes_outcome(&mut self) -> Result<(), String> {
         let bad = std::mem::take(&mut self.waiting.bad_remotes);
         if bad.is_empty() {
             Ok(())

@@ -7,37 +7,21 @@ use corvid_os::{errno, service_manager};
 use corvid_service::message::Control;
 
 use super::Server;
+use super::rollout::Rollout;
 use crate::configured::{Configured, Failed};
 
 impl Server {
-    /// Serves what a file asks for, and again at every reload.
-    ///
-    /// # Errors
-    /// Not everything could be done; it has been logged.
-    pub fn configure(&mut self, mut file: Configured) -> Result<(), Failed> {
-        let outcome = file.load(self);
+    /// Begins to serve what a file asks for, as the first thing that this server does, and again at every reload.
+    pub fn configure(&mut self, mut file: Configured) {
+        let rollout = file.rollout(self);
         self.configured = Some(file);
-        outcome
+        // An empty one that has failed ends at once.
+        self.begin(rollout.unwrap_or_else(|Failed| Rollout::failed()));
     }
 
     /// The file that says what is served, if there is one.
     pub fn config_file(&self) -> Option<&str> {
         self.configured.as_ref().map(Configured::path)
-    }
-
-    /// Reads that file again.
-    ///
-    /// # Errors
-    /// In the reference's words.
-    pub fn reload(&mut self) -> Result<(), &'static str> {
-        let file = self
-            .configured
-            .take()
-            .ok_or("Configuration file was not specified on command line")?;
-        service_manager::reloading();
-        let outcome = self.configure(file);
-        service_manager::reloaded(&self.summary());
-        outcome.map_err(|Failed| "Configuration failed.  See the log file for details.")
     }
 
     /// What the file says of transaction histories; `None`: nothing, so the command line counts. What changes begins anew.
@@ -68,8 +52,8 @@ impl Server {
         }
         self.refresh_tls();
         if self.configured.is_some() {
-            // What failed is logged.
-            let _ = self.reload();
+            // What fails is logged.
+            self.reload(None);
         } else {
             service_manager::reloading();
             service_manager::reloaded(&self.summary());

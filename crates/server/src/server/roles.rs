@@ -120,16 +120,6 @@ impl Server {
         self.take_role(database, token);
     }
 
-    /// Waits until every database has taken its role.
-    pub fn settle_roles(&mut self) {
-        while self.waiting.has_roles() {
-            match self.events.recv() {
-                Ok(report) => self.run_report(report),
-                Err(_) => return,
-            }
-        }
-    }
-
     /// Databases of the active-backup kind.
     fn models(&self) -> impl Iterator<Item = &ActiveBackup> {
         let served = self.databases.values();

@@ -1,12 +1,12 @@
-//! Settings of TLS in columns, from the main thread's side: asked for at the start, which waits for them, and again whenever their
-//! database comes back.
+//! Settings of TLS in columns, from the main thread's side: asked for at the start and at each reload, which wait for them, and again
+//! whenever their database comes back.
 
 use corvid_os::vlog::{self, Module};
 use corvid_service::remote_rows::RemoteRows;
 
 use super::Server;
 
-/// What the start still waits for.
+/// What a rollout still waits for.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     columns: Vec<String>,
@@ -15,19 +15,25 @@ pub(super) struct Waiting {
 }
 
 impl Server {
-    /// Reads the settings of TLS that columns hold, and waits for them.
+    /// Asks for the settings of TLS that columns hold.
     ///
     /// # Errors
-    /// Why a column cannot be used.
-    pub fn settle_tls(&mut self) -> Result<(), String> {
+    /// A column names no database.
+    pub(super) fn ask_tls(&mut self) -> Result<(), String> {
         for column in self.tls.columns() {
             self.follow(column, true)?;
             self.waiting.tls.columns.push(column.to_owned());
         }
-        while !self.waiting.tls.columns.is_empty() && self.waiting.tls.refusal.is_none() {
-            let report = self.events.recv().map_err(|error| error.to_string())?;
-            self.run_report(report);
-        }
+        Ok(())
+    }
+
+    /// Whether columns have yet to be read, and all could be so far.
+    pub(super) fn tls_is_awaited(&self) -> bool {
+        !self.waiting.tls.columns.is_empty() && self.waiting.tls.refusal.is_none()
+    }
+
+    /// Why a column cannot be used, if one cannot.
+    pub(super) fn take_tls_outcome(&mut self) -> Result<(), String> {
         self.waiting.tls.refusal.take().map_or(Ok(()), Err)
     }
 
@@ -36,7 +42,7 @@ impl Server {
         self.tls.credentials().refresh();
     }
 
-    /// A column was read, or cannot be: fatal at the start, told later.
+    /// A column was read, or cannot be: a rollout that waits for it fails, later it is told.
     pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
         let count = self.waiting.tls.columns.len();
         self.waiting.tls.columns.retain(|waiting| waiting != column);

@@ -1,0 +1,277 @@
+//! Database files that are being opened: each on a thread of its own, while the main thread goes on. Part of the main thread.
+//!
+//! A database is served from the moment at which the main thread takes the loaded file over; until then no command knows it: it is not
+//! listed, and `remove-db` does not find it. What it is served as is what is set at that moment. Of two files with one schema name, the
+//! first one that is loaded is served.
+//!
+//! Invariant: at most one thread at a time opens a file. A request for a file that is being opened waits until that has ended, and is then
+//! looked at as if it had come only then: so the second `add-db` of a file is told `already open`, or opens it when the first has failed.
+//! Whoever asked is answered once, also when the thread panics or the server exits; an exit waits for no load.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use corvid_os::unixctl::Replier;
+
+use super::{Server, check_name, is_relay, same_file};
+use crate::config_file::DatabaseConfig;
+use crate::configured::{check_kind, model_of};
+use crate::heartbeat::{Heartbeat, STUCK_MS};
+use crate::main_thread::MainThread;
+use crate::open::{self, Opened, Progress, RandomUuids};
+
+/// Files that are opened at the same time. Further requests wait; there is at most one for each control connection, and one of a rollout.
+const OPENINGS_MAX: usize = 8;
+
+/// How long an exit waits for threads to give up what they have begun, such as the copy of a damaged file. One that loads gives up at the
+/// next piece of the file, one that waits for the file system cannot.
+const GIVE_UP_MAX: Duration = Duration::from_millis(500);
+
+/// What is being opened, and what waits for that.
+#[derive(Default)]
+pub(super) struct Openings {
+    last_token: u64,
+    under_way: Vec<Opening>,
+    /// In the order of arrival.
+    waiting: VecDeque<Request>,
+    /// Threads whose outcome nobody wants any more.
+    abandoned: usize,
+}
+
+/// A file that a thread opens.
+struct Opening {
+    token: u64,
+    request: Request,
+    progress: Progress,
+}
+
+/// A file that is to be served.
+pub(super) struct Request {
+    /// As given.
+    file: String,
+    absolute: String,
+    /// The entry of the configuration file that names it, and what that asks for.
+    entry: Option<(String, DatabaseConfig)>,
+    asker: Asker,
+}
+
+/// Whoever asked for it.
+pub(super) enum Asker {
+    Command(Replier),
+    Rollout,
+}
+
+impl Request {
+    pub(super) fn new(
+        file: &str,
+        entry: Option<(String, DatabaseConfig)>,
+        asker: Asker,
+    ) -> Request {
+        Request {
+            file: file.to_owned(),
+            absolute: std::path::absolute(file)
+                .map_or_else(|_| file.to_owned(), |path| path.display().to_string()),
+            entry,
+            asker,
+        }
+    }
+}
+
+impl Openings {
+    /// Whether everything that is being opened gets on; true when nothing is.
+    pub(super) fn get_on(&self, now_ms: u64) -> bool {
+        let mut openings = self.under_way.iter();
+        openings.all(|opening| opening.progress.busy_ms(now_ms) <= STUCK_MS)
+    }
+
+    /// The next request whose file nobody is opening.
+    fn next(&mut self) -> Option<Request> {
+        if self.under_way.len() >= OPENINGS_MAX {
+            return None;
+        }
+        let is_busy = |request: &Request| {
+            let mut openings = self.under_way.iter();
+            openings.any(|opening| same_file(&opening.request.absolute, &request.absolute))
+        };
+        let next = self.waiting.iter().position(|request| !is_busy(request))?;
+        self.waiting.remove(next)
+    }
+}
+
+impl Server {
+    /// Opens a file and serves its database; `replier` is answered when that is done or has failed, in the reference's words.
+    pub fn add_database(&mut self, file: &str, replier: Replier) {
+        self.open(Request::new(file, None, Asker::Command(replier)));
+    }
+
+    /// Opens a file as soon as nobody else does.
+    pub(super) fn open(&mut self, request: Request) {
+        if is_relay(&request.file) {
+            let error = format!("ovsdb error: {}: relays are not built yet", request.file);
+            return self.answer_opening(request.asker, Err(error));
+        }
+        self.openings.waiting.push_back(request);
+        self.begin_openings();
+    }
+
+    fn begin_openings(&mut self) {
+        while let Some(request) = self.openings.next() {
+            let mut served = self.databases.values();
+            if served.any(|served| same_file(&served.name, &request.absolute)) {
+                let error = format!("ovsdb error: {}: already open", request.file);
+                self.answer_opening(request.asker, Err(error));
+                continue;
+            }
+            // A file system that hangs is told to the service manager while nothing is served, and is no reason to end what is.
+            let heartbeat = if self.is_started {
+                Heartbeat::default()
+            } else {
+                self.heartbeats.add(&format!("open:{}", request.file))
+            };
+            let progress = Progress::new(heartbeat, self.waiting.is_exiting.clone());
+            self.openings.last_token += 1;
+            let token = self.openings.last_token;
+            let work = Work {
+                file: request.file.clone(),
+                entry: request.entry.clone(),
+                progress: progress.clone(),
+                report: Outcome::new(token, self.main.clone()),
+            };
+            self.openings.under_way.push(Opening {
+                token,
+                request,
+                progress,
+            });
+            // A thread that cannot be made drops its work, which reports that.
+            let thread = std::thread::Builder::new().name("open".to_owned());
+            let _ = thread.spawn(move || work.run());
+        }
+    }
+
+    /// A thread is done with its file.
+    pub(super) fn opened(&mut self, token: u64, outcome: Result<Opened, String>) {
+        let mut under_way = self.openings.under_way.iter();
+        let Some(place) = under_way.position(|opening| opening.token == token) else {
+            self.openings.abandoned = self.openings.abandoned.saturating_sub(1);
+            // The process ends; giving back millions of rows one by one would only delay that.
+            std::mem::forget(outcome);
+            return;
+        };
+        let request = self.openings.under_way.remove(place).request;
+        let outcome = outcome.and_then(|opened| self.serve_opened(&request, opened));
+        self.answer_opening(request.asker, outcome);
+        self.begin_openings();
+    }
+
+    /// Serves what a thread has loaded; returns the database's name.
+    fn serve_opened(&mut self, request: &Request, opened: Opened) -> Result<String, String> {
+        let name = opened.database.schema().name.to_string();
+        if let Err(error) = check_name(&name, self.databases.contains_key(&name)) {
+            opened.discard();
+            return Err(error);
+        }
+        let model = match &request.entry {
+            Some((_, wanted)) => model_of(wanted),
+            None => self.default_model(),
+        };
+        let file = (opened.file, opened.state);
+        let row = self
+            .serve(&request.absolute, opened.database, Some(file), model)
+            .map_err(|error| error.to_string())?;
+        // A rollout asks for all columns, when all databases are there.
+        if matches!(request.asker, Asker::Command(_)) {
+            self.follow_again(&name);
+        }
+        if self.is_started {
+            self.disconnect_unaware(&format!("adding {name} database"), None);
+        }
+        self.tell_server_db(row);
+        self.save();
+        Ok(name)
+    }
+
+    fn answer_opening(&mut self, asker: Asker, outcome: Result<String, String>) {
+        match asker {
+            Asker::Command(replier) => replier.reply(outcome.map(|_| String::new())),
+            Asker::Rollout => self.rollout_opened(outcome),
+        }
+    }
+
+    /// The server exits: whoever waits for a file is told, and threads give up as soon as they can.
+    pub(super) fn abandon_openings(&mut self) {
+        let openings = &mut self.openings;
+        openings.abandoned = openings.under_way.len();
+        let under_way = openings.under_way.drain(..).map(|opening| opening.request);
+        for request in under_way.chain(openings.waiting.drain(..)) {
+            if let Asker::Command(replier) = request.asker {
+                let file = request.file;
+                replier.reply(Err(format!("{file}: not opened, for the server exits")));
+            }
+        }
+    }
+
+    /// Waits for threads that give up. `since` is when they were told to.
+    pub(super) fn settle_abandoned(&mut self, since: Instant) {
+        while self.openings.abandoned > 0
+            && let Ok(report) = self.events.recv_deadline(since + GIVE_UP_MAX)
+        {
+            self.run_report(report);
+        }
+    }
+}
+
+/// What a thread does.
+struct Work {
+    file: String,
+    entry: Option<(String, DatabaseConfig)>,
+    progress: Progress,
+    report: Outcome,
+}
+
+impl Work {
+    fn run(self) {
+        let outcome = self.open();
+        self.report.send(outcome);
+    }
+
+    fn open(&self) -> Result<Opened, String> {
+        if let Some((entry, wanted)) = &self.entry {
+            check_kind(entry, &self.file, wanted)?;
+        }
+        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
+        let opened = open::open(&self.file, &mut uuids, &self.progress);
+        opened.map_err(|error| error.to_string())
+    }
+}
+
+/// The report of a thread; a thread that panics, or cannot be made, reports that it has failed.
+struct Outcome {
+    token: u64,
+    main: Option<MainThread>,
+}
+
+impl Outcome {
+    fn new(token: u64, main: MainThread) -> Outcome {
+        Outcome {
+            token,
+            main: Some(main),
+        }
+    }
+
+    fn send(mut self, outcome: Result<Opened, String>) {
+        if let Some(main) = self.main.take() {
+            main.opened(self.token, outcome);
+        }
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if let Some(main) = self.main.take() {
+            main.opened(
+                self.token,
+                Err("the thread that opens it failed".to_owned()),
+            );
+        }
+    }
+}
