@@ -199,6 +199,15 @@ impl MonitorResult {
         }
     }
 
+    /// Bytes of the body, unless it is long: then it is counted elsewhere.
+    #[must_use]
+    pub fn whole_len(&self) -> usize {
+        match &self.body {
+            SharedText::Whole(text) => text.len(),
+            SharedText::Pieces(_) | SharedText::Guarded(..) | SharedText::Late(_) => 0,
+        }
+    }
+
     /// The result alone as JSON text, copied together.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -230,7 +230,7 @@ pub enum Control {
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
     Remove,
-    /// Take writes, or follow another server, from a settled moment on; answered by [`Event::RoleSet`] with this number.
+    /// Take writes, or follow another server, when nothing is pending; answered by [`Event::RoleSet`] with this number.
     SetRole(Role, u64),
     /// Answered by [`Event::StorageStatus`] with this number.
     StorageStatus(u64),
@@ -476,7 +476,7 @@ pub struct Report {
     pub counts: Counts,
     /// Answers that wait for their record, or for an earlier one, to be stored.
     pub parked: u64,
-    /// Inputs that wait for a settled moment.
+    /// Inputs that wait until nothing is pending, and those behind them.
     pub deferred: u64,
     /// Its file, if it has one.
     pub file: Option<FileReport>,

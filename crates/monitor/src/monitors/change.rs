@@ -36,6 +36,20 @@ pub struct ConditionChanged {
     pub new_id: StdArc<[u8]>,
 }
 
+impl ConditionChange {
+    /// Bytes of the update that tells which rows come and go.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.effect.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Whether no rows come or go.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.effect.is_none()
+    }
+}
+
 impl Monitors {
     /// Reads a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
     /// request about this session's monitors may be executed.

@@ -99,7 +99,7 @@ impl Bed {
         self.attempt(operations).expect("a change")
     }
 
-    fn attempt(&mut self, operations: &str) -> Option<Arc<Delta>> {
+    pub(crate) fn attempt(&mut self, operations: &str) -> Option<Arc<Delta>> {
         let params = format!("[\"Zoo\",{operations}]");
         let mut context = Context {
             elapsed_ms: 0,

@@ -1,13 +1,14 @@
-//! Random transactions, sessions, conditions and flush points: whatever a client was told, applied one after the other, must be
-//! the part of the database that it asked for. `CORVID_SEED=N` repeats one run.
+//! Random transactions, sessions, conditions and flush points, on a disk that is quick, slow or fails: whatever a client was told, applied
+//! one after the other, must be the part of what is stored that it asked for. `CORVID_SEED=N` repeats one run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc as StdArc;
 
-use corvid_data::Uuid;
+use corvid_data::{Arc, Delta, Uuid};
 use corvid_json::Value;
-use corvid_monitor::{Frame, SessionId, Version};
+use corvid_monitor::{Begun, ConditionChange, Frame, MonitorResult, SessionId, Version};
 
-use crate::bed::{Bed, ZOO};
+use crate::bed::{Bed, ZOO, txn};
 use crate::replica::{self, Cell, Row, Rows};
 
 const SESSIONS: u64 = 3;
@@ -147,10 +148,46 @@ struct Client {
     last_txn: Uuid,
 }
 
+/// What is executed, and leaves when the commits before it are stored.
+enum Pending {
+    Commit {
+        number: u64,
+        delta: Arc<Delta>,
+        content: Rows,
+    },
+    Start {
+        position: usize,
+        result: Value,
+    },
+    Change {
+        position: usize,
+        asked: Asked,
+        change: ConditionChange,
+    },
+}
+
+/// What a client wants its conditions to be.
+#[derive(Clone)]
+struct Asked {
+    new_id: u64,
+    params: String,
+    conditions: BTreeMap<String, Vec<Option<Clause>>>,
+}
+
 /// One run.
 struct Run {
     random: Random,
     bed: Bed,
+    pending: VecDeque<Pending>,
+    /// What is stored, after this commit.
+    stored: (u64, Rows),
+    executed: u64,
+    /// Nothing is stored by itself.
+    is_slow: bool,
+    /// Commits that were undone.
+    undone: usize,
+    /// Everything that was answered: it may be shared with whoever asks the same.
+    shared: Vec<MonitorResult>,
     clients: Vec<Client>,
     ids: u64,
     dead: Vec<(String, String)>,
@@ -164,21 +201,23 @@ fn replicas_equal_the_part_of_the_database_that_they_ask_for() {
         .ok()
         .and_then(|seed| seed.parse().ok());
     let seeds = seed.map_or(0..250, |seed: u64| seed..seed + 1);
-    let mut found = 0;
+    let (mut found, mut undone) = (0, 0);
     for seed in seeds.clone() {
         eprintln!("CORVID_SEED={seed}");
         let mut run = Run::new(seed);
         for _ in 0..STEPS {
             run.step();
         }
+        run.release(usize::MAX);
         for session in 0..SESSIONS {
             run.flush(SessionId(session));
         }
         found += run.found;
+        undone += run.undone;
     }
     assert!(
-        found > 0 || seeds.end - seeds.start < 10,
-        "no restart was answered from the history"
+        (found > 0 && undone > 0) || seeds.end - seeds.start < 10,
+        "no restart was answered from the history, or nothing was undone"
     );
 }
 
@@ -187,6 +226,12 @@ impl Run {
         let mut run = Run {
             random: Random(seed),
             bed: Bed::new(ZOO),
+            pending: VecDeque::new(),
+            stored: (0, Rows::new()),
+            executed: 0,
+            is_slow: false,
+            undone: 0,
+            shared: Vec::new(),
             clients: Vec::new(),
             ids: 0,
             dead: Vec::new(),
@@ -194,9 +239,11 @@ impl Run {
         };
         if run.random.chance(80) {
             run.bed.insert_ballast();
+            run.executed = 1;
         }
         for _ in 0..5 {
             run.transact();
+            run.release(usize::MAX);
         }
         for session in 0..SESSIONS * 3 {
             run.add_client(SessionId(session % SESSIONS));
@@ -206,7 +253,7 @@ impl Run {
 
     fn step(&mut self) {
         let session = SessionId(self.random.below(SESSIONS));
-        match self.random.below(10) {
+        match self.random.below(13) {
             0..5 => self.transact(),
             5 => self.flush(session),
             6 => {
@@ -219,8 +266,79 @@ impl Run {
                 }
             }
             8 => self.change_condition(),
+            9 => self.is_slow = self.random.chance(70),
+            10 => {
+                let entries = self.random.below(1 + self.pending.len() as u64);
+                self.release(usize::try_from(entries).expect("small"));
+            }
+            11 if self.random.chance(50) => self.undo(),
             _ => self.restart(),
         }
+        if !self.is_slow {
+            self.release(usize::MAX);
+        }
+    }
+
+    /// So many entries leave, if there are as many.
+    fn release(&mut self, entries: usize) {
+        for _ in 0..entries.min(self.pending.len()) {
+            match self.pending.pop_front().expect("counted") {
+                Pending::Commit {
+                    number,
+                    delta,
+                    content,
+                } => {
+                    let atoms = self.bed.database.atom_count();
+                    self.bed.monitors.stored(&delta, atoms);
+                    self.stored = (number, content);
+                }
+                Pending::Start { position, result } => self.started(position, &result),
+                Pending::Change {
+                    position,
+                    asked,
+                    change,
+                } => self.changed(position, asked, change),
+            }
+        }
+    }
+
+    /// What is executed and not stored is undone; requests about monitors are executed again.
+    fn undo(&mut self) {
+        let undone = std::mem::take(&mut self.pending);
+        for entry in undone.iter().rev() {
+            if let Pending::Commit { delta, .. } = entry {
+                self.bed.database.undo(delta);
+                self.undone += 1;
+            }
+        }
+        self.bed.monitors.undo();
+        for entry in &undone {
+            if let Pending::Start { position, .. } = entry {
+                let client = &self.clients[*position];
+                let id = client.id.to_string();
+                assert!(self.bed.monitors.cancel(client.session, id.as_bytes()));
+            }
+        }
+        self.dead.clear();
+        for entry in undone {
+            match entry {
+                Pending::Commit { .. } => {}
+                Pending::Start { position, .. } => self.start(position),
+                Pending::Change {
+                    position, asked, ..
+                } => self.ask(position, asked),
+            }
+        }
+    }
+
+    /// Whether a request about monitors of this session is pending: others wait until it leaves.
+    fn is_busy(&self, session: SessionId) -> bool {
+        self.pending.iter().any(|entry| match entry {
+            Pending::Commit { .. } => false,
+            Pending::Start { position, .. } | Pending::Change { position, .. } => {
+                self.clients[*position].session == session
+            }
+        })
     }
 
     fn transact(&mut self) {
@@ -230,8 +348,19 @@ impl Run {
         for _ in 0..count {
             operations.push(self.operation(&before));
         }
-        self.bed.transact(&operations.join(","));
+        let delta = self.bed.attempt(&operations.join(","));
         let after = replica::content(&self.bed.database);
+        if let Some(delta) = delta {
+            self.executed += 1;
+            let number = self.executed;
+            self.bed.monitors.execute(&delta, txn(number));
+            let content = after.clone();
+            self.pending.push_back(Pending::Commit {
+                number,
+                delta,
+                content,
+            });
+        }
         self.dead
             .extend(before.into_keys().filter(|key| !after.contains_key(key)));
         self.dead.retain(|key| !after.contains_key(key));
@@ -432,18 +561,48 @@ impl Run {
             _ => String::new(),
         };
         let params = format!(r#"["Zoo",{},{{{tables}}}{since}]"#, client.id);
-        let started = self
-            .bed
-            .monitors
-            .monitor(
-                &self.bed.database,
-                client.session,
-                client.version,
-                params.as_bytes(),
-                &|_| false,
-            )
-            .expect("started");
-        let result = Value::parse(&started.result.to_bytes()).expect("result");
+        let (session, version) = (client.session, client.version);
+        let rows_max = match self.random.below(2) {
+            0 => 0,
+            _ => usize::MAX - 1,
+        };
+        let (monitors, database) = (&mut self.bed.monitors, &mut self.bed.database);
+        let begun = monitors.begin(
+            database,
+            session,
+            version,
+            params.as_bytes(),
+            &|_| false,
+            rows_max,
+        );
+        let result = match begun.expect("started") {
+            Begun::Started(started) => started.result,
+            Begun::Awaited(awaited) => {
+                let order = awaited.order.expect("nobody's contents are under way");
+                let written = order.write(|_| StdArc::new(()));
+                monitors.written(&written);
+                awaited.head.with(written.text.expect("there is room"))
+            }
+            Begun::Later(_) => panic!("nobody's contents are under way"),
+        };
+        let text = Value::parse(&result.to_bytes()).expect("result");
+        self.shared.push(result);
+        self.pending.push_back(Pending::Start {
+            position,
+            result: text,
+        });
+        if !self.is_slow {
+            self.release(usize::MAX);
+        }
+    }
+
+    /// The reply to the request of a monitor comes.
+    fn started(&mut self, position: usize, result: &Value) {
+        let client = &mut self.clients[position];
+        let id = client.id.to_string();
+        let monitors = &mut self.bed.monitors;
+        assert!(monitors.catch_up(client.session, id.as_bytes()));
+        monitors.answered(client.session, id.as_bytes());
         let schema = self.bed.database.schema();
         let (found, updates) = match result.as_array() {
             Some([found, txn, updates]) => {
@@ -451,7 +610,7 @@ impl Run {
                     Uuid::parse(txn.as_str().expect("text").as_bytes()).expect("uuid");
                 (found.as_bool().expect("boolean"), updates)
             }
-            _ => (false, &result),
+            _ => (false, result),
         };
         if found {
             self.found += 1;
@@ -472,6 +631,9 @@ impl Run {
     fn restart(&mut self) {
         let position = self.any_client();
         let client = &self.clients[position];
+        if self.is_busy(client.session) {
+            return;
+        }
         let id = client.id.to_string();
         assert!(self.bed.monitors.cancel(client.session, id.as_bytes()));
         self.start(position);
@@ -484,8 +646,12 @@ impl Run {
     fn change_condition(&mut self) {
         let position = self.any_client();
         let example = self.any_client();
+        if self.is_busy(self.clients[position].session) {
+            return;
+        }
         let tables: Vec<String> = self.clients[position].columns.keys().cloned().collect();
         let mut changed = Vec::new();
+        let mut conditions = self.clients[position].conditions.clone();
         for table in tables {
             if self.random.chance(60) {
                 let known = self.clients[example].conditions.get(&table).cloned();
@@ -495,28 +661,52 @@ impl Run {
                 };
                 changed.push(format!(r#""{table}":[{{"where":{}}}]"#, text(&condition)));
                 if self.clients[position].version != Version::V1 {
-                    self.clients[position].conditions.insert(table, condition);
+                    conditions.insert(table, condition);
                 }
             }
         }
-        let client = &mut self.clients[position];
-        let old_id = client.id;
+        let old_id = self.clients[position].id;
+        let mut new_id = old_id;
         if self.random.chance(50) {
             self.ids += 1;
-            client.id = self.ids;
+            new_id = self.ids;
         }
-        let params = format!("[{old_id},{},{{{}}}]", client.id, changed.join(","));
-        let session = client.session;
-        let monitors = &mut self.bed.monitors;
-        let database = &mut self.bed.database;
-        let change = monitors.change_condition(database, session, params.as_bytes(), &|_| false);
-        let changed = monitors.apply(session, change.expect("changed"));
+        let params = format!("[{old_id},{new_id},{{{}}}]", changed.join(","));
+        let asked = Asked {
+            new_id,
+            params,
+            conditions,
+        };
+        self.ask(position, asked);
+    }
+
+    /// Executes a change of conditions.
+    fn ask(&mut self, position: usize, asked: Asked) {
+        let session = self.clients[position].session;
+        let params = asked.params.as_bytes();
+        let (monitors, database) = (&self.bed.monitors, &mut self.bed.database);
+        let change = monitors.change_condition(database, session, params, &|_| false);
+        let change = change.expect("changed");
+        self.pending.push_back(Pending::Change {
+            position,
+            asked,
+            change,
+        });
+    }
+
+    /// A change of conditions takes effect, and its reply comes.
+    fn changed(&mut self, position: usize, asked: Asked, change: ConditionChange) {
+        let session = self.clients[position].session;
+        let changed = self.bed.monitors.apply(session, change);
         let changed = changed.expect("its monitor");
+        let client = &mut self.clients[position];
+        let old_id = std::mem::replace(&mut client.id, asked.new_id);
+        client.conditions = asked.conditions;
         for frame in &changed.frames {
             self.receive(frame, Some((old_id, position)));
         }
         // A client that comes back later must name a transaction that it saw under these conditions.
-        self.clients[position].last_txn = self.bed.monitors.last_txn();
+        self.clients[position].last_txn = txn(self.stored.0);
         self.check_session(session);
     }
 
@@ -568,8 +758,14 @@ impl Run {
     }
 
     fn check_session(&self, session: SessionId) {
+        let is_starting = |position: usize| {
+            let mut entries = self.pending.iter();
+            entries.any(
+                |entry| matches!(entry, Pending::Start { position: other, .. } if *other == position),
+            )
+        };
         for (position, client) in self.clients.iter().enumerate() {
-            if client.session == session {
+            if client.session == session && !is_starting(position) {
                 self.check(position);
             }
         }
@@ -579,7 +775,7 @@ impl Run {
     fn check(&self, position: usize) {
         let client = &self.clients[position];
         let mut expected = Rows::new();
-        for ((table, uuid), row) in replica::content(&self.bed.database) {
+        for ((table, uuid), row) in self.stored.1.clone() {
             let Some(columns) = client.columns.get(&table) else {
                 continue;
             };

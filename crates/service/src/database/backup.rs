@@ -42,7 +42,7 @@ impl DatabaseService {
         Some(backup.replication.standing())
     }
 
-    /// Changes roles at a settled moment. Transactions that wait are tried in the new role.
+    /// Changes roles while nothing is pending. Transactions that wait are tried in the new role.
     pub(super) fn set_role(&mut self, now: Now, role: Role, token: u64) {
         self.end_backup();
         if let Role::Backup(following) = role {

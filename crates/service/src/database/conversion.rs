@@ -64,7 +64,7 @@ pub(super) struct Conversion {
 
 /// Where the converted content is.
 pub(super) enum Work {
-    /// Yet to be begun, at a settled moment.
+    /// Yet to be begun, as soon as nothing is pending.
     Due,
     /// With the worker.
     Away,
@@ -168,7 +168,7 @@ impl Conversion {
 }
 
 impl DatabaseService {
-    /// Whether every input must wait: for the swap, or for the next settled moment.
+    /// Whether every input must wait: for the swap, or until nothing is pending.
     pub(super) fn is_conversion_waiting(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| {
             let wants_file = conversion.file == NewFile::None
@@ -186,7 +186,7 @@ impl DatabaseService {
 
     /// Takes the next step, and tells whether another may follow at once.
     fn step_conversion(&mut self, now: Now) -> bool {
-        let is_settled = self.pending.is_empty();
+        let is_all_stored = self.pending.is_empty();
         let is_swapping = self.rewrites.is_swapping();
         let Some(conversion) = &mut self.conversion else {
             return false;
@@ -194,7 +194,7 @@ impl DatabaseService {
         let converted = match &mut conversion.work {
             Work::Away => return false,
             Work::Due => {
-                if is_settled {
+                if is_all_stored {
                     self.order_conversion();
                 }
                 return false;
@@ -202,7 +202,7 @@ impl DatabaseService {
             Work::Home(converted) => converted,
         };
         if conversion.file == NewFile::None && self.growth.is_some() {
-            if !is_settled || is_swapping {
+            if !is_all_stored || is_swapping {
                 return false;
             }
             let content = Content {
@@ -216,7 +216,7 @@ impl DatabaseService {
             self.rewrite_for_conversion(content);
             return true;
         }
-        if conversion.has_work() && (is_settled || !conversion.is_held) {
+        if conversion.has_work() && (is_all_stored || !conversion.is_held) {
             self.order_carrying();
             return false;
         }
@@ -233,7 +233,7 @@ impl DatabaseService {
             conversion.is_held = true;
             return true;
         }
-        if !is_settled {
+        if !is_all_stored {
             return false;
         }
         if !conversion.commits.is_empty() {
@@ -248,7 +248,7 @@ impl DatabaseService {
         false
     }
 
-    /// From the present state, which is settled.
+    /// From the present state, which is stored.
     fn order_conversion(&mut self) {
         self.last_job += 1;
         let Some(conversion) = &mut self.conversion else {
@@ -330,8 +330,8 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Something could not be carried over. That says nothing of the state as a whole, so it is converted anew, from the next settled
-    /// moment on.
+    /// Something could not be carried over. That says nothing of the state as a whole, so it is converted anew, as soon
+    /// as nothing is pending.
     fn start_conversion_again(&mut self) {
         let Some(conversion) = &mut self.conversion else {
             return;

@@ -9,7 +9,7 @@ use super::{DatabaseService, Now};
 use crate::message::{Event, Handled, Request, StoreError};
 
 impl DatabaseService {
-    /// Begins a conversion, at a settled moment and while there is no other.
+    /// Begins a conversion, while nothing is pending and there is no other.
     pub(super) fn convert(&mut self, now: Now, request: Box<Request>) {
         if self.triggers.find(request.session, &request.id).is_some() {
             let error = WireError::syntax(request.params(), "convert: duplicate request ID");

@@ -1,6 +1,6 @@
 //! Texts so long that the database does not write them itself: results of transactions that select much, updates that tell of many rows.
 //!
-//! What such a text says is settled when it is to leave; it is written as a job, away from the database, and delivered when it is there.
+//! What such a text says is known when it is to leave; it is written as a job, away from the database, and delivered when it is there.
 //!
 //! Invariants: what is said to a session meanwhile follows in order; it is told of no changes until then, so they merge; what it
 //! sends waits. Before all monitors go (the database is converted or removed), texts are written on the spot. A text that is delivered

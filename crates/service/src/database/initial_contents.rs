@@ -270,6 +270,14 @@ impl DatabaseService {
 }
 
 impl Joining {
+    /// Bytes of contents that wait with it alone.
+    pub(super) fn len(&self) -> usize {
+        match &self.contents {
+            Contents::Written(result) => result.whole_len(),
+            Contents::Awaited(..) => 0,
+        }
+    }
+
     /// One that is answered at once.
     pub(super) fn written(id: Arc<[u8]>, result: MonitorResult) -> Answer {
         let contents = Contents::Written(result);

@@ -17,7 +17,7 @@ use crate::audit::What;
 use crate::message::{Control, Event, Request, Ticket};
 use crate::reply_memory::Charge;
 
-/// While more of results waits nothing is executed, bytes: it would have to wait, too.
+/// While more of answers waits no request is executed, bytes: its answer would have to wait, too.
 const BYTES_MAX: usize = 64 << 20;
 
 /// One of them.
@@ -86,15 +86,17 @@ pub(super) enum Origin {
 #[derive(Default)]
 pub(super) struct PendingQueue {
     entries: VecDeque<Pending>,
-    /// Of results.
+    /// Of answers.
     bytes: usize,
 }
 
 impl Answer {
-    /// Bytes that wait; of a long result there are none yet.
+    /// Bytes that wait with it alone; of a long result there are none yet.
     fn len(&self) -> usize {
         match self {
             Answer::Result(result) => result.len(),
+            Answer::ConditionChanged(change) => change.len(),
+            Answer::Joined(joining) => joining.len(),
             _ => 0,
         }
     }
@@ -139,7 +141,7 @@ impl PendingQueue {
         self.entries.len()
     }
 
-    /// Whether so much of results waits that no more should be made.
+    /// Whether so much of answers waits that no more should be made.
     pub(super) fn is_full(&self) -> bool {
         self.bytes > BYTES_MAX
     }

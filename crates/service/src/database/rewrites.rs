@@ -1,6 +1,6 @@
 //! New files in place of the present one: compaction, asked for or due, and the file of a conversion. One at a time.
 //!
-//! The database goes on meanwhile. It asks for a new file at a settled moment, is told when the file holds nearly everything, asks for the
+//! The database goes on meanwhile. It asks for a new file while nothing is pending, is told when the file holds nearly everything, asks for the
 //! swap, and appends to the new file from then on; at no point does a commit wait for more than the swap.
 
 use super::{DatabaseService, Now};
@@ -34,7 +34,7 @@ pub(super) struct Rewrites {
     current: Option<Rewriting>,
     /// Compactions that were asked for while another rewrite was under way: they want what is committed by now to be compacted too.
     wanted: Vec<Option<u64>>,
-    /// The file has grown, and a compaction is deferred until the state is settled.
+    /// The file has grown, and a compaction waits until nothing is pending.
     is_queued: bool,
 }
 
@@ -52,7 +52,7 @@ impl Rewrites {
 }
 
 impl DatabaseService {
-    /// Compacts the file, at a settled moment. Answered by an event when the new file is there to stay.
+    /// Compacts the file, while nothing is pending. Answered by an event when the new file is there to stay.
     pub(super) fn compact(&mut self, now: Now, token: Option<u64>) {
         if token.is_none() {
             self.rewrites.is_queued = false;
@@ -80,7 +80,7 @@ impl DatabaseService {
     pub(super) fn rewrite(&mut self, purpose: Purpose, content: Content) -> RewriteNumber {
         assert!(
             self.rewrites.current.is_none() && self.pending.is_empty(),
-            "a new file begins at a settled moment, and alone"
+            "a new file begins while nothing is pending, and alone"
         );
         self.rewrites.last += 1;
         let number = RewriteNumber(self.rewrites.last);
