@@ -5,13 +5,11 @@
 
 use std::sync::LazyLock;
 
-use foldhash::fast::FixedState;
+use crate::{AtomType, ColumnType, OwnKeys, Str};
 
-use crate::{AtomType, ColumnType, Str};
-
-/// Ids by name. A fixed hash will do: names come from schemas, which administrators write.
+/// Ids by name. Names come from schemas, which administrators write.
 /// Bytes, because names in messages need not be valid UTF-8 to be asked for.
-type Names<T> = hashbrown::HashMap<Box<[u8]>, T, FixedState>;
+type Names<T> = hashbrown::HashMap<Box<[u8]>, T, OwnKeys>;
 
 /// A table's place in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use corvid_data::{Arc, Schema, Uuid, UuidSource};
+use corvid_data::{Arc, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
@@ -88,7 +88,7 @@ impl Bed {
         let json = Value::parse(schema.as_bytes()).expect("JSON");
         let schema = Schema::from_json(&json).expect("a schema");
         Bed {
-            database: Database::new(Arc::new(schema)),
+            database: Database::new(Arc::new(schema), HashSeed::KNOWN),
             uuids: Splitmix(7),
         }
     }

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use corvid_data::{Arc, Schema, Uuid, UuidSource};
+use corvid_data::{Arc, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
@@ -104,7 +104,7 @@ fn main() {
     };
     let json = Value::parse(SCHEMA.as_bytes()).expect("JSON");
     let schema = Arc::new(Schema::from_json(&json).expect("a schema"));
-    let mut database = Database::new(Arc::clone(&schema));
+    let mut database = Database::new(Arc::clone(&schema), HashSeed::KNOWN);
     let mut uuids = Splitmix(7);
     let datapath = execute(
         &mut database,

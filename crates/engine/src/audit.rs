@@ -4,6 +4,8 @@ use corvid_data::{AtomRef, Datum, RefType, Row, TableId};
 
 use crate::backrefs::BackRefs;
 use crate::database::Database;
+use std::collections::BTreeMap;
+
 use crate::hash::{Map, Set};
 use crate::own_reference::is_own;
 use crate::row_id::RowId;
@@ -17,7 +19,7 @@ pub(crate) fn audit(database: &Database) -> Result<(), String> {
     for (id, schema) in database.schema.iter() {
         let table = &database.tables[usize::from(id.0)];
         let name = &schema.name;
-        let mut places = Set::default();
+        let mut places = Set::with_hasher(database.seed);
         for (slot, row) in table.slots() {
             if table.find(row.uuid) != Some(slot) {
                 return Err(format!("{name} row {} is not at its place", row.uuid));
@@ -80,11 +82,11 @@ fn audit_indexes(database: &Database, id: TableId) -> Result<(), String> {
     Ok(())
 }
 
-type Counts = (Map<RowId, u32>, Map<TableId, BackRefs>);
+type Counts = (Map<RowId, u32>, BTreeMap<TableId, BackRefs>);
 
 /// Every reference of every row, counted at its target.
 fn references(database: &Database) -> Result<Counts, String> {
-    let (mut strong, mut weak) = Counts::default();
+    let (mut strong, mut weak): Counts = (Map::with_hasher(database.seed), BTreeMap::new());
     for (id, schema) in database.schema.iter() {
         for row in database.tables[usize::from(id.0)].rows() {
             let source = RowId::new(id, row.uuid);

@@ -8,7 +8,7 @@
 //! for each slot and 10 for each distinct value, for at most [`INDEXES_MAX`] columns of a table. Owned by [`crate::table`], which tells of
 //! every change; knows no conditions.
 
-use corvid_data::{Arc, ColumnId, Datum, Row};
+use corvid_data::{Arc, ColumnId, Datum, HashSeed, Row};
 
 use crate::hash::hash_data;
 use crate::page::{PAGE_SLOTS, Page, Slot};
@@ -25,8 +25,9 @@ const CHANGES_PER_ROW: usize = 2;
 const WALKS: u32 = 8;
 
 /// The indexes of one table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ColumnIndexes {
+    seed: HashSeed,
     indexes: Vec<ColumnIndex>,
     /// Columns without an index, with the walks that were made for them.
     walks: Vec<(ColumnId, u32)>,
@@ -36,6 +37,7 @@ pub(crate) struct ColumnIndexes {
 #[derive(Debug)]
 pub(crate) struct ColumnIndex {
     column: ColumnId,
+    seed: HashSeed,
     chains: SlotChains,
     /// Slots below this number are in the chains.
     covered: usize,
@@ -44,6 +46,15 @@ pub(crate) struct ColumnIndex {
 }
 
 impl ColumnIndexes {
+    /// None yet.
+    pub(crate) fn new(seed: HashSeed) -> ColumnIndexes {
+        ColumnIndexes {
+            seed,
+            indexes: Vec::new(),
+            walks: Vec::new(),
+        }
+    }
+
     /// The index over `column`, if there is one and it covers the table.
     pub(crate) fn find(&self, column: ColumnId) -> Option<&ColumnIndex> {
         self.indexes
@@ -62,6 +73,7 @@ impl ColumnIndexes {
         if begin {
             self.indexes.push(ColumnIndex {
                 column,
+                seed: self.seed,
                 chains: SlotChains::default(),
                 covered: 0,
                 changes_left,
@@ -134,8 +146,8 @@ impl ColumnIndexes {
             .filter(|index| index.column == column)
         {
             if index.covers(slot) {
-                index.chains.remove(hash(old), slot);
-                index.chains.insert(hash(new), slot);
+                index.chains.remove(index.hash(old), slot);
+                index.chains.insert(index.hash(new), slot);
                 index.count_change();
             }
         }
@@ -175,7 +187,11 @@ impl ColumnIndexes {
 impl ColumnIndex {
     /// The slots of rows that probably hold `value`: the hash is equal, the caller compares.
     pub(crate) fn candidates(&self, value: &Datum) -> impl Iterator<Item = Slot> + '_ {
-        self.chains.candidates(hash(value))
+        self.chains.candidates(self.hash(value))
+    }
+
+    fn hash(&self, value: &Datum) -> u64 {
+        hash_data(self.seed, std::iter::once(value))
     }
 
     fn is_complete(&self) -> bool {
@@ -195,7 +211,7 @@ impl ColumnIndex {
         for page in pages.iter().skip(first).take(pages_max) {
             for (offset, row) in page.slots().iter().enumerate() {
                 if let Some(row) = row {
-                    let value = hash(self.value(row));
+                    let value = self.hash(self.value(row));
                     self.chains.insert(value, Slot::new(self.covered + offset));
                 }
             }
@@ -213,21 +229,17 @@ impl ColumnIndex {
 
     fn insert(&mut self, slot: Slot, row: &Row) {
         if self.covers(slot) {
-            self.chains.insert(hash(self.value(row)), slot);
+            self.chains.insert(self.hash(self.value(row)), slot);
             self.count_change();
         }
     }
 
     fn remove(&mut self, slot: Slot, row: &Row) {
         if self.covers(slot) {
-            self.chains.remove(hash(self.value(row)), slot);
+            self.chains.remove(self.hash(self.value(row)), slot);
             self.count_change();
         }
     }
-}
-
-fn hash(value: &Datum) -> u64 {
-    hash_data(std::iter::once(value))
 }
 
 #[cfg(test)]
@@ -245,7 +257,8 @@ mod tests {
             mutable: true,
             persistent: true,
         };
-        Table::new(&TableSchema::new("T".into(), vec![column]))
+        let schema = TableSchema::new("T".into(), vec![column]);
+        Table::new(&schema, HashSeed::KNOWN)
     }
 
     fn host(number: usize) -> Datum {

@@ -1,9 +1,9 @@
 //! Lists of columns in operations (`columns`, `sort`), and rows seen through them.
 
 use std::cmp::Ordering;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
-use corvid_data::{ColumnId, Row, TableSchema, WireError, wire};
+use corvid_data::{ColumnId, HashSeed, Row, TableSchema, WireError, wire};
 use corvid_json::Reader;
 
 use crate::condition::with_column;
@@ -61,9 +61,8 @@ impl ColumnList {
     }
 
     /// The hash of what is seen of `row`.
-    pub(crate) fn hash(&self, row: &Row) -> u64 {
-        use std::hash::BuildHasher;
-        let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+    pub(crate) fn hash(&self, seed: HashSeed, row: &Row) -> u64 {
+        let mut hasher = seed.build_hasher();
         for column in &self.0 {
             match *column {
                 ColumnId::UUID => row.uuid.hash(&mut hasher),

@@ -59,7 +59,8 @@ pub(crate) fn commit_within(
     txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
 ) -> Result<Delta, Refusal> {
-    run(txn, uuids, &mut Set::default())
+    let mut dropped = Set::with_hasher(txn.database.seed);
+    run(txn, uuids, &mut dropped)
 }
 
 /// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet. The transaction must be unlimited.
@@ -67,7 +68,8 @@ pub(crate) fn commit_within(
 /// # Errors
 /// The first violation found, in the words of docs/spec/protocol.md 5.12.
 pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result<Delta, WireError> {
-    commit_noting(txn, uuids, &mut Set::default())
+    let mut dropped = Set::with_hasher(txn.database.seed);
+    commit_noting(txn, uuids, &mut dropped)
 }
 
 /// [`commit`] that adds to `dropped` the rows, absent after it, to which weak references left their columns.
@@ -91,8 +93,8 @@ fn run(
     dropped: &mut Set<RowId>,
 ) -> Result<Delta, Refusal> {
     let mut commit = Commit {
+        strong: Map::with_hasher(txn.database.seed),
         txn: &mut txn,
-        strong: Map::default(),
         deleted: Vec::new(),
         suspects: Vec::new(),
         dropped,

@@ -9,7 +9,7 @@ mod read;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use corvid_data::{Atom, AtomRef, ColumnId, Datum, Row, TableSchema};
+use corvid_data::{Atom, AtomRef, ColumnId, Datum, HashSeed, Row, TableSchema};
 
 pub(crate) use disjunction::Disjunction;
 
@@ -113,22 +113,37 @@ pub(crate) fn with_column<T>(row: &Row, column: ColumnId, read: impl FnOnce(&Dat
 }
 
 /// A list of clauses, not changed once made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Condition {
     /// As given.
     pub clauses: Vec<Clause>,
+    seed: HashSeed,
     /// The same, ready to be judged as a disjunction; made at first use.
     disjunction: OnceLock<Box<Disjunction>>,
 }
 
 impl Condition {
-    /// A condition of these clauses.
+    /// A condition of these clauses, whose arguments are found by hashes of `seed`.
     #[must_use]
-    pub fn new(clauses: Vec<Clause>) -> Condition {
+    pub fn new(clauses: Vec<Clause>, seed: HashSeed) -> Condition {
         Condition {
             clauses,
+            seed,
             disjunction: OnceLock::new(),
         }
+    }
+
+    /// The condition without clauses.
+    #[must_use]
+    pub fn always() -> Condition {
+        // It has nothing to hash.
+        Condition::new(Vec::new(), HashSeed::KNOWN)
+    }
+
+    /// The seed that it was made with.
+    #[must_use]
+    pub fn hash_seed(&self) -> HashSeed {
+        self.seed
     }
 
     /// Every clause holds (operations); true when empty. `table` is the one that the condition was parsed for.
@@ -156,7 +171,7 @@ impl Condition {
     /// The clauses grouped for judging rows and for finding them.
     pub(crate) fn as_disjunction(&self) -> &Disjunction {
         self.disjunction
-            .get_or_init(|| Box::new(Disjunction::new(&self.clauses)))
+            .get_or_init(|| Box::new(Disjunction::new(&self.clauses, self.seed)))
     }
 
     /// The row that an operation's condition names by `_uuid`, if it does.

@@ -120,7 +120,7 @@ impl RowsRead {
 mod tests {
     use super::*;
     use crate::condition::{Clause, Function};
-    use corvid_data::{Atom, ColumnId, Datum, Row, Uuid};
+    use corvid_data::{Atom, ColumnId, Datum, HashSeed, Row, Uuid};
 
     fn number(n: i64) -> Datum {
         Datum::one(Atom::Integer(n))
@@ -146,11 +146,12 @@ mod tests {
 
     #[test]
     fn changes_of_rows_that_a_wait_does_not_look_at_do_not_concern_it() {
-        let condition = Condition::new(vec![Clause::Compare {
+        let is_five = Clause::Compare {
             column: ColumnId(0),
             function: Function::Equal,
             argument: number(5),
-        }]);
+        };
+        let condition = Condition::new(vec![is_five], HashSeed::KNOWN);
         let mut reads = Reads::Rows(SmallVec::new());
         reads.add(TableId(1), Some(condition));
         let concerned = |reads: &Reads, changes: &[RowChange]| {

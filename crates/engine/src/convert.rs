@@ -10,7 +10,7 @@ use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableId, UuidSource, WireE
 
 use crate::commit::commit_noting;
 use crate::database::Database;
-use crate::hash::Set;
+use crate::hash::{OwnSet, Set};
 use crate::mapping::Mapping;
 use crate::row_id::RowId;
 use crate::snapshot::Snapshot;
@@ -43,12 +43,12 @@ pub enum Misfit {
 }
 
 /// What the new schema has taken away and a conversion of a later state might keep, or trip over.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Losses {
     /// Rows to which weak references were dropped that the source still holds.
     references: Set<RowId>,
     /// Tables of the new schema with rows that are garbage there and still exist in the source.
-    garbage: Set<TableId>,
+    garbage: OwnSet<TableId>,
 }
 
 /// Builds a new database of `schema` with every table and column that both have; all commit checks see every row as inserted.
@@ -61,7 +61,7 @@ pub(crate) fn convert(
     uuids: &mut dyn UuidSource,
 ) -> Result<Converted, WireError> {
     let mapping = Mapping::new(source.schema(), schema);
-    let mut database = Database::new(Arc::clone(schema));
+    let mut database = Database::new(Arc::clone(schema), source.hash_seed());
     let mut txn = Transaction::begin(&mut database);
     for (table, _) in schema.iter() {
         let Some(old_table) = mapping.source_of(table) else {
@@ -71,7 +71,10 @@ pub(crate) fn convert(
             insert(&mut txn, &mapping, table, row, uuids)?;
         }
     }
-    let mut losses = Losses::default();
+    let mut losses = Losses {
+        references: Set::with_hasher(source.hash_seed()),
+        garbage: OwnSet::default(),
+    };
     commit_noting(txn, uuids, &mut losses.references)?;
     for (table, _) in schema.iter() {
         let before = mapping
@@ -114,6 +117,7 @@ impl Converted {
         uuids: &mut dyn UuidSource,
     ) -> Result<Delta, Misfit> {
         self.check_losses(delta)?;
+        let mut dropped = Set::with_hasher(self.database.seed);
         let mut txn = Transaction::begin(&mut self.database);
         for change in &delta.changes {
             if let Err(error) = apply(&mut txn, &self.mapping, change, uuids) {
@@ -121,7 +125,6 @@ impl Converted {
                 return Err(Misfit::Violation(error));
             }
         }
-        let mut dropped = Set::default();
         let carried = commit_noting(txn, uuids, &mut dropped).map_err(Misfit::Violation)?;
         if self.brings_back(&carried) {
             self.database.undo(&carried);
@@ -168,7 +171,7 @@ impl Converted {
 
     /// Notes tables that lost rows which the source keeps.
     fn note_garbage(&mut self, delta: &Delta, carried: &Delta) {
-        let mut deleted = Set::default();
+        let mut deleted = Set::with_hasher(self.database.seed);
         for change in &delta.changes {
             let Some(table) = self.mapping.target_of(change.table) else {
                 continue;

@@ -4,7 +4,9 @@
 //! the last commit, and [`Database::audit`] holds.
 
 use corvid_data::wire::Repeats;
-use corvid_data::{Arc, Delta, Recorded, Row, Schema, TableId, Uuid, UuidSource, WireError};
+use corvid_data::{
+    Arc, Delta, HashSeed, Recorded, Row, Schema, TableId, Uuid, UuidSource, WireError,
+};
 
 use crate::layout::Layout;
 use crate::page::PAGE_SLOTS;
@@ -16,6 +18,7 @@ use crate::{audit, execution, lookup, replay, undo};
 #[derive(Debug)]
 pub struct Database {
     pub(crate) schema: Arc<Schema>,
+    pub(crate) seed: HashSeed,
     /// One per table, in order of their ids.
     pub(crate) layouts: Box<[Layout]>,
     /// One per table, in order of their ids.
@@ -29,12 +32,14 @@ pub struct Database {
 }
 
 impl Database {
-    /// An empty database.
+    /// An empty database. What it finds by hash it finds with `seed`; no result depends on that.
     #[must_use]
-    pub fn new(schema: Arc<Schema>) -> Database {
+    pub fn new(schema: Arc<Schema>, seed: HashSeed) -> Database {
+        let tables = schema.tables().iter();
         Database {
             layouts: Layout::of_schema(&schema),
-            tables: schema.tables().iter().map(Table::new).collect(),
+            tables: tables.map(|table| Table::new(table, seed)).collect(),
+            seed,
             strings: Repeats::default(),
             has_own_references: false,
             is_indexing: false,
@@ -46,6 +51,12 @@ impl Database {
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
+    }
+
+    /// The seed of its hashes, for what else belongs to it.
+    #[must_use]
+    pub fn hash_seed(&self) -> HashSeed {
+        self.seed
     }
 
     /// Executes one attempt of a `transact` request. `params` is the raw text of the `params` array, a valid JSON array whose
@@ -105,7 +116,7 @@ impl Database {
     /// A frozen view; costs one pointer per page.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.schema, &self.tables)
+        Snapshot::of(self)
     }
 
     /// A row by identity.
@@ -193,6 +204,13 @@ impl Database {
     #[doc(hidden)]
     pub fn audit(&self) -> Result<(), String> {
         audit::audit(self)
+    }
+
+    /// Pairs of entries, in all tables and indexes, that look-ups begin at one place for. For tests: it walks.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hash_collisions(&self) -> u64 {
+        self.tables.iter().map(Table::collisions).sum()
     }
 
     fn table(&self, table: TableId) -> &Table {

@@ -1,6 +1,6 @@
 //! Rows that look different through a list of columns: what `select` returns without `_uuid`, and what `wait` compares.
 
-use corvid_data::Row;
+use corvid_data::{HashSeed, Row};
 use hashbrown::HashTable;
 
 use crate::column_list::ColumnList;
@@ -8,15 +8,17 @@ use crate::column_list::ColumnList;
 /// A set of rows in order of arrival, told apart by some columns only.
 pub(crate) struct Distinct<'r> {
     columns: &'r ColumnList,
+    seed: HashSeed,
     rows: Vec<&'r Row>,
     positions: HashTable<usize>,
 }
 
 impl<'r> Distinct<'r> {
     /// An empty set of rows seen through `columns`.
-    pub(crate) fn new(columns: &'r ColumnList) -> Distinct<'r> {
+    pub(crate) fn new(columns: &'r ColumnList, seed: HashSeed) -> Distinct<'r> {
         Distinct {
             columns,
+            seed,
             rows: Vec::new(),
             positions: HashTable::new(),
         }
@@ -29,18 +31,20 @@ impl<'r> Distinct<'r> {
         }
         let Distinct {
             columns,
+            seed,
             rows,
             positions,
         } = self;
-        let hash = columns.hash(row);
-        positions.insert_unique(hash, rows.len(), |position| columns.hash(rows[*position]));
+        let hash = columns.hash(*seed, row);
+        let again = |position: &usize| columns.hash(*seed, rows[*position]);
+        positions.insert_unique(hash, rows.len(), again);
         rows.push(row);
         true
     }
 
     /// The place of the row that looks like `row`.
     pub(crate) fn find(&self, row: &Row) -> Option<usize> {
-        let hash = self.columns.hash(row);
+        let hash = self.columns.hash(self.seed, row);
         let looks_same = |position: &usize| self.columns.same(self.rows[*position], row);
         self.positions.find(hash, looks_same).copied()
     }

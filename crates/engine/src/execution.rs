@@ -102,11 +102,12 @@ pub(crate) fn execute(
     allowance.foresee(operations.len(), params.len())?;
     // Lent for the time of the execution, which holds the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
+    let seed = database.seed;
     let mut txn = Transaction::begin(database);
     txn.allowance = *allowance;
     let execution = Execution {
         txn,
-        names: Names::new(&mut *context.uuids, &mut strings, &operations),
+        names: Names::new(&mut *context.uuids, &mut strings, &operations, seed),
         requester: Requester {
             elapsed_ms: context.elapsed_ms,
             is_read_only: context.read_only,
@@ -346,8 +347,9 @@ impl Execution<'_, '_> {
         table: TableId,
         raw: &[u8],
     ) -> Result<Condition, WireError> {
-        let schema = self.txn.database.schema.table(table);
-        Condition::parse(schema, raw, Some(&mut self.names))
+        let database = &*self.txn.database;
+        let schema = database.schema.table(table);
+        Condition::parse(schema, raw, Some(&mut self.names), database.seed)
     }
 
     /// The rows that a condition matches now.

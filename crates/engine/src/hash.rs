@@ -1,29 +1,30 @@
-//! Hashing inside the engine: one fixed state, so that equal runs visit rows in equal order.
+//! Hashing inside the engine: everything that hashes a datum, a uuid or a row goes through here, with the seed of its database.
 //!
-//! Determinism is the invariant: no random seed may enter, because a seed must replay a whole server. Everything in this crate that
-//! hashes a datum, a uuid or a row goes through here.
+//! Invariant: no result depends on the seed, because equal inputs give equal deltas whatever it is. So nothing walks over one of these maps
+//! unless order makes no difference to the outcome.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 
-use corvid_data::{Datum, Uuid};
-use foldhash::fast::FixedState;
+use corvid_data::{Datum, HashSeed, OwnKeys, Uuid};
 
-/// A hash map without randomness.
-pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, FixedState>;
+/// A hash map whose keys clients choose.
+pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, HashSeed>;
 
-/// A hash set without randomness.
-pub(crate) type Set<K> = hashbrown::HashSet<K, FixedState>;
+/// A hash set of what clients choose.
+pub(crate) type Set<K> = hashbrown::HashSet<K, HashSeed>;
+
+/// A hash set of what the engine numbers itself: tables and slots.
+pub(crate) type OwnSet<K> = hashbrown::HashSet<K, OwnKeys>;
 
 /// The hash of an identity. Identities may come from clients, so they are no hashes themselves.
-pub(crate) fn hash_uuid(uuid: Uuid) -> u64 {
+pub(crate) fn hash_uuid(seed: HashSeed, uuid: Uuid) -> u64 {
     // As one number: its bytes would be hashed with their count, at three times the cost.
-    FixedState::default().hash_one(u128::from_le_bytes(uuid.0))
+    seed.hash_one(u128::from_le_bytes(uuid.0))
 }
 
 /// The hash of a list of data, as the indexes store it. Feeding the same data one by one gives the same hash.
-pub(crate) fn hash_data<'a>(data: impl Iterator<Item = &'a Datum>) -> u64 {
-    use std::hash::{Hash, Hasher};
-    let mut hasher = FixedState::default().build_hasher();
+pub(crate) fn hash_data<'a>(seed: HashSeed, data: impl Iterator<Item = &'a Datum>) -> u64 {
+    let mut hasher = seed.build_hasher();
     for datum in data {
         datum.hash(&mut hasher);
     }

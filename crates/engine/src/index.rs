@@ -3,7 +3,7 @@
 //! Invariant: holds exactly one entry per row of the table, whatever state a transaction is in; equal keys may stand side by side
 //! until the commit judges them. It stores hashes and slots only; keys are read from the rows.
 
-use corvid_data::{ColumnId, Datum, Row, TableSchema};
+use corvid_data::{ColumnId, Datum, HashSeed, Row, TableSchema};
 use smallvec::SmallVec;
 
 use crate::hash::hash_data;
@@ -20,8 +20,8 @@ pub(crate) fn indexed(schema: &TableSchema) -> impl Iterator<Item = &[ColumnId]>
 }
 
 /// The hash of the key that `row` has in an index over these columns.
-pub(crate) fn hash_key(columns: &[ColumnId], row: &Row) -> u64 {
-    hash_data(key(columns, row))
+pub(crate) fn hash_key(seed: HashSeed, columns: &[ColumnId], row: &Row) -> u64 {
+    hash_data(seed, key(columns, row))
 }
 
 fn key<'a>(columns: &'a [ColumnId], row: &'a Row) -> impl Iterator<Item = &'a Datum> + 'a {
@@ -34,15 +34,17 @@ fn key<'a>(columns: &'a [ColumnId], row: &'a Row) -> impl Iterator<Item = &'a Da
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     columns: Box<[ColumnId]>,
+    seed: HashSeed,
     slots: SlotTable,
 }
 
 impl Index {
     /// An empty index over `columns`, none of them `_uuid` or `_version`.
-    pub(crate) fn new(columns: Box<[ColumnId]>) -> Index {
+    pub(crate) fn new(columns: Box<[ColumnId]>, seed: HashSeed) -> Index {
         assert!(columns.iter().all(|column| !column.is_standard()));
         Index {
             columns,
+            seed,
             slots: SlotTable::default(),
         }
     }
@@ -59,7 +61,7 @@ impl Index {
 
     /// The hash of the key of `row`.
     pub(crate) fn hash(&self, row: &Row) -> u64 {
-        hash_key(&self.columns, row)
+        hash_key(self.seed, &self.columns, row)
     }
 
     /// Whether two rows have equal keys.
@@ -87,7 +89,7 @@ impl Index {
         &'a self,
         key: impl Iterator<Item = &'a Datum>,
     ) -> impl Iterator<Item = Slot> + 'a {
-        self.slots.candidates(hash_data(key))
+        self.slots.candidates(hash_data(self.seed, key))
     }
 
     /// The slots of rows whose key probably has this hash.
@@ -105,6 +107,11 @@ impl Index {
     ) -> bool {
         let mut others = self.hashed(hash).filter(|other| Some(*other) != slot);
         others.any(|other| self.same_key(at(other), row))
+    }
+
+    /// [`SlotTable::collisions`].
+    pub(crate) fn collisions(&self) -> u64 {
+        self.slots.collisions()
     }
 
     /// How many rows it holds.
@@ -135,7 +142,7 @@ mod tests {
 
     #[test]
     fn equal_keys_stand_side_by_side_and_leave_one_by_one() {
-        let mut index = Index::new([ColumnId(1)].into());
+        let mut index = Index::new([ColumnId(1)].into(), HashSeed::KNOWN);
         for number in 0..1000 {
             index.insert(Slot::new(number), &row(number as i64 / 2));
         }

@@ -3,7 +3,7 @@
 //! Invariant: one entry per touched row, in the order of first touches. Tables are changed in place; the journal is what a rollback
 //! restores and what the commit compares with. It knows no table.
 
-use corvid_data::{Arc, ColumnDiff, ColumnId, Datum, Row};
+use corvid_data::{Arc, ColumnDiff, ColumnId, Datum, HashSeed, Row};
 
 use crate::hash::Map;
 use crate::page::Slot;
@@ -57,7 +57,7 @@ impl Touched {
 }
 
 /// All touched rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
     rows: Vec<Touched>,
     /// Of all rows, when they are more than [`FEW`].
@@ -65,6 +65,14 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// No rows yet.
+    pub(crate) fn new(seed: HashSeed) -> Journal {
+        Journal {
+            rows: Vec::new(),
+            positions: Map::with_hasher(seed),
+        }
+    }
+
     /// Notes the row at `slot` before it is changed for the first time; `before` tells what it is then, with its count of strong
     /// references.
     pub(crate) fn touch(

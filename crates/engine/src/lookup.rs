@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 use crate::allowance::{Allowance, TooLong};
 use crate::column_index::ColumnIndex;
 use crate::condition::{Condition, Disjunction};
-use crate::hash::Set;
 use crate::index::Index;
 use crate::page::Slot;
 use crate::table::Table;
@@ -20,7 +19,7 @@ pub(crate) type Slots = SmallVec<[Slot; 4]>;
 /// One row in so many may have the value that is looked for; where more have it, a walk, which goes through memory in order, is quicker.
 const WALK_SHARE: usize = 8;
 
-/// The rows for which every clause holds, if `_uuid` or an index of the schema finds them.
+/// The rows for which every clause holds, if `_uuid` or an index of the schema finds them, in slot order.
 pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Slots> {
     let holds = |slot: &Slot| condition.holds_for(table.at(*slot));
     let mut found = Slots::new();
@@ -33,13 +32,13 @@ pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Sl
     let index = key_demanded(table, condition)?;
     let columns = index.columns().iter();
     let key = columns.filter_map(|column| condition.equal_to(*column));
-    for slot in index.candidates(key).filter(holds) {
-        found.push(slot);
-    }
+    found.extend(index.candidates(key).filter(holds));
+    // Until the commit several rows may have a key.
+    found.sort_unstable();
     Some(found)
 }
 
-/// The rows for which every clause holds, in slot order unless an index of the schema found them.
+/// The rows for which every clause holds, in slot order.
 ///
 /// # Errors
 /// There are more rows to be looked at than `allowance` has steps.
@@ -214,12 +213,9 @@ fn look_up(
             let holds = move |slot: &Slot| table.at(*slot).columns[usize::from(column.0)] == *value;
             finder.candidates(value).filter(holds)
         });
-    // A row has one identity and one value in a column: two ways to it take two of these.
-    let ways = usize::from(!disjunction.uuids.is_empty()) + finders.len();
-    let mut seen = Set::default();
-    for slot in by_uuid.chain(by_value) {
-        if ways == 1 || seen.insert(slot) {
-            visit(slot);
-        }
-    }
+    // In the order of a walk, which hashes have no part in; a row may be found in two ways.
+    let mut found: Slots = by_uuid.chain(by_value).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().for_each(visit);
 }

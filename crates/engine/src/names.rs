@@ -6,7 +6,7 @@
 
 use corvid_data::members::{self, is_id};
 use corvid_data::wire::{Content, Repeats};
-use corvid_data::{Str, Symbols, Uuid, UuidSource, WireError};
+use corvid_data::{HashSeed, Str, Symbols, Uuid, UuidSource, WireError};
 use corvid_json::Reader;
 
 use crate::hash::Map;
@@ -32,12 +32,13 @@ impl<'a> Names<'a> {
         uuids: &'a mut dyn UuidSource,
         strings: &'a mut Repeats,
         operations: &'a [&'a [u8]],
+        seed: HashSeed,
     ) -> Names<'a> {
         Names {
             uuids,
             strings,
             operations,
-            bound: Map::default(),
+            bound: Map::with_hasher(seed),
             announced: None,
         }
     }
@@ -84,7 +85,7 @@ impl Symbols for Names<'_> {
         }
         let announced = self
             .announced
-            .get_or_insert_with(|| announcements(self.operations));
+            .get_or_insert_with(|| announcements(self.operations, *self.bound.hasher()));
         let uuid = match announced.get(name) {
             Some(uuid) => *uuid,
             None => self.uuids.fresh(),
@@ -109,18 +110,21 @@ impl Symbols for Names<'_> {
 }
 
 /// The names that operations bind to a UUID of their own. What is malformed is left for its execution to find.
-fn announcements(operations: &[&[u8]]) -> Map<Box<str>, Uuid> {
-    let mut first = Map::default();
+fn announcements(operations: &[&[u8]], seed: HashSeed) -> Map<Box<str>, Uuid> {
+    let mut first = Map::with_hasher(seed);
     for operation in operations {
         if let Some((name, uuid)) = announcement(operation) {
             // A second insert of a name fails, so what it gives counts for nothing.
             first.entry(name).or_insert(uuid);
         }
     }
-    let given = first.into_iter();
-    given
-        .filter_map(|(name, uuid)| Some((name, uuid?)))
-        .collect()
+    let mut announced = Map::with_hasher(seed);
+    announced.extend(
+        first
+            .into_iter()
+            .filter_map(|(name, uuid)| Some((name, uuid?))),
+    );
+    announced
 }
 
 /// The name of an operation and the UUID it gives with it.
@@ -173,7 +177,7 @@ mod tests {
         ];
         let mut source = Counter(0);
         let mut strings = Repeats::default();
-        let mut names = Names::new(&mut source, &mut strings, &operations);
+        let mut names = Names::new(&mut source, &mut strings, &operations, HashSeed::KNOWN);
         let given = Uuid([0x99; 16]);
         assert_eq!(names.resolve("a"), given);
         assert_eq!(names.resolve("b"), Uuid([1; 16]));

@@ -187,11 +187,12 @@ fn find_role<'t>(txn: &'t Transaction<'_>, roles: TableId, role: &str) -> Option
     if schema.column(column).column_type.key.atom != AtomType::String {
         return None;
     }
-    let condition = Condition::new(vec![Clause::Compare {
+    let is_role = Clause::Compare {
         column,
         function: Function::Equal,
         argument: Datum::one(corvid_data::Atom::String(Str::new(role))),
-    }]);
+    };
+    let condition = Condition::new(vec![is_role], txn.database.seed);
     let table = txn.table(roles);
     // Roles are few.
     let found = lookup::matching_all(table, &condition, &mut Allowance::unlimited());

@@ -7,10 +7,11 @@
 //! Invariant: the data of a [`NewRow`] have the sizes that their columns allow. Called by who loads a log; knows no table's contents.
 
 use corvid_data::{
-    Arc, ColumnId, Datum, Recorded, RecordedRow, Row, Schema, TableId, Uuid, UuidSource,
+    Arc, ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, Schema, TableId, Uuid, UuidSource,
 };
 use smallvec::SmallVec;
 
+use crate::database::Database;
 use crate::index::{Keys, hash_key, indexed};
 use crate::layout::Layout;
 
@@ -18,6 +19,7 @@ use crate::layout::Layout;
 #[derive(Clone, Debug)]
 pub struct RowMaker {
     schema: Arc<Schema>,
+    seed: HashSeed,
     layouts: std::sync::Arc<[Layout]>,
 }
 
@@ -49,12 +51,13 @@ pub(crate) struct NewRow {
 type Given = SmallVec<[u8; 16]>;
 
 impl RowMaker {
-    /// For the tables of `schema`.
+    /// For the tables of `database`.
     #[must_use]
-    pub fn new(schema: Arc<Schema>) -> RowMaker {
+    pub fn new(database: &Database) -> RowMaker {
         RowMaker {
-            layouts: Layout::of_schema(&schema).into_vec().into(),
-            schema,
+            schema: Arc::clone(&database.schema),
+            seed: database.seed,
+            layouts: std::sync::Arc::from(&*database.layouts),
         }
     }
 
@@ -115,7 +118,9 @@ impl RowMaker {
         let keys = indexed(self.schema.table(table));
         PreparedRow::New(NewRow {
             table,
-            keys: keys.map(|columns| hash_key(columns, &row)).collect(),
+            keys: keys
+                .map(|columns| hash_key(self.seed, columns, &row))
+                .collect(),
             row,
             given,
         })

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc as StdArc, OnceLock};
 
-use corvid_data::{Arc, ColumnId, Row, Schema, TableId, TableSchema};
+use corvid_data::{Arc, ColumnId, HashSeed, Row, Schema, TableId, TableSchema};
 
 use crate::column_list::ColumnList;
 use crate::condition::Condition;
@@ -22,6 +22,8 @@ pub(crate) struct Form {
     pub(crate) columns: ColumnList,
     /// By what they are sorted.
     pub(crate) sort: Option<ColumnList>,
+    /// Of the database.
+    pub(crate) seed: HashSeed,
 }
 
 impl Form {
@@ -39,7 +41,7 @@ impl Form {
         }
         // Rows of one table differ in `_uuid`, so only without it can two look the same.
         if !self.columns.contains(ColumnId::UUID) {
-            rows = distinct(&self.columns, rows);
+            rows = distinct(&self.columns, self.seed, rows);
         }
         out.extend_from_slice(b"{\"rows\":[");
         for (position, row) in rows.iter().enumerate() {
@@ -57,12 +59,12 @@ impl Form {
 }
 
 /// The first of each rows that look the same.
-fn distinct<'r>(columns: &'r ColumnList, mut rows: Vec<&'r Row>) -> Vec<&'r Row> {
+fn distinct<'r>(columns: &'r ColumnList, seed: HashSeed, mut rows: Vec<&'r Row>) -> Vec<&'r Row> {
     if columns.is_empty() {
         rows.truncate(1);
         return rows;
     }
-    let mut distinct = Distinct::new(columns);
+    let mut distinct = Distinct::new(columns, seed);
     for row in rows {
         distinct.insert(row);
     }

@@ -65,6 +65,22 @@ impl SlotTable {
             .map(|entry| entry.slot)
     }
 
+    /// Pairs of entries that look-ups begin at one place for. For tests: it walks.
+    pub(crate) fn collisions(&self) -> u64 {
+        let mask = self.entries.num_buckets().wrapping_sub(1) as u64;
+        let mut places: Vec<u64> = self
+            .entries
+            .iter()
+            .map(|entry| spread(entry.hash) & mask)
+            .collect();
+        places.sort_unstable();
+        let together = places.chunk_by(|one, next| one == next);
+        together
+            .map(|chunk| chunk.len() as u64)
+            .map(|count| count * (count - 1) / 2)
+            .sum()
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -2,15 +2,16 @@
 //!
 //! Invariant: shows exactly one commit. The writer copies a page before it changes one that a snapshot holds.
 
-use corvid_data::{Arc, Row, Schema, TableId};
+use corvid_data::{Arc, HashSeed, Row, Schema, TableId};
 
+use crate::database::Database;
 use crate::page::Page;
-use crate::table::Table;
 
 /// Pages shared with the database at one commit; `Send` and `Sync`.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     schema: Arc<Schema>,
+    seed: HashSeed,
     tables: Arc<[Frozen]>,
 }
 
@@ -22,17 +23,18 @@ struct Frozen {
 }
 
 impl Snapshot {
-    /// Shares the pages of `tables`.
-    pub(crate) fn of(schema: &Arc<Schema>, tables: &[Table]) -> Snapshot {
+    /// Shares the pages of `database`.
+    pub(crate) fn of(database: &Database) -> Snapshot {
+        let tables = database.tables.iter();
         let tables: Vec<Frozen> = tables
-            .iter()
             .map(|table| Frozen {
                 pages: table.pages().to_vec(),
                 row_count: table.len(),
             })
             .collect();
         Snapshot {
-            schema: Arc::clone(schema),
+            schema: Arc::clone(&database.schema),
+            seed: database.seed,
             tables: Arc::from(tables),
         }
     }
@@ -41,6 +43,12 @@ impl Snapshot {
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
+    }
+
+    /// The seed of the database's hashes.
+    #[must_use]
+    pub fn hash_seed(&self) -> HashSeed {
+        self.seed
     }
 
     /// All rows of a table, in no particular order.

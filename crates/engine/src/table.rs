@@ -6,7 +6,7 @@
 //! references and back references are those of the last commit: [`crate::commit`] alone changes them. A table knows nothing of
 //! transactions, schemas' rules or other tables.
 
-use corvid_data::{Arc, ColumnId, Datum, Row, TableSchema, Uuid};
+use corvid_data::{Arc, ColumnId, Datum, HashSeed, Row, TableSchema, Uuid};
 
 use crate::backrefs::BackRefs;
 use crate::column_index::{ColumnIndex, ColumnIndexes};
@@ -19,6 +19,7 @@ use crate::slot_table::SlotTable;
 #[derive(Debug)]
 pub(crate) struct Table {
     pages: Vec<Arc<Page>>,
+    seed: HashSeed,
     /// By the hash of the identity.
     places: SlotTable,
     /// How many strong references other rows hold to the row in each slot. It ends at the last slot that ever had any: nothing in
@@ -40,17 +41,18 @@ pub(crate) fn row_atoms(row: &Row) -> u64 {
 
 impl Table {
     /// An empty table.
-    pub(crate) fn new(schema: &TableSchema) -> Table {
+    pub(crate) fn new(schema: &TableSchema, seed: HashSeed) -> Table {
         let indexes = indexed(schema)
-            .map(|columns| Index::new(columns.into()))
+            .map(|columns| Index::new(columns.into(), seed))
             .collect();
         Table {
             pages: Vec::new(),
+            seed,
             places: SlotTable::default(),
             strong: Vec::new(),
             free: Vec::new(),
             indexes,
-            column_indexes: ColumnIndexes::default(),
+            column_indexes: ColumnIndexes::new(seed),
             atoms: 0,
             backrefs: BackRefs::default(),
         }
@@ -106,6 +108,12 @@ impl Table {
         self.column_indexes.audit(|| self.slots())
     }
 
+    /// [`SlotTable::collisions`] of places and indexes. For tests.
+    pub(crate) fn collisions(&self) -> u64 {
+        let indexes = self.indexes.iter().map(Index::collisions);
+        self.places.collisions() + indexes.sum::<u64>()
+    }
+
     /// All rows, in slot order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<Row>> + '_ {
         self.pages.iter().flat_map(|page| page.rows())
@@ -133,7 +141,7 @@ impl Table {
 
     /// The place of a row.
     pub(crate) fn find(&self, uuid: Uuid) -> Option<Slot> {
-        self.find_hashed(hash_uuid(uuid), uuid)
+        self.find_hashed(hash_uuid(self.seed, uuid), uuid)
     }
 
     fn find_hashed(&self, hash: u64, uuid: Uuid) -> Option<Slot> {
@@ -143,7 +151,7 @@ impl Table {
 
     /// The place that a row has, if it is there, without a look at the row: now and then that of another one.
     pub(crate) fn guess(&self, uuid: Uuid) -> Option<Slot> {
-        self.places.candidates(hash_uuid(uuid)).next()
+        self.places.candidates(hash_uuid(self.seed, uuid)).next()
     }
 
     /// A row by identity.
@@ -204,7 +212,7 @@ impl Table {
 
     /// The same for a row whose keys have these hashes.
     pub(crate) fn insert_keyed(&mut self, row: Arc<Row>, keys: &Keys, strong: u32) -> Slot {
-        let hash = hash_uuid(row.uuid);
+        let hash = hash_uuid(self.seed, row.uuid);
         assert!(
             self.find_hashed(hash, row.uuid).is_none(),
             "row {} inserted twice",
@@ -230,7 +238,7 @@ impl Table {
         let slot = self.find(uuid)?;
         let strong = self.strong_at(slot);
         self.set_strong(slot, 0);
-        self.places.remove(hash_uuid(uuid), slot);
+        self.places.remove(hash_uuid(self.seed, uuid), slot);
         let row = self
             .entry(slot)
             .take()
@@ -337,7 +345,7 @@ mod tests {
             }],
         );
         schema.indexes = vec![vec![ColumnId(0)], vec![ColumnId::UUID]];
-        Table::new(&schema)
+        Table::new(&schema, HashSeed::KNOWN)
     }
 
     fn number(n: i64) -> Datum {

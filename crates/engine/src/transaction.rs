@@ -44,8 +44,8 @@ impl<'d> Transaction<'d> {
     /// Begins, with all the time that it takes.
     pub(crate) fn begin(database: &'d mut Database) -> Transaction<'d> {
         Transaction {
+            journal: Journal::new(database.seed),
             database,
-            journal: Journal::default(),
             allowance: Allowance::unlimited(),
         }
     }

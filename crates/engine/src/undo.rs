@@ -8,7 +8,7 @@ use crate::hash::Map;
 
 /// Restores the state before `delta`, which must be the newest commit not yet undone.
 pub(crate) fn undo(database: &mut Database, delta: &Delta) {
-    let mut strong = Map::default();
+    let mut strong = Map::with_hasher(database.seed);
     for change in delta.changes.iter().rev() {
         restore(database, change);
         let backwards = RowChange {

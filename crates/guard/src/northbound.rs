@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use corvid_data::{Arc, Delta, Schema};
+use corvid_data::{Arc, Delta, HashSeed, Schema};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
@@ -31,7 +31,7 @@ impl Northbound {
     /// Without ports; and what made the switches.
     pub(crate) fn new() -> (Northbound, Arc<Delta>) {
         let mut northbound = Northbound {
-            database: Database::new(schema()),
+            database: Database::new(schema(), HashSeed::KNOWN),
             uuids: Uuids::default(),
         };
         let topology = northbound.execute(topology().as_bytes());

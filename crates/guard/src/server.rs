@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::mem;
 use std::sync::Arc;
 
-use corvid_data::{Schema, Uuid};
+use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
@@ -66,7 +66,7 @@ impl Server {
             column_diff: true,
             history: true,
         };
-        let database = Database::new(corvid_data::Arc::new(schema));
+        let database = Database::new(corvid_data::Arc::new(schema), HashSeed::KNOWN);
         let uuids = Box::new(Uuids::default());
         let service = DatabaseService::new(NOW, options, database, locks, Eras::default(), uuids);
         Server {

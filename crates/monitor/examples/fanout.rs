@@ -5,7 +5,9 @@
 
 use std::time::Instant;
 
-use corvid_data::{Arc, Atom, ColumnDiff, ColumnId, Datum, Delta, Row, RowChange, Schema, Str};
+use corvid_data::{
+    Arc, Atom, ColumnDiff, ColumnId, Datum, Delta, HashSeed, Row, RowChange, Schema, Str,
+};
 use corvid_data::{TableId, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
@@ -121,8 +123,8 @@ impl Bed {
         let json = Value::parse(SCHEMA.as_bytes()).expect("schema text");
         let schema = Arc::new(Schema::from_json(&json).expect("schema"));
         Bed {
-            database: Database::new(schema.clone()),
-            monitors: Monitors::new(schema, Uuid::ZERO),
+            database: Database::new(schema.clone(), HashSeed::KNOWN),
+            monitors: Monitors::new(schema, Uuid::ZERO, HashSeed::KNOWN),
             tags: Datum::empty(),
         }
     }

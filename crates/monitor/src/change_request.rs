@@ -5,7 +5,7 @@
 
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Kinds, Members, Schema, TableId, TableSchema, Tag, What, WireError};
+use corvid_data::{HashSeed, Kinds, Members, Schema, TableId, TableSchema, Tag, What, WireError};
 use corvid_engine::Condition;
 
 use crate::Version;
@@ -51,6 +51,7 @@ impl<'a> ChangeRequest<'a> {
     pub(crate) fn conditions(
         &self,
         schema: &Schema,
+        seed: HashSeed,
         version: Version,
         subscription: &Subscription,
     ) -> Result<Conditions, WireError> {
@@ -74,7 +75,7 @@ impl<'a> ChangeRequest<'a> {
             }
             let mut last = None;
             for element in params::elements(raw)? {
-                last = Some(parse_element(table, version, element)?);
+                last = Some(parse_element(table, seed, version, element)?);
             }
             if let Some(condition) = last
                 && version != Version::V1
@@ -90,6 +91,7 @@ impl<'a> ChangeRequest<'a> {
 /// Reads one element; an absent `where` is true.
 fn parse_element(
     table: &TableSchema,
+    seed: HashSeed,
     version: Version,
     raw: &[u8],
 ) -> Result<Option<Condition>, WireError> {
@@ -101,7 +103,7 @@ fn parse_element(
         return Err(WireError::syntax(raw, "changing columns is unsupported"));
     }
     match condition {
-        Some(raw) if version != Version::V1 => Condition::parse(table, raw, None).map(Some),
+        Some(raw) if version != Version::V1 => Condition::parse(table, raw, None, seed).map(Some),
         _ => Ok(None),
     }
 }

@@ -9,8 +9,7 @@
 //! Memory: one entry per distinct row that differs from what was told, whatever the number of commits.
 //! Filled by groups, read by the encoders; knows neither columns nor conditions.
 
-use corvid_data::{Arc, Row, TableId, Uuid};
-use foldhash::fast::FixedState;
+use corvid_data::{Arc, HashSeed, Row, TableId, Uuid};
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
@@ -45,6 +44,7 @@ impl Entry {
 pub(crate) struct TableChanges {
     /// The table.
     pub(crate) table: TableId,
+    seed: HashSeed,
     /// In order of first change, except that removal moves the last entry up.
     entries: Vec<Entry>,
     /// Positions in `entries` by row identity; empty until the first merge.
@@ -52,13 +52,22 @@ pub(crate) struct TableChanges {
 }
 
 /// Net changes of all tables.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct ChangeSet {
+    seed: HashSeed,
     /// Sorted by table.
     tables: Vec<TableChanges>,
 }
 
 impl ChangeSet {
+    /// No changes; entries are found by hashes of `seed`.
+    pub(crate) fn new(seed: HashSeed) -> ChangeSet {
+        ChangeSet {
+            seed,
+            tables: Vec::new(),
+        }
+    }
+
     /// Adds a change of a row that has no entry yet, as is known within one commit.
     pub(crate) fn push(&mut self, table: TableId, entry: Entry) {
         self.table_mut(table).push(entry);
@@ -101,7 +110,8 @@ impl ChangeSet {
             .tables
             .binary_search_by_key(&table, |changes| changes.table);
         let position = found.unwrap_or_else(|position| {
-            self.tables.insert(position, TableChanges::new(table));
+            let changes = TableChanges::new(table, self.seed);
+            self.tables.insert(position, changes);
             position
         });
         &mut self.tables[position]
@@ -109,9 +119,10 @@ impl ChangeSet {
 }
 
 impl TableChanges {
-    fn new(table: TableId) -> TableChanges {
+    fn new(table: TableId, seed: HashSeed) -> TableChanges {
         TableChanges {
             table,
+            seed,
             entries: Vec::new(),
             index: HashTable::new(),
         }
@@ -127,8 +138,8 @@ impl TableChanges {
             let position = self.entries.len();
             let entries = &self.entries;
             self.index
-                .insert_unique(hash(entry.uuid), position, |&other| {
-                    hash(entries[other].uuid)
+                .insert_unique(hash(self.seed, entry.uuid), position, |&other| {
+                    hash(self.seed, entries[other].uuid)
                 });
         }
         self.entries.push(entry);
@@ -159,16 +170,16 @@ impl TableChanges {
         let entries = &self.entries;
         if self.index.is_empty() {
             self.index
-                .reserve(entries.len(), |&other| hash(entries[other].uuid));
+                .reserve(entries.len(), |&other| hash(self.seed, entries[other].uuid));
             for (position, entry) in entries.iter().enumerate() {
                 self.index
-                    .insert_unique(hash(entry.uuid), position, |&other| {
-                        hash(entries[other].uuid)
+                    .insert_unique(hash(self.seed, entry.uuid), position, |&other| {
+                        hash(self.seed, entries[other].uuid)
                     });
             }
         }
         self.index
-            .find(hash(uuid), |&other| entries[other].uuid == uuid)
+            .find(hash(self.seed, uuid), |&other| entries[other].uuid == uuid)
             .copied()
     }
 
@@ -186,7 +197,9 @@ impl TableChanges {
             self.entries.swap_remove(position);
             let entries = &self.entries;
             self.index
-                .insert_unique(hash(moved), position, |&other| hash(entries[other].uuid));
+                .insert_unique(hash(self.seed, moved), position, |&other| {
+                    hash(self.seed, entries[other].uuid)
+                });
         } else {
             self.entries.pop();
         }
@@ -195,7 +208,7 @@ impl TableChanges {
     fn remove_from_index(&mut self, uuid: Uuid, position: usize) {
         if let Ok(occupied) = self
             .index
-            .find_entry(hash(uuid), |&other| other == position)
+            .find_entry(hash(self.seed, uuid), |&other| other == position)
         {
             occupied.remove();
         }
@@ -203,8 +216,8 @@ impl TableChanges {
 }
 
 /// Row identities are made by clients too, so they are hashed.
-fn hash(uuid: Uuid) -> u64 {
-    FixedState::default().hash_one(uuid)
+fn hash(seed: HashSeed, uuid: Uuid) -> u64 {
+    seed.hash_one(uuid)
 }
 
 #[cfg(test)]
@@ -259,7 +272,7 @@ mod tests {
 
     #[test]
     fn insert_then_modify_is_an_insert_of_the_last_content() {
-        let mut set = ChangeSet::default();
+        let mut set = ChangeSet::new(HashSeed::KNOWN);
         set.push(TABLE, entry(1, None, row(1, 1)));
         set.merge(TABLE, entry(1, row(1, 1), row(1, 2)));
         assert_eq!(content(&set), [(1, None, Some(2))]);
@@ -267,7 +280,7 @@ mod tests {
 
     #[test]
     fn insert_then_delete_leaves_nothing_behind() {
-        let mut set = ChangeSet::default();
+        let mut set = ChangeSet::new(HashSeed::KNOWN);
         for number in 0..100 {
             set.merge(TABLE, entry(number, None, row(number, 1)));
             if number != 50 {
@@ -281,7 +294,7 @@ mod tests {
 
     #[test]
     fn modify_then_delete_is_a_delete_of_what_was_told() {
-        let mut set = ChangeSet::default();
+        let mut set = ChangeSet::new(HashSeed::KNOWN);
         set.push(TABLE, entry(1, row(1, 1), row(1, 2)));
         set.merge(TABLE, entry(1, row(1, 2), None));
         assert_eq!(content(&set), [(1, Some(1), None)]);
@@ -289,7 +302,7 @@ mod tests {
 
     #[test]
     fn delete_then_insert_is_a_modification() {
-        let mut set = ChangeSet::default();
+        let mut set = ChangeSet::new(HashSeed::KNOWN);
         set.push(TABLE, entry(1, row(1, 1), None));
         set.merge(TABLE, entry(1, None, row(1, 3)));
         assert_eq!(content(&set), [(1, Some(1), Some(3))]);
@@ -297,10 +310,10 @@ mod tests {
 
     #[test]
     fn appending_a_larger_later_set_keeps_first_old_and_last_new() {
-        let mut early = ChangeSet::default();
+        let mut early = ChangeSet::new(HashSeed::KNOWN);
         early.push(TABLE, entry(1, row(1, 1), row(1, 2)));
         early.push(TABLE, entry(2, None, row(2, 1)));
-        let mut later = ChangeSet::default();
+        let mut later = ChangeSet::new(HashSeed::KNOWN);
         later.push(TABLE, entry(1, row(1, 2), row(1, 3)));
         later.push(TABLE, entry(2, row(2, 1), None));
         later.push(TABLE, entry(3, None, row(3, 1)));
@@ -318,11 +331,11 @@ mod tests {
 
     #[test]
     fn appending_a_smaller_later_set_gives_the_same() {
-        let mut early = ChangeSet::default();
+        let mut early = ChangeSet::new(HashSeed::KNOWN);
         for number in 1..=5 {
             early.push(TABLE, entry(number, row(number, 0), row(number, 1)));
         }
-        let mut later = ChangeSet::default();
+        let mut later = ChangeSet::new(HashSeed::KNOWN);
         later.push(TABLE, entry(3, row(3, 1), None));
         early.append(later);
         assert_eq!(content(&early)[2], (3, Some(0), None));

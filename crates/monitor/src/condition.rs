@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use corvid_data::{Row, TableSchema};
+use corvid_data::{HashSeed, Row, TableSchema};
 use corvid_engine::Condition;
 use corvid_engine::condition::{Clause, Function};
 
@@ -25,21 +25,23 @@ impl TableCondition {
     /// any request it is true as well (such a table has nothing selected).
     pub(crate) fn of_requests(requests: Vec<Option<Condition>>) -> TableCondition {
         let mut clauses = Vec::new();
+        let mut seed = HashSeed::KNOWN;
         if requests.is_empty() {
             return TableCondition::Always;
         }
         for request in requests {
             match request {
                 Some(condition) if !condition.clauses.is_empty() => {
+                    seed = condition.hash_seed();
                     clauses.extend(condition.clauses);
                 }
                 _ => return TableCondition::Always,
             }
         }
-        TableCondition::of_clauses(clauses)
+        TableCondition::of_clauses(clauses, seed)
     }
 
-    fn of_clauses(mut clauses: Vec<Clause>) -> TableCondition {
+    fn of_clauses(mut clauses: Vec<Clause>, seed: HashSeed) -> TableCondition {
         if clauses.iter().any(is_true) {
             return TableCondition::Always;
         }
@@ -49,7 +51,7 @@ impl TableCondition {
         }
         clauses.sort_unstable();
         clauses.dedup();
-        TableCondition::Any(Condition::new(clauses))
+        TableCondition::Any(Condition::new(clauses, seed))
     }
 
     /// Whether `row` is in view.
@@ -64,7 +66,7 @@ impl TableCondition {
     /// What to ask the engine in order to visit all rows in view; `None`: there are none.
     pub(crate) fn query(&self) -> Option<Cow<'_, Condition>> {
         match self {
-            TableCondition::Always => Some(Cow::Owned(Condition::default())),
+            TableCondition::Always => Some(Cow::Owned(Condition::always())),
             TableCondition::Never => None,
             TableCondition::Any(condition) => Some(Cow::Borrowed(condition)),
         }
@@ -83,7 +85,8 @@ impl TableCondition {
                     .filter(|clause| others.clauses.binary_search(clause).is_err())
                     .cloned()
                     .collect();
-                (!added.is_empty()).then(|| Cow::Owned(Condition::new(added)))
+                let added = Condition::new(added, own.hash_seed());
+                (!added.clauses.is_empty()).then_some(Cow::Owned(added))
             }
             (own, _) => own.query(),
         }
@@ -117,7 +120,7 @@ mod tests {
     }
 
     fn of(clauses: Vec<Clause>) -> TableCondition {
-        TableCondition::of_requests(vec![Some(Condition::new(clauses))])
+        TableCondition::of_requests(vec![Some(Condition::new(clauses, HashSeed::KNOWN))])
     }
 
     #[test]
@@ -153,14 +156,14 @@ mod tests {
 
     #[test]
     fn several_requests_are_a_disjunction_and_an_absent_where_is_true() {
-        let some = |value| Some(Condition::new(vec![equal(value)]));
+        let some = |value| Some(Condition::new(vec![equal(value)], HashSeed::KNOWN));
         let both = TableCondition::of_requests(vec![some(1), some(2)]);
         assert_eq!(both, of(vec![equal(1), equal(2)]));
         assert_eq!(
             TableCondition::of_requests(vec![some(1), None]),
             TableCondition::Always
         );
-        let empty = Some(Condition::default());
+        let empty = Some(Condition::always());
         assert_eq!(
             TableCondition::of_requests(vec![some(1), empty]),
             TableCondition::Always
@@ -184,11 +187,12 @@ mod tests {
         let asked = |own: &TableCondition, other: &TableCondition| {
             own.query_beyond(other).map(Cow::into_owned)
         };
-        assert_eq!(asked(&new, &old), Some(Condition::new(vec![equal(3)])));
-        assert_eq!(asked(&old, &new), Some(Condition::new(vec![equal(1)])));
+        let some = |value| Some(Condition::new(vec![equal(value)], HashSeed::KNOWN));
+        assert_eq!(asked(&new, &old), some(3));
+        assert_eq!(asked(&old, &new), some(1));
         assert_eq!(asked(&new, &new), None);
         assert_eq!(asked(&new, &TableCondition::Always), None);
-        let all = Some(Condition::default());
+        let all = Some(Condition::always());
         assert_eq!(asked(&TableCondition::Always, &new), all);
         assert_eq!(new.query_beyond(&TableCondition::Never), new.query());
     }

@@ -11,10 +11,9 @@
 use std::hash::BuildHasher;
 
 use corvid_data::{
-    Atom, AtomRef, ColumnId, ColumnType, Datum, Row, RowChange, Schema, TableSchema,
+    Atom, AtomRef, ColumnId, ColumnType, Datum, HashSeed, Row, RowChange, Schema, TableSchema,
 };
 use corvid_engine::condition::{Clause, Function};
-use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use crate::condition::TableCondition;
@@ -38,6 +37,7 @@ pub(crate) struct Hit {
 pub(crate) struct Dispatch {
     /// By table id.
     tables: Vec<TableDispatch>,
+    seed: HashSeed,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +54,7 @@ struct TableDispatch {
 #[derive(Debug)]
 struct ColumnIndex {
     column: ColumnId,
+    seed: HashSeed,
     values: HashTable<Posting>,
     /// Groups that ask for an empty column.
     empty: Postings,
@@ -77,10 +78,11 @@ enum Key<'a> {
 
 impl Dispatch {
     /// No groups.
-    pub(crate) fn new(schema: &Schema) -> Dispatch {
+    pub(crate) fn new(schema: &Schema, seed: HashSeed) -> Dispatch {
         let tables = schema.tables().iter().map(|_| TableDispatch::default());
         Dispatch {
             tables: tables.collect(),
+            seed,
         }
     }
 
@@ -97,7 +99,7 @@ impl Dispatch {
                         if let Some((column, key, known)) =
                             key_of(schema.table(asked.table), clause)
                         {
-                            table.column_mut(column).add(key, group, known);
+                            table.column_mut(column, self.seed).add(key, group, known);
                         }
                     }
                 }
@@ -116,7 +118,7 @@ impl Dispatch {
                 Way::ByValue(clauses) => {
                     for clause in clauses {
                         if let Some((column, key, _)) = key_of(schema.table(asked.table), clause) {
-                            table.column_mut(column).remove(key, group);
+                            table.column_mut(column, self.seed).remove(key, group);
                         }
                     }
                     table.columns.retain(|index| !index.is_empty());
@@ -254,11 +256,12 @@ fn is_settled_by_element(function: Function, column_type: &ColumnType, argument:
 }
 
 impl TableDispatch {
-    fn column_mut(&mut self, column: ColumnId) -> &mut ColumnIndex {
+    fn column_mut(&mut self, column: ColumnId, seed: HashSeed) -> &mut ColumnIndex {
         let found = self.columns.iter().position(|index| index.column == column);
         let position = found.unwrap_or_else(|| {
             self.columns.push(ColumnIndex {
                 column,
+                seed,
                 values: HashTable::new(),
                 empty: Vec::new(),
             });
@@ -278,9 +281,9 @@ impl ColumnIndex {
             Key::Empty => &mut self.empty,
             Key::Element(atom) => {
                 let entry = self.values.entry(
-                    hash(atom),
+                    self.seed.hash_one(atom),
                     |posting| posting.value.as_ref() == atom,
-                    |posting| hash(posting.value.as_ref()),
+                    |posting| self.seed.hash_one(posting.value.as_ref()),
                 );
                 let new = || Posting {
                     value: atom.to_owned(),
@@ -299,9 +302,10 @@ impl ColumnIndex {
         match key {
             Key::Empty => remove_posting(&mut self.empty, group),
             Key::Element(atom) => {
+                let hash = self.seed.hash_one(atom);
                 let found = self
                     .values
-                    .find_entry(hash(atom), |posting| posting.value.as_ref() == atom);
+                    .find_entry(hash, |posting| posting.value.as_ref() == atom);
                 if let Ok(mut entry) = found {
                     remove_posting(&mut entry.get_mut().groups, group);
                     if entry.get().groups.is_empty() {
@@ -350,8 +354,9 @@ impl ColumnIndex {
     }
 
     fn probe(&self, atom: AtomRef<'_>) -> Option<&Postings> {
+        let hash = self.seed.hash_one(atom);
         self.values
-            .find(hash(atom), |posting| posting.value.as_ref() == atom)
+            .find(hash, |posting| posting.value.as_ref() == atom)
             .map(|posting| &posting.groups)
     }
 }
@@ -372,10 +377,6 @@ fn remove_posting(postings: &mut Postings, group: GroupId) {
     if let Ok(position) = postings.binary_search_by_key(&group, |(filed, _)| *filed) {
         postings.remove(position);
     }
-}
-
-fn hash(atom: AtomRef<'_>) -> u64 {
-    FixedState::default().hash_one(atom)
 }
 
 #[cfg(test)]
@@ -442,7 +443,8 @@ mod tests {
     }
 
     fn subscription(clauses: Vec<Clause>) -> Subscription {
-        let condition = TableCondition::of_requests(vec![Some(Condition::new(clauses))]);
+        let condition =
+            TableCondition::of_requests(vec![Some(Condition::new(clauses, HashSeed::KNOWN))]);
         let table = TableSubscription::new(TableId(0), Select::ALL, Vec::new(), condition);
         Subscription::new(vec![table])
     }
@@ -462,7 +464,7 @@ mod tests {
     #[test]
     fn of_many_groups_only_those_that_name_a_value_are_visited() {
         let schema = schema();
-        let mut dispatch = Dispatch::new(&schema);
+        let mut dispatch = Dispatch::new(&schema, HashSeed::KNOWN);
         let of = |number: usize| {
             subscription(vec![clause(
                 NAME,
@@ -489,7 +491,7 @@ mod tests {
     #[test]
     fn elements_settle_single_includes_and_only_hint_at_larger_values() {
         let schema = schema();
-        let mut dispatch = Dispatch::new(&schema);
+        let mut dispatch = Dispatch::new(&schema, HashSeed::KNOWN);
         let cases = [
             clause(TAGS, Function::Includes, set(&["a"])),
             clause(TAGS, Function::Includes, set(&["a", "b"])),
@@ -514,7 +516,7 @@ mod tests {
     #[test]
     fn a_group_found_by_several_clauses_is_visited_once() {
         let schema = schema();
-        let mut dispatch = Dispatch::new(&schema);
+        let mut dispatch = Dispatch::new(&schema, HashSeed::KNOWN);
         let several = subscription(vec![
             clause(NAME, Function::Equal, set(&["n"])),
             clause(TAGS, Function::Equal, set(&["a", "b"])),
@@ -538,7 +540,7 @@ mod tests {
     #[test]
     fn other_functions_are_evaluated_and_no_condition_is_no_question() {
         let schema = schema();
-        let mut dispatch = Dispatch::new(&schema);
+        let mut dispatch = Dispatch::new(&schema, HashSeed::KNOWN);
         let not = subscription(vec![
             clause(NAME, Function::Equal, set(&["a"])),
             clause(NAME, Function::NotEqual, set(&["b"])),

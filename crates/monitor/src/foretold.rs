@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc as StdArc, OnceLock};
 
-use corvid_data::{Arc, Delta, Schema};
+use corvid_data::{Arc, Delta, HashSeed, Schema};
 
 use crate::group::Encoding;
 use crate::late::{self, LateText};
@@ -21,6 +21,7 @@ pub(crate) struct Foretold {
     pub(crate) schema: Arc<Schema>,
     pub(crate) subscription: StdArc<Subscription>,
     pub(crate) encoding: Encoding,
+    pub(crate) seed: HashSeed,
     pub(crate) delta: Arc<Delta>,
     pub(crate) is_begun: AtomicBool,
     pub(crate) pieces: OnceLock<Vec<StdArc<[u8]>>>,
@@ -43,7 +44,7 @@ impl LateText for Foretold {
         self.is_begun.store(true, Ordering::Relaxed);
         self.pieces.get_or_init(|| {
             let commit = std::iter::once(&self.delta);
-            let changes = view::of_commits(&self.schema, &self.subscription, commit);
+            let changes = view::of_commits(&self.schema, &self.subscription, commit, self.seed);
             let delta = Some(&*self.delta);
             let (subscription, encoding) = (&self.subscription, self.encoding);
             late::encode(&self.schema, subscription, encoding, &changes, delta).finish_pieces()

@@ -10,9 +10,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc as StdArc, OnceLock, Weak};
 
-use corvid_data::{Arc, Delta, Schema, TableId, Uuid};
+use corvid_data::{Arc, Delta, HashSeed, OwnKeys, Schema, TableId, Uuid};
 use corvid_engine::Database;
-use foldhash::fast::FixedState;
 
 use crate::change_set::Entry;
 use crate::contents::{self, ContentsId, Written};
@@ -70,12 +69,13 @@ pub(crate) struct Group {
     members: usize,
     clean: Vec<MonitorKey>,
     segments: Segments,
+    seed: HashSeed,
     /// Number of the commit noted last.
     commit: u64,
     /// Commits noted so far: what was encoded at one count holds until the next.
     version: u64,
     /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
-    bodies: HashMap<SegmentId, Option<SharedText>, FixedState>,
+    bodies: HashMap<SegmentId, Option<SharedText>, OwnKeys>,
     /// The update of a commit that is not noted yet, or has just been.
     foretold: Option<StdArc<Foretold>>,
     initial: Option<Shared>,
@@ -125,13 +125,18 @@ struct Shared {
 
 impl Group {
     /// No members yet.
-    pub(crate) fn new(encoding: Encoding, subscription: StdArc<Subscription>) -> Group {
+    pub(crate) fn new(
+        encoding: Encoding,
+        subscription: StdArc<Subscription>,
+        seed: HashSeed,
+    ) -> Group {
         Group {
             encoding,
             subscription,
             members: 0,
             clean: Vec::new(),
-            segments: Segments::default(),
+            segments: Segments::new(seed),
+            seed,
             commit: 0,
             version: 0,
             bodies: HashMap::default(),
@@ -224,6 +229,7 @@ impl Group {
             schema: schema.clone(),
             subscription: self.subscription.clone(),
             encoding: self.encoding,
+            seed: self.seed,
             delta: delta.clone(),
             is_begun: AtomicBool::new(false),
             pieces: OnceLock::new(),
@@ -358,7 +364,7 @@ impl Group {
         {
             return body;
         }
-        let changes = view::of_commits(schema, &self.subscription, commits);
+        let changes = view::of_commits(schema, &self.subscription, commits, self.seed);
         let body = late::encode(schema, &self.subscription, self.encoding, &changes, None);
         let body: StdArc<[u8]> = body.finish().into();
         self.since = Some((txn, Shared::new(self.moment(as_of), &body)));

@@ -6,8 +6,7 @@
 use std::hash::BuildHasher;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, Schema};
-use foldhash::fast::FixedState;
+use corvid_data::{Arc, Delta, HashSeed, Schema};
 use hashbrown::HashTable;
 use slab::Slab;
 
@@ -24,6 +23,7 @@ const FORETOLD_GROUPS_MAX: usize = 8;
 /// The groups of one database.
 #[derive(Debug)]
 pub(crate) struct Groups {
+    seed: HashSeed,
     slab: Slab<Group>,
     /// By subscription and encoding, with the hash of both: conditions can be long.
     by_subscription: HashTable<(u64, GroupId)>,
@@ -36,11 +36,12 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// None yet.
-    pub(crate) fn new(schema: &Schema) -> Groups {
+    pub(crate) fn new(schema: &Schema, seed: HashSeed) -> Groups {
         Groups {
+            seed,
             slab: Slab::new(),
             by_subscription: HashTable::new(),
-            dispatch: Dispatch::new(schema),
+            dispatch: Dispatch::new(schema, seed),
             foretold: Vec::new(),
             hits: Vec::new(),
         }
@@ -53,7 +54,7 @@ impl Groups {
         encoding: Encoding,
         subscription: Subscription,
     ) -> GroupId {
-        let hash = FixedState::default().hash_one((encoding, &subscription));
+        let hash = self.seed.hash_one((encoding, &subscription));
         let slab = &self.slab;
         let is_same =
             |group: &Group| group.encoding() == encoding && **group.subscription() == subscription;
@@ -64,7 +65,8 @@ impl Groups {
             return *id;
         }
         let subscription = StdArc::new(subscription);
-        let id = GroupId(self.slab.insert(Group::new(encoding, subscription.clone())));
+        let group = Group::new(encoding, subscription.clone(), self.seed);
+        let id = GroupId(self.slab.insert(group));
         self.by_subscription
             .insert_unique(hash, (hash, id), |(hash, _)| *hash);
         self.dispatch.add(schema, &subscription, id);
@@ -103,7 +105,7 @@ impl Groups {
         if group.is_empty() {
             let group = self.slab.remove(id.0);
             let subscription = group.subscription();
-            let hash = FixedState::default().hash_one((group.encoding(), &**subscription));
+            let hash = self.seed.hash_one((group.encoding(), &**subscription));
             if let Ok(entry) = self
                 .by_subscription
                 .find_entry(hash, |(_, other)| *other == id)
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn equal_subscriptions_are_one_group_until_the_last_member_leaves() {
         let schema = schema();
-        let mut groups = Groups::new(&schema);
+        let mut groups = Groups::new(&schema, HashSeed::KNOWN);
         let rows = groups.find_or_add(&schema, Encoding::Rows, everything());
         let differences = groups.find_or_add(&schema, Encoding::Differences, everything());
         assert_ne!(rows, differences);
@@ -259,7 +261,7 @@ mod tests {
     #[test]
     fn members_that_are_behind_are_not_woken_again() {
         let schema = schema();
-        let mut groups = Groups::new(&schema);
+        let mut groups = Groups::new(&schema, HashSeed::KNOWN);
         let group = groups.find_or_add(&schema, Encoding::Differences, everything());
         for key in 0..10 {
             groups.get_mut(group).join(MonitorKey(key));

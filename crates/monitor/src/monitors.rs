@@ -17,8 +17,7 @@ mod start;
 use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, Schema, Uuid};
-use foldhash::fast::FixedState;
+use corvid_data::{Arc, Delta, HashSeed, OwnKeys, Schema, Uuid};
 use slab::Slab;
 
 use crate::contents::{Contents, ContentsId, Written};
@@ -63,9 +62,10 @@ impl Version {
 #[derive(Debug)]
 pub struct Monitors {
     schema: Arc<Schema>,
+    seed: HashSeed,
     groups: Groups,
     monitors: Slab<Monitor>,
-    sessions: HashMap<SessionId, Session, FixedState>,
+    sessions: HashMap<SessionId, Session, OwnKeys>,
     /// Sessions with something to tell, each once ([`Session::is_listed`]).
     listed: Vec<SessionId>,
     history: History,
@@ -118,13 +118,14 @@ pub struct Awaited {
 
 impl Monitors {
     /// No monitors; the history begins with the state after `last_txn` (all zeros: this database keeps no history, as long as
-    /// commits have no ids either).
+    /// commits have no ids either). What is found by hash is found with `seed`; no update depends on that.
     #[must_use]
-    pub fn new(schema: Arc<Schema>, last_txn: Uuid) -> Monitors {
+    pub fn new(schema: Arc<Schema>, last_txn: Uuid, seed: HashSeed) -> Monitors {
         Monitors {
-            groups: Groups::new(&schema),
+            groups: Groups::new(&schema, seed),
             speculation: Speculation::new(&schema),
             schema,
+            seed,
             monitors: Slab::new(),
             sessions: HashMap::default(),
             listed: Vec::new(),
@@ -228,7 +229,7 @@ impl Monitors {
     /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending
     /// afterwards; which sessions are ready stays known. Monitors whose request was not answered yet vanish silently.
     pub fn remove_all(&mut self) -> Vec<(SessionId, StdArc<[u8]>)> {
-        self.groups = Groups::new(&self.schema);
+        self.groups = Groups::new(&self.schema, self.seed);
         self.followers = 0;
         self.listed.clear();
         self.sessions.retain(|_, session| {

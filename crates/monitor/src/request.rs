@@ -6,7 +6,8 @@
 use std::sync::Arc as StdArc;
 
 use corvid_data::{
-    ColumnId, Kinds, Members, Schema, TableId, TableSchema, Tag, Uuid, What, WireError, members,
+    ColumnId, HashSeed, Kinds, Members, Schema, TableId, TableSchema, Tag, Uuid, What, WireError,
+    members,
 };
 use corvid_engine::Condition;
 
@@ -33,6 +34,7 @@ impl MonitorRequest {
     /// The texts of docs/spec/protocol.md 4.5.2, 4.5.3 and 4.9.
     pub(crate) fn parse(
         schema: &Schema,
+        seed: HashSeed,
         version: Version,
         raw: &[u8],
         id_in_use: &dyn Fn(&[u8]) -> bool,
@@ -60,7 +62,8 @@ impl MonitorRequest {
             let Some(table) = find_table(schema, &name) else {
                 return Err(params::no_table(&name));
             };
-            tables.push(TableRequests::parse(schema.table(table), version, raw)?.finish(table));
+            let requests = TableRequests::parse(schema.table(table), seed, version, raw)?;
+            tables.push(requests.finish(table));
         }
         Ok(MonitorRequest {
             id,
@@ -83,8 +86,9 @@ fn parse_txn(raw: &[u8]) -> Result<Uuid, WireError> {
 }
 
 /// The requests for one table, read so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct TableRequests {
+    seed: HashSeed,
     select: Select,
     columns: Vec<SubscribedColumn>,
     conditions: Vec<Option<Condition>>,
@@ -94,10 +98,16 @@ impl TableRequests {
     /// Reads an array of requests, or a lone one.
     fn parse(
         table: &TableSchema,
+        seed: HashSeed,
         version: Version,
         raw: &[u8],
     ) -> Result<TableRequests, WireError> {
-        let mut requests = TableRequests::default();
+        let mut requests = TableRequests {
+            seed,
+            select: Select::default(),
+            columns: Vec::new(),
+            conditions: Vec::new(),
+        };
         if params::is_array(raw) {
             for request in params::elements(raw)? {
                 requests.add(table, version, request)?;
@@ -124,7 +134,7 @@ impl TableRequests {
             Some(raw) => self.add_named_columns(table, select, raw)?,
             None => self.add_all_columns(table, select)?,
         }
-        let condition = condition.map(|raw| Condition::parse(table, raw, None));
+        let condition = condition.map(|raw| Condition::parse(table, raw, None, self.seed));
         self.conditions.push(condition.transpose()?);
         Ok(())
     }

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta};
+use corvid_data::{Arc, Delta, HashSeed};
 
 use crate::change_set::ChangeSet;
 
@@ -44,13 +44,23 @@ pub(crate) struct Untold {
 }
 
 /// The segments of a group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Segments {
+    seed: HashSeed,
     by_id: BTreeMap<SegmentId, Segment>,
     next: u64,
 }
 
 impl Segments {
+    /// Everybody has been told everything.
+    pub(crate) fn new(seed: HashSeed) -> Segments {
+        Segments {
+            seed,
+            by_id: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
     /// Whether everybody has been told everything.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
@@ -63,7 +73,7 @@ impl Segments {
         let id = SegmentId(self.next);
         self.next += 1;
         let segment = Segment {
-            changes: StdArc::default(),
+            changes: StdArc::new(ChangeSet::new(self.seed)),
             delta: Some(delta.clone()),
             holders,
         };
@@ -194,7 +204,7 @@ mod tests {
 
     #[test]
     fn each_holder_is_told_from_its_own_segment_on() {
-        let mut segments = Segments::default();
+        let mut segments = Segments::new(HashSeed::KNOWN);
         let slow = open(&mut segments, 1, insert(1));
         let other = open(&mut segments, 2, insert(2));
         assert_eq!(told(&segments, slow), [1, 2]);
@@ -205,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_segment_that_nobody_begins_at_merges_into_the_one_before() {
-        let mut segments = Segments::default();
+        let mut segments = Segments::new(HashSeed::KNOWN);
         let slow = open(&mut segments, 1, insert(1));
         for _ in 0..100 {
             let fast = open(&mut segments, 1, insert(2));
@@ -221,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_first_segment_is_dropped_with_its_last_holder() {
-        let mut segments = Segments::default();
+        let mut segments = Segments::new(HashSeed::KNOWN);
         let first = open(&mut segments, 2, insert(1));
         let second = open(&mut segments, 1, insert(2));
         assert!(!segments.release(first));

@@ -2,10 +2,8 @@
 //!
 //! Invariant: a monitor is in `dirty` once exactly while it is behind. Owned by `Monitors`.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
-
-use foldhash::fast::FixedState;
 
 use crate::group::{GroupId, MonitorKey, Place};
 use crate::{SessionId, Version};
@@ -30,8 +28,8 @@ pub(crate) struct Monitor {
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Its monitors by canonical id.
-    pub(crate) monitors: HashMap<StdArc<[u8]>, MonitorKey, FixedState>,
+    /// Its monitors by canonical id; ordered, as clients choose the ids.
+    pub(crate) monitors: BTreeMap<StdArc<[u8]>, MonitorKey>,
     /// Those that are behind, in order of their first untold change.
     pub(crate) dirty: Vec<MonitorKey>,
     /// Its output is drained.
@@ -44,7 +42,7 @@ impl Session {
     /// No monitors, ready.
     pub(crate) fn new() -> Session {
         Session {
-            monitors: HashMap::default(),
+            monitors: BTreeMap::new(),
             dirty: Vec::new(),
             is_ready: true,
             is_listed: false,

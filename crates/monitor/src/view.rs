@@ -3,7 +3,7 @@
 //! Invariant: a version out of view is replaced by none, so everything downstream sees insertion, deletion or modification and
 //! never a condition again (docs/spec/protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
 
-use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableSchema};
+use corvid_data::{Arc, Delta, HashSeed, Row, RowChange, Schema, TableSchema};
 
 use crate::change_set::{ChangeSet, Entry};
 use crate::subscription::{ColumnMask, Subscription, TableSubscription};
@@ -57,8 +57,9 @@ pub(crate) fn of_commits<'a>(
     schema: &Schema,
     subscription: &Subscription,
     deltas: impl Iterator<Item = &'a Arc<Delta>>,
+    seed: HashSeed,
 ) -> ChangeSet {
-    let mut changes = ChangeSet::default();
+    let mut changes = ChangeSet::new(seed);
     for delta in deltas {
         for (position, change) in delta.changes.iter().enumerate() {
             let Some(asked) = subscription.table(change.table) else {

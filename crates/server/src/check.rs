@@ -113,7 +113,8 @@ impl Check {
             return Err(format!("ovsdb error: {file}: already open"));
         }
         let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
-        let found = open::inspect(file, &mut uuids);
+        let seed = open::hash_seed().map_err(|error| error.to_string())?;
+        let found = open::inspect(file, seed, &mut uuids);
         let (database, damage) = found.map_err(|error| error.to_string())?;
         if let Some(damage) = damage {
             // A server serves what precedes it.

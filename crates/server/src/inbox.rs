@@ -103,7 +103,7 @@ pub(crate) mod tests {
         };
         let uuids = Box::new(RandomUuids::new().unwrap());
         let locks = Arc::default();
-        let database = Database::new(schema);
+        let database = Database::new(schema, corvid_data::HashSeed::KNOWN);
         let eras = Eras::default();
         let service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
         let poll = mio::Poll::new().unwrap();

@@ -1,7 +1,7 @@
 //! Opening a database file: read every record, apply it, and say what is wrong with the rest.
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Tag, Uuid, WireError};
+use corvid_data::{HashSeed, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{DiskFile, Fault, Magic, Source};
@@ -44,6 +44,15 @@ impl UuidSource for RandomUuids {
             Err(error) => panic!("the random source failed: {error}"),
         }
     }
+}
+
+/// A seed for the hashes of everything that a process serves.
+///
+/// # Errors
+/// There is no random source.
+pub fn hash_seed() -> std::io::Result<HashSeed> {
+    let bytes = Random::new()?.bytes()?;
+    Ok(HashSeed::new(u64::from_ne_bytes(bytes)))
 }
 
 /// Versions of rows that are read from a file.
@@ -120,13 +129,14 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
 /// `progress` says that it is not wanted any more.
 pub fn open(
     name: &str,
+    seed: HashSeed,
     uuids: &mut dyn UuidSource,
     progress: &Progress,
 ) -> Result<Opened, WireError> {
     let step = || progress.note().map_err(|error| cancelled(name, &error));
     step()?;
     let mut file = open_file(name, OpenMode::ReadWrite)?;
-    let loaded = load(name, &mut file, uuids, progress)?;
+    let loaded = load(name, &mut file, seed, uuids, progress)?;
     step()?;
     if let Some(damage) = &loaded.damage {
         damage::deal_with(damage, name, &mut file, progress)?;
@@ -154,12 +164,13 @@ pub fn open(
 /// The file could not be opened by a server, or has no schema.
 pub fn inspect(
     name: &str,
+    seed: HashSeed,
     uuids: &mut dyn UuidSource,
 ) -> Result<(Database, Option<String>), WireError> {
     let mut file = open_file(name, OpenMode::ReadOnly)?;
     let writable = std::fs::OpenOptions::new().append(true).open(name);
     writable.map_err(|error| failed(name, &errno::text(&error)))?;
-    let loaded = load(name, &mut file, uuids, &Progress::default())?;
+    let loaded = load(name, &mut file, seed, uuids, &Progress::default())?;
     let damage = loaded.damage.map(|damage| damage.report(name).to_string());
     Ok((loaded.database, damage))
 }
@@ -175,6 +186,7 @@ fn cancelled(name: &str, error: &std::io::Error) -> WireError {
 fn load(
     name: &str,
     file: &mut LogFile,
+    seed: HashSeed,
     uuids: &mut dyn UuidSource,
     progress: &Progress,
 ) -> Result<load::Loaded, WireError> {
@@ -194,7 +206,7 @@ fn load(
             progress,
         })
     };
-    load::load(name, workers(), source, uuids, fresh_versions)
+    load::load(name, workers(), source, seed, uuids, fresh_versions)
 }
 
 /// What does not even begin like a file of records is told by its form, not as damage.

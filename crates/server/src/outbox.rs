@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 
+use corvid_data::OwnKeys;
 use corvid_service::message::{DatabaseId, ToDatabase};
-use foldhash::fast::FixedState;
 
 use crate::inbox::Inbox;
 
 /// The served databases, each with what is yet to be sent.
 #[derive(Debug, Default)]
-pub struct Outbox(HashMap<DatabaseId, Lane, FixedState>);
+pub struct Outbox(HashMap<DatabaseId, Lane, OwnKeys>);
 
 #[derive(Debug)]
 struct Lane {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Schema, Uuid};
+use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_os::errno;
 use corvid_os::log_file::LogFile;
@@ -130,6 +130,8 @@ pub struct Server {
     saved: Option<Saved>,
     configured: Option<Configured>,
     server_id: Uuid,
+    /// Of every database.
+    hash_seed: HashSeed,
     sync: Sync,
     last_source: u64,
     /// Databases keep a transaction history.
@@ -168,6 +170,7 @@ impl Server {
         }
         let keeps_history = !config.no_history;
         let server_id: Uuid = RandomUuids::new()?.fresh();
+        let hash_seed = crate::open::hash_seed()?;
         shards.start(|number| {
             let figures = figures.get(number).cloned();
             let number = u16::try_from(number).unwrap_or(u16::MAX);
@@ -204,13 +207,14 @@ impl Server {
             saved: None,
             configured: None,
             server_id,
+            hash_seed,
             sync: Sync::default(),
             last_source: 0,
             keeps_history,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
-        let database = Database::new(corvid_data::Arc::new(schema));
+        let database = Database::new(corvid_data::Arc::new(schema), hash_seed);
         let row = server.serve(server_db::NAME, database, None, None)?;
         server.tell_server_db(row);
         Ok(server)

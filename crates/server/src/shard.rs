@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use corvid_data::OwnKeys;
 use corvid_json::Pieces;
 use corvid_monitor::SessionId;
 use corvid_os::clock::{self, Now};
@@ -23,7 +24,6 @@ use corvid_service::directory::Directory;
 use corvid_service::frontend::{Close, Text, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 use corvid_service::replication::{SourceId, SourceOrder};
-use foldhash::fast::FixedState;
 
 use crate::coverage;
 use crate::inbox::Inbox;
@@ -90,8 +90,8 @@ pub type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOptions)>>
 pub struct ShardSessions {
     number: u16,
     frontend: Frontend,
-    sessions: HashMap<ConnId, Client, FixedState>,
-    conns: HashMap<SessionId, ConnId, FixedState>,
+    sessions: HashMap<ConnId, Client, OwnKeys>,
+    conns: HashMap<SessionId, ConnId, OwnKeys>,
     next_session: u64,
     outgoing: Vec<Outgoing>,
     sources: Sources,

@@ -34,11 +34,11 @@ mod updates;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use corvid_data::OwnKeys;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_monitor::{Monitors, SessionId};
-use foldhash::fast::FixedState;
 
 pub use model::Model;
 pub use outputs::Outputs;
@@ -123,7 +123,7 @@ pub struct DatabaseService {
     slow: SlowLog,
     /// There is an audit trail.
     is_audited: bool,
-    sessions: HashMap<SessionId, Arc<SessionInfo>, FixedState>,
+    sessions: HashMap<SessionId, Arc<SessionInfo>, OwnKeys>,
     locks: Arc<Mutex<Locks>>,
     eras: Eras,
     /// The era that its last conversion began.
@@ -190,7 +190,8 @@ impl DatabaseService {
         } = options;
         let file = model.file();
         let last_txn = txn_id(keeps_history, &mut *uuids);
-        let monitors = Monitors::new(database.schema().clone(), last_txn);
+        let seed = database.hash_seed();
+        let monitors = Monitors::new(database.schema().clone(), last_txn, seed);
         let mut service = DatabaseService {
             id,
             model,

@@ -4,10 +4,10 @@
 //! of ownership leaves a [`Notice`] here for the session that must hear of it, and the caller is told whose shard to wake. So
 //! a session hears of changes in the order in which they happened, whichever shards brought them about.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use corvid_data::OwnKeys;
 use corvid_monitor::SessionId;
-use foldhash::fast::FixedState;
 
 use crate::quota::LOCKS_MAX;
 
@@ -61,10 +61,11 @@ struct Claim {
 /// claim in `claimed` until it unlocks.
 #[derive(Debug, Default)]
 pub struct Locks {
-    queues: HashMap<String, VecDeque<Claim>, FixedState>,
-    claimed: HashMap<SessionId, Vec<String>, FixedState>,
+    /// Ordered, as clients choose the names.
+    queues: BTreeMap<String, VecDeque<Claim>>,
+    claimed: HashMap<SessionId, Vec<String>, OwnKeys>,
     /// What sessions have yet to hear, in order.
-    notices: HashMap<SessionId, Vec<Notice>, FixedState>,
+    notices: HashMap<SessionId, Vec<Notice>, OwnKeys>,
 }
 
 impl Locks {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::{Arc, AtomRef, ColumnId, Delta, Schema, Uuid, UuidSource};
+use corvid_data::{Arc, AtomRef, ColumnId, Delta, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
@@ -76,7 +76,7 @@ impl Bench {
         let schema = Schema::from_json(&generator.schema.json).expect("a valid schema");
         Bench {
             model: Model::new(generator.schema.clone()),
-            database: Database::new(Arc::new(schema)),
+            database: Database::new(Arc::new(schema), HashSeed::KNOWN),
             known: Known::new(),
             uuids: Counter(0),
         }

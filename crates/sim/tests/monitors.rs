@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::{Delta, Uuid};
+use corvid_data::{Delta, HashSeed, Uuid};
 use corvid_json::{Object, Value};
 use corvid_monitor::{Monitors, SessionId, Version};
 use corvid_sim::bench::Bench;
@@ -63,7 +63,7 @@ impl Stage {
         let bench = Bench::new(&generator);
         let has_history = generator.dice.chance(60);
         let newest = if has_history { txn(0) } else { Uuid::ZERO };
-        let monitors = Monitors::new(bench.database.schema().clone(), newest);
+        let monitors = Monitors::new(bench.database.schema().clone(), newest, HashSeed::KNOWN);
         Stage {
             history: BTreeMap::from([(newest, bench.model.tables.clone())]),
             generator,

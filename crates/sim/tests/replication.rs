@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use corvid_data::wire::Repeats;
-use corvid_data::{Uuid, UuidSource};
+use corvid_data::{HashSeed, Uuid, UuidSource};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::{Monitors, SessionId, Version};
@@ -65,8 +65,8 @@ impl Stage {
         };
         Stage {
             knows_conditions: generator.dice.chance(70),
-            monitors: Monitors::new(schema.clone(), Uuid::ZERO),
-            backup: Database::new(schema),
+            monitors: Monitors::new(schema.clone(), Uuid::ZERO, HashSeed::KNOWN),
+            backup: Database::new(schema, HashSeed::KNOWN),
             replication: Replication::new("Gen", following),
             repeats: Repeats::default(),
             uuids: Seeded(Dice::new(!seed)),

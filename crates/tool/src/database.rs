@@ -118,7 +118,7 @@ impl Replay {
         mut self,
         uuids: &mut RandomUuids,
     ) -> Result<(Database, LogFile), Failure> {
-        let mut database = Database::new(self.schema());
+        let mut database = Database::new(self.schema(), uuids.hash_seed());
         loop {
             let damage = match self.load.next_transaction() {
                 Ok(None) => break,

@@ -1,7 +1,7 @@
 //! Row identities from the operating system's random source.
 
-use corvid_data::Uuid;
 use corvid_data::uuid::UuidSource;
+use corvid_data::{HashSeed, Uuid};
 use corvid_os::program;
 use corvid_os::random::Random;
 
@@ -24,6 +24,16 @@ impl RandomUuids {
                 corvid_os::errno::text(&error)
             ))
         })
+    }
+}
+
+impl RandomUuids {
+    /// A seed for the hashes of a database: what a file holds was chosen by others.
+    pub(crate) fn hash_seed(&mut self) -> HashSeed {
+        match self.0.bytes() {
+            Ok(bytes) => HashSeed::new(u64::from_ne_bytes(bytes)),
+            Err(error) => program::fatal_error("cannot read random numbers", &error),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use std::os::fd::AsRawFd;
 
 use bstr::BString;
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, AtomRef, BaseType, ColumnSchema, Datum, Row, Schema, TableId, Uuid, wire};
+use corvid_data::{
+    Arc, AtomRef, BaseType, ColumnSchema, Datum, HashSeed, Row, Schema, TableId, Uuid, wire,
+};
 use corvid_engine::Database;
 use corvid_json::{Object, Value};
 use corvid_log::header::LINE_BYTES_MAX;
@@ -86,8 +88,9 @@ fn replay(file: &[u8]) -> Result<Database, Failure> {
         )));
     }
     let mut load = Load::open(file).map_err(|damage| damaged(&damage))?;
-    let mut database = Database::new(load.schema().clone());
     let mut versions = Versions(Random::new()?);
+    let seed = HashSeed::new(u64::from_ne_bytes(versions.0.bytes()?));
+    let mut database = Database::new(load.schema().clone(), seed);
     while let Some(recorded) = load.next_transaction().map_err(|damage| damaged(&damage))? {
         database
             .replay(recorded, &mut versions)

@@ -8,11 +8,10 @@
 //! Cost of a string: a hash and one or two comparisons, mostly of hashes; 20 to 30 ns, about what the allocation costs that it
 //! saves. Each belongs to one thread: threads that shared a string's count of references would wait for each other.
 
-use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
 use super::{Content, Symbols};
-use crate::{Str, Uuid, WireError};
+use crate::{OwnKeys, Str, Uuid, WireError};
 
 /// Pairs of places: 16 KiB, which stay in the processor's caches.
 const PAIRS: usize = 512;
@@ -78,7 +77,8 @@ impl Repeats {
         if self.pairs.is_empty() {
             self.pairs = vec![<[Place; 2]>::default(); PAIRS].into();
         }
-        let hash = FixedState::default().hash_one(text);
+        // Strings made to collide cost two comparisons, as others do, and are not shared.
+        let hash = OwnKeys::default().hash_one(text);
         let pair = &mut self.pairs[usize::try_from(hash % PAIRS as u64).unwrap_or(0)];
         if !pair[0].holds(hash, text) {
             if !pair[1].holds(hash, text) {

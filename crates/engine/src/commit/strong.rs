@@ -15,7 +15,12 @@ impl Commit<'_, '_> {
     /// An added reference to a row that is not there. One to a row that existed before and is deleted here passes: the next step
     /// refuses it.
     pub(super) fn count_strong_references(&mut self) -> Result<(), WireError> {
-        let Commit { txn, strong, .. } = self;
+        let Commit {
+            txn,
+            strong,
+            suspects,
+            ..
+        } = self;
         let mut has_own_references = false;
         for touched in txn.journal.rows() {
             if touched.effect == Effect::None {
@@ -34,7 +39,11 @@ impl Commit<'_, '_> {
                     if sign > 0 && !txn.is_taken(table, uuid) {
                         dangling.get_or_insert(target);
                     }
-                    *strong.entry(target).or_default() += sign;
+                    // In order of their first mention: the map's own order depends on its seed.
+                    *strong.entry(target).or_insert_with(|| {
+                        suspects.push(target);
+                        0
+                    }) += sign;
                 });
                 if let Some(target) = dangling {
                     return Err(dangling_reference(txn, id, reference.column, target));
@@ -42,7 +51,6 @@ impl Commit<'_, '_> {
             }
         }
         txn.database.has_own_references |= has_own_references;
-        self.suspects.extend(self.strong.keys().copied());
         Ok(())
     }
 

@@ -26,8 +26,10 @@ impl Commit<'_, '_> {
                 }
                 let twin = index
                     .candidates(index.key(row))
-                    .map(|slot| table.at(slot))
-                    .find(|other| other.uuid != row.uuid && index.same_key(other, row));
+                    .filter(|slot| table.at(*slot).uuid != row.uuid)
+                    .filter(|slot| index.same_key(table.at(*slot), row))
+                    .min()
+                    .map(|slot| table.at(slot));
                 if let Some(twin) = twin {
                     return Err(self.duplicate_key(touched.id.table, index, row, twin));
                 }

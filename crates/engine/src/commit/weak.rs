@@ -37,7 +37,9 @@ impl Commit<'_, '_> {
             let table = &database.tables[usize::from(target.table.0)];
             for source in table.backrefs.sources(target.uuid) {
                 allowance.spend(allowance::CHANGE)?;
-                holders.entry(source).or_default().insert(target);
+                let missing = holders.entry(source);
+                let none = || Set::with_hasher(database.seed);
+                missing.or_insert_with(none).insert(target);
             }
         }
         for (source, missing) in holders {
@@ -57,8 +59,9 @@ impl Commit<'_, '_> {
             for reference in &*txn.layout(touched.id.table).weak {
                 reference.changes(old, new, Some(&touched.diffs), &mut |table, uuid, sign| {
                     if sign > 0 && !txn.table(table).contains(uuid) {
-                        let missing = holders.entry(touched.id).or_default();
-                        missing.insert(RowId::new(table, uuid));
+                        let missing = holders.entry(touched.id);
+                        let none = || Set::with_hasher(txn.database.seed);
+                        missing.or_insert_with(none).insert(RowId::new(table, uuid));
                     }
                 });
             }

@@ -2,7 +2,7 @@
 //!
 //! Clients send thousands of such clauses (ovn-controller: one per datapath), and each change is judged against all of them.
 
-use corvid_data::{AtomRef, ColumnId, Datum, Row, Uuid};
+use corvid_data::{AtomRef, ColumnId, Datum, HashSeed, Row, Uuid};
 
 use super::{Clause, Function, Key, Probe, with_column};
 use crate::hash::Set;
@@ -23,21 +23,21 @@ pub(crate) struct Disjunction {
 }
 
 impl Disjunction {
-    pub(super) fn new(clauses: &[Clause]) -> Disjunction {
+    pub(super) fn new(clauses: &[Clause], seed: HashSeed) -> Disjunction {
         let mut disjunction = Disjunction {
             is_true: clauses.is_empty(),
-            uuids: Set::default(),
+            uuids: Set::with_hasher(seed),
             equal: Vec::new(),
             includes: Vec::new(),
             rest: Vec::new(),
         };
         for clause in clauses {
-            disjunction.add(clause);
+            disjunction.add(clause, seed);
         }
         disjunction
     }
 
-    fn add(&mut self, clause: &Clause) {
+    fn add(&mut self, clause: &Clause, seed: HashSeed) {
         let Clause::Compare {
             column,
             function,
@@ -54,11 +54,11 @@ impl Disjunction {
                 self.uuids.extend(argument.as_uuid());
             }
             Function::Equal => {
-                group(&mut self.equal, *column).insert(argument.clone());
+                group(&mut self.equal, *column, seed).insert(argument.clone());
             }
             Function::Includes => match only_element(argument) {
                 Some(element) => {
-                    group(&mut self.includes, *column).insert(Key(element.to_owned()));
+                    group(&mut self.includes, *column, seed).insert(Key(element.to_owned()));
                 }
                 None => self.rest.push(clause.clone()),
             },
@@ -92,11 +92,11 @@ impl Disjunction {
     }
 }
 
-fn group<T>(groups: &mut Vec<(ColumnId, Set<T>)>, column: ColumnId) -> &mut Set<T> {
+fn group<T>(groups: &mut Vec<(ColumnId, Set<T>)>, column: ColumnId, seed: HashSeed) -> &mut Set<T> {
     let position = match groups.iter().position(|(id, _)| *id == column) {
         Some(position) => position,
         None => {
-            groups.push((column, Set::default()));
+            groups.push((column, Set::with_hasher(seed)));
             groups.len() - 1
         }
     };

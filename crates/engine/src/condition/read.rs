@@ -1,6 +1,8 @@
 //! Reading a `where` array.
 
-use corvid_data::{AtomType, ColumnType, Datum, Symbols, TableSchema, Tag, WireError, wire};
+use corvid_data::{
+    AtomType, ColumnType, Datum, HashSeed, Symbols, TableSchema, Tag, WireError, wire,
+};
 use corvid_json::{Kind, Reader};
 
 use super::{Clause, Condition, Function};
@@ -17,6 +19,7 @@ impl Condition {
         table: &TableSchema,
         raw: &[u8],
         mut symbols: Option<&mut dyn Symbols>,
+        seed: HashSeed,
     ) -> Result<Condition, WireError> {
         let mut reader = Reader::trusted(raw);
         let mut clauses = Vec::new();
@@ -25,7 +28,7 @@ impl Condition {
         while reader.next_element().map_err(malformed)? {
             clauses.push(read_clause(table, &mut reader, reborrow(&mut symbols))?);
         }
-        Ok(Condition::new(clauses))
+        Ok(Condition::new(clauses, seed))
     }
 }
 

@@ -41,7 +41,11 @@ impl<'a> Select<'a> {
             Some(raw) => Some(ColumnList::parse(schema, raw)?),
             None => None,
         };
-        let form = Form { columns, sort };
+        let form = Form {
+            columns,
+            sort,
+            seed: execution.txn.database.seed,
+        };
         let is_repeated = execution.note_selection(self.table);
         let table = execution.txn.table(self.table);
         let steps = table.len() as u64;

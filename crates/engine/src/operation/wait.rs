@@ -1,7 +1,7 @@
 //! `wait` (docs/spec/protocol.md 5.7).
 
 use corvid_data::members::{self, Kinds};
-use corvid_data::{ColumnId, Datum, Row, TableId, Tag, Uuid, WireError};
+use corvid_data::{ColumnId, Datum, HashSeed, Row, TableId, Tag, Uuid, WireError};
 use corvid_json::{Kind, Reader};
 
 use super::Source;
@@ -43,6 +43,7 @@ impl<'a> Wait<'a> {
         let timeout_ms = self.timeout_ms()?;
         let wants_equal = self.wants_equal()?;
         let expected = self.expected(execution)?;
+        let seed = execution.txn.database.seed;
         let table = execution.txn.table(self.table);
         let is_equal = if lookup::is_walk(table, &condition) {
             let steps = table.len() as u64;
@@ -50,11 +51,16 @@ impl<'a> Wait<'a> {
             execution.txn.database.note_walk(self.table, &condition);
             let rows = execution.txn.table(self.table).rows();
             let matching = rows.filter(|row| condition.holds_for(row));
-            look_the_same(&columns, &expected, matching.map(|row| &**row))
+            look_the_same(&columns, seed, &expected, matching.map(|row| &**row))
         } else {
             let slots = execution.matching(self.table, &condition)?;
             execution.spend_on(self.table, &slots, 0)?;
-            look_the_same(&columns, &expected, execution.rows(self.table, &slots))
+            look_the_same(
+                &columns,
+                seed,
+                &expected,
+                execution.rows(self.table, &slots),
+            )
         };
         execution.reads.add(self.table, Some(condition));
         if let Some(timeout_ms) = timeout_ms {
@@ -128,10 +134,11 @@ fn complete(defaults: &[Datum], given: Given) -> Row {
 /// Whether both, seen through `columns`, are the same set. Looks no further than the first row that is not expected.
 fn look_the_same<'r>(
     columns: &'r ColumnList,
+    seed: HashSeed,
     expected: &'r [Row],
     actual: impl Iterator<Item = &'r Row>,
 ) -> bool {
-    let mut wanted = Distinct::new(columns);
+    let mut wanted = Distinct::new(columns, seed);
     for row in expected {
         wanted.insert(row);
     }

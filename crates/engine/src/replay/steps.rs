@@ -337,7 +337,7 @@ impl Steps {
     /// The transaction that the steps are, for a commit or a rollback.
     fn into_transaction(self, database: &mut Database) -> Transaction<'_> {
         // From the last step to the first, so that what a row was before several steps is what it was before the first of them.
-        let mut originals: Map<RowId, Option<Arc<Row>>> = Map::default();
+        let mut originals: Map<RowId, Option<Arc<Row>>> = Map::with_hasher(database.seed);
         for step in self.steps.iter().rev() {
             let table = &database.tables[usize::from(step.id.table.0)];
             let before = match &step.what {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use corvid_data::{Arc, Delta, Row, Schema, TableId, Uuid, UuidSource};
+use corvid_data::{Arc, Delta, HashSeed, Row, Schema, TableId, Uuid, UuidSource};
 use corvid_engine::{Allowance, Context, Database, LockOwner, LongResult, Outcome};
 use corvid_json::Value;
 
@@ -91,7 +91,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new(schema: &str) -> Fixture {
         Fixture {
-            database: Database::new(parse_schema(schema)),
+            database: Database::new(parse_schema(schema), HashSeed::KNOWN),
             uuids: Counter::default(),
             elapsed_ms: 0,
             read_only: false,

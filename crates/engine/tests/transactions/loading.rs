@@ -107,7 +107,7 @@ fn loading_does_what_replaying_does() {
     for seed in 0..400 {
         let mut chance = Chance(seed);
         let mut zoos = [(); 3].map(|()| Fixture::zoo());
-        let rows = RowMaker::new(zoos[0].database.schema().clone());
+        let rows = RowMaker::new(&zoos[0].database);
         for step in 0..20 {
             let transaction = chance.transaction(&zoos[0]);
             let [loaded, prepared, replayed] = &mut zoos;

@@ -1,7 +1,7 @@
 //! Transactions, and the log that they leave.
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{AtomType, ColumnSchema, Schema, Uuid, wire};
+use corvid_data::{AtomType, ColumnSchema, HashSeed, Schema, Uuid, wire};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::frame::{Framed, Framer};
 use corvid_json::{Reader, Value};
@@ -43,7 +43,7 @@ pub fn operations(input: &[u8]) {
 fn commits(input: &[u8]) -> usize {
     let mut count = 0;
     let schema = fixture();
-    let mut database = Database::new(schema.clone());
+    let mut database = Database::new(schema.clone(), HashSeed::KNOWN);
     let mut uuids = Counter(0);
     let mut log = Vec::new();
     write_schema(&mut log, &schema);
@@ -80,7 +80,7 @@ fn commits(input: &[u8]) -> usize {
         count += 1;
         let after = contents(&database);
         write_transaction(&mut log, &schema, &delta, 1, true);
-        let mut undone = Database::new(schema.clone());
+        let mut undone = Database::new(schema.clone(), HashSeed::KNOWN);
         std::mem::swap(&mut undone, &mut database);
         undone.undo(&delta);
         audit(&undone);
@@ -115,7 +115,7 @@ fn audit(database: &Database) {
 
 fn replay(log: &[u8]) -> Database {
     let mut load = Load::open(log).expect("own log");
-    let mut database = Database::new(load.schema().clone());
+    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
     let mut uuids = Counter(1 << 32);
     while let Some(recorded) = load.next_transaction().expect("own log") {
         database

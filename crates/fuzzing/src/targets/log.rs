@@ -1,7 +1,7 @@
 //! Records of a log.
 
-use corvid_data::Uuid;
 use corvid_data::uuid::UuidSource;
+use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
 use corvid_json::frame::{Framed, Framer};
 use corvid_log::{Load, Magic, Record};
@@ -41,7 +41,7 @@ fn load(file: &[u8]) {
     let Ok(mut load) = Load::open(file) else {
         return;
     };
-    let mut database = Database::new(load.schema().clone());
+    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
     let mut versions = Versions(0);
     loop {
         match load.next_transaction() {

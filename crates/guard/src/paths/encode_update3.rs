@@ -1,5 +1,6 @@
 //! `encode-update3`: a commit is noted and told to ten sessions that monitor the same: one body that they share, and a head each.
 
+use corvid_data::HashSeed;
 use std::hint::black_box;
 use std::sync::Arc as StdArc;
 
@@ -25,7 +26,7 @@ const MONITOR: &[u8] = br#"["OVN_Northbound","northbound",{"Logical_Switch":[{"c
 fn prepare(times: usize) -> Box<dyn FnMut()> {
     let mut northbound = Northbound::with_ports(PORTS);
     let mut uuids = Uuids::default();
-    let mut monitors = Monitors::new(northbound::schema(), uuids.fresh());
+    let mut monitors = Monitors::new(northbound::schema(), uuids.fresh(), HashSeed::KNOWN);
     for session in 0..SESSIONS {
         let session = SessionId(session);
         let database = &northbound.database;

@@ -1,5 +1,6 @@
 //! `write-contents`: what a new monitor is told first, a thousand ports as JSON.
 
+use corvid_data::HashSeed;
 use std::hint::black_box;
 
 use corvid_data::UuidSource as _;
@@ -25,7 +26,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     let mut uuids = Uuids::default();
     Box::new(move || {
         // A group that is not there yet has nothing written that could be shared.
-        let mut monitors = Monitors::new(northbound::schema(), uuids.fresh());
+        let mut monitors = Monitors::new(northbound::schema(), uuids.fresh(), HashSeed::KNOWN);
         let reply = monitors
             .monitor(
                 &northbound.database,

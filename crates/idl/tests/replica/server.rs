@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Datum, Schema, Uuid};
+use corvid_data::{Datum, HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::{Framer, Value, frame::Framed};
 use corvid_monitor::SessionId;
@@ -96,7 +96,7 @@ impl Server {
                 column_diff: true,
                 history: history && id == DATA,
             };
-            let database = Database::new(corvid_data::Arc::new(schema));
+            let database = Database::new(corvid_data::Arc::new(schema), HashSeed::KNOWN);
             let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));
             let (locks, eras) = (locks.clone(), eras.clone());
             let service = DatabaseService::new(now(0), options, database, locks, eras, uuids);

@@ -73,7 +73,7 @@ impl Monitors {
         }
         let Monitor { version, group, .. } = self.monitors[key.0];
         let old = self.groups.get(group).subscription();
-        let conditions = request.conditions(&self.schema, version, old)?;
+        let conditions = request.conditions(&self.schema, self.seed, version, old)?;
         let new = old.with_conditions(&conditions);
         let mut change = ConditionChange {
             old_id,

@@ -111,7 +111,7 @@ impl Monitors {
     ) -> Result<MonitorRequest, WireError> {
         let own = self.sessions.get(&session);
         let is_own = |id: &[u8]| own.is_some_and(|session| session.monitors.contains_key(id));
-        MonitorRequest::parse(&self.schema, version, params, &|id| {
+        MonitorRequest::parse(&self.schema, self.seed, version, params, &|id| {
             is_own(id) || id_in_use(id)
         })
     }

@@ -1,7 +1,7 @@
 //! A database with monitors, in which row identities count up, so that expectations can be written down.
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta, Schema, Uuid};
+use corvid_data::{Arc, Delta, HashSeed, Schema, Uuid};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 use corvid_monitor::{Frame, Monitors, SessionId, Version};
@@ -77,8 +77,8 @@ impl Bed {
         let schema = Arc::new(Schema::from_json(&json).expect("schema"));
         let last_txn = if has_history { txn(0) } else { Uuid::ZERO };
         Bed {
-            database: Database::new(schema.clone()),
-            monitors: Monitors::new(schema, last_txn),
+            database: Database::new(schema.clone(), HashSeed::KNOWN),
+            monitors: Monitors::new(schema, last_txn, HashSeed::KNOWN),
             versions: Counter(0),
             rows: 0,
             commits: 0,

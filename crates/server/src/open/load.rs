@@ -3,7 +3,7 @@
 //! Invariant: the database is what the log's good records make of an empty one, one record after the other, wherever damage ends it;
 //! a record that fails in its middle changes nothing. Where the bytes come from and what damage means for the file is the caller's.
 
-use corvid_data::{UuidSource, WireError};
+use corvid_data::{HashSeed, UuidSource, WireError};
 use corvid_engine::{Database, Fill};
 use corvid_log::split::BATCH_BYTES;
 use corvid_log::{Cause, Damage, Extent, Feed, Load, Source};
@@ -34,16 +34,17 @@ pub(super) fn load<S: Source + Send, U: UuidSource + Send>(
     file: &str,
     workers: usize,
     mut open: impl FnMut() -> Result<S, WireError>,
+    seed: HashSeed,
     uuids: &mut dyn UuidSource,
     fresh: impl Fn() -> U + Sync,
 ) -> Result<Loaded, WireError> {
     let begin = |source: S| Load::open(source).map_err(|damage| damage.to_wire(file));
     let load = begin(open()?)?;
-    if let Ok(loaded) = finish(load, workers, |feed| feed, uuids, &fresh) {
+    if let Ok(loaded) = finish(load, workers, |feed| feed, seed, uuids, &fresh) {
         return Ok(loaded);
     }
     let load = begin(open()?)?;
-    match finish(load, workers, Feed::whole_records, uuids, &fresh) {
+    match finish(load, workers, Feed::whole_records, seed, uuids, &fresh) {
         Ok(loaded) => Ok(loaded),
         Err(Irregular) => unreachable!("whole records are not taken in pieces"),
     }
@@ -53,6 +54,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     load: Load<S>,
     workers: usize,
     how: impl FnOnce(Feed<S>) -> Feed<S>,
+    seed: HashSeed,
     uuids: &mut dyn UuidSource,
     fresh: &(impl Fn() -> U + Sync),
 ) -> Result<Loaded, Irregular> {
@@ -63,9 +65,10 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
         .is_some_and(|left| left <= 2 * BATCH_BYTES as u64);
     let workers = if is_small { 0 } else { workers };
     let (feed, extent) = load.into_feed();
-    let pipeline = Pipeline::new(how(feed), schema.clone(), workers);
+    let database = Database::new(schema, seed);
+    let pipeline = Pipeline::new(how(feed), &database, workers);
     let mut loaded = Loaded {
-        database: Database::new(schema),
+        database,
         extent,
         damage: None,
     };
@@ -116,7 +119,10 @@ fn apply<S: Source>(
                 }
             }
             Done::Fill => {
-                let empty = Database::new(loaded.database.schema().clone());
+                let empty = Database::new(
+                    loaded.database.schema().clone(),
+                    loaded.database.hash_seed(),
+                );
                 fill = Some(Fill::new(std::mem::replace(&mut loaded.database, empty)));
             }
             Done::Rows(table, rows) => {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::{Arc, Row, Schema, TableId, UuidSource};
-use corvid_engine::{Prepared, RowMaker};
+use corvid_engine::{Database, Prepared, RowMaker};
 use corvid_log::feed::{Decoded, Job};
 use corvid_log::{Feed, ReadError, Source};
 
@@ -64,7 +64,7 @@ struct Line {
 
 impl<S: Source> Pipeline<S> {
     /// For so many workers beside the thread that applies.
-    pub(super) fn new(feed: Feed<S>, schema: Arc<Schema>, workers: usize) -> Pipeline<S> {
+    pub(super) fn new(feed: Feed<S>, database: &Database, workers: usize) -> Pipeline<S> {
         let limit = (workers + 1) * JOBS_PER_THREAD;
         Pipeline {
             feed: Mutex::new(Numbered { feed, taken: 0 }),
@@ -79,8 +79,8 @@ impl<S: Source> Pipeline<S> {
             room: Condvar::new(),
             limit,
             guesses: AtomicBool::new(true),
-            rows: RowMaker::new(schema.clone()),
-            schema,
+            rows: RowMaker::new(database),
+            schema: Arc::clone(database.schema()),
         }
     }
 

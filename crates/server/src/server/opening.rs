@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use corvid_data::HashSeed;
 use corvid_os::unixctl::Replier;
 
 use super::{Server, check_name, is_relay, same_file};
@@ -133,6 +134,7 @@ impl Server {
             let token = self.openings.last_token;
             let work = Work {
                 file: request.file.clone(),
+                hash_seed: self.hash_seed,
                 entry: request.entry.clone(),
                 progress: progress.clone(),
                 report: Outcome::new(token, self.main.clone()),
@@ -223,6 +225,7 @@ impl Server {
 /// What a thread does.
 struct Work {
     file: String,
+    hash_seed: HashSeed,
     entry: Option<(String, DatabaseConfig)>,
     progress: Progress,
     report: Outcome,
@@ -239,7 +242,7 @@ impl Work {
             check_kind(entry, &self.file, wanted)?;
         }
         let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
-        let opened = open::open(&self.file, &mut uuids, &self.progress);
+        let opened = open::open(&self.file, self.hash_seed, &mut uuids, &self.progress);
         opened.map_err(|error| error.to_string())
     }
 }

@@ -4,8 +4,7 @@
 
 use std::collections::HashSet;
 
-use corvid_data::{ColumnId, Schema, TableId};
-use foldhash::fast::FixedState;
+use corvid_data::{ColumnId, OwnKeys, Schema, TableId};
 
 /// What is left out, of all databases, by name.
 #[derive(Clone, Debug, Default)]
@@ -22,8 +21,8 @@ struct Exclusion {
 /// What is left out of one database.
 #[derive(Debug, Default)]
 pub struct Excluded {
-    tables: HashSet<TableId, FixedState>,
-    columns: HashSet<(TableId, ColumnId), FixedState>,
+    tables: HashSet<TableId, OwnKeys>,
+    columns: HashSet<(TableId, ColumnId), OwnKeys>,
 }
 
 impl Exclusions {

@@ -18,10 +18,10 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use corvid_data::OwnKeys;
 use corvid_data::{Arc, Schema, Uuid, UuidSource, WireError};
 use corvid_engine::{Converted, Database};
 use corvid_monitor::SessionId;
-use foldhash::fast::FixedState;
 
 use super::{DatabaseService, Now};
 use crate::job::garbage::Garbage;
@@ -58,7 +58,7 @@ pub(super) struct Conversion {
     /// Every input waits.
     is_held: bool,
     /// Sessions whose inputs wait for the end, and those inputs.
-    sessions: HashSet<SessionId, FixedState>,
+    sessions: HashSet<SessionId, OwnKeys>,
     waiting: VecDeque<ToDatabase>,
 }
 

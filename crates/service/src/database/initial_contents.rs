@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use corvid_data::OwnKeys;
 use corvid_monitor::{Awaited, ContentsId, MonitorResult, ResultHead, SharedText, Written};
-use foldhash::fast::FixedState;
 
 use super::outbox::Reason;
 use super::pending::Answer;
@@ -48,7 +48,7 @@ pub(super) enum Contents {
 /// What waits for contents.
 #[derive(Debug)]
 pub(super) struct InitialContents {
-    underway: HashMap<ContentsId, Underway, FixedState>,
+    underway: HashMap<ContentsId, Underway, OwnKeys>,
     /// When contents are dropped.
     forget_at_ms: Option<u64>,
     pub(super) rows_max: usize,

@@ -4,21 +4,22 @@
 //! is that of the longest request about it; a condition that replaces another of the same tables is no more than that. Called by
 //! `monitoring`; the contents that monitors are told of do not count here.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use corvid_data::OwnKeys;
 use corvid_monitor::SessionId;
-use foldhash::fast::FixedState;
 
 use crate::quota::{MONITORS_MAX, is_exhausted};
 
 /// Sizes of requests, by session and monitor.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashMap<SessionId, OfSession, FixedState>);
+pub(super) struct Kept(HashMap<SessionId, OfSession, OwnKeys>);
 
 #[derive(Debug, Default)]
 struct OfSession {
-    sizes: HashMap<Arc<[u8]>, usize, FixedState>,
+    /// By canonical id; ordered, as clients choose the ids.
+    sizes: BTreeMap<Arc<[u8]>, usize>,
     bytes: usize,
 }
 

@@ -9,8 +9,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use corvid_data::OwnKeys;
 use corvid_monitor::SessionId;
-use foldhash::fast::FixedState;
 
 use crate::job::garbage::{self, Garbage};
 use crate::message::{Deliver, Piece, Request, ToDatabase};
@@ -51,7 +51,7 @@ pub(super) struct Outbox {
 
 /// The outboxes of the sessions that have one.
 #[derive(Debug, Default)]
-pub(super) struct Outboxes(HashMap<SessionId, Outbox, FixedState>);
+pub(super) struct Outboxes(HashMap<SessionId, Outbox, OwnKeys>);
 
 impl Outbox {
     fn is_idle(&self) -> bool {

@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use corvid_data::OwnKeys;
 use corvid_data::{Delta, TableId};
 use corvid_engine::{Reads, RowsRead};
 use corvid_monitor::SessionId;
-use foldhash::fast::FixedState;
 
 use crate::message::Request;
 use crate::quota::{WAITS_MAX, is_exhausted};
@@ -39,8 +39,8 @@ struct OfSession {
 pub(super) struct Triggers {
     waiting: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
-    by_session: HashMap<SessionId, OfSession, FixedState>,
-    by_table: HashMap<TableId, BTreeSet<u64>, FixedState>,
+    by_session: HashMap<SessionId, OfSession, OwnKeys>,
+    by_table: HashMap<TableId, BTreeSet<u64>, OwnKeys>,
     /// Those that any commit may concern.
     always: BTreeSet<u64>,
 }

@@ -1,9 +1,7 @@
 //! What a shard remembers of one session.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-
-use foldhash::fast::FixedState;
 
 use super::text::Text;
 use crate::directory::Directory;
@@ -42,8 +40,8 @@ pub(super) struct Session {
     pub(super) read_bytes: usize,
     /// Notices about locks that wait for fences, in order, and replies behind them.
     pub(super) notices: VecDeque<PendingNotice>,
-    /// Canonical monitor id to the database that keeps it.
-    pub(super) monitors: HashMap<Arc<[u8]>, DatabaseId, FixedState>,
+    /// Canonical monitor id to the database that keeps it; ordered, as clients choose the ids.
+    pub(super) monitors: BTreeMap<Arc<[u8]>, DatabaseId>,
     /// Databases that have seen this session and must hear of its end.
     pub(super) known_to: Vec<DatabaseId>,
     /// Databases that sent updates since the output was last drained.
@@ -114,7 +112,7 @@ impl Session {
             is_being_read: false,
             read_bytes: 0,
             notices: VecDeque::new(),
-            monitors: HashMap::default(),
+            monitors: BTreeMap::new(),
             known_to: Vec::new(),
             updated_by: Vec::new(),
         }

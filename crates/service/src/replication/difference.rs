@@ -7,10 +7,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use corvid_data::{
-    ColumnId, Datum, Recorded, RecordedRow, Row, TableId, TableSchema, Uuid, WireError,
+    ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, TableId, TableSchema, Uuid, WireError,
 };
 use corvid_engine::Snapshot;
-use foldhash::fast::FixedState;
 
 use super::Exclusions;
 use super::read::{Columns, read_contents};
@@ -31,9 +30,9 @@ pub struct Contents {
 /// # Errors
 /// The contents do not fit the schema.
 pub fn difference(contents: &Contents, snapshot: &Snapshot) -> Result<Recorded, WireError> {
-    let schema = snapshot.schema();
-    let mut wanted: Vec<HashMap<Uuid, Columns, FixedState>> = Vec::new();
-    wanted.resize_with(schema.tables().len(), HashMap::default);
+    let (schema, seed) = (snapshot.schema(), snapshot.hash_seed());
+    let mut wanted: Vec<HashMap<Uuid, Columns, HashSeed>> = Vec::new();
+    wanted.resize_with(schema.tables().len(), || HashMap::with_hasher(seed));
     let text = &contents.text[contents.place.clone()];
     read_contents(text, schema, &mut |table, uuid, columns| {
         wanted[usize::from(table.0)].insert(uuid, columns);
@@ -109,7 +108,7 @@ mod tests {
                 "r":{"type":{"key":{"type":"uuid","refTable":"T"},"min":0}}}},
             "U":{"columns":{"n":{"type":"integer"}}}}}"#;
         let schema = Schema::from_json(&Value::parse(text.as_bytes()).unwrap()).unwrap();
-        Database::new(Arc::new(schema))
+        Database::new(Arc::new(schema), HashSeed::KNOWN)
     }
 
     fn uuid(n: u8) -> String {

@@ -1,6 +1,7 @@
 //! A database's file in memory, under the real storage: what is written at once and what is left to a disk thread or a rewrite thread is
 //! decided by the code that the server runs; the threads are queues that the world works off when it likes.
 
+use corvid_data::HashSeed;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -231,7 +232,7 @@ impl Disk {
     pub(crate) fn load(&self, uuids: &mut dyn UuidSource) -> Database {
         let file = lock(&self.platter.0).name.bytes();
         let mut load = Load::open(&file[..]).expect("the file begins with a schema");
-        let mut database = Database::new(corvid_data::Arc::clone(load.schema()));
+        let mut database = Database::new(corvid_data::Arc::clone(load.schema()), HashSeed::KNOWN);
         while let Some(recorded) = load.next_transaction().expect("the file is whole") {
             database.replay(recorded, uuids).expect("records apply");
         }

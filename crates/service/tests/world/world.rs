@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Schema, Uuid};
+use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::{Allowance, Database};
 use corvid_json::Value;
 use corvid_monitor::SessionId;
@@ -270,7 +270,7 @@ impl World {
             history: !is_server,
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
-        let database = Database::new(schema.clone());
+        let database = Database::new(schema.clone(), HashSeed::KNOWN);
         let (locks, eras) = (self.locks.clone(), self.eras.clone());
         let mut service = DatabaseService::new(self.now(), options, database, locks, eras, uuids);
         service.set_select_steps_max(self.select_steps_max);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::Uuid;
+use corvid_data::{HashSeed, Uuid};
 use corvid_json::frame::Framed;
 use corvid_json::{Framer, Pieces};
 use corvid_monitor::SessionId;
@@ -75,6 +75,7 @@ struct Source {
 pub(super) struct Host {
     number: usize,
     disk: SimDisk,
+    hash_seed: HashSeed,
     /// `None` while it is down.
     machine: Option<Machine>,
     sessions: BTreeMap<SessionId, Session>,
@@ -90,6 +91,7 @@ impl Host {
         Host {
             number,
             disk: SimDisk::new(seed, trace.clone(), file),
+            hash_seed: HashSeed::new(seed),
             machine: None,
             sessions: BTreeMap::new(),
             source: None,
@@ -129,7 +131,8 @@ impl Host {
     ) -> Result<(), String> {
         let file = self.disk.open();
         let mut uuids = SeededUuids(Dice::new(dice.draw()));
-        let opened = opening::open(&file, &mut uuids).map_err(|refusal| refusal.to_string())?;
+        let opened = opening::open(&file, self.hash_seed, &mut uuids)
+            .map_err(|refusal| refusal.to_string())?;
         if let Some(damage) = &opened.damage {
             return Err(format!("a killed server left damage: {damage:?}"));
         }

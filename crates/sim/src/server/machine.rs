@@ -215,7 +215,8 @@ impl Machine {
         let mut writer = LogWriter::new(disk.clone(), file);
         writer.set_end(opened.state.size.end);
         let server_schema = server_db::schema().unwrap_or_else(|error| panic!("{error}"));
-        let server = Database::new(corvid_data::Arc::new(server_schema));
+        let hash_seed = opened.database.hash_seed();
+        let server = Database::new(corvid_data::Arc::new(server_schema), hash_seed);
         let execution = Execution::draw(&mut Dice::new(seed.rotate_left(32)));
         let serve = |id, database, file: Option<FileState>| {
             let options = Options {

@@ -1,5 +1,6 @@
 //! Opens a database file after a start, with the code that the server opens it with.
 
+use corvid_data::HashSeed;
 use std::fmt;
 
 use corvid_data::uuid::UuidSource;
@@ -65,10 +66,14 @@ impl Bytes for FileSource<'_> {
 ///
 /// # Errors
 /// It must not be written to.
-pub(crate) fn open(file: &Handle, uuids: &mut dyn UuidSource) -> Result<Opened, Refusal> {
+pub(crate) fn open(
+    file: &Handle,
+    seed: HashSeed,
+    uuids: &mut dyn UuidSource,
+) -> Result<Opened, Refusal> {
     let source = || FileSource { file, offset: 0 };
     let mut load = Load::open(source()).map_err(refusal)?;
-    let mut database = Database::new(load.schema().clone());
+    let mut database = Database::new(load.schema().clone(), seed);
     let damage = loop {
         match load.next_transaction() {
             Ok(None) => break None,

@@ -6,6 +6,7 @@ mod rest;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use corvid_data::HashSeed;
 use corvid_json::Value;
 use corvid_service::Now;
 
@@ -111,6 +112,7 @@ struct Run {
     trace: Trace,
     weather: Weather,
     disk: SimDisk,
+    hash_seed: HashSeed,
     /// `None` only while it is down.
     machine: Option<Machine>,
     crash: Crash,
@@ -166,6 +168,7 @@ impl Run {
             trace,
             weather,
             disk,
+            hash_seed: HashSeed::new(seed),
             machine: None,
             crash: Crash::Kill,
             now_ms: 1000,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use corvid_data::{TableId, Uuid};
+use corvid_data::{HashSeed, TableId, Uuid};
 use corvid_log::{Magic, Record};
 
 use super::*;
@@ -57,7 +57,7 @@ fn outcome(loaded: &Loaded) -> Outcome {
 /// One transaction after the other, by nothing but [`Load`].
 fn one_by_one(file: &[u8]) -> Outcome {
     let mut load = Load::open(file).expect("a schema");
-    let mut database = Database::new(load.schema().clone());
+    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
     let damage = loop {
         match load.next_transaction() {
             Ok(None) => break None,
@@ -84,12 +84,22 @@ fn agree(file: &[u8], context: &str) -> Outcome {
             sources.fetch_add(1, Ordering::Relaxed);
             Ok(Unsized(file))
         };
-        let loaded = load("a.db", workers, open, &mut Versions, || Versions).expect("a schema");
+        let loaded = load(
+            "a.db",
+            workers,
+            open,
+            HashSeed::KNOWN,
+            &mut Versions,
+            || Versions,
+        )
+        .expect("a schema");
         assert_eq!(outcome(&loaded), expected, "{context}, {workers} workers");
         for run_bytes in [1, 300] {
             let load = Load::open(Unsized(file)).expect("a schema");
             let how = |feed: Feed<_>| feed.with_limits(1, run_bytes);
-            if let Ok(loaded) = finish(load, workers, how, &mut Versions, &|| Versions) {
+            if let Ok(loaded) = finish(load, workers, how, HashSeed::KNOWN, &mut Versions, &|| {
+                Versions
+            }) {
                 let context = format!("{context}, {workers} workers, runs of {run_bytes}");
                 assert_eq!(outcome(&loaded), expected, "{context}");
             }
@@ -245,7 +255,7 @@ fn is_filled(body: String) -> bool {
     agree(&file, "a long record");
     let load = Load::open(Unsized(&file)).expect("a schema");
     let how = |feed: Feed<_>| feed.with_limits(1, 100);
-    finish(load, 1, how, &mut Versions, &|| Versions).is_ok()
+    finish(load, 1, how, HashSeed::KNOWN, &mut Versions, &|| Versions).is_ok()
 }
 
 #[test]
@@ -337,7 +347,15 @@ fn jobs_wait_for_room() {
     let file = file_of(&bodies);
     for workers in [0, 1, 4] {
         let open = || Ok(Unsized(&file));
-        let loaded = load("a.db", workers, open, &mut Versions, || Versions).expect("a schema");
+        let loaded = load(
+            "a.db",
+            workers,
+            open,
+            HashSeed::KNOWN,
+            &mut Versions,
+            || Versions,
+        )
+        .expect("a schema");
         assert_eq!(loaded.extent.records(), 3001);
         assert_eq!(loaded.database.row_count(TableId(1)), 1);
     }

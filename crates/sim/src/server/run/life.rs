@@ -119,7 +119,7 @@ impl Run {
         let opened = loop {
             let file = self.disk.open();
             let mut uuids = SeededUuids(Dice::new(self.dice.draw()));
-            match opening::open(&file, &mut uuids) {
+            match opening::open(&file, self.hash_seed, &mut uuids) {
                 Ok(opened) => break opened,
                 Err(Refusal::Unreadable(_)) if troubles.read > 0 => troubles.read = 0,
                 Err(refusal) => return Err(format!("the file does not open: {refusal}")),
