@@ -109,6 +109,7 @@ pub(crate) mod tests {
         let poll = mio::Poll::new().unwrap();
         let main = MainThread {
             events: crossbeam_channel::unbounded().0,
+            lines_dropped: Arc::default(),
             waker: Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()),
         };
         let shards: Shards<ShardMessage> = Shards::prepare(1).unwrap();

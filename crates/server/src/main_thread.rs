@@ -1,6 +1,7 @@
 //! The way back from databases to the main thread: events, in order, and waiting until they have been taken care of.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use corvid_service::message::Event;
@@ -26,11 +27,17 @@ pub enum Report {
     SessionClosed(u64, bool),
 }
 
+/// Reports that may be queued while lines for the log are added to them: about rows, transactions and remotes. Beyond it they are dropped, and the log
+/// tells how many. Whatever else is reported is bounded by what the main thread has asked for and by the sets of databases and remotes.
+const LINES_QUEUED_MAX: usize = 64 * 1024;
+
 /// The way back to the main thread.
 #[derive(Clone, Debug)]
 pub struct MainThread {
     /// Its queue.
     pub events: Sender<Report>,
+    /// Lines that were dropped and not told of.
+    pub lines_dropped: Arc<AtomicU64>,
     /// Wakes it.
     pub waker: Arc<mio::Waker>,
 }
@@ -40,6 +47,11 @@ impl MainThread {
     pub fn post(&self, events: impl IntoIterator<Item = Event>) {
         let mut any = false;
         for event in events {
+            let is_line = matches!(event, Event::Slow(_) | Event::RowLogged(_));
+            if is_line && self.events.len() >= LINES_QUEUED_MAX {
+                self.lines_dropped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             any |= self.events.send(Report::Event(event)).is_ok();
         }
         if any {
@@ -87,3 +99,30 @@ impl MainThread {
 
 /// How long a database waits for the main thread before it goes on.
 const MAIN_THREAD_PATIENCE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_beyond_what_may_be_queued_are_dropped_and_counted() {
+        let poll = mio::Poll::new().expect("a poll");
+        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker");
+        let (events, reports) = crossbeam_channel::unbounded();
+        let main = MainThread {
+            events,
+            lines_dropped: Arc::default(),
+            waker: Arc::new(waker),
+        };
+        let lines = || (0..).map(|number| Event::RowLogged(format!("{number}")));
+        main.post(lines().take(LINES_QUEUED_MAX));
+        main.post(lines().take(3));
+        main.post([Event::RoleSet(1)]);
+        assert_eq!(
+            reports.len(),
+            LINES_QUEUED_MAX + 1,
+            "others are not dropped"
+        );
+        assert_eq!(main.lines_dropped.load(Ordering::Relaxed), 3);
+    }
+}

@@ -14,6 +14,7 @@ mod tls_columns;
 mod waiting;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
@@ -147,6 +148,7 @@ impl Server {
         let (sender, events) = crossbeam_channel::unbounded();
         let main = MainThread {
             events: sender,
+            lines_dropped: Arc::default(),
             waker,
         };
         let locks = Arc::new(Mutex::new(Locks::new()));
@@ -482,6 +484,13 @@ impl Server {
     pub fn run_events(&mut self) {
         while let Ok(report) = self.events.try_recv() {
             self.run_report(report);
+        }
+        let dropped = self.main.lines_dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            vlog::warn(
+                Module::Transaction,
+                format_args!("{dropped} messages dropped: they came faster than they were logged"),
+            );
         }
         self.advance();
     }

@@ -35,6 +35,10 @@ const LISTENER: Token = Token(usize::MAX - 2);
 const WATCHED: Token = Token(usize::MAX - 3);
 /// Bytes of unanswered requests per connection; a client that sends more without reading is cut off.
 const PENDING_BYTES_MAX: usize = 16 << 20;
+/// Bytes of replies that wait for a client that does not read, and one reply more; its next request is handled when they are sent.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
+/// Connections at a time; one more is closed at once.
+const CONNECTIONS_MAX: usize = 1024;
 
 /// Serves the control channel for a program whose state is a `C`.
 pub struct Server<C> {
@@ -322,6 +326,11 @@ impl<C: 'static> Server<C> {
     }
 
     fn adopt(&mut self, mut stream: Stream, name: String) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        if self.connections.len() >= CONNECTIONS_MAX {
+            let line = format_args!("{name}: closed: there are {CONNECTIONS_MAX} connections");
+            return vlog::warn_limited(&LIMIT, Module::Unixctl, line);
+        }
         let entry = self.connections.vacant_entry();
         // Both directions at once: a reply that does not fit is continued by the next writable edge.
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -353,12 +362,20 @@ impl<C: 'static> Server<C> {
     /// Reads, handles requests while none is being answered, writes, and drops the connection when it is done for.
     fn serve(&mut self, slot: usize, context: &mut C) {
         let read = self.connections[slot].read();
-        while let Some(frame) = self.connections[slot].next_frame() {
-            match message::request(&frame) {
-                Ok(request) => self.handle(slot, request, context),
-                Err(refusal) => self.connections[slot].refuse(&refusal),
+        let sent = loop {
+            while let Some(frame) = self.connections[slot].next_frame() {
+                match message::request(&frame) {
+                    Ok(request) => self.handle(slot, request, context),
+                    Err(refusal) => self.connections[slot].refuse(&refusal),
+                }
             }
-        }
+            let connection = &mut self.connections[slot];
+            let was_full = connection.is_full();
+            let sent = connection.flush();
+            if sent.is_err() || !was_full || connection.is_full() {
+                break sent;
+            }
+        };
         let connection = &mut self.connections[slot];
         // What stands before it is answered, and may have been refused already.
         if let Err(text) = read
@@ -366,7 +383,6 @@ impl<C: 'static> Server<C> {
         {
             connection.refuse(&Refusal::Syntax(text));
         }
-        let sent = connection.flush();
         let is_idle = connection.current.is_none() && connection.output.is_empty();
         if sent.is_err() || connection.is_dead || (connection.is_ended && is_idle) {
             let mut connection = self.connections.remove(slot);
@@ -526,12 +542,16 @@ impl Connection {
     }
 
     fn next_frame(&mut self) -> Option<Vec<u8>> {
-        if self.current.is_some() || self.is_dead {
+        if self.current.is_some() || self.is_dead || self.is_full() {
             return None;
         }
         let frame = self.frames.pop_front()?;
         self.pending_bytes = self.pending_bytes.saturating_sub(frame.len());
         Some(frame)
+    }
+
+    fn is_full(&self) -> bool {
+        self.output.len() >= OUTPUT_BYTES_MAX
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -567,5 +587,67 @@ impl Connection {
             }
         }
         self.is_dead = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::test_dir::TestDir;
+
+    #[test]
+    fn a_client_that_does_not_read_is_answered_until_its_replies_are_too_long() {
+        const REQUESTS: usize = 5000;
+        let directory = TestDir::new();
+        let path = directory.path().join("server.ctl");
+        let mut server: Server<()> = Server::open(path.to_str()).unwrap();
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let request = r#"{"id":0,"method":"list-commands","params":[]}"#;
+        let requests = request.repeat(REQUESTS);
+        let mut turn = || {
+            server.turn(&mut (), Some(Duration::ZERO)).unwrap();
+            let mut connections = server.connections.iter();
+            connections
+                .next()
+                .map(|(_, connection)| (connection.output.len(), connection.frames.len()))
+        };
+        let mut unsent = requests.as_bytes();
+        while !unsent.is_empty() {
+            if let Ok(sent) = client.write(unsent) {
+                unsent = &unsent[sent..];
+            }
+            turn();
+        }
+        let (output_bytes, waiting) = turn().expect("a connection");
+        let longest = OUTPUT_BYTES_MAX + (64 << 10);
+        assert!(
+            (OUTPUT_BYTES_MAX..longest).contains(&output_bytes),
+            "{output_bytes}"
+        );
+        assert!(waiting > 0);
+
+        // All are answered in the end.
+        let mut replies = Vec::new();
+        let mut piece = [0; 65536];
+        let sign = br#""error":null"#;
+        let mut answered = 0;
+        while answered < REQUESTS {
+            turn();
+            if let Ok(got) = client.read(&mut piece) {
+                assert!(got > 0, "closed");
+                replies.extend_from_slice(&piece[..got]);
+                answered += replies
+                    .windows(sign.len())
+                    .filter(|part| part == sign)
+                    .count();
+                // What may be the beginning of a sign stays.
+                replies.drain(..replies.len().saturating_sub(sign.len() - 1));
+            }
+        }
+        assert_eq!(answered, REQUESTS);
     }
 }

@@ -15,6 +15,9 @@ use corvid_service::remote_rows::RemoteRows;
 use super::Server;
 use crate::remote_options::RemoteOptions;
 
+/// A database with so many inputs queued is not told how remotes stand: it would find out that they stood otherwise before.
+const STATUS_QUEUED_MAX: usize = 1024;
+
 impl Server {
     /// Adds a remote by command; `replier` is answered when it is known to be good. One that is not is not added.
     pub fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
@@ -183,7 +186,8 @@ impl Server {
         let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
         drop(locks);
-        for served in sources.iter().filter_map(|name| self.databases.get(*name)) {
+        let served = sources.iter().filter_map(|name| self.databases.get(*name));
+        for served in served.filter(|served| served.inbox.queued() < STATUS_QUEUED_MAX) {
             let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
             let _ = served.inbox.send(show);
         }

@@ -1,6 +1,6 @@
 //! Requests that are answered on the shard: list_dbs, locks, awareness, echo, get_server_id, and unknown methods.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use bstr::ByteSlice;
 use corvid_data::WireError;
@@ -8,9 +8,9 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
-use super::session::PendingNotice;
+use super::session::{NOTICES_MAX, PendingNotice};
 use super::text::{Asked, Asking, Said, Text};
-use super::{Frontend, Step, object, shard_of};
+use super::{Close, Frontend, Step, object, shard_of};
 use crate::locks::{Locks, Mode, Notice, Refused};
 use crate::message::{DatabaseId, Handled, Piece, ToDatabase, ToShard};
 use crate::quota::{self, LOCK_NAME_BYTES_MAX};
@@ -185,6 +185,13 @@ impl Frontend {
             return;
         }
         for notice in notices {
+            if session.notices.len() >= NOTICES_MAX {
+                if !session.is_closing {
+                    let why = Arc::from("its locks change hands faster than its databases answer");
+                    self.close(id, Close::Disconnect(why));
+                }
+                return;
+            }
             let awaits = session.monitored();
             let fences = awaits
                 .iter()
@@ -279,4 +286,43 @@ fn is_id(text: &str) -> bool {
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         && bytes.is_utf8()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use corvid_data::Uuid;
+
+    use super::*;
+    use crate::directory::Directory;
+    use crate::eras::Eras;
+    use crate::message::SessionInfo;
+
+    #[test]
+    fn a_session_whose_locks_change_hands_faster_than_its_databases_answer_is_closed() {
+        let locks = Arc::new(Mutex::new(Locks::new()));
+        let mut directory = Directory::default();
+        directory.insert("D", DatabaseId(0));
+        let mut frontend =
+            Frontend::new(0, Arc::new(directory), locks, Eras::default(), Uuid::ZERO);
+        let victim = SessionId(7);
+        frontend.opened(victim, SessionInfo::new(false, String::new(), None));
+        let session = frontend.sessions.get_mut(&victim).expect("opened");
+        let monitor: Arc<[u8]> = Arc::from(&b"1"[..]);
+        session.monitors.insert(monitor, DatabaseId(0));
+        let notices = |count| {
+            let notice = Notice {
+                method: "stolen",
+                lock: "L".to_owned(),
+            };
+            vec![notice; count]
+        };
+        frontend.queue_notices(victim, notices(NOTICES_MAX));
+        assert_eq!(frontend.outputs.close, []);
+        frontend.queue_notices(victim, notices(2));
+        frontend.queue_notices(victim, notices(1));
+        assert_eq!(frontend.outputs.close.len(), 1, "once");
+        assert_eq!(frontend.sessions[&victim].notices.len(), NOTICES_MAX);
+    }
 }

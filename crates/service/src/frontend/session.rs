@@ -13,6 +13,9 @@ const UNDER_WAY_MAX: usize = 1024;
 /// Bytes of requests of one session that may be under way together; a single larger one is let through.
 const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
 
+/// Notices about locks, and replies behind them, that may wait for the updates of databases; a session with more is closed. Others cause them.
+pub(super) const NOTICES_MAX: usize = 4096;
+
 /// One session.
 #[derive(Debug)]
 pub(super) struct Session {
