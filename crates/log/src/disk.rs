@@ -119,6 +119,16 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// A crash may bring back what the name meant before.
     fn sync_directory(&self) -> Result<(), Fault>;
 
+    /// A clock that never goes back, ns: appending is timed with it. A disk whose clock stands still counts as quick.
+    fn now_ns(&self) -> u64 {
+        0
+    }
+
+    /// Told how long it took to hand records to the system, ns.
+    fn appended(&self, took_ns: u64) {
+        let _ = took_ns;
+    }
+
     /// Tells whoever reads logs of a failure. May be called for every transaction while a condition lasts.
     fn complain(&self, error: &DiskError) {
         let _ = error;

@@ -5,6 +5,8 @@
 //! Invariants:
 //! - A failed append leaves the file at `end`, at the latest by the next append: that is how a full disk is survived. What is cut off is
 //!   cut off lastingly before anything is written in its place, so no crash brings it back, least of all behind a later record.
+//! - [`LogWriter::write`] writes and does nothing else: whoever may not wait for the disk uses it, and has [`LogWriter::clean`] called
+//!   elsewhere after a failure. Everything else may wait.
 //! - After a failed sync nothing is appended any more (*poisoned*): the kernel may have dropped pages, so a later success proves
 //!   nothing. Records that the sync was to save are cut off, for they are answered with an error. Only a whole new file, written from
 //!   memory and synced, ends this state.
@@ -76,23 +78,51 @@ impl<D: Disk> LogWriter<D> {
         self.poison.as_ref()
     }
 
-    /// Appends bytes (whole records), handing them to the system with one write where it takes them at once.
+    /// Whether nothing lies beyond the last record and the file takes records: a record may be [written](LogWriter::write).
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        !self.has_tail && self.poison.is_none()
+    }
+
+    /// Cuts off what a failed append has left, or what was damaged, so that a record may be [written](LogWriter::write).
     ///
     /// # Errors
-    /// Nothing was appended. The next append tries again, unless a sync has failed before.
-    pub fn append(&mut self, records: &[&[u8]]) -> Result<(), DiskError> {
+    /// Nothing can be appended now. The next call tries again, unless a sync has failed.
+    pub fn clean(&mut self) -> Result<(), DiskError> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
         if self.has_tail {
             self.take_back()?;
         }
-        if let Err(fault) = self.file.write_at(records, self.end) {
-            let error = failed(&*self.disk, Operation::Write, fault);
-            self.has_tail = true;
+        Ok(())
+    }
+
+    /// Appends bytes (whole records) after [cleaning](LogWriter::clean), and cleans up after a failure.
+    ///
+    /// # Errors
+    /// Nothing was appended. The next append tries again, unless a sync has failed before.
+    pub fn append(&mut self, records: &[&[u8]]) -> Result<(), DiskError> {
+        self.clean()?;
+        self.write(records).inspect_err(|_| {
             // Should this fail too, the next append begins with it, or is refused.
-            let _ = self.take_back();
-            return Err(error);
+            let _ = self.clean();
+        })
+    }
+
+    /// Appends bytes (whole records) to a [clean](LogWriter::is_clean) file, handing them to the system with one write where it takes
+    /// them at once.
+    ///
+    /// # Errors
+    /// Nothing was appended, and the file is not clean any more.
+    ///
+    /// # Panics
+    /// The file is not clean.
+    pub fn write(&mut self, records: &[&[u8]]) -> Result<(), DiskError> {
+        assert!(self.is_clean(), "a record behind what is to be cut off");
+        if let Err(fault) = self.file.write_at(records, self.end) {
+            self.has_tail = true;
+            return Err(failed(&*self.disk, Operation::Write, fault));
         }
         let lengths = records.iter().map(|record| record.len() as u64);
         self.end += lengths.sum::<u64>();
@@ -193,7 +223,17 @@ impl<D: Disk> LogWriter<D> {
     /// # Errors
     /// Descriptors are exhausted.
     pub fn rewrite(&self) -> Result<Rewrite<D>, DiskError> {
-        Rewrite::begin(&self.disk, &self.file, self.end, self.generation)
+        self.rewrite_from(self.end)
+    }
+
+    /// Begins a new file that will hold, in another form, what this one holds before `end`, and what is appended to this one from there
+    /// on. What lies before `end` must be past being taken back.
+    ///
+    /// # Errors
+    /// As [`LogWriter::rewrite`].
+    pub fn rewrite_from(&self, end: u64) -> Result<Rewrite<D>, DiskError> {
+        assert!(end <= self.end, "the file became shorter");
+        Rewrite::begin(&self.disk, &self.file, end, self.generation)
     }
 
     /// Begins a new file that will hold what it is given and nothing else.

@@ -76,6 +76,8 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
         shown: name.to_owned(),
         path,
         syncs: Arc::default(),
+        writes: Arc::default(),
+        unforced: Arc::default(),
         _lock: lock,
     };
     let file = Handle::new(file, &place.syncs);
@@ -106,7 +108,7 @@ pub struct Handle {
     syncs: Watched,
 }
 
-/// Where syncs are timed, once somebody wants them to be; shared by all handles of a place.
+/// Where syncs or writes are timed, once somebody wants them to be; shared by all handles of a place.
 type Watched = Arc<OnceLock<Arc<Durations>>>;
 
 impl Handle {
@@ -214,8 +216,13 @@ pub struct Place {
     /// The absolute name: a daemon changes its directory.
     path: PathBuf,
     syncs: Watched,
+    writes: Watched,
+    unforced: UnforcedName,
     _lock: Option<Lockfile>,
 }
+
+/// Why the name of a file cannot be forced to disk, and what that means, once it is known that it cannot. One line.
+pub type UnforcedName = Arc<OnceLock<String>>;
 
 impl Place {
     /// The absolute name.
@@ -228,6 +235,31 @@ impl Place {
     pub fn time_syncs(&self, durations: Arc<Durations>) {
         // A second one would find the first in place, and nobody asks twice.
         let _ = self.syncs.set(durations);
+    }
+
+    /// Whether durable commits are promised more than the directory can keep.
+    #[must_use]
+    pub fn unforced_name(&self) -> &UnforcedName {
+        &self.unforced
+    }
+
+    /// Says once that the promise of durable commits rests on a directory that cannot be forced to disk.
+    fn note_unforced(&self, directory: &Path, error: &io::Error) {
+        let words = format!(
+            "directory {} cannot be forced to disk ({}): after a loss of power {} may be missing, or be the file from before the last \
+             compaction, without durable commits",
+            directory.display(),
+            errno::text(error),
+            self.path.display()
+        );
+        if self.unforced.set(words.clone()).is_ok() {
+            vlog::warn(Module::OvsdbLog, format_args!("{words}"));
+        }
+    }
+
+    /// Counts from here on how long appending takes. Once only.
+    pub fn time_writes(&self, durations: Arc<Durations>) {
+        let _ = self.writes.set(durations);
     }
 }
 
@@ -254,7 +286,22 @@ impl Disk for Place {
     }
 
     fn sync_directory(&self) -> Result<(), Fault> {
-        sync_directory_of(&follow_links(&self.path)).map_err(|error| fault(&error))
+        let target = follow_links(&self.path);
+        match sync_directory_of(&target).map_err(|error| fault(&error))? {
+            DirectorySync::Done => {}
+            DirectorySync::Impossible(error) => self.note_unforced(directory_of(&target), &error),
+        }
+        Ok(())
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::mono_ns()
+    }
+
+    fn appended(&self, took_ns: u64) {
+        if let Some(durations) = self.writes.get() {
+            durations.add(took_ns);
+        }
     }
 
     /// A condition is logged once and then rarely, although every transaction may meet it.
@@ -310,21 +357,36 @@ pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
         .open(temporary)
 }
 
-/// Forces the directory entry of a file to disk, where that can be done: a directory that may not be read, or a file system that syncs
-/// no directories, is no reason to write nothing.
+/// What came of forcing a directory to disk.
+#[derive(Debug)]
+pub enum DirectorySync {
+    /// Names that were made before are there to stay.
+    Done,
+    /// It cannot be done here, for this reason: the directory may not be read, or the file system syncs none.
+    Impossible(io::Error),
+}
+
+/// Forces the directory entry of a file to disk, where that can be done; where it cannot, that is no reason to write nothing.
 ///
 /// # Errors
 /// The directory cannot be opened or synced.
-pub fn sync_directory_of(path: &Path) -> io::Result<()> {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let synced = File::open(parent).and_then(|directory| directory.sync_all());
-    match synced.as_ref().err().and_then(io::Error::raw_os_error) {
-        Some(libc::EACCES | libc::EPERM | libc::EINVAL | libc::ENOTSUP) => Ok(()),
-        _ => synced,
+pub fn sync_directory_of(path: &Path) -> io::Result<DirectorySync> {
+    let synced = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
+    match synced {
+        Ok(()) => Ok(DirectorySync::Done),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM | libc::EINVAL | libc::ENOTSUP) => {
+                Ok(DirectorySync::Impossible(error))
+            }
+            _ => Err(error),
+        },
     }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -397,12 +459,35 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_syncs_is_told_from_one_that_cannot() {
+        let directory = TestDir::new();
+        let path = name(&directory, "a.db");
+        let log = open(&path, OpenMode::CreateExclusive).unwrap();
+        log.disk().sync_directory().unwrap();
+        assert_eq!(log.disk().unforced_name().get(), None);
+        // What lies there says that it cannot be synced.
+        let odd = sync_directory_of(Path::new("/proc/self/status"));
+        assert!(matches!(odd, Ok(DirectorySync::Impossible(_))), "{odd:?}");
+        assert!(sync_directory_of(Path::new("/nowhere/a.db")).is_err());
+        let denied = errno::from_code(libc::EACCES);
+        log.disk().note_unforced(directory.path(), &denied);
+        let words = log.disk().unforced_name().get().unwrap();
+        let begin = format!(
+            "directory {} cannot be forced to disk (Permission denied): ",
+            directory.path().display()
+        );
+        assert!(words.starts_with(&begin), "{words}");
+    }
+
+    #[test]
     fn a_full_device_fails_the_append_and_nothing_else() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let place = Place {
             shown: "full.db".to_owned(),
             path: PathBuf::from("/dev/full"),
             syncs: Watched::default(),
+            writes: Watched::default(),
+            unforced: UnforcedName::default(),
             _lock: None,
         };
         let mut log = LogWriter::new(place, Handle::new(file, &Watched::default()));

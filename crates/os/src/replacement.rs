@@ -61,7 +61,7 @@ impl Replacement {
         }
         std::fs::rename(&self.temporary, &self.target)?;
         self.file = None;
-        sync_directory_of(&self.target)
+        sync_directory_of(&self.target).map(drop)
     }
 }
 

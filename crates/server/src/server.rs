@@ -22,7 +22,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_os::errno;
-use corvid_os::log_file::LogFile;
+use corvid_os::log_file::{LogFile, UnforcedName};
 use corvid_os::mailbox::{MailSender, Mailbox};
 use corvid_os::shard::{Limits, Shards};
 use corvid_os::tls::Settings;
@@ -73,6 +73,8 @@ struct Served {
     shortcut: Inbox,
     inbox: Arc<MailSender<ToDatabase>>,
     thread: JoinHandle<()>,
+    /// Whether the name of its file cannot be forced to disk.
+    unforced_name: UnforcedName,
     /// `None`: it is standalone.
     model: Option<ActiveBackup>,
     /// The connection to what it follows, and what that is, while it is a backup.
@@ -277,6 +279,11 @@ impl Server {
             metrics.add_database(&schema.name, figures.clone());
             figures
         });
+        let unforced_name = file
+            .as_ref()
+            .map_or_else(UnforcedName::default, |(file, _)| {
+                file.disk().unforced_name().clone()
+            });
         let storage = file
             .map(|(file, _)| Storage::new(file, handle.clone(), figures.clone()))
             .transpose()?;
@@ -318,6 +325,7 @@ impl Server {
             shortcut,
             inbox: sender,
             thread,
+            unforced_name,
             model,
             following: None,
         };
@@ -463,7 +471,7 @@ impl Server {
             replier.reply(Err("Failed to find the database.".to_owned()));
             return;
         };
-        let token = self.waiting.status(replier);
+        let token = self.waiting.status(replier, served.unforced_name.clone());
         let _ = served
             .inbox
             .send(ToDatabase::Control(Control::StorageStatus(token)));

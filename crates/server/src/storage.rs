@@ -1,6 +1,9 @@
-//! The file of one database on threads: ordinary records are appended by the database thread itself, all of a batch in one write;
-//! records that must be synced, and whatever comes while those are under way, by the disk thread; new files are written by a thread
-//! of their own. What goes where is decided by [`Routing`]; results come back through the database's inbox.
+//! The file of one database on threads: ordinary records are appended by whoever holds the database, all of a batch in one write;
+//! records that must be synced, whatever comes while those are under way, and everything while the disk is slow, by the disk thread; new
+//! files are written by a thread of their own. What goes where is decided by [`Routing`]; results come back through the database's inbox.
+//!
+//! Invariant: who holds the database, which may be a shard, never syncs, cuts or closes a file, and takes the lock of the file only for a
+//! write that [`Routing`] says nobody disturbs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +11,6 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use corvid_log::Disk;
-use corvid_os::clock;
 use corvid_os::coverage::Counter;
 use corvid_os::log_file::{LogFile, Place};
 use corvid_os::mailbox::MailSender;
@@ -17,7 +19,7 @@ use corvid_os::vlog::{self, Level, Module};
 use corvid_service::message::{
     Content, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
 };
-use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
+use corvid_service::storage::{Committer, Order, Published, Rewriter, Route, Routing};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
@@ -42,8 +44,9 @@ enum ToRewriter {
 
 /// An open database file.
 pub struct Storage {
-    /// Locked by the disk thread while it works, and shortly by a rewrite thread; otherwise free.
+    /// Locked by the disk thread while it works, and by a rewrite thread when it begins; otherwise free.
     file: Arc<Mutex<Committer<Place>>>,
+    published: Arc<Published>,
     routing: Routing,
     disk: Sender<ToDisk>,
     disk_thread: JoinHandle<()>,
@@ -71,9 +74,12 @@ impl Storage {
     ) -> std::io::Result<Storage> {
         if let Some(figures) = &figures {
             file.disk().time_syncs(figures.sync.clone());
+            file.disk().time_writes(figures.write.clone());
         }
         let (disk, orders) = crossbeam_channel::unbounded();
-        let file = Arc::new(Mutex::new(Committer::new(file)));
+        let file = Committer::new(file);
+        let published = file.published().clone();
+        let file = Arc::new(Mutex::new(file));
         let worker = DiskThread {
             orders,
             file: file.clone(),
@@ -88,7 +94,8 @@ impl Storage {
             .spawn(move || worker.run())?;
         Ok(Storage {
             file,
-            routing: Routing::default(),
+            routing: Routing::new(published.clone()),
+            published,
             disk,
             disk_thread,
             rewrite: None,
@@ -102,24 +109,18 @@ impl Storage {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
-                Route::Now(records) => answers.extend(self.append(records)),
+                Route::Now(records) => match lock(&self.file).append(records) {
+                    Ok(answer) => answers.extend(answer),
+                    Err(order) => {
+                        self.routing.left_to_disk(&order);
+                        self.to_disk(ToDisk::Order(order));
+                    }
+                },
                 Route::Disk(store) => self.to_disk(ToDisk::Order(Order::Store(store))),
                 Route::Rewrite(store) => answers.extend(self.rewrite(store)),
             }
         }
         answers
-    }
-
-    fn append(&self, records: Vec<Store>) -> Option<ToDatabase> {
-        let mut file = lock(&self.file);
-        let Some(figures) = &self.figures else {
-            return file.append(records);
-        };
-        let began_ns = clock::mono_ns();
-        let answer = file.append(records);
-        figures.write.add(clock::mono_ns() - began_ns);
-        figures.set_poisoned(file.is_poisoned());
-        answer
     }
 
     /// Orders that the disk thread has not begun.
@@ -164,28 +165,37 @@ impl Storage {
     fn begin_rewrite(&mut self, number: RewriteNumber, content: Content) -> Result<(), StoreError> {
         // It may still be closing the replaced file, or removing one that was given up.
         let predecessor = self.rewrite.take().map(|rewrite| rewrite.thread);
+        // Nothing is under way at a settled moment, so this is where the content ends.
+        let end = self.published.end();
         let schema = content.snapshot.schema().clone();
         let is_compaction = content.with_tail;
-        let rewriter = lock(&self.file).rewrite(number, content)?;
         let (orders, receiver) = crossbeam_channel::unbounded();
         let is_wanted = Arc::new(AtomicBool::new(true));
         let work = RewriteWork {
             orders: receiver,
             is_wanted: is_wanted.clone(),
-            file: self.file.clone(),
+            published: self.published.clone(),
             disk: self.disk.clone(),
             inbox: self.inbox.clone(),
             label: is_compaction.then(|| schema.name.to_string()),
             figures: self.figures.clone().filter(|_| is_compaction),
         };
+        let file = self.file.clone();
         let thread = std::thread::Builder::new()
             .name("rewrite".to_owned())
             .spawn(move || {
+                // The lock is wanted by others too: it is taken before the thread gives way to them.
+                let rewriter = lock(&file).rewrite(number, content, end);
+                drop(file);
+                priority::yield_to_others();
                 if let Some(predecessor) = predecessor {
                     // A panicked thread has already said so.
                     let _ = predecessor.join();
                 }
-                work.run(rewriter);
+                match rewriter {
+                    Ok(rewriter) => work.run(rewriter),
+                    Err(error) => work.failed(number, error),
+                }
             })
             .map_err(|error| StoreError {
                 details: format!("{}: cannot start a thread", schema.name),
@@ -288,7 +298,7 @@ impl DiskThread {
 struct RewriteWork {
     orders: Receiver<ToRewriter>,
     is_wanted: Arc<AtomicBool>,
-    file: Arc<Mutex<Committer<Place>>>,
+    published: Arc<Published>,
     disk: Sender<ToDisk>,
     inbox: InboxHandle,
     /// Name of the database whose compaction is reported when it takes long.
@@ -302,7 +312,6 @@ const LONG_MS: u128 = 1000;
 
 impl RewriteWork {
     fn run(self, mut rewriter: Rewriter<Place>) {
-        priority::yield_to_others();
         let started = Instant::now();
         let number = rewriter.number();
         let written = self.write(&mut rewriter);
@@ -312,11 +321,7 @@ impl RewriteWork {
             if let Err(error) = outcome {
                 // Whoever hears of it finds no temporary file.
                 drop(rewriter);
-                self.count_compaction(&coverage::LOG_COMPACT_ERROR);
-                if let Some(figures) = &self.figures {
-                    figures.compactions_failed.fetch_add(1, Ordering::Relaxed);
-                }
-                self.answer(number, Err(error));
+                self.failed(number, error);
                 return;
             }
             self.answer(number, Ok(RewriteStage::Written));
@@ -365,6 +370,14 @@ impl RewriteWork {
         }
     }
 
+    fn failed(&self, number: RewriteNumber, error: StoreError) {
+        self.count_compaction(&coverage::LOG_COMPACT_ERROR);
+        if let Some(figures) = &self.figures {
+            figures.compactions_failed.fetch_add(1, Ordering::Relaxed);
+        }
+        self.answer(number, Err(error));
+    }
+
     /// Counts the end of a compaction. Files of conversions are none.
     fn count_compaction(&self, counter: &'static Counter) {
         if self.label.is_some() {
@@ -379,7 +392,9 @@ impl RewriteWork {
     }
 
     fn write(&self, rewriter: &mut Rewriter<Place>) -> Result<(), StoreError> {
-        let end = || lock(&self.file).end();
-        rewriter.run(end, || self.is_wanted.load(Ordering::Relaxed))
+        rewriter.run(
+            || self.published.end(),
+            || self.is_wanted.load(Ordering::Relaxed),
+        )
     }
 }

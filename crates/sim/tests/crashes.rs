@@ -23,6 +23,8 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
             seen.rolled_back,
             seen.inline_failures,
             seen.cut_batches,
+            seen.inline_writes,
+            seen.slow_writes,
         ]
     });
 }

@@ -25,6 +25,7 @@ pub(crate) fn create(path: &Path, records: &[u8]) -> Result<(), Failure> {
         )));
     }
     sync_directory_of(file.disk().path())
+        .map(drop)
         .map_err(|error| Failure::io(&name, "fsync failed", &error))
 }
 

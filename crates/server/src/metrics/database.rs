@@ -20,7 +20,7 @@ pub struct DatabaseFigures {
     /// One transaction, from the arrival of its text to the moment at which its answer is handed to its shard.
     pub transaction: Durations,
     /// Writing the records of one batch.
-    pub write: Durations,
+    pub write: Arc<Durations>,
     /// Forcing the file to disk, once.
     pub sync: Arc<Durations>,
     /// From a commit to the moment at which all updates that tell of it are handed to shards.
@@ -45,7 +45,7 @@ impl DatabaseFigures {
         DatabaseFigures {
             execute: Durations::default(),
             transaction: Durations::default(),
-            write: Durations::default(),
+            write: Arc::default(),
             sync: Arc::default(),
             tell: Durations::default(),
             compaction: Durations::default(),

@@ -80,7 +80,7 @@ families! {
     UPDATES: Counter "corvid_database_updates" ["database", "notification"] "Notifications to monitoring clients: update, update2, update3.";
     EXECUTE: Histogram "corvid_database_execute_seconds" ["database"] "Executing one transaction: reading its operations, doing them, checking the commit, composing its record.";
     TRANSACTION: Histogram "corvid_database_transaction_seconds" ["database"] "One transaction from the arrival of its text until its answer is on its way, storing included; those that wait on purpose are left out.";
-    WRITE: Histogram "corvid_database_write_seconds" ["database"] "Appending the records of one batch, where nothing has to be synced.";
+    WRITE: Histogram "corvid_database_write_seconds" ["database"] "Handing the records of one batch to the system, by whichever thread.";
     SYNC: Histogram "corvid_database_sync_seconds" ["database"] "Forcing the file to disk once (fdatasync).";
     TELL: Histogram "corvid_database_fanout_seconds" ["database"] "From a stored commit until every update that tells of it has been handed over for its session.";
     COMPACTION: Histogram "corvid_database_compaction_seconds" ["database"] "Compactions that succeeded.";

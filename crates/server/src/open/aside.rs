@@ -39,7 +39,7 @@ pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<
         .set_permissions(Permissions::from_mode(mode))
         .and_then(|()| copy_bytes(&mut source, &mut file, progress))
         .and_then(|()| file.sync_all())
-        .and_then(|()| sync_directory_of(&copy));
+        .and_then(|()| sync_directory_of(&copy).map(drop));
     if let Err(error) = written {
         // Half a copy is worse than none, and may be what fills the disk.
         let _ = fs::remove_file(&copy);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use corvid_engine::Snapshot;
+use corvid_os::log_file::UnforcedName;
 use corvid_os::mailbox::MailSender;
 use corvid_os::unixctl::Replier;
 use corvid_service::message::{DatabaseId, StoreError, ToDatabase};
@@ -30,7 +31,7 @@ pub(super) struct Waiting {
     backups: HashMap<u64, (Option<Backup>, Replier)>,
     /// The server exits: backups under way give up.
     pub(super) is_exiting: Arc<AtomicBool>,
-    statuses: HashMap<u64, Replier>,
+    statuses: HashMap<u64, (Replier, UnforcedName)>,
     /// Sessions of shards that have answered, the number of those that have not, and who wants to know.
     lists: HashMap<u64, (Vec<Listed>, usize, Replier)>,
     /// Sessions that are to be closed.
@@ -178,17 +179,20 @@ impl Waiting {
     }
 
     /// `replier` waits to hear whether what a database commits can be stored.
-    pub(super) fn status(&mut self, replier: Replier) -> u64 {
+    pub(super) fn status(&mut self, replier: Replier, name: UnforcedName) -> u64 {
         let token = self.token();
-        self.statuses.insert(token, replier);
+        self.statuses.insert(token, (replier, name));
         token
     }
 
-    /// Why the last commit could not be stored, if so.
+    /// Why the last commit could not be stored, if so. Scripts compare the first line, so what else is to be said follows on another.
     pub(super) fn status_told(&mut self, token: u64, error: Option<StoreError>) {
-        if let Some(replier) = self.statuses.remove(&token) {
+        if let Some((replier, name)) = self.statuses.remove(&token) {
             let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
-            replier.reply(Ok(format!("status: {status}\n")));
+            let warning = name
+                .get()
+                .map_or_else(String::new, |words| format!("warning: {words}\n"));
+            replier.reply(Ok(format!("status: {status}\n{warning}")));
         }
     }
 }

@@ -6,7 +6,8 @@ use corvid_log::disk::Fault;
 use corvid_log::writer::Replaced;
 use corvid_log::{Disk, DiskError, LogWriter};
 
-use super::Rewriter;
+use super::pace::Pace;
+use super::{Published, Rewriter};
 use crate::message::{
     Content, FileSize, RewriteNumber, RewriteStage, Store, StoreError, Ticket, ToDatabase,
 };
@@ -21,14 +22,19 @@ pub enum Order<D: Disk> {
     Settle,
     /// [`Store::Recover`] or [`Store::Append`].
     Store(Store),
+    /// Records through this ticket could not be written at once: cut off what is left of them, then tell the database.
+    TakeBack(Ticket, StoreError),
     /// Put this new file in place.
     Swap(Rewriter<D>),
 }
 
-/// The file of one database, behind a lock: the database thread appends to it while the disk thread has nothing to do.
+/// The file of one database, behind a lock: whoever holds the database appends to it while the disk thread has nothing to do and the
+/// disk is quick. [`Committer::append`] only writes; what may take long is left to [`Committer::carry_out`].
 #[derive(Debug)]
 pub struct Committer<D: Disk> {
     writer: LogWriter<D>,
+    pace: Pace,
+    published: Arc<Published>,
     /// Why the last append failed, until the database has taken note: what it sent meanwhile is refused.
     failure: Option<StoreError>,
     /// A file that was put in place and whose name has yet to be forced to disk.
@@ -48,18 +54,27 @@ struct Run {
 impl<D: Disk> Committer<D> {
     /// Keeps an open file, whose end has been found.
     pub fn new(writer: LogWriter<D>) -> Committer<D> {
+        let published = Arc::new(Published::default());
+        published.set(writer.end(), false);
         Committer {
             writer,
+            pace: Pace::default(),
+            published,
             failure: None,
             in_place: None,
             replaced: Vec::new(),
         }
     }
 
-    /// Where the next record goes, bytes from the start of the file.
+    /// Takes the disk for quick before it has shown it, for tests that are about something else.
+    pub fn presume_quick(&mut self) {
+        self.pace = Pace::presumed_quick();
+    }
+
+    /// What may be known without the lock.
     #[must_use]
-    pub fn end(&self) -> u64 {
-        self.writer.end()
+    pub fn published(&self) -> &Arc<Published> {
+        &self.published
     }
 
     /// Whether nothing can be appended before a new file is in place.
@@ -74,9 +89,11 @@ impl<D: Disk> Committer<D> {
         self.writer.disk()
     }
 
-    /// Appends the records of ordinary commits with one write. `None` when there were none. The database hears of a failure before it sends
-    /// anything else, so nothing has to be refused.
-    pub fn append(&mut self, stores: Vec<Store>) -> Option<ToDatabase> {
+    /// Appends the records of ordinary commits with one write. `None` when there were none.
+    ///
+    /// # Errors
+    /// What the disk thread has to do about the failure, and then tells the database. The file is as it was left until then.
+    pub fn append(&mut self, stores: Vec<Store>) -> Result<Option<ToDatabase>, Order<D>> {
         let mut run = Run {
             records: Vec::with_capacity(stores.len()),
             ..Run::default()
@@ -87,8 +104,15 @@ impl<D: Disk> Committer<D> {
                 run.records.push(record);
             }
         }
-        let result = self.try_write(&run).map_err(StoreError::from);
-        Some(ToDatabase::Stored(run.last?, result))
+        let Some(last) = run.last else {
+            return Ok(None);
+        };
+        let outcome = self.write_run(&run);
+        self.publish();
+        match outcome {
+            Ok(()) => Ok(Some(ToDatabase::Stored(last, Ok(())))),
+            Err(error) => Err(Order::TakeBack(last, error.into())),
+        }
     }
 
     /// Carries out orders; consecutive records are written, and if need be synced, together. Afterwards the driver must ask
@@ -114,6 +138,13 @@ impl<D: Disk> Committer<D> {
                 Order::Store(
                     Store::Rewrite(..) | Store::Extend(..) | Store::Swap(_) | Store::Abandon(_),
                 ) => {}
+                Order::TakeBack(ticket, error) => {
+                    answers.extend(self.write(&std::mem::take(&mut run)));
+                    // Should it fail, the next append begins with it, or is refused.
+                    let _ = self.writer.clean();
+                    self.failure = Some(error.clone());
+                    answers.push(ToDatabase::Stored(ticket, Err(error)));
+                }
                 Order::Settle => {
                     let result = self.writer.settle().map_err(StoreError::from);
                     answers.push(ToDatabase::Stored(OPENING, result));
@@ -126,6 +157,7 @@ impl<D: Disk> Committer<D> {
         }
         answers.extend(self.write(&run));
         answers.extend(self.name_answer());
+        self.publish();
         answers
     }
 
@@ -135,18 +167,49 @@ impl<D: Disk> Committer<D> {
             Some(failure) => Err(failure.clone()),
             None => self.try_write(run).map_err(StoreError::from),
         };
+        if result.is_err() {
+            self.pace.failed();
+        }
         self.failure = result.clone().err();
         Some(ToDatabase::Stored(ticket, result))
     }
 
     fn try_write(&mut self, run: &Run) -> Result<(), DiskError> {
-        let slices: Vec<&[u8]> = run.records.iter().map(Vec::as_slice).collect();
+        self.writer.clean()?;
         let before = self.writer.end();
-        self.writer.append(&slices)?;
+        self.write_run(run).inspect_err(|_| {
+            // Should this fail too, the next run begins with it, or is refused.
+            let _ = self.writer.clean();
+        })?;
         if run.is_durable {
             self.writer.sync(before)?;
         }
         Ok(())
+    }
+
+    /// Writes, and does nothing else that may take long.
+    fn write_run(&mut self, run: &Run) -> Result<(), DiskError> {
+        let slices: Vec<&[u8]> = run.records.iter().map(Vec::as_slice).collect();
+        let disk = self.writer.disk().clone();
+        let (began_ns, before) = (disk.now_ns(), self.writer.end());
+        let outcome = self.writer.write(&slices);
+        let took_ns = disk.now_ns().saturating_sub(began_ns);
+        disk.appended(took_ns);
+        match &outcome {
+            Ok(()) => {
+                let bytes = self.writer.end() - before;
+                self.pace
+                    .wrote(took_ns, usize::try_from(bytes).unwrap_or(usize::MAX));
+            }
+            Err(_) => self.pace.failed(),
+        }
+        outcome
+    }
+
+    /// What others may know, once nothing of it is taken back any more.
+    fn publish(&self) {
+        let is_quick = self.pace.is_quick() && self.writer.is_clean();
+        self.published.set(self.writer.end(), is_quick);
     }
 
     fn swap(&mut self, rewriter: Rewriter<D>) -> ToDatabase {
@@ -176,6 +239,7 @@ impl<D: Disk> Committer<D> {
     pub fn name_synced(&mut self, outcome: Result<(), Fault>) -> Option<ToDatabase> {
         let number = self.in_place.take()?;
         let result = self.writer.name_synced(outcome);
+        self.publish();
         Some(ToDatabase::Rewrite(
             number,
             result
@@ -198,7 +262,7 @@ impl<D: Disk> Committer<D> {
         std::mem::take(&mut self.replaced)
     }
 
-    /// Begins a new file.
+    /// Begins a new file. `end` was [published](Published::end) at the settled moment of the content.
     ///
     /// # Errors
     /// Descriptors are exhausted.
@@ -206,9 +270,10 @@ impl<D: Disk> Committer<D> {
         &self,
         number: RewriteNumber,
         content: Content,
+        end: u64,
     ) -> Result<Rewriter<D>, StoreError> {
         let rewrite = if content.with_tail {
-            self.writer.rewrite()?
+            self.writer.rewrite_from(end)?
         } else {
             self.writer.replace()
         };

@@ -49,7 +49,7 @@ impl<D: Disk> Rewriter<D> {
         self.rewrite
     }
 
-    /// Writes schema and rows, then catches up with the present file, whose end `end` tells, until little is missing. Everything written
+    /// Writes schema and rows, then catches up with the present file, whose published end `end` tells, until little is missing. Everything written
     /// is synced. The snapshot is let go of as soon as possible, so that the database copies no more pages for it. `is_wanted` is asked
     /// time and again.
     ///

@@ -1,11 +1,16 @@
 //! Which orders are carried out at once and which are left to the disk thread.
 //!
 //! Invariant: records are written in the order of their tickets, by one thread at a time. While the disk thread has something to do that
-//! takes long (a sync, putting a file in place), everything goes its way, so the database never waits for the disk. The records of one
-//! batch go one way: were the first written at once and failed, what went behind it to the disk thread would be written although the
-//! database undoes it.
+//! takes long (a sync, putting a file in place), and while the disk is slow, everything goes its way, so the database never waits for the
+//! disk. The records of one batch go one way: were the first written at once and failed, what went behind it to the disk thread would be
+//! written although the database undoes it.
 
-use super::committer::OPENING;
+use std::sync::Arc;
+
+use corvid_log::Disk;
+
+use super::committer::{OPENING, Order};
+use super::published::Published;
 use crate::message::{RewriteStage, Store, Ticket, ToDatabase};
 
 /// Where a batch of orders goes.
@@ -22,25 +27,26 @@ pub enum Route {
 /// What the disk thread has yet to answer.
 #[derive(Debug)]
 pub struct Routing {
+    file: Arc<Published>,
     awaited: Option<Ticket>,
     is_swapping: bool,
 }
 
-impl Default for Routing {
+impl Routing {
     /// Of a file just opened: the disk thread begins with [`super::Order::Settle`].
-    fn default() -> Routing {
+    #[must_use]
+    pub fn new(file: Arc<Published>) -> Routing {
         Routing {
+            file,
             awaited: Some(OPENING),
             is_swapping: false,
         }
     }
-}
 
-impl Routing {
     /// Sends each order its way.
     pub fn route(&mut self, stores: Vec<Store>) -> Vec<Route> {
         let is_record = |store: &Store| matches!(store, Store::Append { durable: false, .. });
-        if self.is_idle() && !stores.is_empty() && stores.iter().all(is_record) {
+        if self.may_write() && !stores.is_empty() && stores.iter().all(is_record) {
             return vec![Route::Now(stores)];
         }
         let mut routes = Vec::new();
@@ -53,7 +59,7 @@ impl Routing {
         for store in stores {
             match store {
                 Store::Append { ticket, .. } => {
-                    if all_quick && self.is_idle() {
+                    if all_quick && self.may_write() {
                         records.push(store);
                     } else {
                         self.awaited = Some(ticket);
@@ -78,6 +84,13 @@ impl Routing {
         routes
     }
 
+    /// Takes note of an order that came of records that were to be written at once, and is left to the disk thread.
+    pub fn left_to_disk<D: Disk>(&mut self, order: &Order<D>) {
+        if let Order::TakeBack(ticket, _) = order {
+            self.awaited = Some(*ticket);
+        }
+    }
+
     /// Takes note of an answer of the disk thread, on its way to the database.
     pub fn answered(&mut self, answer: &ToDatabase) {
         match answer {
@@ -89,8 +102,9 @@ impl Routing {
         }
     }
 
-    fn is_idle(&self) -> bool {
-        self.awaited.is_none() && !self.is_swapping
+    /// Whether the disk thread has nothing to do that takes long, and writing does not either.
+    fn may_write(&self) -> bool {
+        self.awaited.is_none() && !self.is_swapping && self.file.is_quick()
     }
 }
 
@@ -126,7 +140,9 @@ mod tests {
     }
 
     fn idle() -> Routing {
-        let mut routing = Routing::default();
+        let file = Arc::new(Published::default());
+        file.set(0, true);
+        let mut routing = Routing::new(file);
         routing.answered(&ToDatabase::Stored(OPENING, Ok(())));
         routing
     }
@@ -143,5 +159,17 @@ mod tests {
         let extend = Store::Extend(RewriteNumber(1), Vec::new());
         let routes = idle().route(vec![append(1), extend, append(2)]);
         assert_eq!(shown(&routes), ["rewrite extend", "now 1 2"]);
+    }
+
+    #[test]
+    fn nothing_is_written_at_once_while_the_disk_is_slow() {
+        let mut routing = idle();
+        let file = routing.file.clone();
+        file.set(0, false);
+        assert_eq!(shown(&routing.route(vec![append(1)])), ["disk 1"]);
+        file.set(0, true);
+        assert_eq!(shown(&routing.route(vec![append(2)])), ["disk 2"]);
+        routing.answered(&ToDatabase::Stored(Ticket(2), Ok(())));
+        assert_eq!(shown(&routing.route(vec![append(3)])), ["now 3"]);
     }
 }

@@ -65,6 +65,9 @@ impl Disk {
         };
         let mut writer = LogWriter::new(platter.clone(), handle);
         writer.set_end(end);
+        let mut committer = Committer::new(writer);
+        committer.presume_quick();
+        let routing = Routing::new(committer.published().clone());
         Disk {
             failures: 0,
             is_held: false,
@@ -72,8 +75,8 @@ impl Disk {
             fails_to_swap: false,
             stage: Stage::None,
             platter,
-            committer: Committer::new(writer),
-            routing: Routing::default(),
+            committer,
+            routing,
             orders: VecDeque::from([Order::Settle]),
             rewriter: None,
             rewrites: VecDeque::new(),
@@ -83,7 +86,7 @@ impl Disk {
 
     /// The file, as the database is told of it when it is opened.
     pub(crate) fn state(&self) -> FileState {
-        let end = self.committer.end();
+        let end = self.committer.published().end();
         FileState {
             records: 1,
             size: FileSize { base: 0, end },
@@ -104,12 +107,19 @@ impl Disk {
             match route {
                 Route::Now(records) => {
                     self.arm();
-                    answers.extend(self.committer.append(records));
+                    match self.committer.append(records) {
+                        Ok(answer) => answers.extend(answer),
+                        Err(order) => {
+                            self.routing.left_to_disk(&order);
+                            self.orders.push_back(order);
+                        }
+                    }
                     self.disarm();
                 }
                 Route::Disk(store) => self.orders.push_back(Order::Store(store)),
                 Route::Rewrite(Store::Rewrite(number, content)) => {
-                    match self.committer.rewrite(number, content) {
+                    let end = self.committer.published().end();
+                    match self.committer.rewrite(number, content, end) {
                         Ok(rewriter) => {
                             self.rewriter = Some(rewriter);
                             self.stage = Stage::Writing;
@@ -196,7 +206,7 @@ impl Disk {
         let number = rewriter.number();
         let outcome = match store {
             Store::Extend(_, records) => {
-                let end = self.committer.end();
+                let end = self.committer.published().end();
                 rewriter
                     .run(|| end, || true)
                     .and_then(|()| rewriter.extend(&records))

@@ -1,13 +1,15 @@
 //! A disk that tears, reorders and loses what was not synced, fails when it is told to, and goes down in the middle of any operation.
 //!
 //! One directory with the database's file and the temporary one beside it. Names are as volatile as bytes: which of the unsynced changes to
-//! them survive a power loss is drawn, in their order, independently of the bytes. Every draw follows from the seed. It also watches its
-//! users: nothing may be written to a file after a failed sync.
+//! them survive a power loss is drawn, in their order, independently of the bytes. Every draw follows from the seed. Its calls take time of
+//! a clock of its own. It also watches its users: nothing may be written to a file after a failed sync, and the holder of a database may
+//! only write, and only while the disk thread has shown that writes are quick.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_log::{Disk, DiskFile, Fault};
+use corvid_service::storage::QUICK_WRITES_MIN;
 
 use super::inode::Inode;
 use super::trace::Trace;
@@ -31,6 +33,24 @@ pub enum Moment {
     Failure,
 }
 
+/// Who calls the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Somebody who may wait.
+    Anyone,
+    /// The database's thread, or a shard, for which many clients wait.
+    Holder,
+    /// The thread that is there to wait.
+    DiskThread,
+}
+
+/// What a write takes, ns: mostly the first; when it is slow, one of the others.
+const WRITE_NS: u64 = 5_000;
+const SLOW_WRITES_NS: [u64; 3] = [6_000_000, 100_000_000, 2_000_000_000];
+
+/// What everything else takes, ns.
+const OTHER_NS: u64 = 2_000_000;
+
 /// What fails, in percent of its kind of operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Troubles {
@@ -38,6 +58,8 @@ pub struct Troubles {
     pub read: usize,
     /// Writing; a part may have been written.
     pub write: usize,
+    /// Writes that do not fail, but take long.
+    pub slow: usize,
     /// Cutting.
     pub cut: usize,
     /// Syncing a file.
@@ -61,6 +83,17 @@ pub struct Failures {
     pub cuts: u64,
 }
 
+/// How often records were written how; it only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// By the holder of the database, at once.
+    pub inline: u64,
+    /// Those of them that failed.
+    pub inline_failures: u64,
+    /// So that it took long.
+    pub slow: u64,
+}
+
 /// Which file a name stands for.
 #[derive(Clone, Copy, Debug)]
 struct Names {
@@ -80,6 +113,11 @@ struct Platter {
     trace: Trace,
     troubles: Troubles,
     failures: Failures,
+    now_ns: u64,
+    caller: Caller,
+    /// Quick writes of the disk thread since the last slow or failed write; before the first one it has shown nothing.
+    quick_writes: u32,
+    writes: Writes,
     /// Operations until the crash.
     crash_in: Option<u64>,
     /// The crash comes shortly after this happens.
@@ -119,6 +157,10 @@ impl SimDisk {
             trace,
             troubles: Troubles::default(),
             failures: Failures::default(),
+            now_ns: 0,
+            caller: Caller::Anyone,
+            quick_writes: 0,
+            writes: Writes::default(),
             crash_in: None,
             crash_after: None,
             is_down: false,
@@ -144,6 +186,16 @@ impl SimDisk {
         platter.troubles = troubles;
     }
 
+    /// Who calls from now on.
+    pub fn is_called_by(&self, caller: Caller) {
+        self.lock().caller = caller;
+    }
+
+    /// The disk thread need not show that writes are quick before the first slow one.
+    pub fn presume_quick(&self) {
+        self.lock().quick_writes = QUICK_WRITES_MIN;
+    }
+
     /// Bytes of all files that have a name or are open.
     #[must_use]
     pub fn used(&self) -> usize {
@@ -154,6 +206,12 @@ impl SimDisk {
     #[must_use]
     pub fn failures(&self) -> Failures {
         self.lock().failures
+    }
+
+    /// How records were written so far.
+    #[must_use]
+    pub fn writes(&self) -> Writes {
+        self.lock().writes
     }
 
     /// The disk goes down in the `operations`-th operation from now, at least the first.
@@ -204,6 +262,7 @@ impl SimDisk {
         platter.is_down = false;
         platter.crash_in = None;
         platter.crash_after = None;
+        platter.quick_writes = 0;
         let mut seen = crash;
         match crash {
             Crash::PowerLoss => {
@@ -290,11 +349,28 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 impl Platter {
-    /// Decides on an operation.
+    /// Decides on an operation that may block, so the holder of a database must not call it.
     ///
     /// # Errors
     /// The disk is down.
     fn begin(&mut self, what: &str, trouble: usize) -> Result<Fate, Fault> {
+        self.may_block(what);
+        self.decide(what, trouble)
+    }
+
+    fn may_block(&mut self, what: &str) {
+        if self.caller == Caller::Holder {
+            let offence = format!("{what}, called by the holder of the database");
+            self.offence.get_or_insert(offence);
+        }
+        self.now_ns += OTHER_NS;
+    }
+
+    /// Decides on an operation.
+    ///
+    /// # Errors
+    /// The disk is down.
+    fn decide(&mut self, what: &str, trouble: usize) -> Result<Fate, Fault> {
         if self.is_down {
             return Err(fault(EIO));
         }
@@ -377,7 +453,20 @@ impl Platter {
             self.offence.get_or_insert(offence);
         }
         let what = format!("write {} bytes at {offset} of file {number}", bytes.len());
-        let fate = self.begin(&what, self.troubles.write)?;
+        if self.caller == Caller::Holder && self.quick_writes < QUICK_WRITES_MIN {
+            let offence =
+                format!("{what}, called by the holder of the database while the disk is slow");
+            self.offence.get_or_insert(offence);
+        }
+        self.writes.inline += u64::from(self.caller == Caller::Holder);
+        let is_slow = self.troubles.slow > 0 && self.dice.chance(self.troubles.slow);
+        self.now_ns += match is_slow {
+            true => *self.dice.pick(&SLOW_WRITES_NS),
+            false => WRITE_NS,
+        };
+        self.writes.slow += u64::from(is_slow);
+        let fate = self.decide(&what, self.troubles.write)?;
+        let is_of_database = number == self.names.database;
         let used = self.used();
         let end = offset + bytes.len();
         let growth = end.saturating_sub(self.inode(number).bytes().len());
@@ -398,6 +487,14 @@ impl Platter {
         }
         if fate == Fate::Done && outcome.is_err() {
             self.reached(Moment::Failure);
+        }
+        if outcome.is_err() && self.caller == Caller::Holder {
+            self.writes.inline_failures += 1;
+        }
+        if is_of_database && (is_slow || outcome.is_err()) {
+            self.quick_writes = 0;
+        } else if is_of_database && self.caller == Caller::DiskThread {
+            self.quick_writes += 1;
         }
         outcome
     }
@@ -483,6 +580,10 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn now_ns(&self) -> u64 {
+        self.lock().now_ns
+    }
+
     fn sync_directory(&self) -> Result<(), Fault> {
         let mut platter = self.lock();
         let trouble = platter.troubles.directory;
@@ -508,6 +609,7 @@ impl DiskFile for Handle {
         if platter.is_down {
             return Err(fault(EIO));
         }
+        platter.may_block("read");
         let trouble = platter.troubles.read;
         if trouble > 0 && platter.dice.chance(trouble) {
             return Err(fault(EIO));
@@ -531,6 +633,7 @@ impl DiskFile for Handle {
         if platter.is_down {
             return Err(fault(EIO));
         }
+        platter.may_block("ask for the length");
         Ok(platter.inode(self.inode).bytes().len() as u64)
     }
 

@@ -126,8 +126,6 @@ pub(crate) struct Batches {
     pub(crate) inline: u64,
     /// Transactions that a shard has rolled back and left.
     pub(crate) rolled_back: u64,
-    /// Writes of a shard that failed.
-    pub(crate) inline_failures: u64,
     /// Long transactions that a batch ended before.
     pub(crate) cut: u64,
 }
@@ -253,7 +251,7 @@ impl Machine {
             disk: disk.clone(),
             shards: (0..SHARDS).map(shard).collect(),
             databases,
-            storage: Storage::new(writer),
+            storage: Storage::new(writer, seed.is_multiple_of(2)),
             locks: locks.clone(),
             execution,
             jobs: VecDeque::new(),
@@ -534,8 +532,6 @@ impl Machine {
             return;
         };
         served.is_left = !served.pump.end_inline(&mut inputs);
-        self.batches.inline_failures +=
-            inputs.iter().filter(|input| is_failure(input)).count() as u64;
         for input in inputs.into_iter().rev() {
             served.inbox.push_front(input);
         }

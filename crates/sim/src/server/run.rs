@@ -51,10 +51,14 @@ pub struct Summary {
     pub inline_batches: u64,
     /// Transactions that a shard rolled back and left to the database thread.
     pub rolled_back: u64,
-    /// Writes of a shard that failed, left to the database thread.
+    /// Writes of the holder of the database that failed; the disk thread cuts off what they left.
     pub inline_failures: u64,
     /// Long transactions that a batch of the database thread ended before.
     pub cut_batches: u64,
+    /// Records that the holder of the database wrote at once.
+    pub inline_writes: u64,
+    /// Writes that took long.
+    pub slow_writes: u64,
     /// Operations of the disk.
     pub disk_operations: u64,
 }
@@ -67,6 +71,7 @@ struct Weather {
     has_sync_errors: bool,
     has_name_errors: bool,
     has_read_errors: bool,
+    has_slow_writes: bool,
     /// In percent of crashes.
     power_losses: usize,
     rots: bool,
@@ -103,6 +108,8 @@ impl Play for Summary {
         self.rolled_back += other.rolled_back;
         self.inline_failures += other.inline_failures;
         self.cut_batches += other.cut_batches;
+        self.inline_writes += other.inline_writes;
+        self.slow_writes += other.slow_writes;
         self.disk_operations += other.disk_operations;
     }
 }
@@ -147,6 +154,9 @@ pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
     }
     run.summary.hash = run.trace.hash();
     run.summary.disk_operations = run.disk.operations();
+    run.summary.inline_writes = run.disk.writes().inline;
+    run.summary.inline_failures = run.disk.writes().inline_failures;
+    run.summary.slow_writes = run.disk.writes().slow;
     outcome.map(|()| run.summary)
 }
 
@@ -159,6 +169,7 @@ impl Run {
             has_sync_errors: dice.chance(35),
             has_name_errors: dice.chance(25),
             has_read_errors: dice.chance(15),
+            has_slow_writes: dice.chance(30),
             power_losses: *dice.pick(&[0, 50, 70, 100]),
             rots: dice.chance(20),
         };
@@ -329,6 +340,7 @@ impl Run {
             troubles.directory = percent(weather.has_sync_errors, dice);
             troubles.name = percent(weather.has_name_errors, dice);
             troubles.read = percent(weather.has_read_errors, dice);
+            troubles.slow = percent(weather.has_slow_writes, dice);
             if weather.has_full_disk && dice.chance(70) {
                 troubles.capacity = Some(used + dice.below(2000));
             }
@@ -446,7 +458,6 @@ impl Run {
         let batches = std::mem::take(&mut machine.batches);
         self.summary.inline_batches += batches.inline;
         self.summary.rolled_back += batches.rolled_back;
-        self.summary.inline_failures += batches.inline_failures;
         self.summary.cut_batches += batches.cut;
         for (ticket, record) in records {
             self.history.recorded(ticket, &record)?;

@@ -5,15 +5,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corvid_log::{Disk as _, LogWriter};
-use corvid_service::message::{RewriteStage, Store, StoreError, ToDatabase};
+use corvid_service::message::{
+    Content, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
+};
 use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
 
-use super::disk::SimDisk;
+use super::disk::{Caller, SimDisk};
 use crate::dice::Dice;
 
 /// Storage that is driven step by step.
 #[derive(Debug)]
 pub(super) struct Storage {
+    disk: Arc<SimDisk>,
     file: Committer<SimDisk>,
     routing: Routing,
     /// The disk thread's queue.
@@ -42,8 +45,8 @@ struct RewriteThread {
 /// Where it stands.
 #[derive(Debug)]
 enum Work {
-    /// It has not begun.
-    Begin(Rewriter<SimDisk>),
+    /// It has not begun: the content, and where the file ended when that was all there was.
+    Begin(RewriteNumber, Content, u64),
     /// It is writing; the scheduler has the value.
     Writing,
     /// It waits for an order.
@@ -60,10 +63,18 @@ enum ToRewriter {
 }
 
 impl Storage {
-    pub(super) fn new(writer: LogWriter<SimDisk>) -> Storage {
+    /// Of a file just opened. `is_quick`: the disk counts as quick before it has shown it, so that more is written inline.
+    pub(super) fn new(writer: LogWriter<SimDisk>, is_quick: bool) -> Storage {
+        let disk = writer.disk().clone();
+        let mut file = Committer::new(writer);
+        if is_quick {
+            file.presume_quick();
+            disk.presume_quick();
+        }
         Storage {
-            file: Committer::new(writer),
-            routing: Routing::default(),
+            routing: Routing::new(file.published().clone()),
+            disk,
+            file,
             orders: VecDeque::from([ToDisk::Order(Order::Settle)]),
             unsynced_name: None,
             threads: VecDeque::new(),
@@ -75,37 +86,45 @@ impl Storage {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
-                Route::Now(records) => answers.extend(self.file.append(records)),
+                Route::Now(records) => {
+                    self.disk.is_called_by(Caller::Holder);
+                    let outcome = self.file.append(records);
+                    self.disk.is_called_by(Caller::Anyone);
+                    match outcome {
+                        Ok(answer) => answers.extend(answer),
+                        Err(order) => {
+                            self.routing.left_to_disk(&order);
+                            self.orders.push_back(ToDisk::Order(order));
+                        }
+                    }
+                }
                 Route::Disk(store) => self.orders.push_back(ToDisk::Order(Order::Store(store))),
-                Route::Rewrite(store) => answers.extend(self.rewrite(store)),
+                Route::Rewrite(store) => self.rewrite(store),
             }
         }
         answers
     }
 
-    fn rewrite(&mut self, store: Store) -> Option<ToDatabase> {
+    fn rewrite(&mut self, store: Store) {
         let order = match store {
-            Store::Rewrite(number, content) => match self.file.rewrite(number, content) {
-                Ok(rewriter) => {
-                    self.threads.push_back(RewriteThread {
-                        work: Work::Begin(rewriter),
-                        orders: VecDeque::new(),
-                        is_wanted: true,
-                    });
-                    return None;
-                }
-                Err(error) => return Some(ToDatabase::Rewrite(number, Err(error))),
-            },
+            Store::Rewrite(number, content) => {
+                let end = self.file.published().end();
+                self.threads.push_back(RewriteThread {
+                    work: Work::Begin(number, content, end),
+                    orders: VecDeque::new(),
+                    is_wanted: true,
+                });
+                return;
+            }
             Store::Extend(_, records) => ToRewriter::Extend(records),
             Store::Swap(_) => ToRewriter::Swap,
             Store::Abandon(_) => ToRewriter::GiveUp,
-            Store::Recover | Store::Append { .. } => return None,
+            Store::Recover | Store::Append { .. } => return,
         };
         if let Some(thread) = self.threads.back_mut() {
             thread.is_wanted &= !matches!(order, ToRewriter::GiveUp);
             thread.orders.push_back(order);
         }
-        None
     }
 
     /// Takes note of an answer on its way to the database.
@@ -115,7 +134,7 @@ impl Storage {
 
     /// Where the present file ends.
     pub(super) fn end(&self) -> u64 {
-        self.file.end()
+        self.file.published().end()
     }
 
     pub(super) fn disk_has_work(&self) -> bool {
@@ -140,7 +159,9 @@ impl Storage {
                 ToDisk::Undertaker => has_undertaker = true,
             }
         }
+        self.disk.is_called_by(Caller::DiskThread);
         let answers = self.file.carry_out(orders);
+        self.disk.is_called_by(Caller::Anyone);
         self.unsynced_name = self.file.unsynced_name();
         drop(self.file.take_replaced());
         if has_undertaker && let Some(thread) = self.threads.front_mut() {
@@ -162,7 +183,7 @@ impl Storage {
         self.threads
             .front()
             .is_some_and(|thread| match thread.work {
-                Work::Begin(_) => true,
+                Work::Begin(..) => true,
                 Work::Writing => false,
                 Work::Wait(_) => !thread.orders.is_empty(),
                 // The files come with the swap: nothing of it may be left in the disk thread's queue.
@@ -176,7 +197,15 @@ impl Storage {
             return (None, None);
         };
         match std::mem::replace(&mut thread.work, Work::Writing) {
-            Work::Begin(rewriter) => return (Some(rewriter), None),
+            Work::Begin(number, content, end) => match self.file.rewrite(number, content, end) {
+                Ok(rewriter) => return (Some(rewriter), None),
+                Err(error) => {
+                    let is_wanted = thread.is_wanted;
+                    self.threads.pop_front();
+                    let answer = is_wanted.then_some(ToDatabase::Rewrite(number, Err(error)));
+                    return (None, answer);
+                }
+            },
             Work::Writing | Work::Close => drop(self.threads.pop_front()),
             Work::Wait(mut rewriter) => match thread.orders.pop_front() {
                 Some(ToRewriter::Extend(records)) => {
