@@ -1,19 +1,14 @@
-//! What a `select` returns, as text: written at once, or left out of the result and written later by whoever has the time.
+//! What a `select` returns, as text: written at once, or left out of the result and written later ([`crate::LongResult`]).
 //!
 //! What is left out holds the rows as they were when the operation was executed, changes of its own transaction included: it shares them
 //! with the database, as a snapshot does. So when it is written, and where, makes no difference to the text.
-
-use std::sync::{Arc as StdArc, OnceLock};
 
 use corvid_data::{Arc, ColumnId, HashSeed, Row, Schema, TableId, TableSchema};
 
 use crate::column_list::ColumnList;
 use crate::condition::Condition;
 use crate::distinct::Distinct;
-use crate::page::{PAGE_SLOTS, Page};
-
-/// Where a long result is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
-const PIECE_BYTES: usize = 256 << 10;
+use crate::page::Page;
 
 /// How rows are shown.
 #[derive(Clone, Debug)]
@@ -104,14 +99,6 @@ impl Selection {
         self.form.write(table, rows, out, after_row)
     }
 
-    /// How many rows are looked at for it, at most.
-    fn row_count(&self) -> usize {
-        match &self.rows {
-            Rows::Found(rows) => rows.len(),
-            Rows::Matching(pages, _) => pages.len() * PAGE_SLOTS,
-        }
-    }
-
     /// Adds its length in bytes to `sum`, as far as that stays at or below `max`. Takes as long as writing it.
     fn measure(&self, sum: &mut usize, max: usize) {
         let mut out = Vec::new();
@@ -144,82 +131,4 @@ pub(crate) fn repeated_bytes(left_out: &[LeftOut], max: usize) -> usize {
         }
     }
     sum
-}
-
-/// Decides whether so many bytes more may be written; true for those that repeat an earlier selection of the same table.
-pub type Meter<'m> = &'m dyn Fn(usize, bool) -> bool;
-
-/// A result of which something was left out. Written once, by whoever asks for its text first.
-#[derive(Debug)]
-pub struct LongResult {
-    around: Vec<u8>,
-    left_out: Vec<LeftOut>,
-    /// `None`: it is too long.
-    text: OnceLock<Option<Vec<StdArc<[u8]>>>>,
-}
-
-impl LongResult {
-    /// Of the parts that an execution yields.
-    #[must_use]
-    pub fn new(around: Vec<u8>, left_out: Vec<LeftOut>) -> LongResult {
-        LongResult {
-            around,
-            left_out,
-            text: OnceLock::new(),
-        }
-    }
-
-    /// What stands around that, for something to be added at the end before the text is asked for.
-    pub fn around_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.around
-    }
-
-    /// The whole text in pieces. The first call takes as long as the selected tables are large; others wait for it meanwhile.
-    pub fn text(&self) -> &[StdArc<[u8]>] {
-        self.text_within(&|_, _| true)
-    }
-
-    /// The same, unless `meter` forbids it, which is asked as the text grows. There are no pieces then.
-    pub fn text_within(&self, meter: Meter<'_>) -> &[StdArc<[u8]>] {
-        let text = self.text.get_or_init(|| self.write(meter));
-        text.as_deref().unwrap_or_default()
-    }
-
-    /// Whether [`LongResult::text`] returns at once.
-    #[must_use]
-    pub fn is_written(&self) -> bool {
-        self.text.get().is_some()
-    }
-
-    /// How many rows are looked at to write it, at most. O(selections).
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        let selections = self.left_out.iter().map(|left_out| &left_out.selection);
-        selections.map(Selection::row_count).sum()
-    }
-
-    fn write(&self, meter: Meter<'_>) -> Option<Vec<StdArc<[u8]>>> {
-        let (mut pieces, mut out) = (Vec::new(), Vec::new());
-        let mut written = 0;
-        for left_out in &self.left_out {
-            out.extend_from_slice(&self.around[written..left_out.at]);
-            written = left_out.at;
-            let is_whole = left_out.selection.write(&mut out, |out| {
-                if out.len() < PIECE_BYTES {
-                    return true;
-                }
-                let bytes = out.len();
-                pieces.push(StdArc::from(&**out));
-                out.clear();
-                meter(bytes, left_out.is_repeated)
-            });
-            if !is_whole {
-                return None;
-            }
-        }
-        out.extend_from_slice(&self.around[written..]);
-        let is_allowed = meter(out.len(), false);
-        pieces.push(out.into());
-        is_allowed.then_some(pieces)
-    }
 }

@@ -5,7 +5,7 @@
 use corvid_data::{Arc, HashSeed, Row, Schema, TableId};
 
 use crate::database::Database;
-use crate::page::Page;
+use crate::page::{PAGE_SLOTS, Page};
 
 /// Pages shared with the database at one commit; `Send` and `Sync`.
 #[derive(Clone, Debug)]
@@ -55,6 +55,23 @@ impl Snapshot {
     pub fn rows(&self, table: TableId) -> impl Iterator<Item = &Arc<Row>> + '_ {
         let pages = &self.tables[usize::from(table.0)].pages;
         pages.iter().flat_map(|page| page.rows())
+    }
+
+    /// The rows of a table from the slot `from` on, in that order, each with the slot behind it: whoever pauses there goes on from it. The
+    /// first slot is 0.
+    pub fn rows_from(
+        &self,
+        table: TableId,
+        from: usize,
+    ) -> impl Iterator<Item = (usize, &Arc<Row>)> + '_ {
+        let pages = &self.tables[usize::from(table.0)].pages;
+        let first = from / PAGE_SLOTS;
+        let pages = pages.iter().enumerate().skip(first);
+        pages.flat_map(move |(page, rows)| {
+            let offset = if page == first { from % PAGE_SLOTS } else { 0 };
+            let slots = rows.slots().iter().enumerate().skip(offset);
+            slots.filter_map(move |(slot, row)| Some((page * PAGE_SLOTS + slot + 1, row.as_ref()?)))
+        })
     }
 
     /// Rows in a table.

@@ -16,6 +16,8 @@ const PIECE_BYTES: usize = 256 << 10;
 pub(crate) struct Body {
     /// What was cut off so far; `out` goes on from there.
     pieces: Vec<StdArc<[u8]>>,
+    /// Length of `pieces`, bytes.
+    cut_bytes: usize,
     out: Vec<u8>,
     /// A row of the present table has been written.
     is_table_open: bool,
@@ -33,6 +35,7 @@ impl Body {
     pub(crate) fn new() -> Body {
         Body {
             pieces: Vec::new(),
+            cut_bytes: 0,
             out: vec![b'{'],
             is_table_open: false,
         }
@@ -74,8 +77,14 @@ impl Body {
     pub(crate) fn cut(&mut self) {
         if self.out.len() >= PIECE_BYTES {
             self.pieces.push(StdArc::from(&*self.out));
+            self.cut_bytes += self.out.len();
             self.out.clear();
         }
+    }
+
+    /// What has been written so far, bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.cut_bytes + self.out.len()
     }
 
     /// Remembers the present state.

@@ -9,6 +9,9 @@ use corvid_data::{HashSeed, Row, TableSchema};
 use corvid_engine::Condition;
 use corvid_engine::condition::{Clause, Function};
 
+/// Clauses that are judged in one step; most are found by a hash together.
+const CLAUSES: usize = 16;
+
 /// Which rows of a table are in view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TableCondition {
@@ -60,6 +63,14 @@ impl TableCondition {
             TableCondition::Always => true,
             TableCondition::Never => false,
             TableCondition::Any(condition) => condition.matches_any(table, row),
+        }
+    }
+
+    /// Steps that it takes to judge a row, at most.
+    pub(crate) fn steps(&self) -> u64 {
+        match self {
+            TableCondition::Always | TableCondition::Never => 1,
+            TableCondition::Any(condition) => 1 + (condition.clauses.len() / CLAUSES) as u64,
         }
     }
 

@@ -1,32 +1,39 @@
 //! First contents of a monitor: everything in view, as the reply to the request that starts it.
 //!
 //! Short ones are written at once, from the database. Long ones are an order, [`Contents`], that any thread carries out on a
-//! snapshot, in pieces, once for all equal requests that come while it is under way or, until the group sees a change, later.
+//! snapshot, slice by slice, once for all equal requests that come while it is under way or, until the group sees a change, later.
 //! Called by groups and by whoever carries orders out; knows no sessions.
 
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Row, Schema, TableId};
-use corvid_engine::{Condition, Database, Snapshot};
+use corvid_data::Schema;
+use corvid_engine::{Database, Slice, Snapshot};
 
 use crate::body::Body;
+use crate::condition::TableCondition;
 use crate::frame::{Guard, SharedText};
 use crate::group::{Encoding, GroupId};
-use crate::subscription::{Event, Subscription};
+use crate::subscription::{Event, Subscription, TableSubscription};
 use crate::{encode_v1, encode_v2};
 
 /// Names contents that are being written; numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentsId(pub u64);
 
-/// An order: write these contents.
+/// An order: write these contents. Carried out in slices.
 #[derive(Debug)]
 pub struct Contents {
-    pub(crate) id: ContentsId,
-    pub(crate) group: GroupId,
-    pub(crate) encoding: Encoding,
-    pub(crate) subscription: StdArc<Subscription>,
-    pub(crate) snapshot: Snapshot,
+    id: ContentsId,
+    group: GroupId,
+    encoding: Encoding,
+    subscription: StdArc<Subscription>,
+    snapshot: Snapshot,
+    body: Body,
+    /// Tables of the subscription that are written, and the slot of the next one from which its rows are not.
+    tables: usize,
+    from: usize,
+    /// Rows that were looked at.
+    rows: usize,
 }
 
 /// Contents that are written.
@@ -40,10 +47,47 @@ pub struct Written {
 }
 
 impl Contents {
+    /// Of what `snapshot` holds.
+    pub(crate) fn new(
+        id: ContentsId,
+        group: GroupId,
+        encoding: Encoding,
+        subscription: StdArc<Subscription>,
+        snapshot: Snapshot,
+    ) -> Contents {
+        Contents {
+            id,
+            group,
+            encoding,
+            subscription,
+            snapshot,
+            body: Body::new(),
+            tables: 0,
+            from: 0,
+            rows: 0,
+        }
+    }
+
     /// Which.
     #[must_use]
     pub fn id(&self) -> ContentsId {
         self.id
+    }
+
+    /// How many rows are still to be looked at. O(tables asked for).
+    #[must_use]
+    pub fn rows_left(&self) -> usize {
+        let asked = self.subscription.tables().iter();
+        let rows = asked
+            .filter(|asked| is_written(asked))
+            .map(|asked| self.snapshot.row_count(asked.table));
+        rows.sum::<usize>() - self.rows
+    }
+
+    /// What has been written, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.body.len()
     }
 
     /// Does not carry the order out.
@@ -56,29 +100,60 @@ impl Contents {
         }
     }
 
-    /// Carries the order out. O(rows of the tables asked for). `guard` is asked, with the length of the text in bytes, for what must live
-    /// as long as it does.
-    #[must_use]
-    pub fn write(self, guard: impl FnOnce(usize) -> Guard) -> Written {
-        let schema: &Arc<Schema> = self.snapshot.schema();
-        let mut body = Body::new();
-        let rows = |table: TableId, query: &Condition, visit: &mut dyn FnMut(&Row)| {
-            let schema = schema.table(table);
-            for row in self.snapshot.rows(table) {
-                if query.matches_any(schema, row) {
-                    visit(row);
-                }
-            }
+    /// Writes a slice more; true when everything is written. Altogether O(rows of the tables asked for).
+    pub fn advance(&mut self, slice: &mut Slice) -> bool {
+        let encode = match self.encoding {
+            Encoding::Rows => encode_v1::initial,
+            Encoding::Differences => encode_v2::initial,
         };
-        write(&mut body, schema, &self.subscription, self.encoding, rows);
-        let pieces = body.finish_pieces();
-        let guard = guard(pieces.iter().map(|piece| piece.len()).sum());
+        let body = &mut self.body;
+        while let Some(asked) = self.subscription.tables().get(self.tables) {
+            if is_written(asked) {
+                let table = self.snapshot.schema().table(asked.table);
+                let steps = asked.condition.steps();
+                for (next, row) in self.snapshot.rows_from(asked.table, self.from) {
+                    if slice.is_over() {
+                        return false;
+                    }
+                    let length = body.len();
+                    if asked.condition.matches(table, row) {
+                        encode(body, table, asked, row);
+                    }
+                    slice.spend(steps, body.len() - length);
+                    body.cut();
+                    self.from = next;
+                    self.rows += 1;
+                }
+                body.end_table();
+            }
+            self.tables += 1;
+            self.from = 0;
+        }
+        true
+    }
+
+    /// Carries the order out as a whole. `guard` is asked, with the length of the text in bytes, for what must live as long as it does.
+    #[must_use]
+    pub fn write(mut self, guard: impl FnOnce(usize) -> Guard) -> Written {
+        while !self.advance(&mut Slice::unlimited()) {}
+        let guard = guard(self.bytes());
+        self.finish(guard)
+    }
+
+    /// What was ordered, when everything is written. `guard` lives as long as the text.
+    #[must_use]
+    pub fn finish(self, guard: Guard) -> Written {
         Written {
             group: self.group,
             id: self.id,
-            text: Some(SharedText::Guarded(pieces.into(), guard)),
+            text: Some(SharedText::Guarded(self.body.finish_pieces().into(), guard)),
         }
     }
+}
+
+/// Whether rows of this table are contents.
+fn is_written(asked: &TableSubscription) -> bool {
+    asked.select.has(Event::Initial) && *asked.condition != TableCondition::Never
 }
 
 /// Writes the present contents as one piece.
@@ -89,20 +164,6 @@ pub(crate) fn write_whole(
     database: &Database,
 ) -> Vec<u8> {
     let mut body = Body::new();
-    let rows = |table: TableId, query: &Condition, visit: &mut dyn FnMut(&Row)| {
-        database.for_each_matching_any(table, query, &mut |row| visit(row));
-    };
-    write(&mut body, schema, subscription, encoding, rows);
-    body.finish_pieces().concat()
-}
-
-fn write(
-    body: &mut Body,
-    schema: &Schema,
-    subscription: &Subscription,
-    encoding: Encoding,
-    rows: impl Fn(TableId, &Condition, &mut dyn FnMut(&Row)),
-) {
     let encode = match encoding {
         Encoding::Rows => encode_v1::initial,
         Encoding::Differences => encode_v2::initial,
@@ -112,13 +173,14 @@ fn write(
         if asked.select.has(Event::Initial)
             && let Some(query) = asked.condition.query()
         {
-            rows(asked.table, &query, &mut |row| {
-                encode(body, table, asked, row);
+            database.for_each_matching_any(asked.table, &query, &mut |row| {
+                encode(&mut body, table, asked, row);
                 body.cut();
             });
             body.end_table();
         }
     }
+    body.finish_pieces().concat()
 }
 
 /// How many rows must be looked at to write the contents now; where only some of a table, not counted further than `max`. Columns by

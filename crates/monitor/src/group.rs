@@ -7,17 +7,16 @@
 //! already cost nothing. Owned by `groups`; knows no sessions.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc as StdArc, OnceLock, Weak};
+use std::sync::{Arc as StdArc, Weak};
 
 use corvid_data::{Arc, Delta, HashSeed, OwnKeys, Schema, TableId, Uuid};
-use corvid_engine::Database;
+use corvid_engine::{Database, Resumable};
 
 use crate::change_set::Entry;
 use crate::contents::{self, ContentsId, Written};
 use crate::foretold::Foretold;
 use crate::frame::SharedText;
-use crate::late::{self, LateText, LongUpdate};
+use crate::late::{self, LateText, LongUpdate, UpdateWriter};
 use crate::segments::{SegmentId, Segments, Untold};
 use crate::speculation::AsOf;
 use crate::subscription::Subscription;
@@ -225,15 +224,13 @@ impl Group {
         if self.clean.is_empty() || self.foretold.is_some() {
             return None;
         }
-        let foretold = StdArc::new(Foretold {
-            schema: schema.clone(),
-            subscription: self.subscription.clone(),
-            encoding: self.encoding,
-            seed: self.seed,
-            delta: delta.clone(),
-            is_begun: AtomicBool::new(false),
-            pieces: OnceLock::new(),
-        });
+        let foretold = StdArc::new(Foretold::new(
+            schema.clone(),
+            self.subscription.clone(),
+            self.encoding,
+            delta.clone(),
+            self.seed,
+        ));
         self.foretold = Some(foretold.clone());
         Some(foretold)
     }
@@ -366,7 +363,10 @@ impl Group {
         }
         let changes = view::of_commits(schema, &self.subscription, commits, self.seed);
         let body = late::encode(schema, &self.subscription, self.encoding, &changes, None);
-        let body: StdArc<[u8]> = body.finish().into();
+        let body = match &body[..] {
+            [only] => only.clone(),
+            pieces => pieces.concat().into(),
+        };
         self.since = Some((txn, Shared::new(self.moment(as_of), &body)));
         body
     }
@@ -440,11 +440,11 @@ impl Group {
                 encoding,
                 changes,
                 delta,
-                pieces: OnceLock::new(),
+                pieces: Resumable::new(UpdateWriter::default()),
             })));
         }
         let body = late::encode(schema, subscription, encoding, &changes, delta.as_deref());
-        shared(body.finish_pieces())
+        shared(body)
     }
 }
 

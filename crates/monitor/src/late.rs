@@ -3,9 +3,10 @@
 //! Invariant: what a text says was settled when it was ordered; when it is written, and where, makes no difference.
 
 use std::fmt::Debug;
-use std::sync::{Arc as StdArc, OnceLock};
+use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, Schema};
+use corvid_engine::{Resumable, Slice};
 
 use crate::body::Body;
 use crate::change_set::ChangeSet;
@@ -16,8 +17,11 @@ use crate::{encode_v1, encode_v2};
 
 /// A text that may not be written yet.
 pub trait LateText: Debug + Send + Sync {
-    /// The text in pieces. The first call writes it, which takes long; others wait for it meanwhile.
+    /// The text in pieces. Writes what is not written yet, which takes long.
     fn pieces(&self) -> &[StdArc<[u8]>];
+
+    /// Writes a slice more. Returns about how many rows are left; 0: [`LateText::pieces`] returns at once.
+    fn advance(&self, slice: &mut Slice) -> usize;
 
     /// Whether [`LateText::pieces`] returns at once.
     fn is_written(&self) -> bool;
@@ -40,16 +44,23 @@ pub(crate) struct LongUpdate {
     pub(crate) changes: StdArc<ChangeSet>,
     /// The commit, if they are of one alone.
     pub(crate) delta: Option<Arc<Delta>>,
-    pub(crate) pieces: OnceLock<Vec<StdArc<[u8]>>>,
+    pub(crate) pieces: Resumable<UpdateWriter, Vec<StdArc<[u8]>>>,
 }
 
 impl LateText for LongUpdate {
     fn pieces(&self) -> &[StdArc<[u8]>] {
-        self.pieces.get_or_init(|| {
-            let (subscription, changes) = (&self.subscription, &self.changes);
-            let delta = self.delta.as_deref();
-            encode(&self.schema, subscription, self.encoding, changes, delta).finish_pieces()
-        })
+        self.pieces
+            .finish(|writer| self.write(writer, &mut Slice::unlimited()))
+    }
+
+    fn advance(&self, slice: &mut Slice) -> usize {
+        let mut written = 0;
+        let is_written = self.pieces.advance(|writer| {
+            let pieces = self.write(writer, slice);
+            written = writer.rows();
+            pieces
+        });
+        rows_left(is_written, self.changes.len() - written)
     }
 
     fn is_written(&self) -> bool {
@@ -61,6 +72,87 @@ impl LateText for LongUpdate {
     }
 }
 
+impl LongUpdate {
+    fn write(&self, writer: &mut UpdateWriter, slice: &mut Slice) -> Option<Vec<StdArc<[u8]>>> {
+        let form = (&*self.subscription, self.encoding);
+        let delta = self.delta.as_deref();
+        writer.advance(&self.schema, form, &self.changes, delta, slice)
+    }
+}
+
+/// An update in the making.
+#[derive(Debug)]
+pub(crate) struct UpdateWriter {
+    body: Body,
+    /// Tables of the changes that are written, and entries of the next one.
+    tables: usize,
+    entries: usize,
+    /// How many rows are written.
+    rows: usize,
+}
+
+impl Default for UpdateWriter {
+    fn default() -> UpdateWriter {
+        UpdateWriter {
+            body: Body::new(),
+            tables: 0,
+            entries: 0,
+            rows: 0,
+        }
+    }
+}
+
+/// What [`LateText::advance`] returns.
+pub(crate) fn rows_left(is_written: bool, rows_left: usize) -> usize {
+    if is_written { 0 } else { rows_left.max(1) }
+}
+
+impl UpdateWriter {
+    /// How many rows are written.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Goes on for a slice; returns the text when it is whole. Everything else is the same each time.
+    pub(crate) fn advance(
+        &mut self,
+        schema: &Schema,
+        (subscription, encoding): (&Subscription, Encoding),
+        changes: &ChangeSet,
+        delta: Option<&Delta>,
+        slice: &mut Slice,
+    ) -> Option<Vec<StdArc<[u8]>>> {
+        let encode = match encoding {
+            Encoding::Rows => encode_v1::change,
+            Encoding::Differences => encode_v2::change,
+        };
+        let body = &mut self.body;
+        while let Some(of_table) = changes.tables().get(self.tables) {
+            if let Some(asked) = subscription.table(of_table.table) {
+                let table = schema.table(of_table.table);
+                while let Some(entry) = of_table.entries().get(self.entries) {
+                    if slice.is_over() {
+                        return None;
+                    }
+                    let length = body.len();
+                    if asked.select.has(entry.event()) {
+                        encode(body, table, asked, entry, delta);
+                    }
+                    slice.spend(1, body.len() - length);
+                    body.cut();
+                    self.entries += 1;
+                    self.rows += 1;
+                }
+                body.end_table();
+            }
+            self.tables += 1;
+            self.entries = 0;
+        }
+        let body = std::mem::replace(body, Body::new());
+        Some(body.finish_pieces())
+    }
+}
+
 /// All events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
 pub(crate) fn encode(
     schema: &Schema,
@@ -68,22 +160,13 @@ pub(crate) fn encode(
     encoding: Encoding,
     changes: &ChangeSet,
     delta: Option<&Delta>,
-) -> Body {
-    let mut body = Body::new();
-    let encode = match encoding {
-        Encoding::Rows => encode_v1::change,
-        Encoding::Differences => encode_v2::change,
-    };
-    for of_table in changes.tables() {
-        if let Some(asked) = subscription.table(of_table.table) {
-            let table = schema.table(of_table.table);
-            let entries = of_table.entries().iter();
-            for entry in entries.filter(|entry| asked.select.has(entry.event())) {
-                encode(&mut body, table, asked, entry, delta);
-                body.cut();
-            }
-            body.end_table();
+) -> Vec<StdArc<[u8]>> {
+    let mut writer = UpdateWriter::default();
+    let form = (subscription, encoding);
+    loop {
+        let slice = &mut Slice::unlimited();
+        if let Some(pieces) = writer.advance(schema, form, changes, delta, slice) {
+            return pieces;
         }
     }
-    body
 }

@@ -61,17 +61,28 @@ pub(crate) fn of_commits<'a>(
 ) -> ChangeSet {
     let mut changes = ChangeSet::new(seed);
     for delta in deltas {
-        for (position, change) in delta.changes.iter().enumerate() {
-            let Some(asked) = subscription.table(change.table) else {
-                continue;
-            };
-            let changed = ColumnMask::of_change(change);
-            let unknown = (Match::Maybe, Match::Maybe);
-            let table = schema.table(change.table);
-            if let Some(entry) = of_change(asked, table, (position, change), &changed, unknown) {
-                changes.merge(change.table, entry);
-            }
+        for position in 0..delta.changes.len() {
+            add_change(schema, subscription, (position, delta), &mut changes);
         }
     }
     changes
+}
+
+/// Adds one change of a commit, if `subscription` sees it.
+pub(crate) fn add_change(
+    schema: &Schema,
+    subscription: &Subscription,
+    (position, delta): (usize, &Delta),
+    changes: &mut ChangeSet,
+) {
+    let change = &delta.changes[position];
+    let Some(asked) = subscription.table(change.table) else {
+        return;
+    };
+    let changed = ColumnMask::of_change(change);
+    let unknown = (Match::Maybe, Match::Maybe);
+    let table = schema.table(change.table);
+    if let Some(entry) = of_change(asked, table, (position, change), &changed, unknown) {
+        changes.merge(change.table, entry);
+    }
 }

@@ -1,14 +1,16 @@
 //! Carries out the long jobs of one database away from its thread, in order, giving way to everybody else, and on another
 //! thread those that a client waits for: first contents of monitors, and long texts. What is to be freed goes to the reaper.
 //!
-//! The threads end with their database, after the job that they are at. What a job is, is told in [`corvid_service::job`].
+//! The threads end with their database, after the job or the slice that they are at. Which text has the next slice is decided by
+//! [`Turns`]. What a job is, is told in [`corvid_service::job`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use corvid_os::priority;
 use corvid_service::job::Job;
-use crossbeam_channel::{Receiver, Sender};
+use corvid_service::job::turns::Turns;
+use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::open::RandomUuids;
 use crate::reaper::Reaper;
@@ -30,7 +32,10 @@ impl Worker {
     /// # Errors
     /// The thread cannot be made, or there is no random source.
     pub fn new(inbox: InboxHandle, freeing: Arc<AtomicUsize>) -> std::io::Result<Worker> {
-        let jobs = start("jobs", priority::yield_to_others, inbox.clone())?;
+        let mut uuids = RandomUuids::new()?;
+        let answers = inbox.clone();
+        let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers, &mut uuids);
+        let jobs = start("jobs", run)?;
         Ok(Worker {
             jobs,
             inbox,
@@ -44,43 +49,67 @@ impl Worker {
         let thread = match job {
             Job::Free(garbage) => return self.reaper.free(garbage),
             Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => self.contents(),
-            _ => &self.jobs,
+            Job::Convert { .. } | Job::CarryOver { .. } | Job::Compare { .. } => &self.jobs,
         };
         // The threads live as long as their queues, which are ours.
         let _ = thread.send(job);
     }
 
-    /// The thread for contents; where it cannot be made, the other one must do.
+    /// The thread for texts; where it cannot be made, the other one must do, which writes them as a whole.
     fn contents(&mut self) -> &Sender<Job> {
         if self.contents.is_none() {
-            self.contents = start("contents", || {}, self.inbox.clone()).ok();
+            let inbox = self.inbox.clone();
+            let run = move |jobs: Receiver<Job>| write(&jobs, &inbox);
+            self.contents = start("contents", run).ok();
         }
         self.contents.as_ref().unwrap_or(&self.jobs)
     }
 }
 
-/// A thread that calls `prepare` and then carries out what it is sent.
+/// A thread that runs `run` with the end of a queue.
 fn start(
     name: &str,
-    prepare: impl FnOnce() + Send + 'static,
-    inbox: InboxHandle,
+    run: impl FnOnce(Receiver<Job>) + Send + 'static,
 ) -> std::io::Result<Sender<Job>> {
     let (sender, jobs) = crossbeam_channel::unbounded();
-    let uuids = RandomUuids::new()?;
-    let run = move || {
-        prepare();
-        run(&jobs, &inbox, uuids);
-    };
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(run)?;
+        .spawn(move || run(jobs))?;
     Ok(sender)
 }
 
-fn run(jobs: &Receiver<Job>, inbox: &InboxHandle, mut uuids: RandomUuids) {
+/// Carries out jobs as wholes.
+fn carry_out(jobs: &Receiver<Job>, inbox: &InboxHandle, uuids: &mut RandomUuids) {
+    priority::yield_to_others();
     for job in jobs {
-        if let Some(answer) = job.carry_out(&mut uuids) {
+        if let Some(answer) = job.carry_out(uuids) {
             inbox.send(answer);
+        }
+    }
+}
+
+/// Writes texts in turns. What arrives has its turn after the present slice.
+fn write(jobs: &Receiver<Job>, inbox: &InboxHandle) {
+    let mut turns = Turns::default();
+    let mut answers = Vec::new();
+    while let Ok(job) = jobs.recv() {
+        // Nothing else is sent here.
+        let _ = turns.push(job);
+        while !turns.is_empty() {
+            turns.turn(&mut answers);
+            for answer in answers.drain(..) {
+                inbox.send(answer);
+            }
+            loop {
+                match jobs.try_recv() {
+                    Ok(job) => {
+                        let _ = turns.push(job);
+                    }
+                    Err(TryRecvError::Empty) => break,
+                    // The database has ended: nobody waits.
+                    Err(TryRecvError::Disconnected) => return,
+                }
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! a simulator. The database orders it in its outputs and is sent what came of it.
 
 pub mod garbage;
+pub mod turns;
 
 use std::sync::Arc as StdArc;
 
@@ -12,6 +13,7 @@ use corvid_log::write_transaction;
 use corvid_monitor::{Contents, LateText, SessionId, Written};
 
 use self::garbage::Garbage;
+use self::turns::Turns;
 use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
 use crate::reply_memory::Charge;
@@ -29,7 +31,7 @@ pub struct Commit {
     pub date_ms: i64,
 }
 
-/// An order; jobs of one database are carried out in order.
+/// An order. Conversions and comparisons of one database are carried out in order; texts take turns ([`Turns`]).
 #[derive(Debug)]
 pub enum Job {
     /// Convert a snapshot. Answered by [`Done::Converted`].
@@ -53,7 +55,7 @@ pub enum Job {
         is_diff: bool,
     },
     /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
-    Contents(Contents, Charge),
+    Contents(SessionId, Box<(Contents, Charge)>),
     /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
     /// by [`Done::Text`].
     Text(SessionId, StdArc<dyn LateText>),
@@ -97,7 +99,7 @@ pub struct Carried {
 }
 
 impl Job {
-    /// Does it. `uuids` gives versions to rows.
+    /// Does it as a whole. `uuids` gives versions to rows.
     pub fn carry_out(self, uuids: &mut dyn UuidSource) -> Option<ToDatabase> {
         match self {
             Job::Convert {
@@ -118,28 +120,15 @@ impl Job {
                 let carried = records.map(|records| Carried { converted, records });
                 Some(ToDatabase::Done(number, Done::CarriedOver(carried)))
             }
-            Job::Contents(contents, charge) => {
-                let number = JobNumber(contents.id().0);
-                let written = if charge.may_begin() {
-                    contents.write(|bytes| {
-                        charge.add(bytes);
-                        StdArc::new(charge)
-                    })
-                } else {
-                    charge.give_up();
-                    contents.refuse()
-                };
-                Some(ToDatabase::Done(number, Done::Contents(written)))
-            }
-            Job::Text(session, text) => {
-                text.pieces();
-                Some(ToDatabase::Done(JobNumber(0), Done::Text(session)))
-            }
-            Job::Foretold(text) => {
-                if StdArc::strong_count(&text) > 1 {
-                    text.pieces();
+            Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => {
+                let mut turns = Turns::default();
+                // They are taken.
+                let _ = turns.push(self);
+                let mut answers = Vec::new();
+                while !turns.is_empty() {
+                    turns.turn(&mut answers);
                 }
-                None
+                answers.pop()
             }
             Job::Compare {
                 number,

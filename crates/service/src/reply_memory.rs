@@ -4,8 +4,8 @@
 //! A reply is *charged* with its bytes; the [`Charge`] lives as long as the last of its bytes. Short replies are not counted: the number
 //! of requests under way bounds them. Two rules bound the rest:
 //!
-//! - A reply that tells each row once at most, such as a dump or a monitor's first contents, is made whenever less than the limit is
-//!   held. So a database can always be read, however large it is, and one such reply can exceed the limit.
+//! - A reply that tells each row once at most, such as a dump or a monitor's first contents, is made as long as others hold less than the
+//!   limit. So a database can always be read, however large it is, and one such reply can exceed the limit.
 //! - What a transaction selects from a table again is made up to half of what the others leave, and a megabyte in any case. So one
 //!   client cannot take everything.
 //!
@@ -156,9 +156,9 @@ impl Charge {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a long reply may be begun.
+    /// Whether a long reply may be begun, or go on: several take turns, and of those that are too much together one ends first.
     #[must_use]
-    pub fn may_begin(&self) -> bool {
+    pub fn may_go_on(&self) -> bool {
         let others = self.others();
         others <= self.memory.bytes_max()
     }
@@ -172,9 +172,8 @@ impl Charge {
             }
             return true;
         }
-        let is_first = self.bytes.load(Ordering::Relaxed) == 0;
         self.add(bytes);
-        if is_first && self.bytes.load(Ordering::Relaxed) > SHORT_BYTES && !self.may_begin() {
+        if self.bytes.load(Ordering::Relaxed) > SHORT_BYTES && !self.may_go_on() {
             return false;
         }
         if !is_repeated {
@@ -241,7 +240,7 @@ mod tests {
             assert!(dump.take(MIB, false));
         }
         let other = Charge::new(&memory);
-        assert!(!other.may_begin() && !other.take(MIB, false));
+        assert!(!other.may_go_on() && !other.take(MIB, false));
         let short = Charge::new(&memory);
         assert!(short.take(SHORT_BYTES, true));
         drop(other);

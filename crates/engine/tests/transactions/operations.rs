@@ -235,6 +235,34 @@ fn names_stand_for_rows_before_and_after_their_insert() {
 }
 
 #[test]
+fn long_results_are_the_same_in_slices() {
+    let mut zoo = Fixture::zoo();
+    let names: Vec<_> = (0..1500).map(|number| number * 7919 % 1500).collect();
+    let rows = names.iter().map(|name| {
+        let age = name % 90;
+        format!(r#"{{"op":"insert","table":"Keeper","row":{{"name":"{name}","age":{age}}}}}"#)
+    });
+    zoo.run(&rows.collect::<Vec<_>>().join(","));
+    let select = |rest: &str| format!(r#"{{"op":"select","table":"Keeper",{rest}}}"#);
+    // Each is compared with the result that is written at once.
+    for rest in [
+        r#""where":[],"columns":["name","age"]"#,
+        r#""where":[["age",">",30],["age","<",80]],"columns":["name"],"sort":["age","name"]"#,
+        r#""where":[],"columns":["age"],"sort":["age"]"#,
+        r#""where":[],"columns":["age"]"#,
+        r#""where":[],"columns":[]"#,
+    ] {
+        let result = zoo.run(&select(rest));
+        assert!(result.starts_with(r#"[{"rows":[{"#), "{result}");
+    }
+    zoo.run(
+        &[r#""where":[]"#, r#""where":[],"columns":["age"]"#]
+            .map(select)
+            .join(","),
+    );
+}
+
+#[test]
 fn select_projects_sorts_and_tells_apart() {
     let mut zoo = Fixture::zoo();
     zoo.run(

@@ -83,13 +83,9 @@ impl Monitors {
             Progress::Underway(contents) => (contents, None),
             Progress::Wanted => {
                 self.next_contents = ContentsId(next.0 + 1);
-                let order = Contents {
-                    id: next,
-                    group: number,
-                    encoding,
-                    subscription: group.subscription().clone(),
-                    snapshot: database.snapshot(),
-                };
+                let subscription = group.subscription().clone();
+                let snapshot = database.snapshot();
+                let order = Contents::new(next, number, encoding, subscription, snapshot);
                 (next, Some(order))
             }
         };

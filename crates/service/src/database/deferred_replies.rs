@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use corvid_engine::LongResult;
+use corvid_engine::{LongResult, Slice};
 use corvid_monitor::{Frame, Guard, LateText, NOTHING, SessionId, SharedText};
 
 use super::outbox::Reason;
@@ -30,15 +30,26 @@ struct LateResult {
     charge: Arc<Charge>,
 }
 
-impl LateText for LateResult {
-    fn pieces(&self) -> &[Arc<[u8]>] {
-        let is_first = !self.result.is_written();
-        let meter = |bytes, is_repeated| self.charge.take(bytes, is_repeated);
-        let pieces = self.result.text_within(&meter);
-        if is_first && pieces.is_empty() {
+impl LateResult {
+    /// Counts bytes that were just written; false when the text must not become longer, and ends.
+    fn count(&self, bytes: usize, is_repeated: bool) -> bool {
+        let may_go_on = self.charge.take(bytes, is_repeated);
+        if !may_go_on {
             self.charge.give_up();
         }
-        pieces
+        may_go_on
+    }
+}
+
+impl LateText for LateResult {
+    fn pieces(&self) -> &[Arc<[u8]>] {
+        let meter = |bytes, is_repeated| self.count(bytes, is_repeated);
+        self.result.text_within(&meter)
+    }
+
+    fn advance(&self, slice: &mut Slice) -> usize {
+        let meter = |bytes, is_repeated| self.count(bytes, is_repeated);
+        self.result.advance(&meter, slice)
     }
 
     fn is_written(&self) -> bool {

@@ -122,7 +122,7 @@ impl DatabaseService {
         underway.entry(awaited.contents).or_default().pending += 1;
         let memory = &self.outputs.reply_memory;
         let order = awaited.order;
-        let job = order.map(|order| Job::Contents(order, Charge::new(memory)));
+        let job = order.map(|order| Job::Contents(session, Box::new((order, Charge::new(memory)))));
         self.outputs.jobs.extend(job);
         Joining {
             id: awaited.id,

@@ -16,6 +16,7 @@ use corvid_service::audit::Entry;
 use corvid_service::eras::Eras;
 use corvid_service::frontend::{Text, session_id, shard_of};
 use corvid_service::job::Job;
+use corvid_service::job::turns::Turns;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
@@ -111,9 +112,11 @@ pub(crate) struct Served {
     /// What the connection to a source has been told.
     pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
     pub(crate) jobs: VecDeque<Job>,
+    /// Texts that are being written.
+    turns: Turns,
     /// Nothing is carried out until this is cleared.
     pub(crate) is_worker_held: bool,
-    /// How many jobs were carried out.
+    /// How many jobs were begun.
     jobs_done: usize,
 }
 
@@ -154,7 +157,7 @@ enum Choice {
     Inline(DatabaseId),
     /// A disk carries out an order.
     Disk(DatabaseId),
-    /// A worker carries out a job.
+    /// A worker carries out or begins a job, or writes a slice of a text.
     Worker(DatabaseId),
     /// The main thread takes an event.
     Main,
@@ -184,6 +187,8 @@ pub(crate) struct World {
     inline_steps: Option<u64>,
     /// Orders to write updates ahead are carried out at once, not forgotten.
     is_foretelling: bool,
+    /// Steps of a slice of a text.
+    slice_steps: u64,
     /// No long text is read until this is cleared.
     pub(crate) is_reading_held: bool,
     /// The main thread takes no event until this is cleared.
@@ -232,6 +237,7 @@ impl World {
             // In some lives transactions are too long for whoever tries them first.
             long_steps: if seed % 5 == 4 { 100 } else { 50_000 },
             inline_steps: [None, Some(8192), Some(150)][seed as usize / 2 % 3],
+            slice_steps: 1 + seed % 40,
             is_reading_held: false,
             is_main_held: false,
             removed: BTreeSet::new(),
@@ -290,6 +296,7 @@ impl World {
             audit: Vec::new(),
             source_orders: Vec::new(),
             jobs: VecDeque::new(),
+            turns: Turns::new(self.slice_steps),
             is_worker_held: false,
             jobs_done: 0,
         };
@@ -542,7 +549,8 @@ impl World {
             if served.disk.as_ref().is_some_and(Disk::has_work) {
                 choices.push(Choice::Disk(*id));
             }
-            if !served.is_worker_held && !served.jobs.is_empty() {
+            let has_jobs = !served.jobs.is_empty() || !served.turns.is_empty();
+            if !served.is_worker_held && has_jobs {
                 choices.push(Choice::Worker(*id));
             }
         }
@@ -609,10 +617,18 @@ impl World {
                 let Some(served) = self.databases.get_mut(&id) else {
                     return;
                 };
-                if let Some(job) = served.jobs.pop_front() {
+                let is_slice =
+                    !served.turns.is_empty() && (served.jobs.is_empty() || self.dice.below(2) == 0);
+                if is_slice {
+                    let mut answers = Vec::new();
+                    served.turns.turn(&mut answers);
+                    served.inbox.extend(answers);
+                } else if let Some(job) = served.jobs.pop_front() {
                     served.jobs_done += 1;
                     let mut uuids = Counter((1 << 40) + ((served.jobs_done as u64) << 20));
-                    served.inbox.extend(job.carry_out(&mut uuids));
+                    let other = served.turns.push(job);
+                    let answer = other.and_then(|job| job.carry_out(&mut uuids));
+                    served.inbox.extend(answer);
                 }
             }
             Choice::Main => {

@@ -14,6 +14,7 @@ use corvid_monitor::SessionId;
 use corvid_service::eras::Eras;
 use corvid_service::frontend::{Close, Text, session_id, shard_of};
 use corvid_service::job::Job;
+use corvid_service::job::turns::Turns;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
@@ -73,7 +74,7 @@ pub(crate) enum Choice {
     Disk,
     /// The rewrite thread acts.
     Rewrite,
-    /// The thread for long jobs does one.
+    /// The thread for long jobs does one, or the thread for texts writes a slice.
     Job,
     /// The main thread takes an event.
     Main,
@@ -162,6 +163,8 @@ pub(crate) struct Machine {
     locks: Arc<Mutex<Locks>>,
     execution: Execution,
     jobs: VecDeque<(DatabaseId, Job)>,
+    /// Texts that are being written.
+    turns: Vec<(DatabaseId, Turns)>,
     uuids: SeededUuids,
     main: VecDeque<Event>,
     sessions: u64,
@@ -255,6 +258,9 @@ impl Machine {
             locks: locks.clone(),
             execution,
             jobs: VecDeque::new(),
+            turns: [SERVER, STORED]
+                .map(|id| (id, Turns::new(1 + seed % 64)))
+                .into(),
             uuids: SeededUuids(Dice::new(!seed)),
             main: VecDeque::new(),
             sessions: 0,
@@ -382,7 +388,7 @@ impl Machine {
         if self.storage.rewrite_has_work() {
             choices.push(Choice::Rewrite);
         }
-        if !self.jobs.is_empty() {
+        if !self.jobs.is_empty() || self.turns.iter().any(|(_, turns)| !turns.is_empty()) {
             choices.push(Choice::Job);
         }
         if !self.main.is_empty() {
@@ -426,10 +432,10 @@ impl Machine {
                 return rewriter;
             }
             Choice::Job => {
-                if let Some((id, job)) = self.jobs.pop_front()
-                    && let Some(answer) = job.carry_out(&mut self.uuids)
-                {
-                    self.post(id, answer);
+                if self.jobs.is_empty() || dice.below(2) == 0 {
+                    self.write_texts();
+                } else if let Some((id, job)) = self.jobs.pop_front() {
+                    self.begin(id, job);
                 }
             }
             Choice::Main => {
@@ -439,6 +445,31 @@ impl Machine {
             }
         }
         None
+    }
+
+    /// A thread takes a job: that for texts begins it, the other one carries it out.
+    fn begin(&mut self, id: DatabaseId, job: Job) {
+        let found = self.turns.iter_mut().find(|(of, _)| *of == id);
+        let other = match found {
+            Some((_, turns)) => turns.push(job),
+            None => Some(job),
+        };
+        if let Some(answer) = other.and_then(|job| job.carry_out(&mut self.uuids)) {
+            self.post(id, answer);
+        }
+    }
+
+    /// Each thread for texts writes a slice.
+    fn write_texts(&mut self) {
+        let mut answers = Vec::new();
+        for (id, turns) in &mut self.turns {
+            let mut told = Vec::new();
+            turns.turn(&mut told);
+            answers.extend(told.into_iter().map(|answer| (*id, answer)));
+        }
+        for (id, answer) in answers {
+            self.post(id, answer);
+        }
     }
 
     /// Where the file ends, for the one who copies it.

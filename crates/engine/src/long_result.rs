@@ -1,0 +1,350 @@
+//! The result of a transaction of which selections were left out, written slice by slice.
+//!
+//! For each selection: the rows that match are found, sorted if that was asked for, told apart unless they differ anyway, and written; the
+//! text is cut between rows. All of that pauses after any row. Rows are numbered: by their place among those found, or by their slot.
+//!
+//! Invariant: the text is the one that [`crate::selection::Form::write`] writes, whatever the slices and whoever writes them.
+
+use std::sync::Arc as StdArc;
+
+use corvid_data::{ColumnId, Row};
+use hashbrown::HashTable;
+
+use crate::merge_sort::MergeSort;
+use crate::page::{PAGE_SLOTS, Slot};
+use crate::selection::{LeftOut, Rows, Selection};
+use crate::slice::{Resumable, Slice};
+
+/// Where a long result is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Clauses that are judged in one step.
+const CLAUSES: usize = 4;
+
+/// Steps that it takes to find out whether a row looks like another.
+const DISTINCT_STEPS: u64 = 8;
+
+/// Decides whether so many bytes more may be written; true for those that repeat an earlier selection of the same table.
+pub type Meter<'m> = &'m dyn Fn(usize, bool) -> bool;
+
+/// A text in pieces; `None`: it is too long.
+type Text = Option<Vec<StdArc<[u8]>>>;
+
+/// A result of which something was left out. Written once.
+#[derive(Debug)]
+pub struct LongResult {
+    around: Vec<u8>,
+    left_out: Vec<LeftOut>,
+    text: Resumable<Writer, Text>,
+}
+
+impl LongResult {
+    /// Of the parts that an execution yields.
+    #[must_use]
+    pub fn new(around: Vec<u8>, left_out: Vec<LeftOut>) -> LongResult {
+        LongResult {
+            around,
+            left_out,
+            text: Resumable::new(Writer::default()),
+        }
+    }
+
+    /// What stands around that, for something to be added at the end before the text is asked for.
+    pub fn around_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.around
+    }
+
+    /// The whole text in pieces. Takes as long as the selected tables are large, but for what was written before.
+    pub fn text(&self) -> &[StdArc<[u8]>] {
+        self.text_within(&|_, _| true)
+    }
+
+    /// The same, unless `meter` forbids it, which is asked as the text grows. There are no pieces then.
+    pub fn text_within(&self, meter: Meter<'_>) -> &[StdArc<[u8]>] {
+        let text = self
+            .text
+            .finish(|writer| writer.advance(self, meter, &mut Slice::unlimited()));
+        text.as_deref().unwrap_or_default()
+    }
+
+    /// Writes a slice more. Returns about how many rows are left; 0: [`LongResult::text_within`] returns at once.
+    pub fn advance(&self, meter: Meter<'_>, slice: &mut Slice) -> usize {
+        let mut rows_left = 0;
+        let is_written = self.text.advance(|writer| {
+            let text = writer.advance(self, meter, slice);
+            rows_left = writer.rows_left(self);
+            text
+        });
+        if is_written { 0 } else { rows_left.max(1) }
+    }
+
+    /// Whether [`LongResult::text`] returns at once.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.text.get().is_some()
+    }
+
+    /// How many rows are looked at to write it, at most. O(selections).
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        let selections = self.left_out.iter().map(|left_out| &left_out.selection);
+        selections.map(Selection::row_count).sum()
+    }
+}
+
+/// A text in the making.
+#[derive(Debug, Default)]
+struct Writer {
+    pieces: Vec<StdArc<[u8]>>,
+    out: Vec<u8>,
+    /// The selection that is next, or under way.
+    number: usize,
+    stage: Stage,
+}
+
+/// How far a selection is. Rows are numbered.
+#[derive(Debug)]
+enum Stage {
+    /// Those before `from` have been looked at.
+    Finding {
+        from: usize,
+        found: Vec<u32>,
+    },
+    Sorting(MergeSort),
+    /// Those before `from` have been looked at; `looks` are places in `found`, with the hash of what is seen there.
+    Distinguishing {
+        rows: Vec<u32>,
+        from: usize,
+        found: Vec<u32>,
+        looks: HashTable<(u64, u32)>,
+    },
+    /// Those before `from` are written.
+    Writing {
+        rows: Vec<u32>,
+        from: usize,
+    },
+}
+
+impl Default for Stage {
+    fn default() -> Stage {
+        Stage::Finding {
+            from: 0,
+            found: Vec::new(),
+        }
+    }
+}
+
+impl Writer {
+    /// Goes on for a slice. Returns the text when it is whole, or too long.
+    fn advance(
+        &mut self,
+        result: &LongResult,
+        meter: Meter<'_>,
+        slice: &mut Slice,
+    ) -> Option<Text> {
+        while let Some(left_out) = result.left_out.get(self.number) {
+            if !self.select(result, left_out, meter, slice)? {
+                return Some(None);
+            }
+            self.number += 1;
+            self.stage = Stage::default();
+        }
+        let written = result.left_out.last().map_or(0, |left_out| left_out.at);
+        self.out.extend_from_slice(&result.around[written..]);
+        let is_allowed = meter(self.out.len(), false);
+        self.pieces.push(std::mem::take(&mut self.out).into());
+        Some(is_allowed.then(|| std::mem::take(&mut self.pieces)))
+    }
+
+    /// About how many rows are left.
+    fn rows_left(&self, result: &LongResult) -> usize {
+        let mut selections = result.left_out.iter().skip(self.number);
+        let present = selections
+            .next()
+            .map_or(0, |left_out| self.stage.rows_left(&left_out.selection));
+        let later = selections.map(|left_out| left_out.selection.row_count());
+        present + later.sum::<usize>()
+    }
+
+    /// Goes on with the present selection: true when it is written, false when it is too long, `None` when it pauses.
+    fn select(
+        &mut self,
+        result: &LongResult,
+        left_out: &LeftOut,
+        meter: Meter<'_>,
+        slice: &mut Slice,
+    ) -> Option<bool> {
+        let selection = &left_out.selection;
+        while !matches!(self.stage, Stage::Writing { .. }) {
+            self.stage = self.stage.prepare(selection, slice)?;
+        }
+        let Stage::Writing { rows, from } = &mut self.stage else {
+            return None;
+        };
+        if *from == 0 {
+            let before = self.number.checked_sub(1);
+            let written = before.map_or(0, |before| result.left_out[before].at);
+            self.out
+                .extend_from_slice(&result.around[written..left_out.at]);
+            self.out.extend_from_slice(b"{\"rows\":[");
+        }
+        let table = selection.schema.table(selection.table);
+        while let Some(row) = rows.get(*from) {
+            let length = self.out.len();
+            if *from > 0 {
+                self.out.push(b',');
+            }
+            *from += 1;
+            let row = selection.row(*row);
+            selection.form.columns.write(table, row, &mut self.out);
+            slice.spend(1, self.out.len() - length);
+            if self.out.len() >= PIECE_BYTES {
+                let bytes = self.out.len();
+                self.pieces.push(StdArc::from(&*self.out));
+                self.out.clear();
+                if !meter(bytes, left_out.is_repeated) {
+                    return Some(false);
+                }
+            }
+            if slice.is_over() {
+                return None;
+            }
+        }
+        self.out.extend_from_slice(b"]}");
+        Some(true)
+    }
+}
+
+impl Stage {
+    /// About how many rows are left.
+    fn rows_left(&self, selection: &Selection) -> usize {
+        match self {
+            Stage::Finding { .. } => selection.row_count(),
+            Stage::Sorting(sorting) => sorting.len(),
+            Stage::Distinguishing { rows, .. } => rows.len(),
+            Stage::Writing { rows, from } => rows.len() - from,
+        }
+    }
+
+    /// The stage after this one; `None` when it pauses.
+    fn prepare(&mut self, selection: &Selection, slice: &mut Slice) -> Option<Stage> {
+        let form = &selection.form;
+        let row = |number: u32| selection.row(number);
+        let is_same = |a: u32, b: u32| form.columns.same(row(a), row(b));
+        let rows = match self {
+            Stage::Finding { from, found } => {
+                selection.find(from, found, slice)?;
+                let found = std::mem::take(found);
+                if form.sort.is_some() {
+                    return Some(Stage::Sorting(MergeSort::new(found)));
+                }
+                found
+            }
+            Stage::Sorting(sorting) => {
+                let compare = |a: u32, b: u32| {
+                    let sort = form.sort.as_ref();
+                    sort.map_or(std::cmp::Ordering::Equal, |sort| {
+                        sort.compare(row(a), row(b))
+                    })
+                };
+                sorting.advance(slice, compare)?
+            }
+            Stage::Distinguishing {
+                rows,
+                from,
+                found,
+                looks,
+            } => {
+                while let Some(next) = rows.get(*from).copied() {
+                    if slice.is_over() {
+                        return None;
+                    }
+                    slice.spend(DISTINCT_STEPS, 0);
+                    *from += 1;
+                    let hash = form.columns.hash(form.seed, row(next));
+                    let looks_same =
+                        |(_, place): &(u64, u32)| is_same(found[*place as usize], next);
+                    if looks.find(hash, looks_same).is_none() {
+                        // A table has fewer than 2^32 rows.
+                        let place = found.len() as u32;
+                        looks.insert_unique(hash, (hash, place), |(hash, _)| *hash);
+                        found.push(next);
+                    }
+                }
+                let rows = std::mem::take(found);
+                return Some(Stage::Writing { rows, from: 0 });
+            }
+            Stage::Writing { rows, from } => {
+                let rows = std::mem::take(rows);
+                return Some(Stage::Writing { rows, from: *from });
+            }
+        };
+        Some(Stage::distinguish(selection, rows))
+    }
+
+    /// Goes on with these rows, in order. Those of one table differ in `_uuid`, so only without it can two look the same.
+    fn distinguish(selection: &Selection, mut rows: Vec<u32>) -> Stage {
+        let columns = &selection.form.columns;
+        if columns.contains(ColumnId::UUID) {
+            return Stage::Writing { rows, from: 0 };
+        }
+        if columns.is_empty() {
+            rows.truncate(1);
+            return Stage::Writing { rows, from: 0 };
+        }
+        Stage::Distinguishing {
+            rows,
+            from: 0,
+            found: Vec::new(),
+            looks: HashTable::new(),
+        }
+    }
+}
+
+impl Selection {
+    /// How many rows are looked at for it, at most.
+    fn row_count(&self) -> usize {
+        match &self.rows {
+            Rows::Found(rows) => rows.len(),
+            Rows::Matching(pages, _) => pages.len() * PAGE_SLOTS,
+        }
+    }
+
+    /// The row of that number.
+    fn row(&self, number: u32) -> &Row {
+        match &self.rows {
+            Rows::Found(rows) => &rows[number as usize],
+            Rows::Matching(pages, _) => {
+                let slot = Slot::new(number as usize);
+                let row = pages[slot.page()].get(slot.offset());
+                row.expect("a row was found there, and the page stays as it was")
+            }
+        }
+    }
+
+    /// Appends the numbers of rows that match, from the slot `from` on; `None` when it pauses.
+    fn find(&self, from: &mut usize, found: &mut Vec<u32>, slice: &mut Slice) -> Option<()> {
+        let (pages, condition) = match &self.rows {
+            Rows::Found(rows) => {
+                // A table has fewer than 2^32 rows.
+                found.extend(0..rows.len() as u32);
+                return Some(());
+            }
+            Rows::Matching(pages, condition) => (pages, condition),
+        };
+        let steps = 1 + (condition.clauses.len() / CLAUSES) as u64;
+        while *from < pages.len() * PAGE_SLOTS {
+            if slice.is_over() {
+                return None;
+            }
+            let slot = Slot::new(*from);
+            let row = pages[slot.page()].get(slot.offset());
+            if row.is_some_and(|row| condition.holds_for(row)) {
+                found.push(*from as u32);
+            }
+            *from += 1;
+            slice.spend(steps, 0);
+        }
+        Some(())
+    }
+}

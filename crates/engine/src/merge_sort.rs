@@ -1,0 +1,149 @@
+//! Sorting in slices: what a `select` with `sort` finds may be a whole large table.
+//!
+//! A stable merge sort from below. First runs of [`RUN`] items are sorted, each at once; then passes merge pairs of runs, from `items` into
+//! `merged`, until one run is left. It pauses between two runs of the first part and between any two items of the second.
+
+use std::cmp::Ordering;
+
+use crate::slice::Slice;
+
+/// Items of a run that is sorted at once.
+const RUN: usize = 256;
+
+/// Steps that an item of a run takes.
+const RUN_STEPS: u64 = 16;
+
+/// Steps that merging an item takes.
+const MERGE_STEPS: u64 = 4;
+
+/// Items that are being sorted; they stand for something.
+#[derive(Debug)]
+pub(crate) struct MergeSort {
+    items: Vec<u32>,
+    merged: Vec<u32>,
+    /// How many of `items` are in sorted runs.
+    in_runs: usize,
+    /// Length of a run.
+    width: usize,
+    /// Where the pair of runs begins that is being merged, and what of each is next.
+    start: usize,
+    left: usize,
+    right: usize,
+}
+
+impl MergeSort {
+    /// Nothing is sorted yet.
+    pub(crate) fn new(items: Vec<u32>) -> MergeSort {
+        MergeSort {
+            merged: Vec::with_capacity(items.len()),
+            items,
+            in_runs: 0,
+            width: RUN,
+            start: 0,
+            left: 0,
+            right: RUN,
+        }
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Goes on for a slice. Returns the items when they are in order.
+    pub(crate) fn advance(
+        &mut self,
+        slice: &mut Slice,
+        compare: impl Fn(u32, u32) -> Ordering,
+    ) -> Option<Vec<u32>> {
+        while self.in_runs < self.items.len() {
+            if slice.is_over() {
+                return None;
+            }
+            let end = self.items.len().min(self.in_runs + RUN);
+            let run = &mut self.items[self.in_runs..end];
+            run.sort_by(|a, b| compare(*a, *b));
+            slice.spend(run.len() as u64 * RUN_STEPS, 0);
+            self.in_runs = end;
+        }
+        while self.width < self.items.len() {
+            if !self.merge(slice, &compare) {
+                return None;
+            }
+            std::mem::swap(&mut self.items, &mut self.merged);
+            self.merged.clear();
+            self.width *= 2;
+            self.begin_pair(0);
+        }
+        Some(std::mem::take(&mut self.items))
+    }
+
+    /// Merges pairs of runs; false if it pauses.
+    fn merge(&mut self, slice: &mut Slice, compare: &impl Fn(u32, u32) -> Ordering) -> bool {
+        let length = self.items.len();
+        while self.merged.len() < length {
+            if slice.is_over() {
+                return false;
+            }
+            slice.spend(MERGE_STEPS, 0);
+            let middle = length.min(self.start + self.width);
+            let end = length.min(middle + self.width);
+            // Of equal ones the left one comes first.
+            let is_right = self.left == middle
+                || (self.right < end
+                    && compare(self.items[self.right], self.items[self.left]).is_lt());
+            let next = if is_right {
+                &mut self.right
+            } else {
+                &mut self.left
+            };
+            self.merged.push(self.items[*next]);
+            *next += 1;
+            if self.left == middle && self.right == end {
+                self.begin_pair(end);
+            }
+        }
+        true
+    }
+
+    fn begin_pair(&mut self, start: usize) {
+        self.start = start;
+        self.left = start;
+        self.right = self.items.len().min(start + self.width);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_sorts_as_the_standard_library_does_in_slices_of_any_size() {
+        let mut state = 1_u64;
+        let mut draw = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 40) as u32
+        };
+        for length in [0, 1, 2, 255, 256, 257, 511, 512, 513, 1000, 4096, 5000] {
+            let items: Vec<u32> = (0..length).map(|_| draw()).collect();
+            // Many are equal, so that an unstable order shows.
+            let compare = |a: u32, b: u32| (a % 64).cmp(&(b % 64));
+            let mut expected = items.clone();
+            expected.sort_by(|a, b| compare(*a, *b));
+            for steps in [1, 100, u64::MAX] {
+                let mut sorting = MergeSort::new(items.clone());
+                let mut slices = 0;
+                let sorted = loop {
+                    slices += 1;
+                    if let Some(sorted) = sorting.advance(&mut Slice::new(steps), compare) {
+                        break sorted;
+                    }
+                };
+                assert_eq!(sorted, expected, "{length} items, {steps} steps");
+                assert_eq!(slices > 1, steps < u64::MAX && length > RUN as u32);
+            }
+        }
+    }
+}

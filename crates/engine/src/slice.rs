@@ -1,0 +1,129 @@
+//! Slices of long work: how much of a text is written before other work has its turn, and work that goes on where its last slice ended.
+//!
+//! Work is counted in steps of some 20 ns, as [`crate::Allowance`] counts them: a row that is looked at is one, and so are sixteen bytes
+//! that are written. Used by the writers of long results here and of contents and updates in `monitor`; which work has the next slice is
+//! decided elsewhere.
+
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Bytes that are written in one step.
+const BYTES: usize = 16;
+
+/// Steps that may be done before the work pauses. What cannot be divided, a row for instance, may exceed them.
+#[derive(Debug)]
+pub struct Slice {
+    left: u64,
+}
+
+impl Slice {
+    /// So many steps.
+    #[must_use]
+    pub fn new(steps: u64) -> Slice {
+        Slice { left: steps }
+    }
+
+    /// As many as it takes.
+    #[must_use]
+    pub fn unlimited() -> Slice {
+        Slice::new(u64::MAX)
+    }
+
+    /// Counts so many steps and bytes written.
+    pub fn spend(&mut self, steps: u64, bytes: usize) {
+        self.left = self.left.saturating_sub(steps + (bytes / BYTES) as u64);
+    }
+
+    /// Whether the work must pause.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Work with an outcome, done in slices by whoever has the time; whoever needs the outcome at once does what is left.
+///
+/// Invariant: `outcome` is set only by the holder of `work`, with the last slice, and `work` is dropped then.
+pub struct Resumable<W, T> {
+    work: Mutex<Option<W>>,
+    outcome: OnceLock<T>,
+}
+
+impl<W, T> Resumable<W, T> {
+    /// Work that is not begun.
+    pub fn new(work: W) -> Resumable<W, T> {
+        Resumable {
+            work: Mutex::new(Some(work)),
+            outcome: OnceLock::new(),
+        }
+    }
+
+    /// The outcome, if it is there.
+    pub fn get(&self) -> Option<&T> {
+        self.outcome.get()
+    }
+
+    /// Has one slice done; `advance` returns the outcome with the last one. Returns whether it is there. Waits while others are at the work.
+    pub fn advance(&self, advance: impl FnOnce(&mut W) -> Option<T>) -> bool {
+        if self.outcome.get().is_some() {
+            return true;
+        }
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outcome) = work.as_mut().and_then(advance) {
+            *work = None;
+            let _ = self.outcome.set(outcome);
+        }
+        work.is_none()
+    }
+
+    /// Has everything done that is left. `advance` is called until it returns the outcome.
+    pub fn finish(&self, mut advance: impl FnMut(&mut W) -> Option<T>) -> &T {
+        loop {
+            if let Some(outcome) = self.outcome.get() {
+                return outcome;
+            }
+            self.advance(&mut advance);
+        }
+    }
+}
+
+impl<W, T: Debug> Debug for Resumable<W, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resumable")
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(to: u32) -> impl FnMut(&mut u32) -> Option<u32> {
+        move |at| {
+            *at += 1;
+            (*at == to).then_some(*at)
+        }
+    }
+
+    #[test]
+    fn work_goes_on_where_the_last_slice_ended_whoever_does_it() {
+        let work = Resumable::new(0);
+        for _ in 0..3 {
+            assert!(!work.advance(count(5)));
+        }
+        assert_eq!((work.get(), work.finish(count(5))), (None, &5));
+        assert!(work.advance(|_| unreachable!()));
+    }
+
+    #[test]
+    fn threads_that_need_an_outcome_share_the_work() {
+        let work = Resumable::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| while !work.advance(count(20_000)) {});
+                scope.spawn(|| assert_eq!(work.finish(count(20_000)), &20_000));
+            }
+        });
+    }
+}

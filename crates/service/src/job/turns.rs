@@ -1,0 +1,513 @@
+//! Which text is written next: first contents, long results and long updates take turns, slice by slice.
+//!
+//! Texts are counted for the session that asked first; all that a session has asked for is its line. Turns alternate:
+//!
+//! - *the smallest*: the line with the fewest rows left, and in it the text with the fewest;
+//! - *the oldest*: the text that was asked for first, whoever asked.
+//!
+//! So a text that is short beside everything else is there after twice its own slices, however long the others are and however many. And nobody
+//! starves: the oldest text has every second turn, so none waits for more than twice the work that was asked for before it, as if all were written
+//! in the order of arrival by a machine half as fast. (New ones first, then in a circle, would need no estimate, but a text of two slices would wait for a
+//! slice of everybody else's; the smallest alone would starve the long ones while short ones keep coming.) Rows are an estimate: how long a
+//! row's text is shows when it is written, so an error costs order and nothing else.
+//!
+//! Updates that nobody waits for yet ([`Job::Foretold`]) are written while nothing else is. When their commit is released and sessions wait,
+//! the same text is asked for as theirs, and goes on from where it is.
+//!
+//! Invariant: the outcome does not depend on the order. Called by whoever does the work: a thread, a step of the simulator. Cost of a
+//! turn beside its slice: O(log of sessions that wait).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc as StdArc;
+
+use corvid_data::OwnKeys;
+use corvid_engine::Slice;
+use corvid_monitor::{Contents, LateText, SessionId};
+
+use super::{Done, Job, JobNumber};
+use crate::message::ToDatabase;
+use crate::reply_memory::Charge;
+
+/// Steps of a slice: some 700 us, 2,000 rows of 200 bytes.
+pub const SLICE_STEPS: u64 = 32_768;
+
+/// When a text was asked for.
+type Arrival = u64;
+
+/// Texts that are to be written.
+#[derive(Debug)]
+pub struct Turns {
+    slice_steps: u64,
+    lines: HashMap<SessionId, Line, OwnKeys>,
+    /// All texts in lines.
+    by_age: BTreeMap<Arrival, SessionId>,
+    /// All lines, by rows left; of equal ones by their oldest text.
+    by_size: BTreeSet<(usize, Arrival, SessionId)>,
+    /// Where a text is that sessions wait for, by its address; it lives while it is here.
+    texts: HashMap<usize, (SessionId, Arrival), OwnKeys>,
+    precomputed: VecDeque<StdArc<dyn LateText>>,
+    arrivals: Arrival,
+    is_oldest_next: bool,
+}
+
+/// What one session has asked for; not empty.
+#[derive(Debug, Default)]
+struct Line {
+    writings: BTreeMap<Arrival, Writing>,
+    /// The same by rows left.
+    by_size: BTreeSet<(usize, Arrival)>,
+    /// The sum of these.
+    rows_left: usize,
+}
+
+/// A text under way.
+#[derive(Debug)]
+struct Writing {
+    text: Text,
+    rows_left: usize,
+}
+
+#[derive(Debug)]
+enum Text {
+    Contents(Box<First>),
+    /// With the sessions that wait for it.
+    Late(StdArc<dyn LateText>, Vec<SessionId>),
+}
+
+/// First contents under way.
+#[derive(Debug)]
+struct First {
+    contents: Contents,
+    charge: Charge,
+    /// What was charged, bytes.
+    charged: usize,
+    /// Replies take too much memory together.
+    is_refused: bool,
+}
+
+impl Default for Turns {
+    /// With slices of [`SLICE_STEPS`].
+    fn default() -> Turns {
+        Turns::new(SLICE_STEPS)
+    }
+}
+
+impl Turns {
+    /// Nothing to write, in slices of so many steps.
+    #[must_use]
+    pub fn new(slice_steps: u64) -> Turns {
+        Turns {
+            slice_steps,
+            lines: HashMap::default(),
+            by_age: BTreeMap::new(),
+            by_size: BTreeSet::new(),
+            texts: HashMap::default(),
+            precomputed: VecDeque::new(),
+            arrivals: 0,
+            is_oldest_next: false,
+        }
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.precomputed.is_empty()
+    }
+
+    /// Takes a job that is to write a text; gives others back.
+    pub fn push(&mut self, job: Job) -> Option<Job> {
+        match job {
+            Job::Contents(session, order) => {
+                let (contents, charge) = *order;
+                let rows_left = contents.rows_left();
+                let first = First {
+                    contents,
+                    charge,
+                    charged: 0,
+                    is_refused: false,
+                };
+                self.add(session, Text::Contents(Box::new(first)), rows_left);
+            }
+            Job::Text(session, text) => {
+                let address = address(&text);
+                if let Some(waiting) = self.waiting_for(address) {
+                    waiting.push(session);
+                    return None;
+                }
+                let rows_left = text.rows();
+                let arrival = self.add(session, Text::Late(text, vec![session]), rows_left);
+                self.texts.insert(address, (session, arrival));
+            }
+            Job::Foretold(text) => {
+                // No more than groups have in mind, however long it takes until they have their turn.
+                self.precomputed
+                    .retain(|text| !is_unwanted(text) && !text.is_written());
+                self.precomputed.push_back(text);
+            }
+            other => return Some(other),
+        }
+        None
+    }
+
+    /// Writes a slice of some text. Appends what is to be told when it is whole.
+    pub fn turn(&mut self, answers: &mut Vec<ToDatabase>) {
+        let oldest = self.by_age.iter().next();
+        let oldest = oldest.map(|(arrival, session)| (*session, *arrival));
+        let next = if self.is_oldest_next {
+            oldest
+        } else {
+            self.smallest()
+        };
+        self.is_oldest_next = !self.is_oldest_next;
+        match next {
+            Some((session, arrival)) => self.write(session, arrival, answers),
+            None => self.precompute(),
+        }
+    }
+
+    /// The smallest text of the smallest line.
+    fn smallest(&self) -> Option<(SessionId, Arrival)> {
+        let (_, _, session) = self.by_size.first()?;
+        let (_, arrival) = self.lines.get(session)?.by_size.first()?;
+        Some((*session, *arrival))
+    }
+
+    /// The sessions that wait for the text of that address, if it is here.
+    fn waiting_for(&mut self, address: usize) -> Option<&mut Vec<SessionId>> {
+        let (session, arrival) = self.texts.get(&address)?;
+        let line = self.lines.get_mut(session)?;
+        match &mut line.writings.get_mut(arrival)?.text {
+            Text::Late(_, waiting) => Some(waiting),
+            Text::Contents(..) => None,
+        }
+    }
+
+    fn add(&mut self, session: SessionId, text: Text, rows_left: usize) -> Arrival {
+        self.arrivals += 1;
+        let arrival = self.arrivals;
+        self.by_age.insert(arrival, session);
+        self.change(session, |line| {
+            line.writings.insert(arrival, Writing { text, rows_left });
+            line.by_size.insert((rows_left, arrival));
+            line.rows_left += rows_left;
+        });
+        arrival
+    }
+
+    /// Changes the line of a session, which is made if need be and gone when it is empty.
+    fn change(&mut self, session: SessionId, change: impl FnOnce(&mut Line)) {
+        let line = self.lines.entry(session).or_default();
+        if let Some(key) = line.key(session) {
+            self.by_size.remove(&key);
+        }
+        change(line);
+        match line.key(session) {
+            Some(key) => {
+                self.by_size.insert(key);
+            }
+            None => {
+                self.lines.remove(&session);
+            }
+        }
+    }
+
+    fn write(&mut self, session: SessionId, arrival: Arrival, answers: &mut Vec<ToDatabase>) {
+        let slice = &mut Slice::new(self.slice_steps);
+        let mut done = None;
+        self.change(session, |line| done = line.advance(arrival, slice));
+        let Some(text) = done else { return };
+        self.by_age.remove(&arrival);
+        match text {
+            Text::Contents(first) => answers.push(first.finish()),
+            Text::Late(text, waiting) => {
+                self.texts.remove(&address(&text));
+                let done = |session| ToDatabase::Done(JobNumber(0), Done::Text(session));
+                answers.extend(waiting.into_iter().map(done));
+            }
+        }
+    }
+
+    /// Writes a slice of an update that nobody waits for yet, unless nobody will.
+    fn precompute(&mut self) {
+        if let Some(text) = self.precomputed.front() {
+            let slice = &mut Slice::new(self.slice_steps);
+            if is_unwanted(text) || text.advance(slice) == 0 {
+                self.precomputed.pop_front();
+            }
+        }
+    }
+}
+
+impl Line {
+    /// Its place among the others; none when it is empty.
+    fn key(&self, session: SessionId) -> Option<(usize, Arrival, SessionId)> {
+        let (oldest, _) = self.writings.first_key_value()?;
+        Some((self.rows_left, *oldest, session))
+    }
+
+    /// Writes a slice of one text; returns it when it is whole.
+    fn advance(&mut self, arrival: Arrival, slice: &mut Slice) -> Option<Text> {
+        let writing = self.writings.get_mut(&arrival)?;
+        self.by_size.remove(&(writing.rows_left, arrival));
+        self.rows_left -= writing.rows_left;
+        writing.rows_left = writing.text.advance(slice);
+        if writing.rows_left == 0 {
+            return self.writings.remove(&arrival).map(|writing| writing.text);
+        }
+        self.by_size.insert((writing.rows_left, arrival));
+        self.rows_left += writing.rows_left;
+        None
+    }
+}
+
+impl Text {
+    /// Goes on for a slice; returns about how many rows are left, 0 at the end.
+    fn advance(&mut self, slice: &mut Slice) -> usize {
+        match self {
+            Text::Contents(first) => first.advance(slice),
+            // Who waited is gone.
+            Text::Late(text, _) if is_unwanted(text) => 0,
+            Text::Late(text, _) => text.advance(slice),
+        }
+    }
+}
+
+impl First {
+    /// Goes on for a slice; returns how many rows are left, 0 at the end.
+    fn advance(&mut self, slice: &mut Slice) -> usize {
+        self.is_refused = !self.charge.may_go_on();
+        if self.is_refused {
+            return 0;
+        }
+        let is_written = self.contents.advance(slice);
+        let written = self.contents.bytes();
+        self.charge.add(written - self.charged);
+        self.charged = written;
+        if is_written {
+            return 0;
+        }
+        self.contents.rows_left().max(1)
+    }
+
+    fn finish(self) -> ToDatabase {
+        let number = JobNumber(self.contents.id().0);
+        let written = if self.is_refused {
+            self.charge.give_up();
+            self.contents.refuse()
+        } else {
+            self.contents.finish(StdArc::new(self.charge))
+        };
+        ToDatabase::Done(number, Done::Contents(written))
+    }
+}
+
+/// Names a text for as long as it lives.
+fn address(text: &StdArc<dyn LateText>) -> usize {
+    StdArc::as_ptr(text).cast::<()>() as usize
+}
+
+/// Whether nobody else has it: nobody can ask for it any more.
+fn is_unwanted(text: &StdArc<dyn LateText>) -> bool {
+    StdArc::strong_count(text) == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A text of which each step writes a row.
+    #[derive(Debug)]
+    struct Rows(AtomicUsize);
+
+    impl LateText for Rows {
+        fn pieces(&self) -> &[StdArc<[u8]>] {
+            unreachable!("nobody reads it")
+        }
+
+        fn advance(&self, slice: &mut Slice) -> usize {
+            while !slice.is_over() && self.0.load(Ordering::Relaxed) > 0 {
+                slice.spend(1, 0);
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.rows()
+        }
+
+        fn is_written(&self) -> bool {
+            self.rows() == 0
+        }
+
+        fn rows(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Turns of slices of ten rows, and what has not been dropped of the texts.
+    struct Play {
+        turns: Turns,
+        texts: Vec<StdArc<Rows>>,
+    }
+
+    impl Play {
+        fn new() -> Play {
+            Play {
+                turns: Turns::new(10),
+                texts: Vec::new(),
+            }
+        }
+
+        fn text(&mut self, rows: usize) -> StdArc<Rows> {
+            let text = StdArc::new(Rows(AtomicUsize::new(rows)));
+            self.texts.push(text.clone());
+            text
+        }
+
+        fn ask(&mut self, session: u64, rows: usize) {
+            let text = self.text(rows);
+            self.ask_for(session, &text);
+        }
+
+        fn ask_for(&mut self, session: u64, text: &StdArc<Rows>) {
+            let job = Job::Text(SessionId(session), text.clone());
+            assert!(self.turns.push(job).is_none());
+        }
+
+        /// The sessions that are told after one turn.
+        fn turn(&mut self) -> Vec<u64> {
+            let mut answers = Vec::new();
+            self.turns.turn(&mut answers);
+            let told = answers.into_iter().map(|answer| match answer {
+                ToDatabase::Done(_, Done::Text(SessionId(session))) => session,
+                other => panic!("{other:?}"),
+            });
+            told.collect()
+        }
+
+        /// Turns until that session is told.
+        fn turns_until(&mut self, session: u64) -> usize {
+            (1..).find(|_| self.turn().contains(&session)).unwrap_or(0)
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_there_after_twice_its_slices_whatever_else_is_written() {
+        let mut play = Play::new();
+        for session in 0..50 {
+            play.ask(session, 100_000);
+        }
+        for _ in 0..77 {
+            assert_eq!(play.turn(), []);
+        }
+        play.ask(100, 40);
+        assert!(play.turns_until(100) <= 8);
+        play.ask(101, 1);
+        assert!(play.turns_until(101) <= 2);
+    }
+
+    #[test]
+    fn a_long_text_is_there_after_twice_its_slices_whatever_short_ones_keep_coming() {
+        let mut play = Play::new();
+        play.ask(0, 1000);
+        let told = (1..).find(|turn| {
+            play.ask(*turn, 10);
+            play.turn().contains(&0)
+        });
+        assert!(told.is_some_and(|turns| turns <= 200), "{told:?}");
+    }
+
+    #[test]
+    fn all_that_a_session_asks_for_counts_together() {
+        let mut play = Play::new();
+        for _ in 0..30 {
+            play.ask(0, 50);
+        }
+        play.ask(1, 100);
+        // Each text of the other session is shorter.
+        assert!(play.turns_until(1) <= 20);
+    }
+
+    #[test]
+    fn of_one_session_the_shortest_text_comes_first() {
+        let mut play = Play::new();
+        play.ask(0, 1000);
+        let short = play.text(20);
+        play.ask_for(0, &short);
+        // Which another session wants, too.
+        play.ask_for(1, &short);
+        assert!((0..4).any(|_| play.turn() == [0, 1]));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_written_when_nothing_else_is_and_is_gone_on_with_for_whoever_waits()
+    {
+        let mut play = Play::new();
+        let text = play.text(100);
+        assert!(play.turns.push(Job::Foretold(text.clone())).is_none());
+        for _ in 0..3 {
+            play.turn();
+        }
+        assert_eq!(text.rows(), 70);
+        play.ask(0, 100);
+        assert_eq!(play.turns_until(0), 10);
+        assert_eq!(text.rows(), 70);
+        play.ask_for(1, &text);
+        assert_eq!(play.turns_until(1), 7);
+        // That is noticed.
+        play.turn();
+        assert!(play.turns.is_empty());
+    }
+
+    #[test]
+    fn texts_that_nobody_wants_any_more_are_dropped_unwritten() {
+        let mut play = Play::new();
+        play.ask(0, 1000);
+        for _ in 0..5 {
+            let text = play.text(1000);
+            assert!(play.turns.push(Job::Foretold(text)).is_none());
+        }
+        play.texts.truncate(1);
+        let last = play.text(10);
+        assert!(play.turns.push(Job::Foretold(last)).is_none());
+        assert_eq!(play.turns.precomputed.len(), 1, "however long others take");
+        play.texts.clear();
+        for _ in 0..2 {
+            play.turn();
+        }
+        assert!(play.turns.is_empty());
+    }
+
+    #[test]
+    fn everything_is_written_once_and_told_to_everybody() {
+        let mut state = 7_u64;
+        let mut draw = move |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut play = Play::new();
+        let (mut asked, mut told) = (Vec::new(), Vec::new());
+        for _ in 0..2000 {
+            match draw(4) {
+                0 => {
+                    let text = play.text(1 + draw(60) as usize);
+                    for _ in 0..=draw(3) {
+                        let session = draw(10);
+                        play.ask_for(session, &text);
+                        asked.push(session);
+                    }
+                }
+                _ => told.extend(play.turn()),
+            }
+        }
+        while !play.turns.is_empty() {
+            told.extend(play.turn());
+        }
+        asked.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(asked, told);
+        assert!(play.texts.iter().all(|text| text.is_written()));
+        let turns = &play.turns;
+        assert!(turns.by_age.is_empty() && turns.by_size.is_empty() && turns.texts.is_empty());
+    }
+}
