@@ -6,7 +6,7 @@
 //!
 //! Invariant: at most one thread at a time opens a file. A request for a file that is being opened waits until that has ended, and is then
 //! looked at as if it had come only then: so the second `add-db` of a file is told `already open`, or opens it when the first has failed.
-//! Whoever asked is answered once, also when the thread panics or the server exits; an exit waits for no load.
+//! Each request is answered once, also when the thread panics or the server exits; an exit waits for no load.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ pub(super) struct Request {
     asker: Asker,
 }
 
-/// Whoever asked for it.
+/// Where the answer goes.
 pub(super) enum Asker {
     Command(Replier),
     Rollout,
@@ -199,7 +199,7 @@ impl Server {
         }
     }
 
-    /// The server exits: whoever waits for a file is told, and threads give up as soon as they can.
+    /// The server exits: commands that wait for a file are answered, and threads give up as soon as they can.
     pub(super) fn abandon_openings(&mut self) {
         let openings = &mut self.openings;
         openings.abandoned = openings.under_way.len();

@@ -109,9 +109,9 @@ impl Rollout {
 #[derive(Default)]
 pub(super) struct Rollouts {
     present: Option<Rollout>,
-    /// Whoever asked for the present one; `None`: the start, or a signal.
+    /// Is answered at the end of the present one; `None`: it is the start, or was asked for by a signal.
     replier: Option<Replier>,
-    /// Reloads that are to follow, with whoever asked: at most one for each control connection, and one for all signals.
+    /// Reloads that are to follow, with where their answers go: at most one for each control connection, and one for all signals.
     reloads: VecDeque<Option<Replier>>,
     started: Option<Result<(), Failed>>,
 }
