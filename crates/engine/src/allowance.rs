@@ -45,6 +45,12 @@ impl Allowance {
         }
     }
 
+    /// Steps that are left.
+    #[must_use]
+    pub const fn steps_left(&self) -> u64 {
+        self.left
+    }
+
     /// The same, but no more than so many steps.
     #[must_use]
     pub const fn at_most(self, steps: u64) -> Allowance {

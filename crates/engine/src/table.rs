@@ -73,6 +73,22 @@ impl Table {
         &self.pages
     }
 
+    /// Slots without rows; the last one is taken next.
+    pub(crate) fn free(&self) -> &[Slot] {
+        &self.free
+    }
+
+    /// Gives an empty table these pages, all of whose slots that are used next are in `free`.
+    pub(crate) fn set_pages(&mut self, pages: Vec<Arc<Page>>, free: Vec<Slot>) {
+        self.pages = pages;
+        self.free = free;
+    }
+
+    /// Has the free slots taken in another order.
+    pub(crate) fn replace_free(&mut self, free: Vec<Slot>) {
+        self.free = free;
+    }
+
     /// The schema's indexes.
     pub(crate) fn indexes(&self) -> &[Index] {
         &self.indexes

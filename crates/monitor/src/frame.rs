@@ -44,6 +44,15 @@ impl SharedText {
         }
     }
 
+    /// The text, if it is one that is written late.
+    #[must_use]
+    pub fn late(&self) -> Option<&Arc<dyn LateText>> {
+        match self {
+            SharedText::Late(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The text, if it is still to be written.
     #[must_use]
     pub fn unwritten(&self) -> Option<&Arc<dyn LateText>> {

@@ -12,7 +12,6 @@ use corvid_service::job::Job;
 use corvid_service::job::turns::Turns;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
-use crate::open::RandomUuids;
 use crate::reaper::Reaper;
 use crate::storage::InboxHandle;
 
@@ -30,11 +29,10 @@ impl Worker {
     /// Starts the thread. Answers go to `inbox`; `freeing` counts the bytes that wait to be freed.
     ///
     /// # Errors
-    /// The thread cannot be made, or there is no random source.
+    /// The thread cannot be made.
     pub fn new(inbox: InboxHandle, freeing: Arc<AtomicUsize>) -> std::io::Result<Worker> {
-        let mut uuids = RandomUuids::new()?;
         let answers = inbox.clone();
-        let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers, &mut uuids);
+        let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
         let jobs = start("jobs", run)?;
         Ok(Worker {
             jobs,
@@ -79,10 +77,10 @@ fn start(
 }
 
 /// Carries out jobs as wholes.
-fn carry_out(jobs: &Receiver<Job>, inbox: &InboxHandle, uuids: &mut RandomUuids) {
+fn carry_out(jobs: &Receiver<Job>, inbox: &InboxHandle) {
     priority::yield_to_others();
     for job in jobs {
-        if let Some(answer) = job.carry_out(uuids) {
+        if let Some(answer) = job.carry_out() {
             inbox.send(answer);
         }
     }

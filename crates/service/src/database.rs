@@ -52,6 +52,7 @@ use crate::message::{
     Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, StoreError, Ticket,
     ToDatabase,
 };
+use crate::recording::Tape;
 use crate::reply_memory::{self, ReplyMemory};
 use crate::storage::Growth;
 use conversion::Conversion;
@@ -123,6 +124,8 @@ pub struct DatabaseService {
     slow: SlowLog,
     /// There is an audit trail.
     is_audited: bool,
+    /// What is read here beside inputs goes through it.
+    tape: Tape,
     sessions: HashMap<SessionId, Arc<SessionInfo>, OwnKeys>,
     locks: Arc<Mutex<Locks>>,
     eras: Eras,
@@ -217,6 +220,7 @@ impl DatabaseService {
             counts: Counts::default(),
             slow: SlowLog::default(),
             is_audited: false,
+            tape: Tape::default(),
             sessions: HashMap::default(),
             locks,
             eras,
@@ -237,6 +241,11 @@ impl DatabaseService {
     /// Counts replies here, together with those of other databases.
     pub fn set_reply_memory(&mut self, memory: Arc<ReplyMemory>) {
         self.outputs.reply_memory = memory;
+    }
+
+    /// Has what is read beside inputs recorded, or replayed.
+    pub(crate) fn set_tape(&mut self, tape: Tape) {
+        self.tape = tape;
     }
 
     /// The schema served now.
@@ -371,7 +380,8 @@ impl DatabaseService {
             Method::Convert => self.convert(now, request),
             Method::GetSchema => {
                 let schema = self.database.schema().to_json().to_bytes();
-                if self.outputs.reply_memory.has_room_for(schema.len()) {
+                let has_room = || self.outputs.reply_memory.has_room_for(schema.len());
+                if self.tape.flag(has_room) {
                     self.reply(request, schema);
                 } else {
                     self.outputs.reply_memory.refuse();
@@ -454,7 +464,7 @@ impl DatabaseService {
     /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
     /// executed any more.
     fn is_dismissed(&self, info: &SessionInfo) -> bool {
-        (self.is_removed || info.era < self.converted) && !info.is_aware()
+        (self.is_removed || info.era < self.converted) && !self.tape.flag(|| info.is_aware())
     }
 
     /// Drops a request of such a session without an answer.

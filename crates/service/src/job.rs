@@ -7,7 +7,7 @@ pub mod turns;
 use std::sync::Arc as StdArc;
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta, Recorded, Schema, WireError};
+use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
 use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_log::write_transaction;
 use corvid_monitor::{Contents, LateText, SessionId, Written};
@@ -42,6 +42,8 @@ pub enum Job {
         snapshot: Snapshot,
         /// What to convert it to.
         schema: Arc<Schema>,
+        /// What versions of rows are derived from.
+        seed: Uuid,
     },
     /// Bring later commits over. Answered by [`Done::CarriedOver`].
     CarryOver {
@@ -53,6 +55,8 @@ pub enum Job {
         commits: Vec<Commit>,
         /// Modified rows are recorded as column differences.
         is_diff: bool,
+        /// What versions of rows are derived from.
+        seed: Uuid,
     },
     /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
     Contents(SessionId, Box<(Contents, Charge)>),
@@ -99,15 +103,31 @@ pub struct Carried {
 }
 
 impl Job {
-    /// Does it as a whole. `uuids` gives versions to rows.
-    pub fn carry_out(self, uuids: &mut dyn UuidSource) -> Option<ToDatabase> {
+    /// Answers an order for contents without doing it, for want of memory.
+    #[must_use]
+    pub fn refuse(self) -> Option<ToDatabase> {
+        match self {
+            Job::Contents(_, order) => {
+                let (contents, _) = *order;
+                let number = JobNumber(contents.id().0);
+                Some(ToDatabase::Done(number, Done::Contents(contents.refuse())))
+            }
+            other => other.carry_out(),
+        }
+    }
+
+    /// Does it as a whole. What comes of it depends on the order alone, so whoever replays a recording can do it again.
+    pub fn carry_out(self) -> Option<ToDatabase> {
         match self {
             Job::Convert {
                 number,
                 snapshot,
                 schema,
+                seed,
             } => {
-                let converted = snapshot.convert(schema, uuids).map(Box::new);
+                let converted = snapshot
+                    .convert(schema, &mut Derived::from(seed))
+                    .map(Box::new);
                 Some(ToDatabase::Done(number, Done::Converted(converted)))
             }
             Job::CarryOver {
@@ -115,7 +135,9 @@ impl Job {
                 mut converted,
                 commits,
                 is_diff,
+                seed,
             } => {
+                let uuids = &mut Derived::from(seed);
                 let records = carry_over(&mut converted, &commits, is_diff, uuids);
                 let carried = records.map(|records| Carried { converted, records });
                 Some(ToDatabase::Done(number, Done::CarriedOver(carried)))
@@ -140,6 +162,79 @@ impl Job {
             }
             Job::Free(_) => None,
         }
+    }
+}
+
+/// Which job an answer is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobKey {
+    /// What kind of job.
+    pub kind: u8,
+    /// Its number among those of its kind; of a text the number of its session.
+    pub number: u64,
+}
+
+impl JobKey {
+    /// Of a job that is answered.
+    #[must_use]
+    pub fn of_job(job: &Job) -> Option<JobKey> {
+        let (kind, number) = match job {
+            Job::Convert { number, .. } => (0, number.0),
+            Job::CarryOver { number, .. } => (1, number.0),
+            Job::Contents(_, order) => (2, order.0.id().0),
+            Job::Text(session, _) => (3, session.0),
+            Job::Compare { number, .. } => (4, number.0),
+            Job::Foretold(_) | Job::Free(_) => return None,
+        };
+        Some(JobKey { kind, number })
+    }
+
+    /// Of the job that this is an answer to.
+    #[must_use]
+    pub fn of_done(number: JobNumber, done: &Done) -> JobKey {
+        let (kind, number) = match done {
+            Done::Converted(_) => (0, number.0),
+            Done::CarriedOver(_) => (1, number.0),
+            Done::Contents(written) => (2, written.id.0),
+            Done::Text(session) => (3, session.0),
+            Done::Compared(_) => (4, number.0),
+        };
+        JobKey { kind, number }
+    }
+}
+
+/// Identities derived from one: a sequence of its own for every seed, without repetition.
+struct Derived {
+    high: u64,
+    low: u64,
+}
+
+impl From<Uuid> for Derived {
+    fn from(seed: Uuid) -> Derived {
+        let seed = u128::from_be_bytes(seed.0);
+        Derived {
+            high: (seed >> 64) as u64,
+            low: seed as u64,
+        }
+    }
+}
+
+impl UuidSource for Derived {
+    fn fresh(&mut self) -> Uuid {
+        self.high = self.high.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.low = self.low.wrapping_add(0xd1b5_4a32_d192_ed03);
+        let mix = |number: u64| {
+            let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            number ^ number >> 31
+        };
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&mix(self.high).to_be_bytes());
+        bytes[8..].copy_from_slice(&mix(self.low).to_be_bytes());
+        // Version 4, variant 1 (RFC 4122).
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Uuid(bytes)
     }
 }
 

@@ -14,6 +14,7 @@ pub mod locks;
 pub mod message;
 pub mod pump;
 pub mod quota;
+pub mod recording;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;

@@ -21,14 +21,19 @@
 mod output;
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
-use corvid_engine::Allowance;
+use corvid_data::uuid::UuidSource;
+use corvid_engine::{Allowance, Database};
 
 pub use output::Output;
 
 use crate::counts::Counts;
+use crate::eras::Eras;
+use crate::locks::Locks;
 use crate::message::{Event, Report, ToDatabase};
-use crate::{DatabaseService, Now};
+use crate::recording::{self, Tape};
+use crate::{DatabaseService, Now, Options};
 
 /// What a holder lends to the pump while inputs are executed.
 pub trait Holder {
@@ -80,6 +85,8 @@ pub struct Pump {
     failed: Vec<ToDatabase>,
     /// In order; the next ones are made when these have been carried out.
     ready: VecDeque<Output>,
+    /// What records it, if something does.
+    tape: Tape,
 }
 
 /// What of a batch comes next.
@@ -97,6 +104,8 @@ enum Stage {
     Tell,
     /// Updates, and what is ready to leave.
     Compose,
+    /// Nothing more.
+    End,
 }
 
 impl Pump {
@@ -113,7 +122,52 @@ impl Pump {
             is_done: true,
             failed: Vec::new(),
             ready: VecDeque::new(),
+            tape: Tape::default(),
         }
+    }
+
+    /// The pump of a database that is made here, with everything that it is given recorded from its beginning on. What
+    /// [`DatabaseService`] can be set to otherwise must stay as it is, but for what [`crate::message::Control`] sets.
+    #[must_use]
+    pub fn recorded(
+        now: Now,
+        options: Options,
+        limits: Limits,
+        database: Database,
+        locks: Arc<Mutex<Locks>>,
+        eras: Eras,
+        uuids: Box<dyn UuidSource + Send>,
+    ) -> Pump {
+        let (tape, uuids) = recording::begin(now, &options, &limits, &database, uuids);
+        let mut service = DatabaseService::new(now, options, database, locks, eras, uuids);
+        tape.finish();
+        service.set_tape(tape.clone());
+        let mut pump = Pump::new(service);
+        pump.limits = limits;
+        pump.tape = tape;
+        pump
+    }
+
+    pub(crate) fn set_tape(&mut self, tape: Tape) {
+        self.tape = tape;
+    }
+
+    /// What has been recorded since this was last called, to be appended to the recording ([`recording::MAGIC`] comes first). To be called
+    /// between two batches.
+    pub fn take_recorded(&mut self) -> Vec<u8> {
+        self.tape.take_frames()
+    }
+
+    /// Whether everything is recorded.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.tape.is_on()
+    }
+
+    /// Ends the recording, between two batches.
+    pub fn end_recording(&mut self) {
+        self.tape.end();
+        self.service.set_tape(Tape::default());
     }
 
     /// Executes so much at once from now on.
@@ -141,13 +195,20 @@ impl Pump {
         inputs: &mut impl Iterator<Item = ToDatabase>,
     ) {
         debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
-        let mut now = holder.now();
-        if let Some(first) = self.kept.take().or_else(|| inputs.next()) {
+        self.tape.begin(None);
+        let mut now = self.read_clock(holder);
+        let kept = self.kept.take();
+        let is_new = kept.is_none();
+        if let Some(first) = kept.or_else(|| inputs.next()) {
+            if is_new {
+                self.tape.input(&first);
+            }
             self.handle(holder, now, first);
             let others = inputs.take(self.limits.batch_max.saturating_sub(1));
             for (number, input) in others.enumerate() {
+                self.tape.input(&input);
                 if number == 0 {
-                    now = holder.now();
+                    now = self.read_clock(holder);
                     self.service.note_slow(now);
                 }
                 holder.begin(&input);
@@ -159,7 +220,7 @@ impl Pump {
                 holder.executed();
             }
         }
-        let now = holder.now();
+        let now = self.read_clock(holder);
         self.service.note_slow(now);
         self.service.tick(now);
         self.begin_outputs(now, false);
@@ -181,30 +242,45 @@ impl Pump {
         budget: &mut Allowance,
     ) {
         debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
-        debug_assert!(self.kept.is_none(), "only the database thread keeps one");
-        let now = holder.now();
         let mut left = Vec::new();
         let mut arrived = inputs.drain(..);
-        for input in arrived.by_ref() {
+        left.extend(self.take_inline_from(holder, &mut arrived, budget));
+        left.extend(arrived);
+        if !left.is_empty() {
+            *inputs = left;
+            self.is_done = false;
+        }
+    }
+
+    /// The same, from wherever inputs come; returns the one that is left first.
+    pub(crate) fn take_inline_from(
+        &mut self,
+        holder: &mut impl Holder,
+        inputs: &mut impl Iterator<Item = ToDatabase>,
+        budget: &mut Allowance,
+    ) -> Option<ToDatabase> {
+        debug_assert!(self.kept.is_none(), "only the database thread keeps one");
+        self.tape.begin(Some(budget.steps_left()));
+        let now = self.read_clock(holder);
+        let mut left = None;
+        for input in inputs {
             if !matches!(input, ToDatabase::Request(_) | ToDatabase::Drained(_)) {
-                left.push(input);
+                left = Some(input);
                 break;
             }
+            self.tape.input(&input);
             holder.begin(&input);
-            if let Some(back) = self.service.try_inline(now, input, budget) {
-                left.push(back);
+            left = self.service.try_inline(now, input, budget);
+            if left.is_some() {
                 break;
             }
             holder.executed();
         }
-        left.extend(arrived);
-        if !left.is_empty() {
-            *inputs = left;
-        }
         // What is executed inline is short.
         self.service.note_slow(now);
-        self.is_done = inputs.is_empty() && !self.service.must_tick(now);
+        self.is_done = left.is_none() && !self.service.must_tick(now);
         self.begin_outputs(now, true);
+        left
     }
 
     /// Ends an inline batch whose outputs have been walked. Answers of the disk that must be left are put in front of `inputs`, which is
@@ -222,10 +298,17 @@ impl Pump {
     pub fn next_output(&mut self) -> Option<Output> {
         loop {
             if let Some(output) = self.ready.pop_front() {
+                if let Output::Deliver(deliver) = &output {
+                    self.tape.deliver(deliver);
+                }
                 return Some(output);
             }
             match self.stage {
                 Stage::Idle => return None,
+                Stage::End => {
+                    self.tape.finish();
+                    self.stage = Stage::Idle;
+                }
                 Stage::Jobs => {
                     self.make_jobs();
                     self.stage = Stage::Store;
@@ -239,7 +322,10 @@ impl Pump {
                     self.stage = Stage::Tell;
                 }
                 // Its answers will be inputs.
-                Stage::Storing => self.stage = Stage::Tell,
+                Stage::Storing => {
+                    self.tape.answers(&[]);
+                    self.stage = Stage::Tell;
+                }
                 Stage::Tell => {
                     if self.is_inline {
                         self.is_done &= !self.service.has_stores();
@@ -258,7 +344,7 @@ impl Pump {
                     }
                     self.make_jobs();
                     self.make_ready();
-                    self.stage = Stage::Idle;
+                    self.stage = Stage::End;
                 }
             }
         }
@@ -268,16 +354,19 @@ impl Pump {
     /// be stored; a shard leaves failures to it.
     pub fn stored(&mut self, holder: &mut impl Holder, answers: Vec<ToDatabase>) {
         debug_assert_eq!(self.stage, Stage::Storing, "something is being stored");
+        self.tape.answers(&answers);
+        // What is executed for the database thread may ask for more to be stored.
+        self.stage = match self.is_inline || answers.is_empty() {
+            true => Stage::Tell,
+            false => Stage::Jobs,
+        };
         if self.is_inline && answers.iter().any(is_failure) {
             self.failed = answers;
             self.is_done = false;
-        } else {
-            if !self.is_inline && !answers.is_empty() {
-                self.stage = Stage::Jobs;
-            }
-            for answer in answers {
-                self.handle(holder, self.now, answer);
-            }
+            return;
+        }
+        for answer in answers {
+            self.handle(holder, self.now, answer);
         }
     }
 
@@ -309,6 +398,12 @@ impl Pump {
     #[must_use]
     pub fn report(&self) -> Report {
         self.service.report()
+    }
+
+    fn read_clock(&self, holder: &mut impl Holder) -> Now {
+        let now = holder.now();
+        self.tape.now(now);
+        now
     }
 
     fn handle(&mut self, holder: &mut impl Holder, now: Now, input: ToDatabase) {

@@ -87,22 +87,23 @@ impl ReplyMemory {
         bytes <= SHORT_BYTES || !self.is_full()
     }
 
-    /// What a transaction may select now, beside what it may do anyway.
-    #[must_use]
-    pub fn limit(&self, allowance: Allowance) -> Allowance {
-        let allowance = allowance.but_for_repeats(share(self.bytes_max(), self.held()));
-        let result_bytes = if self.is_full() {
-            SHORT_BYTES
-        } else {
-            usize::MAX
-        };
-        allowance.but_for_results(result_bytes)
-    }
-
     /// Notes that a request was refused.
     pub(crate) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// What a transaction may select beside what it may do anyway, while so much is held and this is the limit, bytes.
+pub(crate) fn limit(allowance: Allowance, bytes_max: u64, held: u64) -> Allowance {
+    let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let (bytes_max, held) = (bytes(bytes_max), bytes(held));
+    let allowance = allowance.but_for_repeats(share(bytes_max, held));
+    let result_bytes = if held > bytes_max {
+        SHORT_BYTES
+    } else {
+        usize::MAX
+    };
+    allowance.but_for_results(result_bytes)
 }
 
 fn share(bytes_max: usize, others: usize) -> usize {

@@ -216,8 +216,7 @@ impl Server {
                             served.pump.stored(&mut Thread, answers);
                         }
                         Output::Job(job) => {
-                            let mut uuids = Counter(1 << 40);
-                            served.inbox.extend(job.carry_out(&mut uuids));
+                            served.inbox.extend(job.carry_out());
                         }
                         Output::Deliver(deliver) => {
                             self.inbox.push_back(ToShard::Deliver(deliver));

@@ -20,7 +20,7 @@ impl DatabaseService {
     /// Counts the reply that was just composed for a request, and asks for a report of its having been read if that is due.
     pub(super) fn count_reply(&mut self, request: &Request) {
         // Nobody reports for a session that is gone.
-        if request.info.is_closed() {
+        if self.tape.flag(|| request.info.is_closed()) {
             return;
         }
         // It is counted when it is delivered.

@@ -263,6 +263,7 @@ impl DatabaseService {
             number: conversion.number,
             snapshot: self.database.snapshot(),
             schema: conversion.schema.clone(),
+            seed: self.uuids.fresh(),
         });
     }
 
@@ -282,6 +283,7 @@ impl DatabaseService {
             converted,
             commits: std::mem::take(&mut conversion.commits),
             is_diff: self.column_diff,
+            seed: self.uuids.fresh(),
         });
     }
 

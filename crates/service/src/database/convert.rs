@@ -6,6 +6,7 @@ use corvid_json::Value;
 use super::conversion::{Conversion, is_conversion_of};
 use super::transact::conversion_not_allowed;
 use super::{DatabaseService, Now};
+use crate::eras::Era;
 use crate::message::{Event, Handled, Request, StoreError};
 
 impl DatabaseService {
@@ -88,7 +89,7 @@ impl DatabaseService {
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
         let last_txn = super::txn_id(self.keeps_history, &mut *self.uuids);
-        self.converted = self.eras.begin();
+        self.converted = Era(self.tape.number(|| self.eras.begin().0));
         self.give_up_initial_contents();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.tell_canceled(canceled);

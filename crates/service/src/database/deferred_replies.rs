@@ -18,6 +18,7 @@ use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::job::garbage::{self, Garbage};
 use crate::message::{Deliver, Piece, Request};
+use crate::recording::Setting;
 use crate::reply_memory::{COUNTED_BYTES, Charge, exhausted};
 
 /// Steps that the database spends on the selections of one transaction (looks at a row, writes an atom); some 500 us.
@@ -68,11 +69,13 @@ impl LateText for LateResult {
 impl DatabaseService {
     /// Sets how many steps the database spends on the selections of one transaction; what takes more is left to the worker.
     pub fn set_select_steps_max(&mut self, steps: u64) {
+        self.tape.setting(Setting::SelectStepsMax, steps);
         self.select_steps_max = steps;
     }
 
     /// Sets how many changed rows an update may tell of; those of more are left to the worker.
     pub fn set_update_rows_max(&mut self, rows: usize) {
+        self.tape.setting(Setting::UpdateRowsMax, rows as u64);
         self.monitors.set_update_rows_max(rows);
     }
 
@@ -84,7 +87,7 @@ impl DatabaseService {
         charge: Arc<Charge>,
     ) {
         self.send_updates(request.session);
-        if request.info.is_closed() {
+        if self.tape.flag(|| request.info.is_closed()) {
             self.outputs
                 .free(Garbage::new(garbage::rows(result.rows()), result));
             return;
@@ -113,8 +116,10 @@ impl DatabaseService {
 
     /// Has the texts of these frames written that are not, and the session wait for them.
     pub(super) fn defer_texts(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
-        let unwritten = frames.iter().filter_map(|frame| frame.body.unwritten());
-        let texts: Vec<_> = unwritten.cloned().collect();
+        // Another thread may have written a text that was ordered before.
+        let is_unwritten = |text: &&Arc<dyn LateText>| self.tape.flag(|| !text.is_written());
+        let late = frames.iter().filter_map(|frame| frame.body.late());
+        let texts: Vec<_> = late.filter(is_unwritten).cloned().collect();
         let outboxes = &mut self.outputs.outboxes;
         let is_waiting = outboxes.is_blocked_by(session, Reason::Text);
         if texts.is_empty() {
@@ -151,7 +156,7 @@ impl DatabaseService {
                 return;
             };
             let first = outbox.deliveries.front();
-            if first.is_some_and(|(deliver, _)| is_unwritten(deliver)) {
+            if first.is_some_and(|(deliver, _)| self.tape.flag(|| is_unwritten(deliver))) {
                 return;
             }
             let Some((deliver, request)) = outbox.deliveries.pop_front() else {

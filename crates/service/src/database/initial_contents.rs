@@ -19,6 +19,7 @@ use super::pending::Answer;
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::message::{Handled, Request, ToDatabase};
+use crate::recording::Setting;
 use crate::reply_memory::{Charge, exhausted};
 
 /// Rows that the database looks at itself for the contents of one monitor; some 300 us.
@@ -111,6 +112,7 @@ impl InitialContents {
 impl DatabaseService {
     /// Sets how many rows the database looks at itself for the initial contents of a monitor; more are left to the worker.
     pub fn set_first_rows_max(&mut self, rows: usize) {
+        self.tape.setting(Setting::FirstRowsMax, rows as u64);
         self.initial_contents.rows_max = rows;
     }
 

@@ -52,8 +52,13 @@ impl Model {
         }
     }
 
+    /// Whether it is `_Server`.
+    pub(crate) fn is_internal(&self) -> bool {
+        matches!(self.kind, Kind::Internal)
+    }
+
     /// What there is of its file.
-    pub(super) fn file(&self) -> Option<FileState> {
+    pub(crate) fn file(&self) -> Option<FileState> {
         self.file
     }
 

@@ -125,7 +125,7 @@ impl DatabaseService {
         for (session, id) in canceled {
             self.kept.remove(session, &id);
             match self.sessions.get(&session) {
-                Some(info) if info.is_aware() => {
+                Some(info) if self.tape.flag(|| info.is_aware()) => {
                     let params = [b"[", &*id, b"]"].concat();
                     self.outputs.notify(session, "monitor_canceled", &params);
                 }

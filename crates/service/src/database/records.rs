@@ -14,6 +14,7 @@ use super::pending::{Commit, Origin};
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::message::{Store, Ticket};
+use crate::recording::Setting;
 
 /// A commit of more atoms is long: writing it down takes some 400 us.
 const LONG_ATOMS: u64 = 8192;
@@ -61,6 +62,7 @@ impl Records {
 impl DatabaseService {
     /// Sets from how many atoms on a commit is long.
     pub fn set_long_atoms(&mut self, atoms: u64) {
+        self.tape.setting(Setting::LongAtoms, atoms);
         self.records.long_atoms = atoms;
     }
 

@@ -13,7 +13,8 @@ use super::{DatabaseService, Now};
 use crate::locks::Locks;
 use crate::message::{Handled, Request};
 use crate::quota;
-use crate::reply_memory::Charge;
+use crate::recording::Tape;
+use crate::reply_memory::{self, Charge};
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
@@ -22,14 +23,13 @@ const INDEXED_ROWS_PER_BATCH: usize = 8192;
 struct SessionLocks<'a> {
     locks: &'a Mutex<Locks>,
     session: SessionId,
+    tape: &'a Tape,
 }
 
 impl LockOwner for SessionLocks<'_> {
     fn owns(&self, lock: &str) -> bool {
-        self.locks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .owns(self.session, lock)
+        let locks = || self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tape.flag(|| locks().owns(self.session, lock))
     }
 }
 
@@ -70,7 +70,7 @@ impl DatabaseService {
             // Waits count from here: the way from the socket is not the client's time.
             request.arrived_ms = now.mono_ms;
         }
-        *allowance = self.outputs.reply_memory.limit(*allowance);
+        *allowance = self.limit(*allowance);
         let Ok(outcome) = self.execute(now, &request, allowance) else {
             return Some(request);
         };
@@ -127,9 +127,17 @@ impl DatabaseService {
         Ok(())
     }
 
+    /// What a transaction may select now.
+    fn limit(&self, allowance: Allowance) -> Allowance {
+        let memory = &self.outputs.reply_memory;
+        let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
+        let held = self.tape.number(|| memory.held() as u64);
+        reply_memory::limit(allowance, bytes_max, held)
+    }
+
     /// Executes a request once; its answer is queued, or it joins the waiting ones. Returns what it committed.
     fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        let mut allowance = self.outputs.reply_memory.limit(self.patience());
+        let mut allowance = self.limit(self.patience());
         match self.execute(now, &request, &mut allowance) {
             Ok(outcome) => self.settle(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
@@ -145,6 +153,7 @@ impl DatabaseService {
         let locks = SessionLocks {
             locks: &self.locks,
             session: request.session,
+            tape: &self.tape,
         };
         let role = (!request.info.role.is_empty()).then_some(request.info.role.as_str());
         let mut context = Context {
@@ -212,7 +221,9 @@ impl DatabaseService {
                     self.counts.waited += 1;
                     self.outputs.handled(request.session, Handled::Yes);
                 }
-                let place = request.place.filter(|_| !request.info.is_closed())?;
+                let place = request
+                    .place
+                    .filter(|_| !self.tape.flag(|| request.info.is_closed()))?;
                 let deadline_ms = deadline_ms.map(|after| request.arrived_ms.saturating_add(after));
                 let trigger = Trigger {
                     request,
@@ -340,7 +351,7 @@ impl DatabaseService {
     /// about to be closed and hear nothing.
     pub(super) fn cancel_triggers(&mut self) {
         for trigger in self.triggers.take_all() {
-            if trigger.request.info.is_aware() {
+            if self.tape.flag(|| trigger.request.info.is_aware()) {
                 self.cancel_request(&trigger.request, Handled::No);
             } else {
                 trigger.request.info.miss_cancellation();

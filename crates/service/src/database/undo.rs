@@ -9,7 +9,7 @@ use corvid_data::WireError;
 
 use super::pending::{Answer, Origin, Pending};
 use super::{DatabaseService, Now};
-use crate::message::{Request, Store, StoreError, Ticket};
+use crate::message::{Request, Store, StoreError, Ticket, ToDatabase};
 
 impl DatabaseService {
     /// The records up to `last` could not be stored, which were written together.
@@ -34,14 +34,19 @@ impl DatabaseService {
         self.outputs.stores.push(Store::Recover);
         self.report_remotes_again();
         let sessions = changed_sessions(&undone);
+        let mut blocked = Vec::new();
         for entry in undone {
             if entry.is_recorded_by(last) {
                 self.counts.unstored += 1;
                 self.audit_unstored(&entry, error);
                 self.answer_unstored(now, entry, error);
             } else {
-                self.execute_again(now, entry);
+                blocked.extend(self.execute_again(now, entry));
             }
+        }
+        // In front of what its session has sent since.
+        for request in blocked.into_iter().rev() {
+            self.outputs.outboxes.put_back(request);
         }
         self.release();
         self.retry(now, concerned);
@@ -96,7 +101,8 @@ impl DatabaseService {
         self.pending.push(Pending::answer(answer, origin));
     }
 
-    fn execute_again(&mut self, now: Now, entry: Pending) {
+    /// Returns a request that has to wait now for an earlier one of its session: a reply that was there at once may have to be written now.
+    fn execute_again(&mut self, now: Now, entry: Pending) -> Option<ToDatabase> {
         let is_about_monitors = entry.answer.changes_monitors();
         match (entry.origin, entry.answer) {
             // It says nothing of the state.
@@ -104,13 +110,24 @@ impl DatabaseService {
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
             }
             // A session that is closed has no monitors any more, and must not get any.
-            (Origin::Client(request), _) if is_about_monitors && request.info.is_closed() => {}
+            (Origin::Client(request), _)
+                if is_about_monitors && self.tape.flag(|| request.info.is_closed()) => {}
+            (Origin::Client(request), _) if !request.blocked => {
+                let input = ToDatabase::Request(request);
+                if self.outputs.outboxes.must_wait(&input) {
+                    return Some(input);
+                }
+                if let ToDatabase::Request(request) = input {
+                    self.request(now, request);
+                }
+            }
             (Origin::Client(request), _) => self.request(now, request),
             (Origin::Cancel(session, id), _) => self.cancel(now, session, id),
             (Origin::Server(params), _) => self.transact_internally(now, &params),
             (Origin::Control(control), _) => self.control(now, control),
             (Origin::Source, _) => self.source_not_stored(now),
         }
+        None
     }
 }
 

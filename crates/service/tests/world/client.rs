@@ -1,5 +1,7 @@
 //! A client's end of a session: what it was sent, and whether that is more than it reads.
 
+use std::collections::BTreeMap;
+
 use corvid_json::Value;
 use corvid_service::frontend::Close;
 
@@ -29,4 +31,37 @@ impl Client {
         let is_there = !self.is_gone && self.closed.is_none();
         is_there && !self.is_paused && !is_stuck
     }
+}
+
+/// Replaces UUIDs by their numbers in the order of first appearance.
+pub(crate) fn shorten(text: &str, names: &mut BTreeMap<String, usize>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(position) = rest.find('-') {
+        let start = position.saturating_sub(8);
+        match rest.get(start..start + 36).filter(|found| is_uuid(found)) {
+            Some(found) => {
+                let next = names.len();
+                let number = *names.entry(found.to_owned()).or_insert(next);
+                out.push_str(&rest[..start]);
+                out.push_str(&format!("<{number}>"));
+                rest = &rest[start + 36..];
+            }
+            None => {
+                out.push_str(&rest[..=position]);
+                rest = &rest[position + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.bytes()
+        .enumerate()
+        .all(|(position, byte)| match position {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
 }

@@ -3,6 +3,7 @@
 
 mod audit;
 mod backups;
+mod batches;
 mod client;
 mod conversion;
 mod disk;
@@ -16,6 +17,7 @@ mod monitors;
 mod ordering;
 mod positions;
 mod random;
+mod recording;
 mod removal;
 mod storage;
 mod unread;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
-use corvid_engine::{Allowance, Database};
+use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::audit::Entry;
@@ -21,11 +21,13 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
-use corvid_service::pump::{Holder, Limits, Output};
+use corvid_service::pump::Limits;
+use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
 
-use crate::client::Client;
+use crate::batches;
+use crate::client::{Client, shorten};
 use crate::disk::Disk;
 
 const SHARDS: u16 = 2;
@@ -90,9 +92,9 @@ impl Dice {
     }
 }
 
-struct Shard {
+pub(crate) struct Shard {
     frontend: Frontend,
-    inbox: VecDeque<ToShard>,
+    pub(crate) inbox: VecDeque<ToShard>,
     /// Long texts that are to be read.
     texts: VecDeque<(SessionId, Text)>,
     /// Databases whose inboxes it holds.
@@ -102,11 +104,13 @@ struct Shard {
 pub(crate) struct Served {
     pub(crate) pump: Pump,
     pub(crate) disk: Option<Disk>,
-    inbox: VecDeque<ToDatabase>,
+    pub(crate) inbox: VecDeque<ToDatabase>,
     /// A shard has left something to the database thread.
-    is_left: bool,
+    pub(crate) is_left: bool,
     /// Shards may execute inline. They write every selection that fits into their budget at once.
     pub(crate) may_inline: bool,
+    /// The recording, if there is one.
+    pub(crate) recording: Vec<u8>,
     /// What the audit trail has been told.
     pub(crate) audit: Vec<Entry>,
     /// What the connection to a source has been told.
@@ -118,26 +122,6 @@ pub(crate) struct Served {
     pub(crate) is_worker_held: bool,
     /// How many jobs were begun.
     jobs_done: usize,
-}
-
-/// Who holds a database: its thread, or a shard.
-struct Hand<'w> {
-    now: Now,
-    disk: Option<&'w mut Disk>,
-}
-
-impl Holder for Hand<'_> {
-    fn now(&mut self) -> Now {
-        self.now
-    }
-
-    fn begin(&mut self, input: &ToDatabase) {
-        if let Some(disk) = &mut self.disk {
-            disk.answered(input);
-        }
-    }
-
-    fn executed(&mut self) {}
 }
 
 /// What can happen next.
@@ -172,9 +156,9 @@ pub(crate) struct World {
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, DatabaseId>,
     pub(crate) databases: BTreeMap<DatabaseId, Served>,
-    shards: Vec<Shard>,
+    pub(crate) shards: Vec<Shard>,
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
-    main: VecDeque<Event>,
+    pub(crate) main: VecDeque<Event>,
     eras: Eras,
     /// Steps that databases spend on selections.
     select_steps_max: u64,
@@ -184,9 +168,11 @@ pub(crate) struct World {
     /// Steps of a transaction that a batch ends before.
     long_steps: u64,
     /// Steps that a shard executes inline; `None`: shards leave everything to threads.
-    inline_steps: Option<u64>,
+    pub(crate) inline_steps: Option<u64>,
+    /// Everything that databases are given is recorded, and replayed when nothing is left to do.
+    is_recorded: bool,
     /// Orders to write updates ahead are carried out at once, not forgotten.
-    is_foretelling: bool,
+    pub(crate) is_foretelling: bool,
     /// Steps of a slice of a text.
     slice_steps: u64,
     /// No long text is read until this is cleared.
@@ -236,6 +222,7 @@ impl World {
             is_foretelling: seed % 4 == 2,
             // In some lives transactions are too long for whoever tries them first.
             long_steps: if seed % 5 == 4 { 100 } else { 50_000 },
+            is_recorded: (seed / 3).is_multiple_of(2),
             inline_steps: [None, Some(8192), Some(150)][seed as usize / 2 % 3],
             slice_steps: 1 + seed % 40,
             is_reading_held: false,
@@ -278,21 +265,30 @@ impl World {
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
         let database = Database::new(schema.clone(), HashSeed::KNOWN);
         let (locks, eras) = (self.locks.clone(), self.eras.clone());
-        let mut service = DatabaseService::new(self.now(), options, database, locks, eras, uuids);
+        let limits = Limits {
+            long_steps: self.long_steps,
+            ..Limits::default()
+        };
+        let now = self.now();
+        let mut pump = if self.is_recorded {
+            Pump::recorded(now, options, limits, database, locks, eras, uuids)
+        } else {
+            let service = DatabaseService::new(now, options, database, locks, eras, uuids);
+            let mut pump = Pump::new(service);
+            pump.set_limits(limits);
+            pump
+        };
+        let service = pump.service_mut();
         service.set_select_steps_max(self.select_steps_max);
         service.set_update_rows_max(self.update_rows_max);
         service.set_long_atoms(self.long_atoms);
-        let mut pump = Pump::new(service);
-        pump.set_limits(Limits {
-            long_steps: self.long_steps,
-            ..Limits::default()
-        });
         let served = Served {
             pump,
             disk,
             inbox: VecDeque::new(),
             is_left: false,
             may_inline: self.inline_steps.is_some(),
+            recording: MAGIC.to_vec(),
             audit: Vec::new(),
             source_orders: Vec::new(),
             jobs: VecDeque::new(),
@@ -491,7 +487,7 @@ impl World {
         self.run();
     }
 
-    fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Now {
         Now {
             mono_ms: self.now_ms,
             wall_ms: 0,
@@ -625,9 +621,8 @@ impl World {
                     served.inbox.extend(answers);
                 } else if let Some(job) = served.jobs.pop_front() {
                     served.jobs_done += 1;
-                    let mut uuids = Counter((1 << 40) + ((served.jobs_done as u64) << 20));
                     let other = served.turns.push(job);
-                    let answer = other.and_then(|job| job.carry_out(&mut uuids));
+                    let answer = other.and_then(|job| job.carry_out());
                     served.inbox.extend(answer);
                 }
             }
@@ -635,82 +630,6 @@ impl World {
                 if let Some(event) = self.main.pop_front() {
                     self.take_event(event);
                 }
-            }
-        }
-    }
-
-    /// A batch of a database thread, of so many messages at most.
-    fn take_batch(&mut self, id: DatabaseId, inputs_max: usize) {
-        let now = self.now();
-        let Some(served) = self.databases.get_mut(&id) else {
-            return;
-        };
-        let mut hand = Hand {
-            now,
-            disk: served.disk.as_mut(),
-        };
-        let mut inputs = std::iter::from_fn(|| served.inbox.pop_front()).take(inputs_max);
-        served.pump.take_batch(&mut hand, &mut inputs);
-        served.is_left = served.pump.has_kept();
-        self.walk(id);
-    }
-
-    /// A batch of a shard; what it cannot do it leaves to the database thread.
-    fn take_inline(&mut self, id: DatabaseId) {
-        let now = self.now();
-        let steps = self.inline_steps.unwrap_or_default();
-        let Some(served) = self.databases.get_mut(&id) else {
-            return;
-        };
-        let mut hand = Hand {
-            now,
-            disk: served.disk.as_mut(),
-        };
-        let taken = 1 + self.dice.below(served.inbox.len());
-        let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
-        let mut budget = Allowance::new(steps);
-        let pump = &mut served.pump;
-        pump.take_inline(&mut hand, &mut inputs, &mut budget);
-        self.walk(id);
-        let served = self.databases.get_mut(&id).expect("served");
-        served.is_left = !served.pump.end_inline(&mut inputs);
-        for input in inputs.into_iter().rev() {
-            served.inbox.push_front(input);
-        }
-    }
-
-    /// Carries out the outputs of a batch.
-    fn walk(&mut self, id: DatabaseId) {
-        let now = self.now();
-        let Some(served) = self.databases.get_mut(&id) else {
-            return;
-        };
-        while let Some(output) = served.pump.next_output() {
-            match output {
-                Output::Job(job @ Job::Foretold(_)) => {
-                    if self.is_foretelling && !served.is_worker_held {
-                        job.carry_out(&mut Counter(0));
-                    }
-                }
-                Output::Job(job) => served.jobs.push_back(job),
-                Output::Store(stores) => {
-                    let disk = served.disk.as_mut().expect("writes only with a file");
-                    let answers = disk.store(stores);
-                    let disk = Some(disk);
-                    served.pump.stored(&mut Hand { now, disk }, answers);
-                }
-                Output::Audit(entries) => served.audit.extend(entries),
-                Output::Event(event) => self.main.push_back(event),
-                Output::Deliver(deliver) => {
-                    let shard = usize::from(shard_of(deliver.session));
-                    let inbox = &mut self.shards[shard].inbox;
-                    inbox.push_back(ToShard::Deliver(deliver));
-                }
-                Output::SourceOrder(source, connection, order) => {
-                    served.source_orders.push((source, connection, order));
-                }
-                // Nobody connects to configured remotes; every delivery is posted at once; the file is looked at afterwards.
-                Output::AwaitMain | Output::Flush | Output::CloseFile => {}
             }
         }
     }
@@ -799,6 +718,11 @@ impl World {
             self.locks.lock().expect("no panics").is_empty(),
             "locks are left"
         );
+        if self.is_recorded {
+            for served in self.databases.values() {
+                batches::replay(served);
+            }
+        }
         let names = self.names.clone();
         for (name, id) in names {
             let served = self.databases.get_mut(&id).expect("served");
@@ -827,7 +751,7 @@ impl World {
 }
 
 /// All rows of a database, sorted.
-fn contents(database: &Database) -> Vec<String> {
+pub(crate) fn contents(database: &Database) -> Vec<String> {
     let schema = database.schema().clone();
     let mut rows = Vec::new();
     for (id, table) in schema.iter() {
@@ -861,37 +785,4 @@ pub(crate) fn wider_schema(name: &str) -> String {
     );
     assert_ne!(tables, TABLES);
     format!(r#"{{"name":"{name}","version":"2.0.0","tables":{tables}}}"#)
-}
-
-/// Replaces UUIDs by their numbers in the order of first appearance.
-fn shorten(text: &str, names: &mut BTreeMap<String, usize>) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(position) = rest.find('-') {
-        let start = position.saturating_sub(8);
-        match rest.get(start..start + 36).filter(|found| is_uuid(found)) {
-            Some(found) => {
-                let next = names.len();
-                let number = *names.entry(found.to_owned()).or_insert(next);
-                out.push_str(&rest[..start]);
-                out.push_str(&format!("<{number}>"));
-                rest = &rest[start + 36..];
-            }
-            None => {
-                out.push_str(&rest[..=position]);
-                rest = &rest[position + 1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.bytes()
-        .enumerate()
-        .all(|(position, byte)| match position {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
 }

@@ -165,7 +165,6 @@ pub(crate) struct Machine {
     jobs: VecDeque<(DatabaseId, Job)>,
     /// Texts that are being written.
     turns: Vec<(DatabaseId, Turns)>,
-    uuids: SeededUuids,
     main: VecDeque<Event>,
     sessions: u64,
     /// For clients.
@@ -261,7 +260,6 @@ impl Machine {
             turns: [SERVER, STORED]
                 .map(|id| (id, Turns::new(1 + seed % 64)))
                 .into(),
-            uuids: SeededUuids(Dice::new(!seed)),
             main: VecDeque::new(),
             sessions: 0,
             to_clients: Vec::new(),
@@ -454,7 +452,7 @@ impl Machine {
             Some((_, turns)) => turns.push(job),
             None => Some(job),
         };
-        if let Some(answer) = other.and_then(|job| job.carry_out(&mut self.uuids)) {
+        if let Some(answer) = other.and_then(Job::carry_out) {
             self.post(id, answer);
         }
     }
@@ -577,7 +575,7 @@ impl Machine {
             match output {
                 // Now and then what monitors will be told is written before the record is.
                 Output::Job(job @ Job::Foretold(_)) if dice.below(2) == 0 => {
-                    job.carry_out(&mut self.uuids);
+                    job.carry_out();
                 }
                 Output::Job(job) => self.jobs.push_back((id, job)),
                 Output::Store(stores) => {

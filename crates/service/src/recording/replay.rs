@@ -1,0 +1,256 @@
+//! Replays a recording: the same pump, given the same inputs at the same times, with the same random draws.
+//!
+//! The first batch whose deliveries differ, or that asks for something else than was recorded, ends the replay.
+
+use std::sync::Arc;
+
+use corvid_data::{Uuid, UuidSource};
+use corvid_engine::Allowance;
+
+use super::codec::{Checksum, Damage, Reader};
+use super::input::Input;
+use super::tape::{Mode, Setting, Tape};
+use super::{MAGIC, head};
+use crate::eras::Eras;
+use crate::job::{Job, JobKey};
+use crate::message::ToDatabase;
+use crate::pump::{Holder, Output, Pump};
+use crate::{DatabaseService, Now};
+
+/// What came of a whole recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Batches that yielded the same bytes.
+    pub batches: u64,
+    /// Inputs that they executed.
+    pub inputs: u64,
+    /// Why it ended before the recording did, if it did.
+    pub problem: Option<String>,
+}
+
+/// A recording that is being replayed, batch by batch.
+pub struct Replay<'r> {
+    rest: &'r [u8],
+    tape: Tape,
+    pump: Pump,
+    /// Jobs that were ordered and not answered yet.
+    jobs: Vec<Job>,
+    batches: u64,
+    inputs: u64,
+}
+
+/// What a replay meets, for whoever steps through it.
+#[derive(Debug)]
+pub enum Seen<'s> {
+    /// A batch begins.
+    Batch(u64),
+    /// This is executed next.
+    Input(&'s ToDatabase),
+    /// This comes of the batch.
+    Output(&'s Output),
+}
+
+/// Identities beyond what was recorded, which nobody compares.
+struct NoUuids;
+
+impl UuidSource for NoUuids {
+    fn fresh(&mut self) -> Uuid {
+        Uuid::ZERO
+    }
+}
+
+/// What holds the database while it is replayed.
+struct Player<'p> {
+    tape: &'p Tape,
+    inputs: u64,
+    show: &'p mut dyn FnMut(Seen<'_>),
+}
+
+impl Holder for Player<'_> {
+    fn now(&mut self) -> Now {
+        self.tape.next_now()
+    }
+
+    fn begin(&mut self, input: &ToDatabase) {
+        (self.show)(Seen::Input(input));
+    }
+
+    fn executed(&mut self) {
+        self.inputs += 1;
+    }
+}
+
+impl<'r> Replay<'r> {
+    /// Of the bytes of a recording.
+    ///
+    /// # Errors
+    /// It is no recording, or its beginning is damaged.
+    pub fn open(bytes: &'r [u8]) -> Result<Replay<'r>, Damage> {
+        let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+            return Err(Damage::new("it is no recording of this version"));
+        };
+        let payload = frame(&mut rest)?;
+        let Some(payload) = payload else {
+            return Err(Damage::new("it ends before the database that it is of"));
+        };
+        let head = head::read(payload)?;
+        let tape = Tape::replaying();
+        // What the database draws when it is made.
+        let Some(first) = frame(&mut rest)? else {
+            return Err(Damage::new("it ends before the first batch"));
+        };
+        tape.load(first)?;
+        let mut service = DatabaseService::new(
+            head.now,
+            head.options,
+            head.database,
+            Arc::default(),
+            Eras::default(),
+            tape.uuids(Box::new(NoUuids)),
+        );
+        tape.finish();
+        if let Some(problem) = tape.take_problem() {
+            return Err(Damage(problem));
+        }
+        service.set_tape(tape.clone());
+        let mut pump = Pump::new(service);
+        pump.set_limits(head.limits);
+        pump.set_tape(tape.clone());
+        Ok(Replay {
+            rest,
+            tape,
+            pump,
+            jobs: Vec::new(),
+            batches: 0,
+            inputs: 0,
+        })
+    }
+
+    /// The database as it is now.
+    #[must_use]
+    pub fn service(&self) -> &DatabaseService {
+        self.pump.service()
+    }
+
+    /// Replays the whole of it.
+    pub fn run(&mut self, show: &mut dyn FnMut(Seen<'_>)) -> Outcome {
+        let problem = loop {
+            match self.step(show) {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(problem) => break Some(format!("batch {}: {}", self.batches + 1, problem.0)),
+            }
+        };
+        Outcome {
+            batches: self.batches,
+            inputs: self.inputs,
+            problem,
+        }
+    }
+
+    /// Replays the next batch. False when there is none.
+    ///
+    /// # Errors
+    /// The recording is damaged there, or the batch differs from what was recorded.
+    pub fn step(&mut self, show: &mut dyn FnMut(Seen<'_>)) -> Result<bool, Damage> {
+        let Some(payload) = frame(&mut self.rest)? else {
+            return Ok(false);
+        };
+        let mode = self.tape.load(payload)?;
+        if let Mode::Setting(setting, value) = mode {
+            let service = self.pump.service_mut();
+            let count = usize::try_from(value).unwrap_or(usize::MAX);
+            match setting {
+                Setting::FirstRowsMax => service.set_first_rows_max(count),
+                Setting::UpdateRowsMax => service.set_update_rows_max(count),
+                Setting::SelectStepsMax => service.set_select_steps_max(value),
+                Setting::LongAtoms => service.set_long_atoms(value),
+            }
+            return Ok(true);
+        }
+        show(Seen::Batch(self.batches + 1));
+        let tape = self.tape.clone();
+        let mut player = Player {
+            tape: &tape,
+            inputs: 0,
+            show,
+        };
+        let jobs = &mut self.jobs;
+        let mut inputs =
+            std::iter::from_fn(|| tape.next_input().map(|input| real(&tape, jobs, input)));
+        match mode {
+            Mode::Inline(steps) => {
+                self.pump
+                    .take_inline_from(&mut player, &mut inputs, &mut Allowance::new(steps));
+            }
+            _ => self.pump.take_batch(&mut player, &mut inputs),
+        }
+        while let Some(output) = self.pump.next_output() {
+            (player.show)(Seen::Output(&output));
+            match output {
+                Output::Store(_) => {
+                    let answers = tape.next_answers();
+                    let answers = answers.into_iter();
+                    let answers = answers.map(|answer| real(&tape, &mut self.jobs, answer));
+                    let answers = answers.collect();
+                    self.pump.stored(&mut player, answers);
+                }
+                Output::Job(job) if JobKey::of_job(&job).is_some() => self.jobs.push(job),
+                _ => {}
+            }
+        }
+        if mode != Mode::Thread {
+            // What is left comes again, as an input of a later batch.
+            let _ = self.pump.end_inline(&mut Vec::new());
+        }
+        self.inputs += player.inputs;
+        match self.tape.take_problem() {
+            Some(problem) => Err(Damage(problem)),
+            None => {
+                self.batches += 1;
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// An input as the database takes it: answers to jobs are made by doing them.
+fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
+    match input {
+        Input::Plain(input) => input,
+        Input::Done(key, is_refused) => {
+            let found = jobs.iter().position(|job| JobKey::of_job(job) == Some(key));
+            let job = found.map(|at| jobs.remove(at));
+            let answer = job.and_then(|job| match is_refused {
+                true => job.refuse(),
+                false => job.carry_out(),
+            });
+            answer.unwrap_or_else(|| {
+                tape.note("a job is answered that was not ordered".to_owned());
+                ToDatabase::Drained(corvid_monitor::SessionId(u64::MAX))
+            })
+        }
+    }
+}
+
+/// The payload of the next frame; `None` at the end.
+fn frame<'r>(rest: &mut &'r [u8]) -> Result<Option<&'r [u8]>, Damage> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let cut = || Damage::new("the recording is cut off");
+    let mut from = Reader(rest);
+    let length: Result<[u8; 4], _> = from.take(4).map_err(|_| cut())?.try_into();
+    let length = u32::from_le_bytes(length.unwrap_or_default());
+    let recorded: Result<[u8; 8], _> = from.take(8).map_err(|_| cut())?.try_into();
+    let recorded = u64::from_le_bytes(recorded.unwrap_or_default());
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let payload = from.take(length).map_err(|_| cut())?;
+    let mut sum = Checksum::default();
+    sum.bytes(payload);
+    if sum.value() != recorded {
+        return Err(Damage::new("the recording is damaged: a checksum differs"));
+    }
+    *rest = from.0;
+    Ok(Some(payload))
+}

@@ -1,0 +1,509 @@
+//! The tape of one database: what is recorded of a batch, or what a replayed batch is given.
+//!
+//! Invariant: a tape that neither records nor replays costs one branch. Whoever reads something that no input says, reads it through
+//! the tape. A replay that asks for something else than what was recorded notes the first such difference and goes on with made-up
+//! values to the end of the batch.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_data::{Uuid, UuidSource};
+use corvid_monitor::SharedText;
+
+use super::codec::{Checksum, Damage, Reader, Writer};
+use super::input::{self, Input, Sessions};
+use crate::Now;
+use crate::message::{Deliver, Piece, ToDatabase};
+
+/// Bodies whose checksums are remembered within a batch: those of the groups that are told of it.
+const BODIES_MAX: usize = 16;
+
+/// Shared by a pump, its database, and the database's source of UUIDs; these are in one hand.
+#[derive(Clone, Default)]
+pub(crate) struct Tape(Option<Arc<Mutex<State>>>);
+
+struct State {
+    sessions: Sessions,
+    /// Of what the present batch has delivered.
+    sum: Checksum,
+    /// Checksums of shared bodies, which are kept so that their addresses stay theirs.
+    bodies: Vec<(SharedText, u64)>,
+    side: Side,
+}
+
+enum Side {
+    /// Frames; the last one is being written, and begins here.
+    Recording { frames: Vec<u8>, begin: usize },
+    Replaying {
+        items: VecDeque<Item>,
+        problem: Option<String>,
+    },
+}
+
+/// Who executes a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Thread,
+    /// A shard, with this work budget, steps.
+    Inline(u64),
+    /// Nobody: the database is set to something.
+    Setting(Setting, u64),
+}
+
+/// What a database can be set to by whoever holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    FirstRowsMax,
+    UpdateRowsMax,
+    SelectStepsMax,
+    LongAtoms,
+}
+
+/// By their numbers.
+const SETTINGS: [Setting; 4] = [
+    Setting::FirstRowsMax,
+    Setting::UpdateRowsMax,
+    Setting::SelectStepsMax,
+    Setting::LongAtoms,
+];
+
+const THREAD: u64 = 0;
+const INLINE: u64 = 1;
+const SETTING: u64 = 2;
+
+/// What a batch consists of.
+pub(super) enum Item {
+    Now(Now),
+    Uuid(Uuid),
+    Number(u64),
+    Input(Input),
+    Answers(Vec<Input>),
+    Sum(u64),
+}
+
+const NOW: u8 = 1;
+const UUID: u8 = 2;
+const NUMBER: u8 = 3;
+const INPUT: u8 = 4;
+const ANSWERS: u8 = 5;
+const SUM: u8 = 6;
+
+/// Length and checksum of a frame, bytes.
+const FRAME_BYTES: usize = 12;
+
+impl Tape {
+    /// One that records.
+    pub(super) fn recording() -> Tape {
+        Tape::of(Side::Recording {
+            frames: Vec::new(),
+            begin: 0,
+        })
+    }
+
+    /// One that replays.
+    pub(super) fn replaying() -> Tape {
+        Tape::of(Side::Replaying {
+            items: VecDeque::new(),
+            problem: None,
+        })
+    }
+
+    fn of(side: Side) -> Tape {
+        Tape(Some(Arc::new(Mutex::new(State {
+            sessions: Sessions::default(),
+            sum: Checksum::default(),
+            bodies: Vec::new(),
+            side,
+        }))))
+    }
+
+    /// Ends the recording; the database goes on without.
+    pub(crate) fn end(&mut self) {
+        self.0 = None;
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// This source of identities, through the tape.
+    pub(super) fn uuids(&self, real: Box<dyn UuidSource + Send>) -> Box<dyn UuidSource + Send> {
+        Box::new(TapedUuids {
+            tape: self.clone(),
+            real,
+        })
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        let state = self.0.as_ref()?;
+        Some(state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Something that is read beside inputs: what `real` says, or what it said then.
+    pub(crate) fn number(&self, real: impl FnOnce() -> u64) -> u64 {
+        let Some(mut state) = self.lock() else {
+            return real();
+        };
+        match &mut state.side {
+            Side::Recording { frames, .. } => {
+                let number = real();
+                frames.push(NUMBER);
+                Writer(frames).number(number);
+                number
+            }
+            Side::Replaying { .. } => match state.next("a number") {
+                Some(Item::Number(number)) => number,
+                other => state.expected("a number", other.as_ref(), 0),
+            },
+        }
+    }
+
+    /// The same, of something that is so or not.
+    pub(crate) fn flag(&self, real: impl FnOnce() -> bool) -> bool {
+        if self.0.is_none() {
+            return real();
+        }
+        self.number(|| u64::from(real())) != 0
+    }
+
+    /// A reading of the clock.
+    pub(crate) fn now(&self, now: Now) {
+        self.write(|out, _| {
+            out.0.push(NOW);
+            out.number(now.mono_ms);
+            out.signed(now.wall_ms);
+        });
+    }
+
+    /// A batch begins; `steps` is the work budget of a shard.
+    pub(crate) fn begin(&self, steps: Option<u64>) {
+        self.begin_frame(|out| match steps {
+            None => out.number(THREAD),
+            Some(steps) => {
+                out.number(INLINE);
+                out.number(steps);
+            }
+        });
+    }
+
+    /// Between two batches the database is set to something.
+    pub(crate) fn setting(&self, setting: Setting, value: u64) {
+        self.begin_frame(|out| {
+            out.number(SETTING);
+            out.number(setting as u64);
+            out.number(value);
+        });
+        self.end_frame();
+    }
+
+    /// An input is about to be executed.
+    pub(crate) fn input(&self, input: &ToDatabase) {
+        self.write(|out, sessions| {
+            out.0.push(INPUT);
+            input::write(out, input, sessions);
+        });
+    }
+
+    /// The disk has answered at once.
+    pub(crate) fn answers(&self, answers: &[ToDatabase]) {
+        self.write(|out, sessions| {
+            out.0.push(ANSWERS);
+            out.number(answers.len() as u64);
+            for answer in answers {
+                input::write(out, answer, sessions);
+            }
+        });
+    }
+
+    /// Something leaves for a session.
+    pub(crate) fn deliver(&self, deliver: &Deliver) {
+        if let Some(mut state) = self.lock() {
+            state.add(deliver);
+        }
+    }
+
+    /// The batch is over.
+    pub(crate) fn finish(&self) {
+        let Some(mut state) = self.lock() else {
+            return;
+        };
+        let sum = std::mem::take(&mut state.sum).value();
+        state.bodies.clear();
+        if let Side::Replaying { .. } = state.side {
+            match state.next("the end of a batch") {
+                Some(Item::Sum(recorded)) if recorded == sum => {}
+                Some(Item::Sum(_)) => state.note("sessions were sent other bytes".to_owned()),
+                other => state.expected("the end of a batch", other.as_ref(), ()),
+            }
+            return;
+        }
+        drop(state);
+        self.write(|out, _| {
+            out.0.push(SUM);
+            out.0.extend_from_slice(&sum.to_le_bytes());
+        });
+        self.end_frame();
+    }
+
+    /// Begins a frame with what `write` writes.
+    pub(super) fn begin_frame(&self, write: impl FnOnce(&mut Writer<'_>)) {
+        if let Some(mut state) = self.lock()
+            && let Side::Recording { frames, begin } = &mut state.side
+        {
+            *begin = frames.len();
+            frames.extend_from_slice(&[0; FRAME_BYTES]);
+            write(&mut Writer(frames));
+        }
+    }
+
+    /// Ends it.
+    pub(super) fn end_frame(&self) {
+        if let Some(mut state) = self.lock()
+            && let Side::Recording { frames, begin } = &mut state.side
+        {
+            let (head, payload) = frames[*begin..].split_at_mut(FRAME_BYTES);
+            let mut sum = Checksum::default();
+            sum.bytes(payload);
+            let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            head[..4].copy_from_slice(&length.to_le_bytes());
+            head[4..].copy_from_slice(&sum.value().to_le_bytes());
+        }
+    }
+
+    fn write(&self, write: impl FnOnce(&mut Writer<'_>, &mut Sessions)) {
+        if let Some(mut state) = self.lock() {
+            let State { sessions, side, .. } = &mut *state;
+            if let Side::Recording { frames, .. } = side {
+                write(&mut Writer(frames), sessions);
+            }
+        }
+    }
+
+    /// Frames that are complete; call it between two batches.
+    pub(crate) fn take_frames(&self) -> Vec<u8> {
+        match self.lock().as_deref_mut() {
+            Some(State {
+                side: Side::Recording { frames, begin },
+                ..
+            }) => {
+                *begin = 0;
+                std::mem::take(frames)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Gives a replayed batch what it is to find.
+    pub(super) fn load(&self, payload: &[u8]) -> Result<Mode, Damage> {
+        let mut from = Reader(payload);
+        let mode = match from.number()? {
+            THREAD => Mode::Thread,
+            INLINE => Mode::Inline(from.number()?),
+            SETTING => {
+                let setting = usize::try_from(from.number()?).ok();
+                let setting = setting.and_then(|number| SETTINGS.get(number));
+                let setting = setting.ok_or_else(|| Damage::new("an unknown setting"))?;
+                Mode::Setting(*setting, from.number()?)
+            }
+            _ => return Err(Damage::new("a batch of an unknown kind")),
+        };
+        let Some(mut state) = self.lock() else {
+            return Err(Damage::new("nothing is replayed"));
+        };
+        let State { sessions, side, .. } = &mut *state;
+        if let Side::Replaying { items, .. } = side {
+            items.clear();
+            while !from.is_empty() {
+                items.push_back(Item::read(&mut from, sessions)?);
+            }
+        }
+        Ok(mode)
+    }
+
+    /// The next input of the replayed batch, if that is what comes next.
+    pub(super) fn next_input(&self) -> Option<Input> {
+        let mut state = self.lock()?;
+        match &mut state.side {
+            Side::Replaying { items, .. } => {
+                if !matches!(items.front(), Some(Item::Input(_))) {
+                    return None;
+                }
+                match items.pop_front() {
+                    Some(Item::Input(input)) => Some(input),
+                    _ => None,
+                }
+            }
+            Side::Recording { .. } => None,
+        }
+    }
+
+    /// The time, and answers of the disk, of the replayed batch.
+    pub(super) fn next_now(&self) -> Now {
+        let Some(mut state) = self.lock() else {
+            return Now::default();
+        };
+        match state.next("the time") {
+            Some(Item::Now(now)) => now,
+            other => state.expected("the time", other.as_ref(), Now::default()),
+        }
+    }
+
+    pub(super) fn next_answers(&self) -> Vec<Input> {
+        let Some(mut state) = self.lock() else {
+            return Vec::new();
+        };
+        match state.next("answers of the disk") {
+            Some(Item::Answers(answers)) => answers,
+            other => state.expected("answers of the disk", other.as_ref(), Vec::new()),
+        }
+    }
+
+    /// Notes a difference.
+    pub(super) fn note(&self, problem: String) {
+        if let Some(mut state) = self.lock() {
+            state.note(problem);
+        }
+    }
+
+    /// The first difference of the replayed batch.
+    pub(super) fn take_problem(&self) -> Option<String> {
+        match &mut self.lock()?.side {
+            Side::Replaying { items, problem } => {
+                let is_left = (!items.is_empty()).then(|| "less was asked for".to_owned());
+                items.clear();
+                problem.take().or(is_left)
+            }
+            Side::Recording { .. } => None,
+        }
+    }
+}
+
+impl State {
+    fn next(&mut self, what: &str) -> Option<Item> {
+        let Side::Replaying { items, problem } = &mut self.side else {
+            return None;
+        };
+        let item = items.pop_front();
+        if item.is_none() && problem.is_none() {
+            *problem = Some(format!("{what} is asked for, and nothing follows"));
+        }
+        item
+    }
+
+    fn expected<T>(&mut self, what: &str, found: Option<&Item>, instead: T) -> T {
+        let found = found.map_or("nothing", Item::name);
+        self.note(format!("{what} is asked for, and {found} follows"));
+        instead
+    }
+
+    fn note(&mut self, found: String) {
+        if let Side::Replaying { problem, .. } = &mut self.side {
+            problem.get_or_insert(found);
+        }
+    }
+
+    fn add(&mut self, deliver: &Deliver) {
+        let mut sum = self.sum;
+        sum.number(deliver.session.0);
+        sum.number(u64::from(deliver.updates));
+        for piece in &deliver.pieces {
+            match piece {
+                Piece::Message(text) => sum.bytes(text),
+                Piece::Update(frame) => {
+                    sum.bytes(&frame.head);
+                    sum.number(self.sum_of(&frame.body));
+                    sum.bytes(frame.tail);
+                }
+            }
+        }
+        self.sum = sum;
+    }
+
+    /// Of a body that many sessions share, mostly.
+    fn sum_of(&mut self, body: &SharedText) -> u64 {
+        let pieces = body.pieces();
+        let address = |text: &SharedText| text.pieces().first().map(|piece| piece.as_ptr());
+        let is_it = |known: &&(SharedText, u64)| {
+            address(&known.0) == address(body) && known.0.pieces().len() == pieces.len()
+        };
+        if let Some((_, sum)) = self.bodies.iter().find(is_it) {
+            return *sum;
+        }
+        let mut sum = Checksum::default();
+        let mut length = 0;
+        for piece in pieces {
+            sum.bytes(piece);
+            length += piece.len() as u64;
+        }
+        sum.number(length);
+        if self.bodies.len() < BODIES_MAX {
+            self.bodies.push((body.clone(), sum.value()));
+        }
+        sum.value()
+    }
+}
+
+impl Item {
+    fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Item, Damage> {
+        Ok(match from.byte()? {
+            NOW => Item::Now(Now {
+                mono_ms: from.number()?,
+                wall_ms: from.signed()?,
+            }),
+            UUID => {
+                let bytes: Result<[u8; 16], _> = from.take(16)?.try_into();
+                Item::Uuid(Uuid(bytes.unwrap_or_default()))
+            }
+            NUMBER => Item::Number(from.number()?),
+            INPUT => Item::Input(input::read(from, sessions)?),
+            ANSWERS => {
+                let mut answers = Vec::new();
+                for _ in 0..from.number()? {
+                    answers.push(input::read(from, sessions)?);
+                }
+                Item::Answers(answers)
+            }
+            SUM => {
+                let bytes: Result<[u8; 8], _> = from.take(8)?.try_into();
+                Item::Sum(u64::from_le_bytes(bytes.unwrap_or_default()))
+            }
+            _ => return Err(Damage::new("something of an unknown kind")),
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Item::Now(_) => "the time",
+            Item::Uuid(_) => "an identity",
+            Item::Number(_) => "a number",
+            Item::Input(_) => "an input",
+            Item::Answers(_) => "answers of the disk",
+            Item::Sum(_) => "the end of the batch",
+        }
+    }
+}
+
+struct TapedUuids {
+    tape: Tape,
+    real: Box<dyn UuidSource + Send>,
+}
+
+impl UuidSource for TapedUuids {
+    fn fresh(&mut self) -> Uuid {
+        let Some(mut state) = self.tape.lock() else {
+            return self.real.fresh();
+        };
+        match &mut state.side {
+            Side::Recording { frames, .. } => {
+                let uuid = self.real.fresh();
+                frames.push(UUID);
+                frames.extend_from_slice(&uuid.0);
+                uuid
+            }
+            Side::Replaying { .. } => match state.next("an identity") {
+                Some(Item::Uuid(uuid)) => uuid,
+                other => state.expected("an identity", other.as_ref(), self.real.fresh()),
+            },
+        }
+    }
+}
