@@ -4,14 +4,17 @@
 //! and is woken once for each. Not limited here: senders limit what they have under way.
 //!
 //! What arrives is worked on by one *holder* at a time, in order of arrival: the receiver, or a sender that found nobody at work
-//! ([`MailSender::claim`]). Whoever sends something while the mailbox is held need do nothing: the holder looks again before it lets
-//! go. A holder that cannot finish leaves the rest to the receiver, and from then on nobody else takes anything until the receiver has
-//! been there.
+//! ([`MailSender::try_acquire`]). A sender that finds the mailbox held leaves its messages there: the holder looks again when it releases
+//! the mailbox. A holder that cannot finish hands the rest off to the receiver, and from then on nobody else takes anything until the
+//! receiver has been there.
+//!
+//! What a holder works with is its own between these calls. It gives that back first, a mutex for instance: the next holder may be there before
+//! the call returns.
 //!
 //! ```text
-//! free --claim--> held by a sender --let_go, nothing new--> free
-//!   |                  |   ^  \--let_go, something new--> held, with that
-//!   |                  |   leave
+//! free --try_acquire--> held by a sender --release, nothing new--> free
+//!   |                        |      \--release, something new--> held, with that
+//!   |                     hand_off
 //!   +--receive--> held by the receiver --receive, nothing new--> free
 //! ```
 
@@ -112,8 +115,8 @@ impl<M> Mailbox<M> {
         MailSender::new(&self.0)
     }
 
-    /// Lets go, waits until there is something to do or it is `deadline_ms` (monotonic; `None`: for as long as it takes), and holds the
-    /// mailbox again. Moves everything that has arrived into `into`, which is empty, and stays so when nothing arrived in time or the
+    /// Releases the mailbox, waits until there is something to do or it is `deadline_ms` (monotonic; `None`: for as long as it takes), and holds
+    /// it again. Moves everything that has arrived into `into`, which is empty, and stays so when nothing arrived in time or the
     /// last holder left only work behind. Returns false when nothing is left and nothing can come, because there is no sender.
     pub fn receive(&self, into: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         debug_assert!(into.is_empty());
@@ -193,7 +196,7 @@ impl<M> MailSender<M> {
     }
 
     /// Has the receiver come and look, though nothing may have arrived: what [`Mailbox::receive`] then yields may be empty. As soon as it
-    /// can, that is when whoever holds the mailbox lets go.
+    /// can, that is when the holder releases the mailbox.
     pub fn call(&self) {
         let mut queue = self.0.lock();
         queue.is_left = true;
@@ -211,8 +214,8 @@ impl<M> MailSender<M> {
     }
 
     /// Sends `messages`, and holds the mailbox if nobody does: then `messages` are all that is to be worked on, and
-    /// [`MailSender::let_go`] or [`MailSender::leave`] must follow. Otherwise they are empty afterwards.
-    pub fn claim(&self, messages: &mut Vec<M>) -> bool {
+    /// [`MailSender::release`] or [`MailSender::hand_off`] must follow. Otherwise they are empty afterwards.
+    pub fn try_acquire(&self, messages: &mut Vec<M>) -> bool {
         let mut queue = self.0.lock();
         if queue.is_closed {
             messages.clear();
@@ -231,9 +234,9 @@ impl<M> MailSender<M> {
         true
     }
 
-    /// Lets go, unless something has arrived: that is moved into `messages`, which is empty, and true returned. `deadline_ms` is when the
+    /// Releases the mailbox, unless something has arrived: that is moved into `messages`, which is empty, and true returned. `deadline_ms` is when the
     /// receiver must be there now, after what was done.
-    pub fn let_go(&self, messages: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
+    pub fn release(&self, messages: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         debug_assert!(messages.is_empty());
         let mut queue = self.0.lock();
         if !queue.messages.is_empty() {
@@ -251,8 +254,8 @@ impl<M> MailSender<M> {
         false
     }
 
-    /// Lets go and leaves `messages`, what arrived behind them, and whatever else there is to do to the receiver.
-    pub fn leave(&self, messages: &mut Vec<M>) {
+    /// Releases the mailbox and leaves `messages`, what arrived behind them, and whatever else there is to do to the receiver.
+    pub fn hand_off(&self, messages: &mut Vec<M>) {
         let mut queue = self.0.lock();
         messages.append(&mut queue.messages);
         std::mem::swap(&mut queue.messages, messages);
@@ -315,7 +318,10 @@ mod tests {
         let mailbox = Mailbox::new();
         let sender = mailbox.sender();
         let mut batch = vec![1];
-        assert!(!sender.claim(&mut batch), "the receiver has not begun");
+        assert!(
+            !sender.try_acquire(&mut batch),
+            "the receiver has not begun"
+        );
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(std::mem::take(&mut batch), [1]);
         let past_ms = Some(Now::read().mono_ms);
@@ -323,21 +329,24 @@ mod tests {
         mailbox.0.lock().is_held = false;
 
         let mut mine = vec![2];
-        assert!(sender.claim(&mut mine));
+        assert!(sender.try_acquire(&mut mine));
         assert_eq!(std::mem::take(&mut mine), [2]);
         let mut others = vec![3];
-        assert!(!sender.claim(&mut others) && others.is_empty());
-        assert!(sender.let_go(&mut mine, None), "something has come");
+        assert!(!sender.try_acquire(&mut others) && others.is_empty());
+        assert!(sender.release(&mut mine, None), "something has come");
         assert_eq!(std::mem::take(&mut mine), [3]);
-        assert!(!sender.let_go(&mut mine, None));
+        assert!(!sender.release(&mut mine, None));
 
         let mut mine = vec![4, 5];
-        assert!(sender.claim(&mut mine));
+        assert!(sender.try_acquire(&mut mine));
         assert!(sender.send(6));
         mine.remove(0);
-        sender.leave(&mut mine);
+        sender.hand_off(&mut mine);
         let mut others = vec![7];
-        assert!(!sender.claim(&mut others), "it is left to the receiver");
+        assert!(
+            !sender.try_acquire(&mut others),
+            "it is left to the receiver"
+        );
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(batch, [5, 6, 7]);
     }
@@ -350,15 +359,15 @@ mod tests {
         // At work, it comes back at once.
         sender.call();
         assert!(mailbox.receive(&mut batch, None) && batch.is_empty());
-        // Kept out by a holder, it comes when that one lets go, and before everybody else.
+        // Kept out by a holder, it comes when that one releases it, and before everybody else.
         mailbox.0.lock().is_held = false;
         let mut mine = vec![1];
-        assert!(sender.claim(&mut mine));
+        assert!(sender.try_acquire(&mut mine));
         sender.call();
         mine.clear();
-        assert!(!sender.let_go(&mut mine, None));
+        assert!(!sender.release(&mut mine, None));
         let mut others = vec![2];
-        assert!(!sender.claim(&mut others));
+        assert!(!sender.try_acquire(&mut others));
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(std::mem::take(&mut batch), [2]);
         // Asleep, it is woken.
@@ -386,17 +395,17 @@ mod tests {
                 std::thread::spawn(move || {
                     for count in 0..EACH {
                         let mut messages = vec![(number, count)];
-                        if !sender.claim(&mut messages) {
+                        if !sender.try_acquire(&mut messages) {
                             continue;
                         }
                         if count % 7 == 0 {
-                            sender.leave(&mut messages);
+                            sender.hand_off(&mut messages);
                             continue;
                         }
                         loop {
                             work(&done, &mut messages);
                             let deadline_ms = (count % 5 == 0).then(|| Now::read().mono_ms + 1);
-                            if !sender.let_go(&mut messages, deadline_ms) {
+                            if !sender.release(&mut messages, deadline_ms) {
                                 break;
                             }
                         }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a driver is used by whoever holds the database's mailbox, one at a time: the database's own thread
 //! ([`crate::database_thread`]), which has all the time it wants, or a shard ([`crate::inbox`]), which executes inline. What is posted
-//! to a shard is posted before the mailbox is let go, so the order of deliveries is the order of batches.
+//! to a shard is posted before the mailbox is released, so the order of deliveries is the order of batches.
 
 use std::sync::Arc;
 

@@ -39,22 +39,30 @@ impl Inbox {
 
     /// Does `messages` now if nobody is at work, as far as they are short.
     pub fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
+        self.send_and_work_with(messages, lock);
+    }
+
+    /// The same, with the way to lock the database. The mutex is unlocked before the mailbox is released: the next holder finds it free.
+    fn send_and_work_with(
+        &self,
+        messages: &mut Vec<ToDatabase>,
+        lock: impl Fn(&Mutex<Driver>) -> MutexGuard<'_, Driver>,
+    ) {
         // A database thread ends only after every shard has dropped its queue.
-        if !self.sender.claim(messages) {
+        if !self.sender.try_acquire(messages) {
             return;
         }
-        let mut driver = lock(&self.driver);
         let mut budget = Allowance::new(INLINE_STEPS);
         loop {
-            if !driver.work_inline(messages, &mut budget) {
-                driver.effects.heartbeat.rest();
-                drop(driver);
-                self.sender.leave(messages);
-                return;
-            }
+            let mut driver = lock(&self.driver);
+            let is_done = driver.work_inline(messages, &mut budget);
             driver.effects.heartbeat.rest();
-            if !self.sender.let_go(messages, driver.deadline_ms()) {
-                return;
+            let deadline_ms = is_done.then(|| driver.deadline_ms());
+            drop(driver);
+            match deadline_ms {
+                None => return self.sender.hand_off(messages),
+                Some(deadline_ms) if self.sender.release(messages, deadline_ms) => {}
+                Some(_) => return,
             }
         }
     }
@@ -66,7 +74,7 @@ impl std::fmt::Debug for Inbox {
     }
 }
 
-/// The database, which only the holder of its mailbox asks for.
+/// The database, which only the holder of its mailbox asks for, and finds unlocked.
 pub fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
     driver.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -217,6 +225,41 @@ pub(crate) mod tests {
         assert!(!is_long(closed));
         drop(driver);
         assert_eq!(rows(&inbox.driver), 2000);
+    }
+
+    #[test]
+    fn a_holder_finds_the_database_unlocked_by_the_one_before() {
+        const SHARDS: u64 = 4;
+        const EACH: u64 = 40_000;
+        fn unlocked(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+            driver.try_lock().expect("the last holder has unlocked it")
+        }
+        let (mailbox, inbox) = database();
+        let driver = inbox.driver.clone();
+        let shards: Vec<_> = (0..SHARDS)
+            .map(|shard| {
+                let inbox = inbox.clone();
+                std::thread::spawn(move || {
+                    for number in 0..EACH {
+                        let comment = r#"{"op":"comment","comment":"x"}"#;
+                        let mut inputs = vec![request_of(shard * EACH + number, comment)];
+                        inbox.send_and_work_with(&mut inputs, unlocked);
+                        assert!(inputs.is_empty());
+                    }
+                })
+            })
+            .collect();
+        drop(inbox);
+        let (mut arrived, mut deadline_ms) = (Vec::new(), None);
+        while mailbox.receive(&mut arrived, deadline_ms) {
+            let mut driver = unlocked(&driver);
+            let mut inputs = arrived.drain(..);
+            while driver.work(&mut inputs) {}
+            deadline_ms = driver.deadline_ms();
+        }
+        for shard in shards {
+            shard.join().unwrap();
+        }
     }
 
     #[test]

@@ -258,7 +258,7 @@ impl Machine {
             execution,
             jobs: VecDeque::new(),
             turns: [SERVER, STORED]
-                .map(|id| (id, Turns::new(1 + seed % 64)))
+                .map(|id| (id, Turns::new([8, 64, 4096][seed as usize % 3])))
                 .into(),
             main: VecDeque::new(),
             sessions: 0,
