@@ -113,7 +113,7 @@ impl Storage {
                     Ok(answer) => answers.extend(answer),
                     Err(order) => {
                         self.routing.left_to_disk(&order);
-                        self.to_disk(ToDisk::Order(order));
+                        self.to_disk(ToDisk::Order(*order));
                     }
                 },
                 Route::Disk(store) => self.to_disk(ToDisk::Order(Order::Store(store))),

@@ -31,7 +31,7 @@ pub use output::Output;
 use crate::counts::Counts;
 use crate::eras::Eras;
 use crate::locks::Locks;
-use crate::message::{Event, Report, ToDatabase};
+use crate::message::{Deliver, Event, Report, ToDatabase};
 use crate::recording::{self, Tape};
 use crate::{DatabaseService, Now, Options};
 
@@ -85,6 +85,10 @@ pub struct Pump {
     failed: Vec<ToDatabase>,
     /// In order; the next ones are made when these have been carried out.
     ready: VecDeque<Output>,
+    /// What comes next then: these move as they are, for there may be many.
+    deliveries: VecDeque<Deliver>,
+    /// And then these.
+    last: VecDeque<Output>,
     /// What records it, if something does.
     tape: Tape,
 }
@@ -122,6 +126,8 @@ impl Pump {
             is_done: true,
             failed: Vec::new(),
             ready: VecDeque::new(),
+            deliveries: VecDeque::new(),
+            last: VecDeque::new(),
             tape: Tape::default(),
         }
     }
@@ -298,9 +304,13 @@ impl Pump {
     pub fn next_output(&mut self) -> Option<Output> {
         loop {
             if let Some(output) = self.ready.pop_front() {
-                if let Output::Deliver(deliver) = &output {
-                    self.tape.deliver(deliver);
-                }
+                return Some(output);
+            }
+            if let Some(deliver) = self.deliveries.pop_front() {
+                self.tape.deliver(&deliver);
+                return Some(Output::Deliver(deliver));
+            }
+            if let Some(output) = self.last.pop_front() {
                 return Some(output);
             }
             match self.stage {
@@ -331,7 +341,7 @@ impl Pump {
                         self.is_done &= !self.service.has_stores();
                     } else if self.service.has_much_to_tell() {
                         self.make_ready();
-                        self.ready.push_back(Output::Flush);
+                        self.last.push_back(Output::Flush);
                     }
                     self.stage = Stage::Compose;
                 }
@@ -419,8 +429,10 @@ impl Pump {
     }
 
     fn make_jobs(&mut self) {
-        let jobs = self.service.outputs().jobs.drain(..);
-        self.ready.extend(jobs.map(Output::Job));
+        let jobs = &mut self.service.outputs().jobs;
+        if !jobs.is_empty() {
+            self.ready.extend(jobs.drain(..).map(Output::Job));
+        }
     }
 
     /// Orders what may leave now.
@@ -429,6 +441,17 @@ impl Pump {
         if !outputs.audit.is_empty() {
             let entries = std::mem::take(&mut outputs.audit);
             self.ready.push_back(Output::Audit(entries));
+        }
+        debug_assert!(self.deliveries.is_empty(), "they have been walked");
+        std::mem::swap(&mut self.deliveries, &mut outputs.deliveries);
+        if !outputs.source_orders.is_empty() {
+            let orders = outputs.source_orders.drain(..);
+            let orders =
+                orders.map(|(id, connection, order)| Output::SourceOrder(id, connection, order));
+            self.last.extend(orders);
+        }
+        if outputs.events.is_empty() {
+            return;
         }
         // What a column held when it was first followed comes before what it holds now.
         let early = outputs.events.extract_if(.., |event| {
@@ -442,18 +465,12 @@ impl Pump {
         if has_changed {
             self.ready.push_back(Output::AwaitMain);
         }
-        let deliveries = outputs.deliveries.drain(..);
-        self.ready.extend(deliveries.map(Output::Deliver));
-        let orders = outputs.source_orders.drain(..);
-        self.ready.extend(
-            orders.map(|(id, connection, order)| Output::SourceOrder(id, connection, order)),
-        );
         let mut is_removed = outputs.events.iter();
         if is_removed.any(|event| matches!(event, Event::Removed(_))) {
-            self.ready.push_back(Output::CloseFile);
+            self.last.push_back(Output::CloseFile);
         }
         let events = outputs.events.drain(..);
-        self.ready.extend(events.map(Output::Event));
+        self.last.extend(events.map(Output::Event));
     }
 }
 

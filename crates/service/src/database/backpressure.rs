@@ -28,7 +28,7 @@ impl DatabaseService {
         if self.outputs.outboxes.is_blocked_by(session, Reason::Text) {
             return;
         }
-        let Some(reply) = self.outputs.deliveries.last_mut() else {
+        let Some(reply) = self.outputs.deliveries.back_mut() else {
             return;
         };
         let bytes: usize = reply.pieces.iter().map(Piece::len).sum();

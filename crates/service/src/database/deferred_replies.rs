@@ -216,7 +216,7 @@ impl DatabaseService {
                 outbox.is_ready = false;
             }
         }
-        self.outputs.deliveries.push(deliver);
+        self.outputs.deliveries.push_back(deliver);
     }
 
     /// Takes a frame's text as written, now if need be. False when it is an update whose changes have turned out to cancel out.

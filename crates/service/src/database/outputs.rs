@@ -1,6 +1,7 @@
 //! What one database wants done: bytes for sessions, log writes, events. Filled while inputs are handled, drained by the
 //! driver.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corvid_data::WireError;
@@ -23,7 +24,7 @@ const WHOLE_BYTES: usize = 256 << 10;
 pub struct Outputs {
     database: DatabaseId,
     /// For shards.
-    pub deliveries: Vec<Deliver>,
+    pub deliveries: VecDeque<Deliver>,
     /// For the log; taken by [`super::DatabaseService::take_stores`].
     pub(super) stores: Vec<Store>,
     /// For the worker.
@@ -46,7 +47,7 @@ impl Outputs {
     pub(super) fn new(database: DatabaseId) -> Outputs {
         Outputs {
             database,
-            deliveries: Vec::new(),
+            deliveries: VecDeque::new(),
             stores: Vec::new(),
             jobs: Vec::new(),
             events: Vec::new(),
@@ -137,7 +138,7 @@ impl Outputs {
             handled,
         };
         if let Some(deliver) = self.outboxes.push_delivery(deliver) {
-            self.deliveries.push(deliver);
+            self.deliveries.push_back(deliver);
         }
     }
 }

@@ -93,7 +93,7 @@ impl<D: Disk> Committer<D> {
     ///
     /// # Errors
     /// What the disk thread has to do about the failure, and then tells the database. The file is as it was left until then.
-    pub fn append(&mut self, stores: Vec<Store>) -> Result<Option<ToDatabase>, Order<D>> {
+    pub fn append(&mut self, stores: Vec<Store>) -> Result<Option<ToDatabase>, Box<Order<D>>> {
         let mut run = Run {
             records: Vec::with_capacity(stores.len()),
             ..Run::default()
@@ -111,7 +111,7 @@ impl<D: Disk> Committer<D> {
         self.publish();
         match outcome {
             Ok(()) => Ok(Some(ToDatabase::Stored(last, Ok(())))),
-            Err(error) => Err(Order::TakeBack(last, error.into())),
+            Err(error) => Err(Box::new(Order::TakeBack(last, error.into()))),
         }
     }
 

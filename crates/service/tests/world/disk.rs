@@ -111,7 +111,7 @@ impl Disk {
                         Ok(answer) => answers.extend(answer),
                         Err(order) => {
                             self.routing.left_to_disk(&order);
-                            self.orders.push_back(order);
+                            self.orders.push_back(*order);
                         }
                     }
                     self.disarm();

@@ -622,7 +622,7 @@ impl World {
                 } else if let Some(job) = served.jobs.pop_front() {
                     served.jobs_done += 1;
                     let other = served.turns.push(job);
-                    let answer = other.and_then(|job| job.carry_out());
+                    let answer = other.and_then(Job::carry_out);
                     served.inbox.extend(answer);
                 }
             }

@@ -94,7 +94,7 @@ impl Storage {
                         Ok(answer) => answers.extend(answer),
                         Err(order) => {
                             self.routing.left_to_disk(&order);
-                            self.orders.push_back(ToDisk::Order(order));
+                            self.orders.push_back(ToDisk::Order(*order));
                         }
                     }
                 }
