@@ -20,8 +20,8 @@ pub enum What<'a> {
     Operation {
         /// Its place, from 1.
         number: usize,
-        /// How many operations the request has.
-        count: usize,
+        /// The array that it stands in, behind the name of the database. Its length is asked for by errors alone.
+        params: &'a [u8],
     },
     /// A monitor request for a table.
     Table(&'a str),
@@ -48,7 +48,10 @@ pub enum What<'a> {
 impl fmt::Display for What<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Operation { number, count } => write!(f, "ovsdb operation {number} of {count}"),
+            What::Operation { number, params } => {
+                let count = elements(params).saturating_sub(1);
+                write!(f, "ovsdb operation {number} of {count}")
+            }
             What::Table(table) => write!(f, "table {table}"),
             What::TableSelect(table) => write!(f, "table {table} select"),
             What::DatabaseSchema => f.write_str("database schema"),
@@ -61,6 +64,19 @@ impl fmt::Display for What<'_> {
             What::RemoteOptions => f.write_str("JSON-RPC options"),
         }
     }
+}
+
+/// How many elements an array has that was read before.
+#[must_use]
+pub fn elements(array: &[u8]) -> usize {
+    let mut reader = Reader::trusted(array);
+    let mut count = 0;
+    if reader.begin_array().is_ok() {
+        while let (Ok(true), Ok(_)) = (reader.next_element(), reader.skip()) {
+            count += 1;
+        }
+    }
+    count
 }
 
 /// A set of JSON kinds that a member may have. `null` is in none but [`Kinds::ANY`].
@@ -176,13 +192,17 @@ impl<'a> MemberValue<'a> for &'a [u8] {
     }
 
     fn split(self, members: &mut List<'a, Self>) -> Option<()> {
-        let mut reader = Reader::trusted(self);
-        reader.begin_object().ok()?;
-        while let Some(name) = reader.next_member().ok()? {
-            members.push(Member::new(name, reader.skip().ok()?));
-        }
-        Some(())
+        split_next(&mut Reader::trusted(self), members)
     }
+}
+
+/// Passes over the next value and appends its members; `None` when it is no object.
+fn split_next<'a>(reader: &mut Reader<'a>, members: &mut List<'a, &'a [u8]>) -> Option<()> {
+    reader.begin_object().ok()?;
+    while let Some(name) = reader.next_member().ok()? {
+        members.push(Member::new(name, reader.skip().ok()?));
+    }
+    Some(())
 }
 
 impl<'a> MemberValue<'a> for &'a Value {
@@ -216,7 +236,8 @@ impl<'a> MemberValue<'a> for &'a Value {
 /// use corvid_data::{Kinds, Members, What};
 ///
 /// let raw: &[u8] = br#"{"op":"insert","table":"T","row":{},"x":1}"#;
-/// let mut members = Members::parse(What::Operation { number: 1, count: 2 }, raw)?;
+/// let params = br#"["D",{"op":"insert","table":"T","row":{},"x":1},{}]"#;
+/// let mut members = Members::parse(What::Operation { number: 1, params }, raw)?;
 /// let table = members.take_required("table", Kinds::ID)?;
 /// assert_eq!(table, br#""T""#);
 /// members.take_required("op", Kinds::STRING)?;
@@ -233,6 +254,34 @@ pub struct Members<'a, V> {
     what: What<'a>,
     whole: V,
     members: List<'a, V>,
+}
+
+impl<'a> Members<'a, &'a [u8]> {
+    /// Splits the next value that `reader` comes to, in the same look at it that finds its end: `text` is what the reader reads, which was
+    /// read before.
+    ///
+    /// # Errors
+    /// Those of [`Members::parse`]; the reader has passed the value.
+    #[inline(always)]
+    pub fn read(
+        what: What<'a>,
+        text: &'a [u8],
+        reader: &mut Reader<'a>,
+    ) -> Result<Members<'a, &'a [u8]>, WireError> {
+        let mut members = Members {
+            what,
+            whole: &text[..0],
+            members: List::new(),
+        };
+        let is_object = matches!(reader.peek(), Ok(Kind::Object));
+        let start = reader.offset();
+        if !is_object || split_next(reader, &mut members.members).is_none() {
+            let _ = reader.skip();
+            return Err(no_object(what));
+        }
+        members.whole = &text[start..reader.offset()];
+        Ok(members)
+    }
 }
 
 impl<'a, V: MemberValue<'a>> Members<'a, V> {
@@ -401,7 +450,7 @@ mod tests {
     fn operation(raw: &str) -> Members<'_, &[u8]> {
         let what = What::Operation {
             number: 2,
-            count: 3,
+            params: br#"["D", {}, 2, []]"#,
         };
         Members::parse(what, raw.as_bytes()).expect("object")
     }

@@ -130,12 +130,12 @@ impl Allowance {
         (steps <= self.left).then_some(()).ok_or(TooLong)
     }
 
-    /// Takes off what it costs to read a text.
+    /// Takes off what it costs to read a text of so many bytes.
     ///
     /// # Errors
     /// As [`Allowance::spend`].
-    pub(crate) fn read(&mut self, text: &[u8]) -> Result<(), TooLong> {
-        self.spend((text.len() / BYTES) as u64)
+    pub(crate) fn read(&mut self, bytes: usize) -> Result<(), TooLong> {
+        self.spend((bytes / BYTES) as u64)
     }
 }
 

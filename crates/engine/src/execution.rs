@@ -3,9 +3,7 @@
 //! Every attempt starts from nothing, so a request that waits can be tried again with the same parameters. Whatever the outcome, the
 //! database is as before or as after the commit, never between.
 
-use corvid_data::members::What;
 use corvid_data::{Arc, ColumnId, Delta, Row, TableId, Tag, WireError};
-use corvid_json::Reader;
 use smallvec::SmallVec;
 
 use crate::allowance::{self, Allowance, TooLong};
@@ -16,6 +14,7 @@ use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
 use crate::operation::{self, Operation};
+use crate::operations::Operations;
 use crate::selection::{self, LeftOut};
 use crate::table;
 use crate::tally::Tally;
@@ -24,6 +23,9 @@ use crate::transaction::Transaction;
 /// A transaction with changes may leave out repeated selections of this length, bytes. Measuring them takes some 100 ms, during which the
 /// database does nothing else.
 const MEASURED_BYTES_MAX: usize = 32 << 20;
+
+/// Room for a result that is not known to be longer: operations are seldom shorter than their results.
+const RESULT_BYTES: usize = 1024;
 
 /// What an execution knows of who asks.
 pub(crate) struct Requester<'a> {
@@ -97,9 +99,13 @@ pub(crate) fn execute(
     context: &mut Context<'_>,
     allowance: &mut Allowance,
 ) -> Result<Outcome, TooLong> {
-    let operations = split(params);
     // What is too long in any case is not begun.
-    allowance.foresee(operations.len(), params.len())?;
+    if allowance
+        .foresee(Operations::count_max(params), params.len())
+        .is_err()
+    {
+        allowance.foresee(Operations::count(params), params.len())?;
+    }
     // Lent for the time of the execution, which holds the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
     let seed = database.seed;
@@ -107,7 +113,7 @@ pub(crate) fn execute(
     txn.allowance = *allowance;
     let execution = Execution {
         txn,
-        names: Names::new(&mut *context.uuids, &mut strings, &operations, seed),
+        names: Names::new(&mut *context.uuids, &mut strings, params, seed),
         requester: Requester {
             elapsed_ms: context.elapsed_ms,
             is_read_only: context.read_only,
@@ -120,31 +126,15 @@ pub(crate) fn execute(
         is_durable: false,
         deadline_ms: None,
         reads: Reads::Rows(SmallVec::new()),
-        out: Vec::with_capacity(80 * operations.len() + 2),
+        out: Vec::with_capacity(RESULT_BYTES.min(params.len())),
         left_out: Vec::new(),
         selected: SmallVec::new(),
         repeated_bytes: 0,
         tally: Tally::default(),
     };
-    let outcome = execution.run(&operations, allowance);
+    let outcome = execution.run(Operations::new(params), allowance);
     database.strings = strings;
     outcome
-}
-
-/// The raw texts of the operations. What is no JSON array has none; framing has refused it before.
-fn split(params: &[u8]) -> SmallVec<[&[u8]; 8]> {
-    let mut reader = Reader::trusted(params);
-    let mut operations = SmallVec::new();
-    let mut is_name = true;
-    if reader.begin_array().is_ok() {
-        while let Ok(true) = reader.next_element() {
-            let Ok(element) = reader.skip() else { break };
-            if !std::mem::take(&mut is_name) {
-                operations.push(element);
-            }
-        }
-    }
-    operations
 }
 
 /// What is selected cannot be told.
@@ -155,19 +145,18 @@ fn too_much_selected() -> WireError {
 
 impl Execution<'_, '_> {
     /// What was spent is taken off `allowance`.
-    fn run(mut self, operations: &[&[u8]], allowance: &mut Allowance) -> Result<Outcome, TooLong> {
-        let count = operations.len();
+    fn run(
+        mut self,
+        mut operations: Operations<'_>,
+        allowance: &mut Allowance,
+    ) -> Result<Outcome, TooLong> {
         self.out.push(b'[');
-        for (position, raw) in operations.iter().enumerate() {
-            if position > 0 {
+        while operations.advance() {
+            if operations.number() > 1 {
                 self.out.push(b',');
             }
             let start = self.out.len();
-            let what = What::Operation {
-                number: position + 1,
-                count,
-            };
-            let outcome = self.run_one(what, raw);
+            let outcome = self.run_one(&mut operations);
             *allowance = self.txn.allowance;
             match outcome {
                 Ok(()) => {}
@@ -184,18 +173,19 @@ impl Execution<'_, '_> {
                 }
                 Err(Failure::Error(error)) => {
                     self.out.truncate(start);
-                    return Ok(self.fail(&error, count - position - 1));
+                    return Ok(self.fail(&error, operations.untried()));
                 }
             }
         }
-        self.commit(count)
+        self.commit(operations.number())
     }
 
-    fn run_one(&mut self, what: What<'_>, raw: &[u8]) -> Result<(), Failure> {
+    fn run_one(&mut self, operations: &mut Operations<'_>) -> Result<(), Failure> {
         self.txn.allowance.spend(allowance::OPERATION)?;
-        self.txn.allowance.read(raw)?;
+        let (members, bytes) = operations.split();
+        self.txn.allowance.read(bytes)?;
         let schema = Arc::clone(self.txn.schema());
-        let operation = Operation::parse(&schema, what, raw)?;
+        let operation = Operation::parse(&schema, operations.what(), members?)?;
         let name = operation.name();
         self.tally.operations[operation.kind()] += 1;
         let is_writing = operation.is_writing();

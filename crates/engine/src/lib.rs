@@ -31,6 +31,7 @@ mod merge_sort;
 mod mutation;
 mod names;
 mod operation;
+mod operations;
 mod own_reference;
 mod page;
 mod places;

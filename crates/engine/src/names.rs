@@ -10,12 +10,13 @@ use corvid_data::{HashSeed, Str, Symbols, Uuid, UuidSource, WireError};
 use corvid_json::Reader;
 
 use crate::hash::Map;
+use crate::operations::Operations;
 
 /// The names of one execution, the source of fresh UUIDs and the strings that executions share.
 pub(crate) struct Names<'a> {
     uuids: &'a mut dyn UuidSource,
     strings: &'a mut Repeats,
-    operations: &'a [&'a [u8]],
+    params: &'a [u8],
     bound: Map<Box<str>, Name>,
     /// What inserts further on bind; `None` until it is needed.
     announced: Option<Map<Box<str>, Uuid>>,
@@ -31,13 +32,13 @@ impl<'a> Names<'a> {
     pub(crate) fn new(
         uuids: &'a mut dyn UuidSource,
         strings: &'a mut Repeats,
-        operations: &'a [&'a [u8]],
+        params: &'a [u8],
         seed: HashSeed,
     ) -> Names<'a> {
         Names {
             uuids,
             strings,
-            operations,
+            params,
             bound: Map::with_hasher(seed),
             announced: None,
         }
@@ -85,7 +86,7 @@ impl Symbols for Names<'_> {
         }
         let announced = self
             .announced
-            .get_or_insert_with(|| announcements(self.operations, *self.bound.hasher()));
+            .get_or_insert_with(|| announcements(self.params, *self.bound.hasher()));
         let uuid = match announced.get(name) {
             Some(uuid) => *uuid,
             None => self.uuids.fresh(),
@@ -109,11 +110,13 @@ impl Symbols for Names<'_> {
     }
 }
 
-/// The names that operations bind to a UUID of their own. What is malformed is left for its execution to find.
-fn announcements(operations: &[&[u8]], seed: HashSeed) -> Map<Box<str>, Uuid> {
+/// The names that operations of `params` bind to a UUID of their own. What is malformed is left for its execution to find.
+fn announcements(params: &[u8], seed: HashSeed) -> Map<Box<str>, Uuid> {
     let mut first = Map::with_hasher(seed);
-    for operation in operations {
-        if let Some((name, uuid)) = announcement(operation) {
+    let mut operations = Operations::new(params);
+    while operations.advance() {
+        let members = operations.split().0.ok();
+        if let Some((name, uuid)) = members.and_then(|members| announcement(members.whole())) {
             // A second insert of a name fails, so what it gives counts for nothing.
             first.entry(name).or_insert(uuid);
         }
@@ -169,15 +172,14 @@ mod tests {
 
     #[test]
     fn a_mention_before_the_insert_means_the_uuid_that_the_insert_gives() {
-        let operations: [&[u8]; 4] = [
-            br#"{"op":"insert","uuid-name":"a","uuid":"99999999-9999-9999-9999-999999999999"}"#,
-            br#"{"op":"insert","uuid-name":"b"}"#,
-            br#"{"op":"insert","uuid-name":"b","uuid":"88888888-8888-8888-8888-888888888888"}"#,
-            b"5",
-        ];
+        let params = br#"["D",
+            {"op":"insert","uuid-name":"a","uuid":"99999999-9999-9999-9999-999999999999"},
+            {"op":"insert","uuid-name":"b"},
+            {"op":"insert","uuid-name":"b","uuid":"88888888-8888-8888-8888-888888888888"},
+            5]"#;
         let mut source = Counter(0);
         let mut strings = Repeats::default();
-        let mut names = Names::new(&mut source, &mut strings, &operations, HashSeed::KNOWN);
+        let mut names = Names::new(&mut source, &mut strings, params, HashSeed::KNOWN);
         let given = Uuid([0x99; 16]);
         assert_eq!(names.resolve("a"), given);
         assert_eq!(names.resolve("b"), Uuid([1; 16]));

@@ -27,7 +27,7 @@ use update::Update;
 use wait::Wait;
 
 /// Members of an operation, raw.
-type OperationMembers<'a> = Members<'a, &'a [u8]>;
+pub(crate) type OperationMembers<'a> = Members<'a, &'a [u8]>;
 
 /// One operation, its members checked for presence and kind. Values are still raw text.
 pub(crate) enum Operation<'a> {
@@ -48,19 +48,19 @@ struct Source<'a, 's> {
 }
 
 impl<'a> Operation<'a> {
-    /// Reads the members of `raw`.
+    /// Reads the members of `what`.
     ///
     /// # Errors
     /// The first fault in the order of the table in docs/spec/protocol.md 5.1; unexpected members last.
     pub(crate) fn parse(
         schema: &Schema,
         what: What<'a>,
-        raw: &'a [u8],
+        members: OperationMembers<'a>,
     ) -> Result<Operation<'a>, WireError> {
         let mut source = Source {
             schema,
             what,
-            members: Members::parse(what, raw)?,
+            members,
         };
         let op = source.members.take_required("op", Kinds::ID)?;
         let op = members::id(op);
