@@ -20,6 +20,7 @@ use crate::coverage::{self, Taken};
 use crate::heartbeat::Heartbeat;
 use crate::main_thread::MainThread;
 use crate::metrics::database::DatabaseFigures;
+use crate::recorder::Recorder;
 use crate::shard::{ShardMessage, ToSource};
 use crate::storage::Storage;
 use crate::worker::Worker;
@@ -51,6 +52,8 @@ pub struct Effects {
     pub heartbeat: Heartbeat,
     /// Where durations are counted, if anybody wants to know them.
     pub figures: Option<Arc<DatabaseFigures>>,
+    /// Where everything is recorded, if it is.
+    pub recorder: Option<Recorder>,
     /// What the batch at hand has come to so far.
     pub progress: Progress,
 }
@@ -169,12 +172,23 @@ impl Driver {
         }
         effects.post_deliveries(pump);
         effects.post_events();
+        effects.record(pump);
         let (counts, composed) = pump.counts();
         effects.progress.taken.note_batch(counts, composed);
     }
 }
 
 impl Effects {
+    /// Hands over what has been recorded of the batch.
+    fn record(&mut self, pump: &mut Pump) {
+        if let Some(recorder) = &mut self.recorder
+            && !recorder.append(pump.take_recorded())
+        {
+            self.recorder = None;
+            pump.end_recording();
+        }
+    }
+
     fn deliver(&mut self, deliver: Deliver) {
         let progress = &mut self.progress;
         if progress.to_shards.is_empty() {

@@ -130,6 +130,7 @@ pub(crate) mod tests {
             audit: None,
             heartbeat: Heartbeat::default(),
             figures: None,
+            recorder: None,
             progress: Progress::default(),
         };
         let driver = Driver { pump, effects };

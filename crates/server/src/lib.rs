@@ -21,6 +21,7 @@ pub mod options;
 pub mod outbox;
 pub mod outgoing;
 pub mod reaper;
+pub mod recorder;
 pub mod remote_options;
 pub mod remotes;
 pub mod reports;

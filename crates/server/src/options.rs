@@ -1,8 +1,11 @@
 //! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options and what they ask for. How to add one:
 //! [`corvid_os::args::spec`].
 
+use std::path::PathBuf;
+
 use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_os::daemon::{self, DaemonOption};
+use corvid_os::dirs;
 use corvid_os::manual::{Manual, Places, help};
 use corvid_os::program;
 use corvid_os::tls;
@@ -48,6 +51,12 @@ pub struct CommandLine {
     pub slow_ms: u64,
     /// `--audit-log`
     pub audit_log: Option<String>,
+    /// Where recordings are kept, if there are to be any.
+    pub record: Option<PathBuf>,
+    /// How long each may be, MiB.
+    pub record_mib: Option<u64>,
+    /// Where recordings are that are to be replayed.
+    pub replay: Option<PathBuf>,
     /// `--audit-exclude`, all of them, as given
     pub audit_exclude: String,
     /// Key, certificate and the like, as files or as `db:` columns.
@@ -77,7 +86,9 @@ enum Id {
     AuditExclude,
     DisableNoDataConversion,
     /// Not built; whoever asks for it must hear that.
-    Refused(&'static str),
+    Record,
+    RecordSize,
+    Replay,
     Help,
     Version,
     Log(LogOption),
@@ -119,9 +130,26 @@ fn specs() -> Vec<Spec<Id>> {
     specs.extend(log_options::specs(Id::Log));
     specs.push(tls::options::peer_spec(Id::Tls));
     specs.extend(tls::options::specs(Id::Tls));
-    specs.extend(["record", "replay"].map(|name| {
-        Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
-    }));
+    specs.extend([
+        Spec::long("record", Arg::Optional, Id::Record)
+            .means("DIR", "record everything that databases are given in DIR (default: {rundir})")
+            .within(log_options::GROUP)
+            .more(
+                "A recording is `NAME.recording` for each database; that of the run before is kept as `NAME.recording.old`. It holds the whole \
+                 content of the database and every request, so it is as secret as they are.",
+            ),
+        Spec::long("record-size", Arg::Required, Id::RecordSize)
+            .in_full()
+            .means("MIB", "end a recording that has this size (default: 256)")
+            .within(log_options::GROUP),
+        Spec::long("replay", Arg::Optional, Id::Replay)
+            .means("DIR", "replay the recordings in DIR, and exit (default: {rundir})")
+            .within(log_options::GROUP)
+            .more(
+                "Each line says of one recording whether every session is sent the same bytes again. The exit status is 0 when that is so of all of \
+                 them and 1 otherwise. Nothing is served or changed.",
+            ),
+    ]);
     specs.extend([
         Spec::long("sync-from", Arg::Required, Id::SyncFrom)
             .means("SERVER", "be a backup of the active SERVER")
@@ -281,7 +309,17 @@ impl CommandLine {
                 self.audit_exclude.push_str(&list);
             }
             Id::DisableNoDataConversion => self.disable_no_data_conversion = true,
-            Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
+            Id::Record => self.record = Some(recordings(value)),
+            Id::RecordSize => {
+                let text = value.unwrap_or_default();
+                let mib = text.parse::<u64>().ok().filter(|mib| *mib > 0);
+                self.record_mib = mib.or_else(|| {
+                    program::fatal(format_args!(
+                        "--record-size: \"{text}\" is not a number of MiB"
+                    ))
+                });
+            }
+            Id::Replay => self.replay = Some(recordings(value)),
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
@@ -290,6 +328,11 @@ impl CommandLine {
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }
     }
+}
+
+/// The directory that `--record` or `--replay` names.
+fn recordings(named: Option<String>) -> PathBuf {
+    dirs::run().join(named.unwrap_or_default())
 }
 
 /// Transactions that take as long as the reference's whole loop may are told of.

@@ -17,6 +17,7 @@ use crate::configured::{Configured, Failed};
 use crate::coverage;
 use crate::metrics::Metrics;
 use crate::options::{self, CommandLine};
+use crate::recorder::RecorderSettings;
 use crate::remote_options::RemoteOptions;
 use crate::reports;
 use crate::saved::{Configuration, Saved};
@@ -44,6 +45,10 @@ pub fn run(line: CommandLine) {
         line.tls
     };
     let audit_log = line.audit_log.as_deref().map(absolute);
+    let record = line
+        .record
+        .as_deref()
+        .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
     // It means this process, not what becomes of it.
     let watchdog = Watchdog::from_env();
     hangup::reload();
@@ -77,6 +82,10 @@ pub fn run(line: CommandLine) {
         limits: line.limits.settle(),
         limit_settings: line.limits,
         is_audited: true,
+        record: record.map(|directory| RecorderSettings {
+            directory,
+            bytes_max: line.record_mib.unwrap_or(RECORDING_MIB) << 20,
+        }),
         audit_exclude: line.audit_exclude,
         reply_memory: Arc::new(ReplyMemory::new(line.limits.reply_bytes_max())),
         metrics,
@@ -250,6 +259,9 @@ fn watch(vigil: &mut Vigil, server: &Server) {
 
 /// Between writing back how remotes stand, ms (docs/spec/cli.md 1.6).
 const STATUS_INTERVAL_MS: u64 = 2500;
+
+/// How long a recording may be unless the command line says otherwise, MiB.
+const RECORDING_MIB: u64 = 256;
 
 /// How often a `--run` child is looked after, ms.
 const CHILD_POLL_MS: u64 = 50;

@@ -34,6 +34,7 @@ use corvid_service::eras::{Era, Eras};
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase, ToShard};
+use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::storage::FileState;
@@ -52,6 +53,7 @@ use crate::main_thread::{MainThread, Report};
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::{Metrics, Stage, Surroundings};
 use crate::open::RandomUuids;
+use crate::recorder::{Recorder, RecorderSettings};
 use crate::remotes::Remotes;
 use crate::reports::{Questions, Reports};
 use crate::saved::{Configuration, Saved};
@@ -94,6 +96,8 @@ pub struct Config {
     pub slow_ms: u64,
     /// Where the audit trail is kept, if there is one.
     pub audit: Option<AuditLog>,
+    /// Where databases are recorded, if they are.
+    pub record: Option<RecorderSettings>,
     /// Key, certificate and the like.
     pub tls: Settings,
     /// Whether it is kept now.
@@ -291,7 +295,16 @@ impl Server {
         let jobs = Worker::new(handle, freeing.unwrap_or_default())?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, eras) = (self.locks.clone(), self.eras.clone());
-        let mut service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
+        let now = read_clock();
+        let recorder = self.begin_recording(&schema.name);
+        let mut pump = if recorder.is_some() {
+            let limits = PumpLimits::default();
+            Pump::recorded(now, options, limits, database, locks, eras, uuids)
+        } else {
+            let service = DatabaseService::new(now, options, database, locks, eras, uuids);
+            Pump::new(service)
+        };
+        let service = pump.service_mut();
         service.set_slow_ms(self.config.slow_ms);
         service.set_reply_memory(self.config.reply_memory.clone());
         let audit = self.config.audit.clone().filter(|_| !is_server);
@@ -304,10 +317,10 @@ impl Server {
             audit,
             heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
             figures,
+            recorder,
             progress: Progress::default(),
         };
-        let row = server_db::insert(&schema, service.model().server_row());
-        let pump = Pump::new(service);
+        let row = server_db::insert(&schema, pump.service().model().server_row());
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
         let shortcut = Inbox::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
@@ -336,6 +349,18 @@ impl Server {
         self.publish();
         self.open_source(connection);
         Ok(row)
+    }
+
+    /// The recording of a database that is about to be served, if there is to be one. It is served without when it cannot be recorded.
+    fn begin_recording(&self, name: &str) -> Option<Recorder> {
+        let settings = self.config.record.as_ref()?;
+        let recorder = Recorder::begin(settings, name);
+        let failed = |error: &std::io::Error| {
+            let (directory, error) = (settings.directory.display(), errno::text(error));
+            let text = format_args!("{name}: cannot be recorded in {directory}: {error}");
+            vlog::warn(Module::OvsdbServer, text);
+        };
+        recorder.inspect_err(failed).ok()
     }
 
     /// Names of served databases, sorted.

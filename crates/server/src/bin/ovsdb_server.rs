@@ -2,6 +2,7 @@
 
 use corvid_os::{args, program};
 use corvid_server::options::CommandLine;
+use corvid_server::recorder;
 
 // Neither feature: the system's allocator.
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
@@ -16,6 +17,9 @@ fn main() {
     let line = args::from_env();
     program::init(line.first().map_or("ovsdb-server", String::as_str).as_ref());
     let line = CommandLine::parse(&line);
+    if let Some(directory) = &line.replay {
+        program::exit(i32::from(!recorder::replay_all(directory)));
+    }
     if line.is_check {
         corvid_server::check::run(&line);
     } else {

@@ -1,14 +1,19 @@
 //! `simulate [--clients] [--seeds N] [--from S]` runs many seeds of the simulation of the server, or of clients beside servers;
-//! `simulate [--clients] --seed S [--trace]` runs one.
+//! `simulate [--clients] --seed S [--trace]` runs one. `simulate --replay DIR` steps through recordings of a real server.
 
 use std::fmt::Debug;
 use std::process::ExitCode;
 
+use corvid_service::message::{Piece, ToDatabase};
+use corvid_service::pump::Output;
+use corvid_service::recording::{Replay, Seen};
 use corvid_sim::seeds::{Play, run_seed, run_seeds};
 use corvid_sim::{clients, server};
 
-const USAGE: &str =
-    "usage: simulate [--clients] [--seeds N] [--from S] | [--clients] --seed S [--trace]";
+const USAGE: &str = "usage: simulate [--clients] [--seeds N] [--from S] | [--clients] --seed S [--trace] | --replay DIR";
+
+/// Characters of an input or output that are shown.
+const SHOWN_CHARS: usize = 2000;
 
 /// Failures shown.
 const SHOWN: usize = 5;
@@ -19,6 +24,8 @@ struct Options {
     from: u64,
     seed: Option<u64>,
     is_traced: bool,
+    /// Where recordings are.
+    replay: Option<String>,
 }
 
 fn parse() -> Option<Options> {
@@ -28,6 +35,7 @@ fn parse() -> Option<Options> {
         from: 0,
         seed: None,
         is_traced: false,
+        replay: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -37,6 +45,7 @@ fn parse() -> Option<Options> {
             "--from" => options.from = words.next()?.parse().ok()?,
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
             "--trace" => options.is_traced = true,
+            "--replay" => options.replay = Some(words.next()?),
             _ => return None,
         }
     }
@@ -45,6 +54,10 @@ fn parse() -> Option<Options> {
 
 fn main() -> ExitCode {
     match parse() {
+        Some(Options {
+            replay: Some(directory),
+            ..
+        }) => replay(&directory),
         Some(options) if options.of_clients => simulate::<clients::Summary>(&options),
         Some(options) => simulate::<server::Summary>(&options),
         None => {
@@ -52,6 +65,69 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Replays each recording of a directory, with a line for everything that its database was given and what came of that.
+fn replay(directory: &str) -> ExitCode {
+    let mut status = ExitCode::SUCCESS;
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|name| name == "recording"));
+    paths.sort();
+    for path in &paths {
+        println!("{}", path.display());
+        let bytes = std::fs::read(path).unwrap_or_default();
+        let mut show = |seen: Seen<'_>| match seen {
+            Seen::Batch(number) => println!("batch {number}"),
+            Seen::Input(input) => println!("  <- {}", brief(&input_text(input))),
+            Seen::Output(output) => println!("  -> {}", brief(&output_text(output))),
+        };
+        let problem = match Replay::open(&bytes) {
+            Ok(mut replay) => replay.run(&mut show).problem,
+            Err(damage) => Some(damage.0),
+        };
+        if let Some(problem) = problem {
+            eprintln!("{}: {problem}", path.display());
+            status = ExitCode::FAILURE;
+        }
+    }
+    if paths.is_empty() {
+        eprintln!("{directory}: there is no recording");
+        status = ExitCode::FAILURE;
+    }
+    status
+}
+
+fn input_text(input: &ToDatabase) -> String {
+    match input {
+        ToDatabase::Request(request) => {
+            let params = String::from_utf8_lossy(request.params());
+            let (session, method) = (request.session.0, request.method.name());
+            format!("session {session:x}: {method} {params}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn output_text(output: &Output) -> String {
+    let Output::Deliver(deliver) = output else {
+        return format!("{output:?}");
+    };
+    let mut text = format!("session {:x}:", deliver.session.0);
+    for piece in &deliver.pieces {
+        let bytes = match piece {
+            Piece::Message(bytes) => bytes.clone(),
+            Piece::Update(frame) => frame.to_bytes(),
+        };
+        text += " ";
+        text += &String::from_utf8_lossy(&bytes);
+    }
+    text
+}
+
+/// The beginning of it.
+fn brief(shown: &str) -> String {
+    shown.chars().take(SHOWN_CHARS).collect()
 }
 
 fn simulate<P: Play + Debug>(options: &Options) -> ExitCode {
