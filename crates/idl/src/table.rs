@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) indexes: Vec<Index>,
 }
 
-/// UUIDs are random already; the seed need not be.
+/// Rows come from a server that is trusted with everything else, as in `firsts`: the seed is one that everybody knows.
 fn hash(uuid: &Uuid) -> u64 {
     FixedState::default().hash_one(uuid)
 }
