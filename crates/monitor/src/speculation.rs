@@ -107,8 +107,12 @@ impl Speculation {
         self.commits.iter().map(|commit| &commit.delta)
     }
 
-    /// The changes of the commits after the one with this id; `None`: it is none of these.
+    /// The changes of the commits after the one with this id; `None`: it is none of these. All zeros is the id of none, and what commits
+    /// have that no history is kept of.
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
+        if txn == Uuid::ZERO {
+            return None;
+        }
         let found = self.commits.iter().rposition(|commit| commit.txn == txn)?;
         let later = self.commits.iter().skip(found + 1);
         Some(later.map(|commit| &commit.delta))

@@ -1,5 +1,6 @@
 //! Monitors of one session on several databases, and sessions that read slowly.
 
+use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
 
 use crate::world::play;
@@ -356,4 +357,33 @@ fn after_a_round_to_many_sessions_changes_merge_for_a_moment() {
         others: --
         first: others: {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"late"}},"<1>":{"insert":{"k":"together"}}}}]}
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn without_a_history_all_zeros_is_no_id_of_a_commit_that_is_not_stored_yet() {
+    play(|world| {
+        let id = world.id("A");
+        world.post(id, ToDatabase::Control(Control::SetHistory(false)));
+        let (writer, watcher) = (world.connect(), world.connect());
+        world.run();
+        world.disk("A").is_held = true;
+        let insert =
+            r#"{"op":"insert","table":"T","row":{"k":"a"}},{"op":"commit","durable":true}"#;
+        world.transact(writer, "1", "A", insert);
+        world.run();
+        let zeros = "00000000-0000-0000-0000-000000000000";
+        let params = format!(r#"["A","m",{{"T":{{"columns":["k"]}}}},"{zeros}"]"#);
+        world.ask(watcher, "1", "monitor_cond_since", &params);
+        world.run();
+        world.disk("A").is_held = false;
+        world.run();
+        let told = world.take(watcher);
+        let begins = r#"{"error":null,"id":1,"result":[false,"#;
+        assert!(
+            told.starts_with(begins) && told.contains(r#"{"k":"a"}"#),
+            "{told}"
+        );
+        world.take(writer);
+        told
+    });
 }
