@@ -2,6 +2,7 @@
 //! compared as text. One file per topic of docs/spec/protocol.md 4.5 to 4.9.
 
 mod bed;
+mod clauses;
 mod coalescing;
 mod condition_change;
 mod conditions;

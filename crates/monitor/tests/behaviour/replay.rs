@@ -9,7 +9,8 @@ use corvid_json::Value;
 use corvid_monitor::{Begun, ConditionChange, Frame, MonitorResult, SessionId, Version};
 
 use crate::bed::{Bed, ZOO, txn};
-use crate::replica::{self, Cell, Row, Rows};
+use crate::clauses::{CLAUSES, Clause, text};
+use crate::replica::{self, Row, Rows};
 
 const SESSIONS: u64 = 3;
 const STEPS: usize = 80;
@@ -34,107 +35,6 @@ impl Random {
         among[usize::try_from(self.below(among.len() as u64)).expect("small")]
     }
 }
-
-/// A clause as text and as something that the test evaluates itself.
-#[derive(Clone, Debug)]
-struct Clause {
-    column: &'static str,
-    function: &'static str,
-    value: &'static str,
-}
-
-const CLAUSES: &[(&str, &[Clause])] = &[
-    (
-        "Keeper",
-        &[
-            Clause {
-                column: "name",
-                function: "==",
-                value: r#""a""#,
-            },
-            Clause {
-                column: "name",
-                function: "includes",
-                value: r#""b""#,
-            },
-            Clause {
-                column: "name",
-                function: "!=",
-                value: r#""c""#,
-            },
-            Clause {
-                column: "age",
-                function: "==",
-                value: "1",
-            },
-            Clause {
-                column: "age",
-                function: "==",
-                value: r#"["set",[]]"#,
-            },
-            Clause {
-                column: "age",
-                function: "<",
-                value: "2",
-            },
-            Clause {
-                column: "tags",
-                function: "includes",
-                value: r#""x""#,
-            },
-            Clause {
-                column: "tags",
-                function: "includes",
-                value: r#"["set",["x","y"]]"#,
-            },
-            Clause {
-                column: "tags",
-                function: "==",
-                value: r#"["set",["y","z"]]"#,
-            },
-            Clause {
-                column: "tags",
-                function: "excludes",
-                value: r#""x""#,
-            },
-            Clause {
-                column: "cfg",
-                function: "includes",
-                value: r#"["map",[["k","1"]]]"#,
-            },
-            Clause {
-                column: "cfg",
-                function: "==",
-                value: r#"["map",[]]"#,
-            },
-        ],
-    ),
-    (
-        "Pet",
-        &[
-            Clause {
-                column: "kind",
-                function: "==",
-                value: r#""a""#,
-            },
-            Clause {
-                column: "kind",
-                function: "==",
-                value: r#""b""#,
-            },
-            Clause {
-                column: "size",
-                function: ">=",
-                value: "1",
-            },
-            Clause {
-                column: "size",
-                function: "==",
-                value: "2",
-            },
-        ],
-    ),
-];
 
 /// A monitor and what its owner makes of the notifications.
 struct Client {
@@ -802,54 +702,7 @@ impl Client {
         };
         let schema = bed.database.schema();
         let schema = schema.table(schema.table_id(table).expect("known"));
-        clauses.iter().flatten().any(|clause| {
-            let column = schema.column_id(clause.column).expect("known");
-            let value = Value::parse(clause.value.as_bytes()).expect("value");
-            let value = Cell::parse(&value, &schema.column(column).column_type);
-            holds(&row[clause.column], clause.function, &value)
-        })
+        let mut clauses = clauses.iter().flatten();
+        clauses.any(|clause| clause.holds(schema, row))
     }
-}
-
-fn holds(cell: &Cell, function: &str, value: &Cell) -> bool {
-    let number = |cell: &Cell| match cell {
-        Cell::Whole(text) => String::from_utf8_lossy(text).parse::<i64>().ok(),
-        _ => None,
-    };
-    match function {
-        "==" => cell == value,
-        "!=" => cell != value,
-        "<" => number(cell).is_some_and(|own| Some(own) < number(value)),
-        ">=" => number(cell).is_some_and(|own| Some(own) >= number(value)),
-        "includes" => includes(cell, value),
-        "excludes" => match (cell, value) {
-            (Cell::Set(own), Cell::Set(asked)) => own.is_disjoint(asked),
-            _ => cell != value,
-        },
-        other => panic!("no function {other}"),
-    }
-}
-
-fn includes(cell: &Cell, value: &Cell) -> bool {
-    match (cell, value) {
-        (Cell::Set(own), Cell::Set(asked)) => own.is_superset(asked),
-        (Cell::Map(own), Cell::Map(asked)) => {
-            asked.iter().all(|(key, value)| own.get(key) == Some(value))
-        }
-        _ => cell == value,
-    }
-}
-
-/// The text of a `where`.
-fn text(clauses: &[Option<Clause>]) -> String {
-    let clause = |clause: &Option<Clause>| match clause {
-        Some(Clause {
-            column,
-            function,
-            value,
-        }) => format!(r#"["{column}","{function}",{value}]"#),
-        None => "false".to_owned(),
-    };
-    let clauses: Vec<String> = clauses.iter().map(clause).collect();
-    format!("[{}]", clauses.join(","))
 }
