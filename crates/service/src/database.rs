@@ -106,6 +106,7 @@ pub struct DatabaseService {
     /// Inputs behind one that waits at a barrier.
     deferred: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
+    conversion_bytes_max: usize,
     initial_contents: InitialContents,
     /// Steps that the database spends on the selections of one transaction.
     select_steps_max: u64,
@@ -208,6 +209,7 @@ impl DatabaseService {
             records: Records::default(),
             deferred: VecDeque::new(),
             conversion: None,
+            conversion_bytes_max: conversion::BYTES_MAX,
             initial_contents: InitialContents::default(),
             select_steps_max: deferred_replies::SELECT_STEPS_MAX,
             kept: Kept::default(),

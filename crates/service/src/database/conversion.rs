@@ -27,6 +27,7 @@ use super::{DatabaseService, Now};
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Done, Job, JobNumber};
 use crate::message::{Content, Method, Request, ToDatabase};
+use crate::recording::Setting;
 
 /// Changed rows that the database carries over itself while everything waits; more are left to the worker.
 const FEW_CHANGES: usize = 64;
@@ -36,6 +37,9 @@ const MANY_CHANGES: usize = 1024;
 
 /// Jobs after which everything is held, should commits keep coming faster than they are carried over.
 const ROUNDS_MAX: u32 = 8;
+
+/// Records of commits that wait to be carried over: when there are more bytes, everything is held.
+pub(super) const BYTES_MAX: usize = 256 << 20;
 
 /// Attempts while commits go on; the one after them holds everything.
 const FREE_ATTEMPTS: u32 = 2;
@@ -51,6 +55,8 @@ pub(super) struct Conversion {
     /// Commits released since the snapshot and not carried over, and how many rows they change.
     commits: Vec<Commit>,
     changes: usize,
+    /// Of records of commits since the snapshot.
+    bytes: usize,
     /// Records that the new file lacks.
     records: Vec<Vec<u8>>,
     attempts: u32,
@@ -97,6 +103,7 @@ impl Conversion {
             file: NewFile::None,
             commits: Vec::new(),
             changes: 0,
+            bytes: 0,
             records: Vec::new(),
             attempts: 0,
             rounds: 0,
@@ -106,9 +113,12 @@ impl Conversion {
         }
     }
 
-    /// Takes note of a commit under the old schema that everybody may know of.
-    pub(super) fn released(&mut self, commit: Commit) {
+    /// Takes note of a commit under the old schema that everybody may know of, and of the length of its record. When more than `bytes_max`
+    /// have come, everything that follows waits for the end.
+    pub(super) fn released(&mut self, commit: Commit, record_bytes: usize, bytes_max: usize) {
         self.changes += commit.delta.changes.len();
+        self.bytes += record_bytes;
+        self.is_held |= self.bytes > bytes_max;
         self.commits.push(commit);
     }
 
@@ -168,6 +178,12 @@ impl Conversion {
 }
 
 impl DatabaseService {
+    /// Sets how many bytes of records may come during a conversion before everything waits for it.
+    pub fn set_conversion_bytes_max(&mut self, bytes: usize) {
+        self.tape.setting(Setting::ConversionBytesMax, bytes as u64);
+        self.conversion_bytes_max = bytes;
+    }
+
     /// Whether every input must wait: for the swap, or until nothing is pending.
     pub(super) fn is_conversion_waiting(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| {
@@ -259,6 +275,7 @@ impl DatabaseService {
         conversion.attempts += 1;
         conversion.is_held = conversion.attempts > FREE_ATTEMPTS;
         conversion.rounds = 0;
+        conversion.bytes = 0;
         self.outputs.jobs.push(Job::Convert {
             number: conversion.number,
             snapshot: self.database.snapshot(),

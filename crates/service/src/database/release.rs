@@ -98,10 +98,11 @@ impl DatabaseService {
         let delta = &commit.delta;
         self.counts.committed += 1;
         if let Some(conversion) = &mut self.conversion {
-            conversion.released(job::Commit {
+            let released = job::Commit {
                 delta: delta.clone(),
                 date_ms,
-            });
+            };
+            conversion.released(released, commit.record_bytes, self.conversion_bytes_max);
         }
         self.report_remotes(delta);
         self.log_rows(delta);

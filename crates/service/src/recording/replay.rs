@@ -165,6 +165,7 @@ impl<'r> Replay<'r> {
                 Setting::UpdateRowsMax => service.set_update_rows_max(count),
                 Setting::SelectStepsMax => service.set_select_steps_max(value),
                 Setting::LongAtoms => service.set_long_atoms(value),
+                Setting::ConversionBytesMax => service.set_conversion_bytes_max(count),
             }
             return Ok(true);
         }

@@ -57,14 +57,16 @@ pub(crate) enum Setting {
     UpdateRowsMax,
     SelectStepsMax,
     LongAtoms,
+    ConversionBytesMax,
 }
 
 /// By their numbers.
-const SETTINGS: [Setting; 4] = [
+const SETTINGS: [Setting; 5] = [
     Setting::FirstRowsMax,
     Setting::UpdateRowsMax,
     Setting::SelectStepsMax,
     Setting::LongAtoms,
+    Setting::ConversionBytesMax,
 ];
 
 const THREAD: u64 = 0;

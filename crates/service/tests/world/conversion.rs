@@ -476,3 +476,28 @@ fn refusals_change_nothing() {
         {"error":{"details":"RBAC rules for client \"c\" role \"r\" prohibit \"convert\" of database A (only the root role may convert databases)","error":"permission error"},"id":6}
     "#]].assert_eq(&told);
 }
+
+#[test]
+fn everything_waits_for_a_conversion_that_falls_too_far_behind() {
+    play(|world| {
+        let (asker, writer) = (world.connect(), world.connect_aware());
+        let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
+        let replies = |told: String| told.matches(r#""result":[{"uuid"#).count();
+        world.served("A").is_worker_held = true;
+        let params = format!(r#"["A",{}]"#, wider_schema("A"));
+        world.ask(asker, "1", "convert", &params);
+        world.run();
+        world.service("A").set_conversion_bytes_max(1);
+        world.transact(writer, "1", "A", &insert("a"));
+        world.run();
+        assert_eq!(replies(world.take(writer)), 1, "there was room");
+        world.transact(writer, "2", "A", &insert("b"));
+        world.run();
+        assert_eq!(world.take(writer), "", "there is none");
+        world.served("A").is_worker_held = false;
+        world.run();
+        assert_eq!(replies(world.take(writer)), 1);
+        assert_eq!(world.contents("A").len(), 2);
+        String::new()
+    });
+}
