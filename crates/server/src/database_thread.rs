@@ -42,6 +42,8 @@ impl DatabaseThread {
             driver.effects.heartbeat.rest();
             deadline_ms = driver.deadline_ms();
         }
+        let recorder = lock(&self.driver).effects.recorder.take();
+        drop(recorder);
         let storage = lock(&self.driver).effects.storage.take();
         if let Some(storage) = storage {
             storage.close();

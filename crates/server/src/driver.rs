@@ -182,7 +182,7 @@ impl Effects {
     /// Hands over what has been recorded of the batch.
     fn record(&mut self, pump: &mut Pump) {
         if let Some(recorder) = &mut self.recorder
-            && !recorder.append(pump.take_recorded())
+            && !recorder.append(&pump.take_recorded())
         {
             self.recorder = None;
             pump.end_recording();

@@ -1,7 +1,7 @@
 //! The files of the flight recorder (`--record`): a recording for each database, `NAME.recording`, and how they are replayed (`--replay`).
 //!
-//! Whoever holds a database hands over what its pump has recorded; a thread appends it with one write for each batch, so what a process that
-//! dies was given is in the file but for the batch at hand. Nobody waits for that thread. A recording ends, and the log says so, when it has
+//! Whoever holds a database hands over what its pump has recorded; a thread appends it, a hundred times a second at most, so what a process
+//! that dies was given is in the file but for the last hundredth. Nobody waits for that thread. A recording ends, and the log says so, when it has
 //! the size that was allowed, when the disk refuses it, or when more waits to be written than may: what has a gap cannot be replayed.
 //! The recording of the run before is kept as `NAME.recording.old`. What a recording is, is told in [`corvid_service::recording`].
 
@@ -9,16 +9,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use corvid_os::errno;
 use corvid_os::vlog::{self, Module};
 use corvid_service::recording::{MAGIC, Replay};
-use crossbeam_channel::{Receiver, Sender};
 
 /// What may wait to be written, bytes.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
+
+/// Between two writes: waking the thread for each batch would cost more than the batch.
+const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where recordings are kept, and how long each may be.
 #[derive(Clone, Debug)]
@@ -32,11 +35,46 @@ pub struct RecorderSettings {
 /// The recording of one database.
 #[derive(Debug)]
 pub struct Recorder {
-    thread: Sender<Vec<u8>>,
-    queued: Arc<AtomicUsize>,
+    queue: Arc<Queue>,
+    /// `None` when it has ended.
+    thread: Option<JoinHandle<()>>,
     name: String,
     bytes: u64,
     bytes_max: u64,
+}
+
+/// What waits for the thread.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// Nothing more comes.
+    is_closed: bool,
+    /// The file has refused something.
+    has_failed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Recorder {
+    /// Waits until everything is written.
+    fn drop(&mut self) {
+        self.queue.lock().is_closed = true;
+        self.queue.arrived.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panicked thread has already said so.
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Recorder {
@@ -56,15 +94,14 @@ impl Recorder {
             .mode(0o600)
             .open(&path)?;
         file.write_all(MAGIC)?;
-        let (thread, frames) = crossbeam_channel::unbounded();
-        let queued = Arc::new(AtomicUsize::new(0));
-        let counted = queued.clone();
-        std::thread::Builder::new()
+        let queue = Arc::<Queue>::default();
+        let arriving = queue.clone();
+        let thread = std::thread::Builder::new()
             .name("record".to_owned())
-            .spawn(move || write(&frames, file, &path, &counted))?;
+            .spawn(move || write(&arriving, file, &path))?;
         Ok(Recorder {
-            thread,
-            queued,
+            queue,
+            thread: Some(thread),
             name: name.to_owned(),
             bytes: MAGIC.len() as u64,
             bytes_max: settings.bytes_max,
@@ -73,20 +110,28 @@ impl Recorder {
 
     /// Has this appended. False when the recording ends with what was appended before.
     #[must_use]
-    pub fn append(&mut self, frames: Vec<u8>) -> bool {
+    pub fn append(&mut self, frames: &[u8]) -> bool {
         let length = frames.len();
+        let mut waiting = self.queue.lock();
         let why = if self.bytes + length as u64 > self.bytes_max {
             "it has reached its size (--record-size)"
-        } else if self.queued.load(Ordering::Relaxed) > QUEUED_BYTES_MAX {
+        } else if waiting.bytes.len() > QUEUED_BYTES_MAX {
             "the disk cannot keep up"
-        } else {
-            self.queued.fetch_add(length, Ordering::Relaxed);
-            if self.thread.send(frames).is_ok() {
-                self.bytes += length as u64;
-                return true;
-            }
+        } else if waiting.has_failed {
             "it cannot be written"
+        } else {
+            let was_empty = waiting.bytes.is_empty();
+            waiting.bytes.extend_from_slice(frames);
+            drop(waiting);
+            if was_empty {
+                self.queue.arrived.notify_one();
+            }
+            self.bytes += length as u64;
+            return true;
         };
+        drop(waiting);
+        // It writes what is left, and nobody waits for that.
+        self.thread = None;
         let (name, bytes) = (&self.name, self.bytes);
         vlog::warn(
             Module::OvsdbServer,
@@ -96,18 +141,37 @@ impl Recorder {
     }
 }
 
-fn write(frames: &Receiver<Vec<u8>>, mut file: File, path: &Path, queued: &AtomicUsize) {
-    for batch in frames {
-        let outcome = file.write_all(&batch);
-        queued.fetch_sub(batch.len(), Ordering::Relaxed);
-        if let Err(error) = outcome {
+fn write(queue: &Queue, mut file: File, path: &Path) {
+    let mut batches = Vec::new();
+    loop {
+        let mut waiting = queue.lock();
+        while waiting.bytes.is_empty() && !waiting.is_closed {
+            let woken = queue.arrived.wait(waiting);
+            waiting = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        if !waiting.is_closed {
+            // Collects what comes until then.
+            let is_open = |waiting: &mut Waiting| !waiting.is_closed;
+            let woken = queue
+                .arrived
+                .wait_timeout_while(waiting, WRITE_INTERVAL, is_open);
+            waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::swap(&mut batches, &mut waiting.bytes);
+        drop(waiting);
+        if batches.is_empty() {
+            return;
+        }
+        if let Err(error) = file.write_all(&batches) {
             let (path, error) = (path.display(), errno::text(&error));
             vlog::warn(
                 Module::OvsdbServer,
                 format_args!("{path}: write failed: {error}"),
             );
+            queue.lock().has_failed = true;
             return;
         }
+        batches.clear();
     }
 }
 
