@@ -87,8 +87,8 @@ pub(crate) struct Group {
 enum Long {
     /// Nowhere.
     None,
-    /// Being written, of the state at this moment; `None`: of a state that was undone.
-    Underway(ContentsId, Option<Moment>),
+    /// Being written, of the state at this moment.
+    Underway(ContentsId, Moment),
     /// Here; dropped with the next change.
     Kept(SharedText, Moment),
 }
@@ -301,12 +301,10 @@ impl Group {
             Long::Kept(text, moment) if moment.holds(version, as_of) => {
                 Progress::Kept(text.clone())
             }
-            Long::Underway(id, Some(moment)) if moment.holds(version, as_of) => {
-                Progress::Underway(*id)
-            }
+            Long::Underway(id, moment) if moment.holds(version, as_of) => Progress::Underway(*id),
             Long::Underway(id, _) => Progress::Stale(*id),
             Long::None | Long::Kept(..) => {
-                self.long = Long::Underway(next, Some(self.moment(as_of)));
+                self.long = Long::Underway(next, self.moment(as_of));
                 Progress::Wanted
             }
         }
@@ -317,9 +315,8 @@ impl Group {
         if let Long::Underway(id, moment) = self.long
             && id == written.id
         {
-            let moment = moment.filter(|moment| moment.holds(self.version, as_of));
-            self.long = match (&written.text, moment) {
-                (Some(text), Some(moment)) => Long::Kept(text.clone(), moment),
+            self.long = match &written.text {
+                Some(text) if moment.holds(self.version, as_of) => Long::Kept(text.clone(), moment),
                 _ => Long::None,
             };
         }
@@ -332,17 +329,16 @@ impl Group {
         }
     }
 
-    /// Commits after `last` are undone: so is every text that may show them.
+    /// Commits after `last` are undone: so is every text that may show them. One that is being written is written for nobody.
     pub(crate) fn undo(&mut self, last: u64) {
         let is_undone = |moment: &Moment| moment.commit > last;
         self.initial.take_if(|shared| is_undone(&shared.moment));
         self.since.take_if(|(_, shared)| is_undone(&shared.moment));
-        match &mut self.long {
-            Long::Underway(_, moment) => {
-                moment.take_if(|moment| is_undone(moment));
+        match &self.long {
+            Long::Underway(_, moment) | Long::Kept(_, moment) if is_undone(moment) => {
+                self.long = Long::None;
             }
-            Long::Kept(_, moment) if is_undone(moment) => self.long = Long::None,
-            Long::None | Long::Kept(..) => {}
+            Long::None | Long::Underway(..) | Long::Kept(..) => {}
         }
     }
 
@@ -387,8 +383,8 @@ impl Group {
         }
         match &mut self.long {
             Long::Kept(_, moment) if moment.commit < commit => self.long = Long::None,
-            Long::Underway(_, Some(moment)) | Long::Kept(_, moment) => age(moment),
-            Long::Underway(_, None) | Long::None => {}
+            Long::Underway(_, moment) | Long::Kept(_, moment) => age(moment),
+            Long::None => {}
         }
     }
 
