@@ -322,6 +322,14 @@ impl SimDisk {
         Some(position)
     }
 
+    /// Whether the medium holds everything that the database's file does.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        let platter = self.lock();
+        let inode = platter.inodes.get(&platter.names.database);
+        inode.is_none_or(Inode::is_synced)
+    }
+
     /// The content of the database's file.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {

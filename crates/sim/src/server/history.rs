@@ -59,6 +59,9 @@ pub(super) struct History {
     tickets: BTreeMap<i64, u64>,
     /// Some were undone, whoever knows which.
     has_failed: bool,
+    /// Those that a restart has shown to be gone, in order, while the medium may still hold them: their removal was not forced to disk when
+    /// the process was killed.
+    hidden: Vec<i64>,
 }
 
 impl History {
@@ -193,6 +196,22 @@ impl History {
         Ok(kept)
     }
 
+    /// Power was lost before anything was forced to disk since the process was killed: what its end had hidden may be back, but for what
+    /// was undone before.
+    pub(super) fn unhide(&mut self, content: &Content) {
+        let mut back = std::mem::take(&mut self.hidden);
+        back.retain(|number| content.txns.contains(number));
+        for number in &back {
+            if let Some(known) = self.txns.get_mut(number) {
+                known.fate = Fate::Unknown;
+            }
+        }
+        if !back.is_empty() {
+            self.base.extend(back);
+            self.tickets.clear();
+        }
+    }
+
     /// All that may be in the database, in order.
     fn order(&self) -> Vec<i64> {
         let mut executed: Vec<(u64, i64)> = self
@@ -280,6 +299,12 @@ impl History {
     /// The server has started with these transactions; what else there was is lost. After a power loss they are on the medium.
     pub(super) fn restarted(&mut self, kept: Vec<i64>, crash: Crash) {
         let all: BTreeSet<i64> = kept.iter().copied().collect();
+        let is_hidden = |number: &i64| !all.contains(number);
+        match crash {
+            Crash::PowerLoss => self.hidden.clear(),
+            Crash::Kill if self.tickets.is_empty() => {}
+            Crash::Kill => self.hidden = self.order().into_iter().filter(is_hidden).collect(),
+        }
         for (number, known) in &mut self.txns {
             if !all.contains(number) {
                 if !matches!(known.fate, Fate::Refused) {

@@ -41,6 +41,11 @@ impl Inode {
         &self.current
     }
 
+    /// Whether the medium knows everything.
+    pub(super) fn is_synced(&self) -> bool {
+        self.changes.is_empty() && !self.is_doubtful
+    }
+
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         let change = Change::Write {
             offset,

@@ -137,6 +137,8 @@ struct Run {
     is_writing: bool,
     /// The file's first rows have rotted away: there is nothing left to do.
     is_over: bool,
+    /// The medium held the whole file at the last crash.
+    was_synced: bool,
     lives: u64,
     summary: Summary,
 }
@@ -197,6 +199,7 @@ impl Run {
             next_token: 0,
             is_writing: false,
             is_over: false,
+            was_synced: true,
             lives: 0,
             summary: Summary::default(),
         };

@@ -60,7 +60,11 @@ impl Run {
     fn open(&mut self, look: Look) -> Result<Opened, String> {
         let opened = self.read()?;
         self.check_opened(&opened, look)?;
-        let kept = self.history.check(&Content::of(&opened.database), look)?;
+        let content = Content::of(&opened.database);
+        if look == Look::PowerLost && !self.was_synced {
+            self.history.unhide(&content);
+        }
+        let kept = self.history.check(&content, look)?;
         self.history.restarted(kept, self.crash);
         let is_first = self.lives == 0;
         self.lives += 1;
@@ -233,6 +237,7 @@ impl Run {
             Crash::Kill => self.summary.kills += 1,
         }
         self.disk.set_troubles(Troubles::default());
+        self.was_synced = self.disk.is_synced();
         let look = match self.disk.restart(self.crash) {
             Crash::PowerLoss => Look::PowerLost,
             Crash::Kill => Look::Killed,
