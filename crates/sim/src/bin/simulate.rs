@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::process::ExitCode;
 
-use corvid_service::message::{Piece, ToDatabase};
+use corvid_service::message::{Control, Piece, Store, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, Seen};
 use corvid_sim::seeds::{Play, run_seed, run_seeds};
@@ -105,13 +105,21 @@ fn input_text(input: &ToDatabase) -> String {
             let (session, method) = (request.session.0, request.method.name());
             format!("session {session:x}: {method} {params}")
         }
+        ToDatabase::Control(Control::Transact(params)) => {
+            format!("the server: transact {}", String::from_utf8_lossy(params))
+        }
         other => format!("{other:?}"),
     }
 }
 
 fn output_text(output: &Output) -> String {
-    let Output::Deliver(deliver) = output else {
-        return format!("{output:?}");
+    let deliver = match output {
+        Output::Deliver(deliver) => deliver,
+        Output::Store(stores) => {
+            let shown: Vec<String> = stores.iter().map(store_text).collect();
+            return format!("to be stored: {}", shown.join("; "));
+        }
+        other => return format!("{other:?}"),
     };
     let mut text = format!("session {:x}:", deliver.session.0);
     for piece in &deliver.pieces {
@@ -123,6 +131,21 @@ fn output_text(output: &Output) -> String {
         text += &String::from_utf8_lossy(&bytes);
     }
     text
+}
+
+fn store_text(store: &Store) -> String {
+    match store {
+        Store::Append {
+            ticket,
+            record,
+            durable,
+        } => {
+            let how = if *durable { "durable " } else { "" };
+            let record = String::from_utf8_lossy(record);
+            format!("{how}record {}: {}", ticket.0, record.trim_end())
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 /// The beginning of it.
