@@ -49,6 +49,8 @@ pub struct Server<C> {
     has_waiting: bool,
     path: Option<PathBuf>,
     connections: Slab<Connection>,
+    /// [`CONNECTIONS_MAX`], less in tests.
+    connections_max: usize,
     next_serial: u64,
     registry: Registry<C>,
     waker: Arc<Waker>,
@@ -195,6 +197,7 @@ impl<C: 'static> Server<C> {
             has_waiting: false,
             path: None,
             connections: Slab::new(),
+            connections_max: CONNECTIONS_MAX,
             next_serial: 0,
             registry,
             waker,
@@ -327,8 +330,9 @@ impl<C: 'static> Server<C> {
 
     fn adopt(&mut self, mut stream: Stream, name: String) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
-        if self.connections.len() >= CONNECTIONS_MAX {
-            let line = format_args!("{name}: closed: there are {CONNECTIONS_MAX} connections");
+        let most = self.connections_max;
+        if self.connections.len() >= most {
+            let line = format_args!("{name}: closed: there are {most} connections");
             return vlog::warn_limited(&LIMIT, Module::Unixctl, line);
         }
         let entry = self.connections.vacant_entry();
@@ -649,5 +653,30 @@ mod tests {
             }
         }
         assert_eq!(answered, REQUESTS);
+    }
+
+    #[test]
+    fn one_connection_too_many_is_closed_and_the_others_are_served() {
+        let directory = TestDir::new();
+        let path = directory.path().join("server.ctl");
+        let mut server: Server<()> = Server::open(path.to_str()).unwrap();
+        server.connections_max = 2;
+        let mut clients: Vec<_> = (0..3)
+            .map(|_| UnixStream::connect(&path).unwrap())
+            .collect();
+        server.turn(&mut (), Some(Duration::ZERO)).unwrap();
+        let mut byte = [0];
+        let patience = Some(Duration::from_secs(60));
+        clients[2].set_read_timeout(patience).unwrap();
+        assert_eq!(clients[2].read(&mut byte).unwrap(), 0, "closed");
+        for client in &mut clients[..2] {
+            let request = br#"{"id":0,"method":"list-commands","params":[]}"#;
+            client.write_all(request).unwrap();
+            client.set_nonblocking(true).unwrap();
+            while client.read(&mut byte).is_err() {
+                server.turn(&mut (), Some(Duration::ZERO)).unwrap();
+            }
+            assert_eq!(&byte, b"{");
+        }
     }
 }

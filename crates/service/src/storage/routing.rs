@@ -46,7 +46,9 @@ impl Routing {
     /// Sends each order its way.
     pub fn route(&mut self, stores: Vec<Store>) -> Vec<Route> {
         let is_record = |store: &Store| matches!(store, Store::Append { durable: false, .. });
-        if self.may_write() && !stores.is_empty() && stores.iter().all(is_record) {
+        // Asked once: the disk thread may find the disk slow or quick meanwhile, and a batch goes one way.
+        let may_write = self.may_write();
+        if may_write && !stores.is_empty() && stores.iter().all(is_record) {
             return vec![Route::Now(stores)];
         }
         let mut routes = Vec::new();
@@ -59,7 +61,7 @@ impl Routing {
         for store in stores {
             match store {
                 Store::Append { ticket, .. } => {
-                    if all_quick && self.may_write() {
+                    if all_quick && may_write {
                         records.push(store);
                     } else {
                         self.awaited = Some(ticket);

@@ -70,13 +70,26 @@ fn main() -> ExitCode {
 /// Replays each recording of a directory, with a line for everything that its database was given and what came of that.
 fn replay(directory: &str) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            eprintln!("{directory}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|name| name == "recording"));
     paths.sort();
     for path in &paths {
         println!("{}", path.display());
-        let bytes = std::fs::read(path).unwrap_or_default();
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                eprintln!("{}: {error}", path.display());
+                status = ExitCode::FAILURE;
+                continue;
+            }
+        };
         let mut show = |seen: Seen<'_>| match seen {
             Seen::Batch(number) => println!("batch {number}"),
             Seen::Input(input) => println!("  <- {}", brief(&input_text(input))),
