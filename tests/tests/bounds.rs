@@ -8,7 +8,7 @@ const PAGE: &str = "docs/design/bounds.md";
 
 /// Crates whose queues are told of.
 const CRATES: [&str; 10] = [
-    "server", "service", "os", "monitor", "engine", "log", "rpc", "cs", "driver", "idl",
+    "server", "service", "os", "monitor", "engine", "log", "rpc", "session", "driver", "idl",
 ];
 
 /// What makes a queue in Rust.

@@ -18,7 +18,7 @@ const LEVELS: [(&str, u32); 19] = [
     ("log", 2),
     ("monitor", 3),
     ("tls", 2),
-    ("cs", 3),
+    ("session", 3),
     ("idl", 4),
     ("os", 3),
     ("driver", 5),
@@ -40,7 +40,7 @@ const DEVELOPMENT: u32 = 7;
 
 /// Time, randomness and bytes are inputs of these.
 const PURE: [&str; 10] = [
-    "json", "data", "rpc", "engine", "log", "tls", "monitor", "cs", "idl", "service",
+    "json", "data", "rpc", "engine", "log", "tls", "monitor", "session", "idl", "service",
 ];
 
 /// Names that bring effects into a crate, as identifiers.

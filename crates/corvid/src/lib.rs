@@ -150,13 +150,10 @@ pub use corvid_driver::*;
 pub use corvid_idl::*;
 
 #[doc(inline)]
-pub use corvid_cs::{Clause, Condition, Function, Level, Note, Options, SessionMetrics};
-#[doc(inline)]
 pub use corvid_data::{Atom, ColumnId, Datum, Real, Schema, Str, TableId, Tag, Uuid};
-
-/// The session: which server, conditions, the lock.
 #[doc(inline)]
-pub use corvid_cs as session;
+pub use corvid_session::{Clause, Condition, Function, Level, Note, Options, SessionMetrics};
+
 /// Values, rows, types and schemas.
 #[doc(inline)]
 pub use corvid_data as data;
@@ -166,3 +163,6 @@ pub use corvid_json as json;
 /// Messages and the life of a connection: what notes of the session are made of.
 #[doc(inline)]
 pub use corvid_rpc as rpc;
+/// The session: which server, conditions, the lock.
+#[doc(inline)]
+pub use corvid_session as session;

@@ -6,8 +6,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::io;
 
-use corvid_cs::{Cause, Client, Failure as ServerFailure, Missing};
 use corvid_rpc::notice::End;
+use corvid_session::{Cause, Client, Failure as ServerFailure, Missing};
 
 /// What kept a client from its server last.
 ///

@@ -52,11 +52,11 @@ mod transport;
 
 pub use abort::Abort;
 pub use committed::Committed;
-pub use corvid_cs::{Failure as ServerFailure, Missing, ServerStatus};
 pub use corvid_idl::{Idl, Refused};
 pub use corvid_os::tls::Credentials;
 #[cfg(feature = "tls")]
 pub use corvid_os::tls::{Authority, Settings};
+pub use corvid_session::{Failure as ServerFailure, Missing, ServerStatus};
 pub use error::Error;
 pub use failure::{Failure, Reason};
 pub use notes::TARGET as LOG_TARGET;

@@ -1,7 +1,7 @@
 //! What a client reports goes to the log of the program, by the `log` facade. The target is [`TARGET`].
 
-use corvid_cs::Level;
 use corvid_idl::Idl;
+use corvid_session::Level;
 
 /// The target of every record, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";

@@ -21,7 +21,6 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_cs::{Input, Options};
 use corvid_data::Uuid;
 use corvid_idl::{Class, Idl, Misuse, TableCondition};
 use corvid_os::clock;
@@ -29,6 +28,7 @@ use corvid_os::random::Random;
 use corvid_os::readiness::Wanted;
 use corvid_os::stream::Resolve;
 use corvid_os::tls::Credentials;
+use corvid_session::{Input, Options};
 
 use crate::error::Error;
 use crate::failure::{self, Failure};

@@ -1,6 +1,6 @@
 //! The state of a client's session, in one plain value: for status pages, for logs, for decisions of the program.
 
-use corvid_cs::{Client, ServerStatus};
+use corvid_session::{Client, ServerStatus};
 
 use crate::failure::Failure;
 

@@ -9,7 +9,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use corvid_cs::Output;
 use corvid_os::errno;
 use corvid_os::listener::Listener;
 use corvid_os::socket::DSCP_DEFAULT;
@@ -17,6 +16,7 @@ use corvid_os::stream::{Resolve, Stream};
 use corvid_os::target::{Active, Host, Passive, Target};
 use corvid_os::tls::Credentials;
 use corvid_rpc::notice::End;
+use corvid_session::Output;
 
 use crate::failure::Reason;
 

@@ -1,10 +1,10 @@
 //! A replica and the server that it believes to be connected to, for the paths of the client: what the server says is a text, so that
 //! nothing but the client is at work.
 
-use corvid_cs::{Input, Output};
 use corvid_data::Schema;
 use corvid_idl::{Class, Idl};
 use corvid_json::Value;
+use corvid_session::{Input, Output};
 
 use crate::northbound;
 

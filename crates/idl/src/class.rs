@@ -5,8 +5,8 @@
 //!
 //! Invariant: only columns that may hold a value in the replica have a place in its rows; the others cost no memory.
 
-use corvid_cs::{Interest, TableInterest};
 use corvid_data::{Arc, BaseType, ColumnId, Schema, TableId};
+use corvid_session::{Interest, TableInterest};
 use thiserror::Error;
 
 use crate::index::{IndexColumn, IndexId, IndexSpec};

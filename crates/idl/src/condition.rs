@@ -1,7 +1,7 @@
 //! A condition together with the table that it is for.
 
-use corvid_cs::Condition;
 use corvid_data::TableId;
+use corvid_session::Condition;
 
 use crate::typed::{Row, TypedClause, TypedCondition};
 
@@ -9,7 +9,7 @@ use crate::typed::{Row, TypedClause, TypedCondition};
 /// table and an untyped condition.
 ///
 /// ```
-/// use corvid_cs::Condition;
+/// use corvid_session::Condition;
 /// use corvid_data::TableId;
 /// use corvid_idl::TableCondition;
 ///

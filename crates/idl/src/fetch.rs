@@ -29,9 +29,9 @@
 
 use std::collections::BTreeMap;
 
-use corvid_cs::RequestId;
 use corvid_data::{ColumnId, Datum, TableId, Uuid, wire};
 use corvid_json::{ArrayWriter, Reader, Value, write};
+use corvid_session::RequestId;
 use thiserror::Error;
 
 use crate::replica::Replica;

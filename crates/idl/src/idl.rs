@@ -13,8 +13,8 @@ mod transacting;
 
 use std::collections::BTreeMap;
 
-use corvid_cs::{Client, Condition, Event, Input, Options, Outcome, Output, RequestId};
 use corvid_data::{Arc, Schema, TableId, Uuid};
+use corvid_session::{Client, Condition, Event, Input, Options, Outcome, Output, RequestId};
 
 use crate::class::Class;
 use crate::fetch::{FetchOutcome, Fetches};

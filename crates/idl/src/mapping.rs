@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use corvid_cs::{Columns, Plan};
 use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId};
+use corvid_session::{Columns, Plan};
 
 use crate::class::Class;
 use crate::replica::Layout;

@@ -1,6 +1,6 @@
 //! What a client counts: plain numbers, for whichever system of metrics the program has.
 
-use corvid_cs::SessionMetrics;
+use corvid_session::SessionMetrics;
 
 use crate::txn::Status;
 

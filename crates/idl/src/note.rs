@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
 
-use corvid_cs::{Level, Note};
+use corvid_session::{Level, Note};
 
 use crate::mistake::Mistake;
 

@@ -3,8 +3,8 @@
 //! They need to differ from each other and from the rows of the replica, and nothing more: no server sees them but as names within one
 //! transaction. So they come from the client's seed, which keeps equal runs equal.
 
-use corvid_cs::Chance;
 use corvid_data::Uuid;
+use corvid_session::Chance;
 
 /// A sequence of UUIDs.
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use corvid_cs::{Plan, RowChange, TableUpdates, Update};
 use corvid_data::{Arc, ColumnId, Datum, TableId, Uuid};
+use corvid_session::{Plan, RowChange, TableUpdates, Update};
 
 use crate::class::{Class, Mode};
 use crate::index::{Index, IndexId, IndexSpec};
@@ -343,7 +343,7 @@ impl Replica {
     fn insert(
         &mut self,
         uuid: Uuid,
-        columns: corvid_cs::Columns,
+        columns: corvid_session::Columns,
         mapped: &MappedTable,
         changed: &mut Vec<Uuid>,
     ) {

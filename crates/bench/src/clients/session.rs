@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use corvid_cs::{Input, Output};
 use corvid_idl::{Class, Idl, Misuse, Status};
+use corvid_session::{Input, Output};
 
 use crate::error::Error;
 use crate::stream::{Address, ReadWrite};

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use corvid_cs::{Clause, Condition, Function};
 use corvid_data::{Atom, Datum, Tag};
 use corvid_driver::blocking::Client;
 use corvid_driver::{Error, Refused};
 use corvid_idl::{FetchOutcome, Idl, Misuse, Status};
 use corvid_json::Value;
+use corvid_session::{Clause, Condition, Function};
 
 use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
 

@@ -254,7 +254,7 @@ fn a_server_without_conditions_shows_everything() {
         insert(&mut client, "ann");
         assert!(!client.session_state().conditions_supported());
         let table = column(&client, "name").table;
-        let none = corvid_cs::Condition::none();
+        let none = corvid_session::Condition::none();
         client
             .set_condition((table, none), PATIENCE)
             .expect("in force at once");

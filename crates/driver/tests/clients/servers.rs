@@ -3,9 +3,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use corvid_cs::note::Failure;
 use corvid_driver::blocking::Client;
 use corvid_driver::{Idl, Reason};
+use corvid_session::note::Failure;
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 

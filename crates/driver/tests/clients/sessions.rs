@@ -88,7 +88,7 @@ fn asynchronous_clients_have_the_same() {
             let state = client.session();
             assert!(state.is_synced && state.lock == LockState::Held);
             let table = column(&client, "name").table;
-            let none = corvid_cs::Condition::none();
+            let none = corvid_session::Condition::none();
             client.set_condition((table, none)).await.expect("in force");
             let outcome = client
                 .transact(|_| -> Result<(), Box<dyn std::error::Error>> { Err("enough")? })

@@ -1,9 +1,9 @@
 //! What a server may say to a client.
 
-use corvid_cs::{Input, Output};
 use corvid_data::{Arc, Schema};
 use corvid_idl::{Class, Idl, IndexColumn};
 use corvid_json::Value;
+use corvid_session::{Input, Output};
 
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":true,"columns":{
  "n":{"type":"integer"},"s":{"type":{"key":"string","min":0,"max":"unlimited"}},

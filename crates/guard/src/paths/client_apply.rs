@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use corvid_cs::Input;
+use corvid_session::Input;
 
 use super::Path;
 use crate::replica;

@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use corvid_cs::{Clause, Function};
 use corvid_data::ColumnId;
+use corvid_session::{Clause, Function};
 
 use super::{Element, Kind, Map, Optional, Row, Set, TypedClause};
 use crate::class::Column;

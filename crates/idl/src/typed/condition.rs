@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use corvid_cs::{Clause, Condition};
+use corvid_session::{Clause, Condition};
 
 use super::Row;
 use crate::idl::Idl;

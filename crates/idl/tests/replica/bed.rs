@@ -1,11 +1,11 @@
 //! Clients connected to one server, and words for plays.
 
-use corvid_cs::{Input, Output};
 use corvid_data::{Arc, Atom, Datum, DatumBuilder, Schema, Str, TableId, Uuid, wire};
 use corvid_idl::{Class, Column, Idl, RowId, Status, TxnId};
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::notice::End;
+use corvid_session::{Input, Output};
 
 use crate::server::Server;
 

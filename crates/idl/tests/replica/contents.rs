@@ -1,8 +1,8 @@
 //! What a replica shows of a database: from the first contents on, in every kind of column.
 
-use corvid_cs::{Clause, Condition, Function, Input, Output};
 use corvid_data::Arc;
 use corvid_idl::{Class, Idl, Status};
+use corvid_session::{Clause, Condition, Function, Input, Output};
 
 use crate::bed::{Bed, integer, schema, string};
 

@@ -138,7 +138,7 @@ fn every_fetch_ends_with_an_outcome() {
     let id = last.split([':', ',']).nth(1).unwrap().to_owned();
     let answer = format!(r#"{{"id":{id},"result":[{{"error":"not allowed"}}],"error":null}}"#);
     bed.idl()
-        .handle(0, corvid_cs::Input::Received(answer.as_bytes()))
+        .handle(0, corvid_session::Input::Received(answer.as_bytes()))
         .unwrap();
     let outcome = bed.idl().take_fetch_outcome(fetch);
     assert_eq!(

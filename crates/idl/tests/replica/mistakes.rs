@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use corvid_cs::Output;
 use corvid_data::{Arc, Str};
 use corvid_idl::note::NOTES_MAX;
 use corvid_idl::{Class, Column, Idl, IdlNote, Mistake};
+use corvid_session::Output;
 
 use crate::bed::{Bed, integer, schema};
 

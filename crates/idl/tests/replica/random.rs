@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use corvid_cs::{Clause, Condition, Function};
 use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
 use corvid_idl::{Class, FetchId, FetchOutcome, IndexColumn, IndexId, Resync, RowId, Status};
+use corvid_session::{Clause, Condition, Function};
 
 use crate::bed::{Bed, integer, integers, narrow_schema, schema, string, text_atom};
 use crate::heard::Heard;

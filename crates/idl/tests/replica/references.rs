@@ -1,8 +1,8 @@
 //! References: to the row itself, to rows that are not there, in maps, and between rows that come and go together.
 
-use corvid_cs::{Clause, Condition, Function};
 use corvid_data::{Atom, Datum, Uuid};
 use corvid_idl::{Class, RowId, Status};
+use corvid_session::{Clause, Condition, Function};
 
 use crate::bed::{Bed, integer, references, string};
 

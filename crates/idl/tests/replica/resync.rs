@@ -1,8 +1,8 @@
 //! What becomes of the replica when connections end, and what is not replicated at all.
 
-use corvid_cs::{Clause, Condition, Function};
 use corvid_data::Arc;
 use corvid_idl::{Class, Misuse, Resync, Status};
+use corvid_session::{Clause, Condition, Function};
 
 use crate::bed::{Bed, integer, integers, narrow_schema, schema, string};
 

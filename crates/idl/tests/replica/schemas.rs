@@ -1,8 +1,8 @@
 //! A server that has less than the client knows, and conditions on what it lacks.
 
-use corvid_cs::{Clause, Condition, Function};
 use corvid_data::Arc;
 use corvid_idl::Class;
+use corvid_session::{Clause, Condition, Function};
 
 use crate::bed::{Bed, integer, narrow_schema, schema, string};
 

@@ -135,11 +135,11 @@ fn a_deleted_target_is_told_to_its_referrers() {
         gone = Some(new);
     });
     bed.idl().clear_changes();
-    let mut wanted = corvid_cs::Condition::none();
+    let mut wanted = corvid_session::Condition::none();
     let first = integer(1);
-    wanted.add(corvid_cs::Clause::new(
+    wanted.add(corvid_session::Clause::new(
         "i",
-        corvid_cs::Function::Equal,
+        corvid_session::Function::Equal,
         &first,
         false,
     ));

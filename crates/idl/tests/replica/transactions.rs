@@ -357,7 +357,7 @@ fn what_does_not_fit_is_refused_at_once() {
     assert_eq!(bed.idl().delete(row), Err(Misuse::ReadOnly));
     assert_eq!(bed.idl().insert_new(s.table), Err(Misuse::ReadOnly));
     assert_eq!(
-        bed.idl().handle(0, corvid_cs::Input::Tick),
+        bed.idl().handle(0, corvid_session::Input::Tick),
         Err(Misuse::TransactionOpen)
     );
     bed.idl().abort(txn);

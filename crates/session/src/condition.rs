@@ -93,7 +93,7 @@ impl Clause {
 /// Which rows of a table are wanted.
 ///
 /// ```
-/// use corvid_cs::condition::{Clause, Condition, Function};
+/// use corvid_session::condition::{Clause, Condition, Function};
 /// use corvid_data::{Atom, Datum};
 ///
 /// let mut wanted = Condition::none();

@@ -1,7 +1,7 @@
 //! Why there are no contents: what a session remembers of the last attempt that failed.
 
-use corvid_cs::{Cause, Failure, Input, Interest, Options, TableInterest};
 use corvid_rpc::notice::End;
+use corvid_session::{Cause, Failure, Input, Interest, Options, TableInterest};
 use expect_test::expect;
 
 use crate::play::{Play, id, server_row};

@@ -1,7 +1,7 @@
 //! From a connection to contents, on servers of all ages.
 
-use corvid_cs::{Interest, Options, TableInterest};
 use corvid_data::Str;
+use corvid_session::{Interest, Options, TableInterest};
 use expect_test::expect;
 
 use crate::play::{Play, SCHEMA, id, server_row};
@@ -140,7 +140,7 @@ fn a_canceled_monitor_begins_at_the_top_of_the_same_connection() {
     let mut play = Play::monitoring(Interest::All, "{}");
     play.reply("{}");
     play.client
-        .set_condition(0, "T", corvid_cs::Condition::none());
+        .set_condition(0, "T", corvid_session::Condition::none());
     play.reply("{}");
     let transaction = play.client.transact(b"{}").unwrap();
     play.take();

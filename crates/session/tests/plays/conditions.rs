@@ -1,8 +1,8 @@
 //! Conditions on their way to the server.
 
-use corvid_cs::{Condition, Failure, Interest, TableInterest};
 use corvid_data::Str;
 use corvid_json::Value;
+use corvid_session::{Condition, Failure, Interest, TableInterest};
 use expect_test::expect;
 
 use crate::play::{Play, SCHEMA, id, server_row};

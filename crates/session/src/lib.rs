@@ -6,7 +6,7 @@
 //! or random source.
 //!
 //! ```
-//! use corvid_cs::{Client, Event, Input, Options, Output};
+//! use corvid_session::{Client, Event, Input, Options, Output};
 //!
 //! let mut client = Client::new(Options::new("Zoo", 1));
 //! client.set_remote(0, "tcp:127.0.0.1:6640", true);

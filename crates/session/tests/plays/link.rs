@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use corvid_cs::{Input, Interest, Options};
 use corvid_rpc::notice::End;
+use corvid_session::{Input, Interest, Options};
 use expect_test::expect;
 
 use crate::play::{Play, id, server_row};

@@ -1,6 +1,6 @@
 //! The lock of a client.
 
-use corvid_cs::Interest;
+use corvid_session::Interest;
 use expect_test::expect;
 
 use crate::play::Play;

@@ -1,6 +1,6 @@
 //! Requests of the user.
 
-use corvid_cs::{Input, Interest};
+use corvid_session::{Input, Interest};
 use expect_test::expect;
 
 use crate::play::{Play, id};

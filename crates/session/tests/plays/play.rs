@@ -1,9 +1,9 @@
 //! One client and whatever server the play pretends to be. Everything that the client does and tells becomes a line of the trace:
 //! `connect`, `disconnect` and `->` for what the driver is to do, `*` for events.
 
-use corvid_cs::{Client, Event, Input, Interest, Options, Outcome, Output, RowChange, Update};
 use corvid_data::wire;
 use corvid_rpc::notice::End;
+use corvid_session::{Client, Event, Input, Interest, Options, Outcome, Output, RowChange, Update};
 
 /// The schema of the database `D`.
 pub(crate) const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{"n":{"type":"integer"},"s":{"type":{"key":"string","max":"unlimited","min":0}}}}},"version":"1.0.0"}"#;

@@ -1,6 +1,6 @@
 //! Contents and their changes, and what becomes of them across connections.
 
-use corvid_cs::{Failure, Interest};
+use corvid_session::{Failure, Interest};
 use expect_test::expect;
 
 use crate::play::{Play, SERVER_ROW, id, server_row};
@@ -175,7 +175,7 @@ fn messages_are_handled_fifty_at_a_time() {
     let mut calls = 0;
     let mut inserts = play.take().matches("insert").count();
     while play.client.poll_timeout(0) == Some(0) {
-        play.input(corvid_cs::Input::Tick);
+        play.input(corvid_session::Input::Tick);
         inserts += play.take().matches("insert").count();
         calls += 1;
     }

@@ -1,6 +1,6 @@
 //! Which server will do.
 
-use corvid_cs::Failure;
+use corvid_session::Failure;
 use expect_test::expect;
 
 use crate::play::{Play, SERVER_ROW, id, server_row};
