@@ -1,0 +1,356 @@
+//! The words and sentences of the house: retired names and phrases do not come back.
+//!
+//! An engineer who knows etcd, SQLite or Open vSwitch's ovsdb needs no glossary here: each concept has the name that the field gives it. A name of
+//! our own that was replaced is listed below with its replacement, and no source file or document may use it again. The specifications in
+//! `docs/spec` describe the reference and are not looked at.
+//!
+//! Reads files as text. Each rule is a function from text to complaints, proven on snippets below.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words that no identifier contains, in whichever case, alone or as a part; and the words to use.
+const PARTS: [(&str, &str); 24] = [
+    ("allowance", "budget"),
+    ("bury", "close"),
+    ("buried", "closed"),
+    ("crowd", "connections"),
+    ("doom", "close"),
+    ("doomed", "closed"),
+    ("era", "schema epoch"),
+    ("eras", "schema epochs"),
+    ("errand", "inline execution"),
+    ("errands", "inline execution"),
+    ("foretold", "precomputed update"),
+    ("habits", "field order cache"),
+    ("parked", "pending commit"),
+    ("patience", "budget, timeout"),
+    ("settle", "complete, resolve, become durable"),
+    ("settled", "complete, resolved, durable"),
+    ("settles", "completes, resolves, becomes durable"),
+    ("settling", "completing, resolving, becoming durable"),
+    ("undertaker", "reaper"),
+    ("vigil", "watchdog"),
+    ("whatever", "the thing itself"),
+    ("whoever", "the thing itself"),
+    ("wish", "server requirements"),
+    ("wishes", "server requirements"),
+];
+
+/// Names of types that were retired as whole names; their words alone are ordinary.
+const TYPES: [(&str, &str); 19] = [
+    ("Aside", "salvage copy"),
+    ("Asked", "Method"),
+    ("Board", "RemoteStatus"),
+    ("FirstAnswers", "InitialContents"),
+    ("Firsts", "separators"),
+    ("Handled", "Completion"),
+    ("Held", "BlockedSessions"),
+    ("Kept", "Quota"),
+    ("Late", "DeferredReply"),
+    ("LateText", "DeferredBody"),
+    ("Note", "Notification"),
+    ("Place", "Slot, Location, Position"),
+    ("Remains", "closed queue"),
+    ("Repeats", "StringCache"),
+    ("Rounds", "FlushPacing"),
+    ("Said", "Parsed"),
+    ("Text", "Frame"),
+    ("Ticket", "LogPosition"),
+    ("Unread", "ReplyBackpressure"),
+];
+
+/// Whole identifiers that were retired.
+const IDENTIFIERS: [(&str, &str); 5] = [
+    ("corvid_cs", "corvid_session"),
+    ("corvid_os", "corvid_net, corvid_reactor, corvid_shell"),
+    ("let_go", "release"),
+    ("poll_or_die", "a wait that returns the interruption"),
+    ("take_along", "try_inline"),
+];
+
+/// Phrases that no comment and no document contains, in lower case and at borders of words.
+const PHRASES: [&str; 14] = [
+    "in vain",
+    "for want of",
+    "in being",
+    "be it that",
+    "whoever",
+    "whomever",
+    "errand",
+    "errands",
+    "undertaker",
+    "foretold",
+    "written ahead",
+    "first contents",
+    "comes of age",
+    "let go of",
+];
+
+/// Words that begin no sentence of a comment or document, but for questions: the thing is named instead.
+const OPENINGS: [&str; 6] = ["What", "Who", "Whose", "Whatever", "Whoever", "Whomever"];
+
+/// Where files are looked for, below the root; files at the root too.
+const FOLDERS: [&str; 6] = ["contrib", "crates", "docs", "fuzz", "packaging", "tests"];
+
+type Complaints = Vec<String>;
+
+#[test]
+#[ignore = "until every crate is through"]
+fn retired_words_are_not_used() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let own = Path::new(file!()).file_name().unwrap();
+    let mut complaints = Complaints::new();
+    let mut count = 0;
+    for path in files(&root) {
+        if path.file_name() == Some(own) {
+            continue;
+        }
+        let shown = path
+            .strip_prefix(&root)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        count += 1;
+        let found = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("rs") => check_source(&text),
+            _ => check_prose(&prose_of_document(&text)),
+        };
+        complaints.extend(found.iter().map(|found| format!("{shown}:{found}")));
+    }
+    assert!(count > 500, "only {count} files were found");
+    assert!(
+        complaints.is_empty(),
+        "{} retired words\n{}",
+        complaints.len(),
+        complaints.join("\n")
+    );
+}
+
+/// Sources and documents of the repository, but for the specifications.
+fn files(root: &Path) -> Vec<PathBuf> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                if !path.ends_with("docs/spec") && !path.ends_with("target") {
+                    walk(&path, found);
+                }
+            } else if is_read(&path) {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for folder in FOLDERS {
+        walk(&root.join(folder), &mut found);
+    }
+    let at_root = fs::read_dir(root).into_iter().flatten().flatten();
+    found.extend(
+        at_root
+            .map(|entry| entry.path())
+            .filter(|path| is_read(path)),
+    );
+    found.sort();
+    found
+}
+
+fn is_read(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending == "rs" || ending == "md")
+}
+
+/// Complaints about a Rust source, each with its line.
+fn check_source(text: &str) -> Complaints {
+    let mut complaints = Complaints::new();
+    let mut prose = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let (code, comment) = split_comment(line);
+        let words = check_identifiers(code);
+        complaints.extend(words.iter().map(|word| format!("{}: {word}", index + 1)));
+        prose.push(comment.to_owned());
+    }
+    complaints.extend(check_prose(&prose));
+    complaints
+}
+
+/// A line's code, without the contents of strings, and its comment.
+fn split_comment(line: &str) -> (&str, &str) {
+    let mut in_string = false;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match c {
+            '"' if before != '\\' => in_string = !in_string,
+            '/' if !in_string && line[at..].starts_with("//") => {
+                let comment = line[at..].trim_start_matches(['/', '!']);
+                return (&line[..at], comment);
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    (line, "")
+}
+
+fn check_identifiers(code: &str) -> Complaints {
+    let mut complaints = Complaints::new();
+    let mut previous = "";
+    for identifier in code.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        if identifier.is_empty() {
+            continue;
+        }
+        let is_defined = matches!(previous, "struct" | "enum" | "type" | "trait");
+        let whole = IDENTIFIERS.iter().find(|(name, _)| *name == identifier);
+        let named = TYPES
+            .iter()
+            .find(|(name, _)| is_defined && *name == identifier);
+        let parts = parts(identifier);
+        let part = PARTS
+            .iter()
+            .find(|(part, _)| parts.iter().any(|found| found == part));
+        if let Some((_, instead)) = whole.or(named).or(part) {
+            complaints.push(format!("{identifier}: say {instead}"));
+        }
+        previous = identifier;
+    }
+    complaints
+}
+
+/// The words of an identifier, in lower case: `LateText` and `late_text` are `late` and `text`.
+fn parts(identifier: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_lower = false;
+    for c in identifier.chars() {
+        if c == '_' || (c.is_uppercase() && was_lower) {
+            parts.push(String::new());
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+        if c != '_'
+            && let Some(part) = parts.last_mut()
+        {
+            part.extend(c.to_lowercase());
+        }
+    }
+    parts
+}
+
+/// The lines of a document, without blocks of code.
+fn prose_of_document(text: &str) -> Vec<String> {
+    let mut in_block = false;
+    let mut prose = Vec::new();
+    for line in text.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        in_block ^= is_fence;
+        let is_prose = !in_block && !is_fence && !line.starts_with("    ");
+        prose.push(if is_prose {
+            line.to_owned()
+        } else {
+            String::new()
+        });
+    }
+    prose
+}
+
+/// Complaints about lines of prose, each with its line.
+fn check_prose(lines: &[String]) -> Complaints {
+    let mut complaints = Complaints::new();
+    for (index, line) in lines.iter().enumerate() {
+        let lower = format!(" {} ", words(line));
+        for phrase in PHRASES {
+            if lower.contains(&format!(" {phrase} ")) {
+                complaints.push(format!("{}: \"{phrase}\"", index + 1));
+            }
+        }
+        for opening in openings(line, index.checked_sub(1).map(|before| &*lines[before])) {
+            if OPENINGS.contains(&opening) && !is_question(&lines[index..], opening) {
+                complaints.push(format!(
+                    "{}: a sentence begins with \"{opening}\"",
+                    index + 1
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// A line's words in lower case, with single spaces between them.
+fn words(line: &str) -> String {
+    let words: Vec<String> = line
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join(" ")
+}
+
+/// The first word of each sentence that begins in a line. A line begins a sentence if the one before it, if there is one, is empty.
+fn openings<'t>(line: &'t str, before: Option<&str>) -> Vec<&'t str> {
+    let is_new = before.is_none_or(|before| before.trim().is_empty());
+    let first = |text: &'t str| text.split(|c: char| !c.is_alphanumeric()).next();
+    let text = line.trim_start_matches([' ', '-', '*', '>', '#']);
+    let mut found = Vec::new();
+    if is_new || line.trim_start().starts_with(['-', '*']) {
+        found.extend(first(text));
+    }
+    for (at, _) in text.match_indices(". ") {
+        found.extend(first(text[at + 1..].trim_start()));
+    }
+    found
+}
+
+/// Whether the sentence that begins with `opening` in the first of these lines ends with a question mark, or has no end, as a heading.
+fn is_question(lines: &[String], opening: &str) -> bool {
+    let text = lines[..lines.len().min(4)].join(" ");
+    let Some(at) = text.find(opening) else {
+        return false;
+    };
+    let sentence = &text[at..];
+    match sentence.find(['.', '?']) {
+        Some(end) => sentence[end..].starts_with('?'),
+        None => true,
+    }
+}
+
+mod rules {
+    use super::{check_identifiers, check_prose, check_source, parts, prose_of_document};
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn identifiers_are_judged_by_their_parts() {
+        assert_eq!(parts("LateText2_go"), ["late", "text2", "go"]);
+        assert_eq!(check_identifiers("let x = Allowance::new();").len(), 1);
+        assert_eq!(check_identifiers("budget.is_settled()").len(), 1);
+        assert_eq!(check_identifiers("pub struct Held {").len(), 1);
+        assert!(check_identifiers("generation, camera, is_held, Held").is_empty());
+    }
+
+    #[test]
+    fn comments_are_judged_as_prose_and_strings_not_at_all() {
+        let found = check_source("let a = 1; // tried in vain\nlet b = \"// in vain\";");
+        assert_eq!(found, ["1: \"in vain\""]);
+    }
+
+    #[test]
+    fn sentences_name_their_subject() {
+        let begins = |text: &str| check_prose(&lines(text)).len();
+        assert_eq!(begins("What arrives is executed."), 1);
+        assert_eq!(begins("A shard reads. Who waits is woken."), 1);
+        assert_eq!(begins("- What arrives is executed."), 1);
+        assert_eq!(begins("What does it do? It reads."), 0);
+        assert_eq!(begins("It shows\nWhat happened."), 0);
+        assert_eq!(begins("## What a member promises"), 0);
+    }
+
+    #[test]
+    fn blocks_of_code_in_documents_are_no_prose() {
+        assert_eq!(prose_of_document("a\n```\nin vain\n```\nb").concat(), "ab");
+    }
+}
