@@ -21,7 +21,7 @@ const WAYS: [&str; 2] = ["-Urm", "-m"];
 /// Mounts at its first argument and becomes the others.
 const MOUNT: &str = r#"at=$1; shift; mount -t tmpfs -o size="$SIZE" small "$at" && exec "$@""#;
 
-/// Runs `play` with the folder of a small file system. `test` is the full name of the calling test. Where the machine allows no
+/// Runs `play` with the folder of a small file system. `test` is the full name of the calling test, its module included. Where the machine allows no
 /// such thing, says so and returns.
 ///
 /// # Panics
@@ -58,12 +58,15 @@ pub fn on_small_disk(test: &str, play: impl FnOnce(&SmallDisk)) {
         .args(["--exact", test, "--nocapture"])
         .output()
         .expect("unshare ran a moment ago");
-    print!("{}", String::from_utf8_lossy(&output.stdout));
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}");
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    // A wrong name would select nothing, and nothing would pass.
+    assert!(said.contains("1 passed"), "no test {test}: {said}");
 }
 
 /// The small file system, seen from inside.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{attack, next, server};
+use super::scene::{attack, next, server};
 
 /// Sends requests and counts those that are answered well; the others lack resources.
 fn granted(server: &corvid_tests::server::Server, requests: &[Value]) -> usize {

@@ -8,7 +8,7 @@ use corvid_tests::client::Received;
 use corvid_tests::server::Server;
 use serde_json::{Value, json};
 
-use crate::scene::{PATIENCE, attack, deaf, logged, next, pour, round, server, sessions, wait_for};
+use super::scene::{PATIENCE, attack, deaf, logged, next, pour, round, server, sessions, wait_for};
 
 const MIB: usize = 1 << 20;
 

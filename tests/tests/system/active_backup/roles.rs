@@ -15,7 +15,7 @@ use corvid_tests::random::{self, Random};
 use corvid_tests::server::Implementation::{Corvid, Reference};
 use serde_json::{Value, json};
 
-use crate::node::{Node, begin, receive, wait_for, wait_until_equal};
+use super::node::{Node, begin, receive, wait_for, wait_until_equal};
 
 /// Writes until it is told to stop or is refused; the ledger says what was acknowledged.
 fn load(mut client: Client, mut ledger: Ledger, is_over: &AtomicBool) -> Ledger {

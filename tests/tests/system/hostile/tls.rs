@@ -9,7 +9,7 @@ use std::time::Duration;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::json;
 
-use crate::scene::{PATIENCE, attack, wait_for};
+use super::scene::{PATIENCE, attack, wait_for};
 
 /// A key and a certificate that stands for itself; false when there is no program to make them.
 fn make_identity(dir: &Path) -> bool {

@@ -437,32 +437,35 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
 /// Were it not ready, no client would come whose write could find out that there is room again.
 #[test]
 fn a_full_disk_is_told_and_leaves_the_server_ready() {
-    on_small_disk("a_full_disk_is_told_and_leaves_the_server_ready", |disk| {
-        let home = tempfile::tempdir().expect("a directory");
-        let watched = Watched::start_on(home, &disk.file("D.db"), |process, _| process);
-        let mut client = watched.process.connect().expect("a connection");
-        disk.take_all_but(0).expect("room to take");
-        let text = "x".repeat(100_000);
-        let row = json!({"op": "insert", "table": "T", "row": {"text": text}});
-        assert!(
-            transact(&mut client, std::slice::from_ref(&row))
-                .to_string()
-                .contains("I/O error")
-        );
-        let failed = "corvid_database_storage_failed{database=\"D\"}";
-        assert_eq!(watched.metrics().of(failed), 1.0);
-        assert_eq!(
-            (watched.status_of("/readyz"), watched.status_of("/livez")),
-            (200, 200)
-        );
-        disk.give_back().expect("it was taken");
-        assert!(
-            !transact(&mut client, &[row])
-                .to_string()
-                .contains("I/O error")
-        );
-        assert_eq!(watched.metrics().of(failed), 0.0);
-    });
+    on_small_disk(
+        "metrics::a_full_disk_is_told_and_leaves_the_server_ready",
+        |disk| {
+            let home = tempfile::tempdir().expect("a directory");
+            let watched = Watched::start_on(home, &disk.file("D.db"), |process, _| process);
+            let mut client = watched.process.connect().expect("a connection");
+            disk.take_all_but(0).expect("room to take");
+            let text = "x".repeat(100_000);
+            let row = json!({"op": "insert", "table": "T", "row": {"text": text}});
+            assert!(
+                transact(&mut client, std::slice::from_ref(&row))
+                    .to_string()
+                    .contains("I/O error")
+            );
+            let failed = "corvid_database_storage_failed{database=\"D\"}";
+            assert_eq!(watched.metrics().of(failed), 1.0);
+            assert_eq!(
+                (watched.status_of("/readyz"), watched.status_of("/livez")),
+                (200, 200)
+            );
+            disk.give_back().expect("it was taken");
+            assert!(
+                !transact(&mut client, &[row])
+                    .to_string()
+                    .contains("I/O error")
+            );
+            assert_eq!(watched.metrics().of(failed), 0.0);
+        },
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use corvid_tests::ledger::{self, Contents, DATABASE, Ledger};
 use corvid_tests::server::Implementation::Corvid;
 use serde_json::{Value, json};
 
-use crate::node::{Node, begin, pairings, receive, wait_for, wait_until_equal, write};
+use super::node::{Node, begin, pairings, receive, wait_for, wait_until_equal, write};
 
 #[test]
 fn copies_equal_their_source_in_every_pairing() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use corvid_tests::server::Server;
 
-use crate::scene::{
+use super::scene::{
     attack, deaf, fill, logged, memory, next, pour, round, server, sessions, wait_for,
 };
 

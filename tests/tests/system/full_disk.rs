@@ -183,44 +183,47 @@ fn is_ours() -> bool {
 
 #[test]
 fn writes_are_refused_until_there_is_room() {
-    on_small_disk("writes_are_refused_until_there_is_room", |disk| {
-        let mut place = Place::new(disk, 100);
-        let mut watcher = Watcher::new(&place.process);
-        disk.take(512 * 1024).unwrap();
-        place.write_until_refused();
+    on_small_disk(
+        "full_disk::writes_are_refused_until_there_is_room",
+        |disk| {
+            let mut place = Place::new(disk, 100);
+            let mut watcher = Watcher::new(&place.process);
+            disk.take(512 * 1024).unwrap();
+            place.write_until_refused();
 
-        // Everything but writing goes on.
-        place.assert_intact();
-        watcher.assert_goes_on(&place);
-        Watcher::new(&place.process).assert_goes_on(&place);
+            // Everything but writing goes on.
+            place.assert_intact();
+            watcher.assert_goes_on(&place);
+            Watcher::new(&place.process).assert_goes_on(&place);
 
-        // The very next write finds the room.
-        disk.give_back().unwrap();
-        place.write_accepted(20);
-        place.assert_intact();
-        watcher.assert_goes_on(&place);
+            // The very next write finds the room.
+            disk.give_back().unwrap();
+            place.write_accepted(20);
+            place.assert_intact();
+            watcher.assert_goes_on(&place);
 
-        // Once more: the second time is as the first.
-        disk.take_all_but(64 * 1024).unwrap();
-        place.write_until_refused();
-        disk.give_back().unwrap();
-        place.write_accepted(1);
+            // Once more: the second time is as the first.
+            disk.take_all_but(64 * 1024).unwrap();
+            place.write_until_refused();
+            disk.give_back().unwrap();
+            place.write_accepted(1);
 
-        place.process.start().unwrap();
-        place.assert_intact();
-        place.write_accepted(1);
-        place.assert_intact();
-        let log = place.process.log();
-        assert!(
-            !log.contains("|EMER|") && !log.contains("panicked"),
-            "{log}"
-        );
-    });
+            place.process.start().unwrap();
+            place.assert_intact();
+            place.write_accepted(1);
+            place.assert_intact();
+            let log = place.process.log();
+            assert!(
+                !log.contains("|EMER|") && !log.contains("panicked"),
+                "{log}"
+            );
+        },
+    );
 }
 
 #[test]
 fn the_log_speaks_of_a_full_disk_once() {
-    on_small_disk("the_log_speaks_of_a_full_disk_once", |disk| {
+    on_small_disk("full_disk::the_log_speaks_of_a_full_disk_once", |disk| {
         let mut place = Place::new(disk, 100);
         disk.take_all_but(16 * 1024).unwrap();
         place.write_until_refused();
@@ -243,27 +246,30 @@ fn the_log_speaks_of_a_full_disk_once() {
 
 #[test]
 fn the_status_of_the_storage_tells_of_a_full_disk() {
-    on_small_disk("the_status_of_the_storage_tells_of_a_full_disk", |disk| {
-        let mut place = Place::new(disk, 100);
-        assert_eq!(place.storage_status(), "status: ok");
-        disk.take_all_but(16 * 1024).unwrap();
-        place.write_until_refused();
-        let status = place.storage_status();
-        // The reference says that all is well.
-        let expected = format!(
-            "status: I/O error: {}: write failed (No space left on device)",
-            place.file.display()
-        );
-        assert_eq!(status, if is_ours() { &expected } else { "status: ok" });
-        disk.give_back().unwrap();
-        place.write_accepted(1);
-        assert_eq!(place.storage_status(), "status: ok");
-    });
+    on_small_disk(
+        "full_disk::the_status_of_the_storage_tells_of_a_full_disk",
+        |disk| {
+            let mut place = Place::new(disk, 100);
+            assert_eq!(place.storage_status(), "status: ok");
+            disk.take_all_but(16 * 1024).unwrap();
+            place.write_until_refused();
+            let status = place.storage_status();
+            // The reference says that all is well.
+            let expected = format!(
+                "status: I/O error: {}: write failed (No space left on device)",
+                place.file.display()
+            );
+            assert_eq!(status, if is_ours() { &expected } else { "status: ok" });
+            disk.give_back().unwrap();
+            place.write_accepted(1);
+            assert_eq!(place.storage_status(), "status: ok");
+        },
+    );
 }
 
 #[test]
 fn a_server_starts_on_a_full_disk() {
-    on_small_disk("a_server_starts_on_a_full_disk", |disk| {
+    on_small_disk("full_disk::a_server_starts_on_a_full_disk", |disk| {
         let mut place = Place::new(disk, 100);
         disk.take(512 * 1024).unwrap();
         place.write_until_refused();
@@ -288,7 +294,7 @@ fn a_server_starts_on_a_full_disk() {
 #[test]
 fn compaction_and_conversion_need_room_and_fail_without_harm() {
     on_small_disk(
-        "compaction_and_conversion_need_room_and_fail_without_harm",
+        "full_disk::compaction_and_conversion_need_room_and_fail_without_harm",
         |disk| {
             let mut place = Place::new(disk, 3_000);
             disk.take_all_but(128 * 1024).unwrap();

@@ -9,7 +9,7 @@ use corvid_tests::process::Process;
 use corvid_tests::server::{Implementation, Server};
 use serde_json::json;
 
-use crate::scene::{PATIENCE, attack, logged, server, sessions, wait_for};
+use super::scene::{PATIENCE, attack, logged, server, sessions, wait_for};
 
 /// How many files this process may open.
 fn descriptors() -> usize {

@@ -8,7 +8,7 @@ use corvid_tests::server::Implementation::{self, Corvid, Reference};
 use corvid_tests::{http, peer};
 use serde_json::{Value, json};
 
-use crate::node::{Node, PATIENCE, wait_for};
+use super::node::{Node, PATIENCE, wait_for};
 
 #[test]
 fn commands_answer_as_the_reference_does() {

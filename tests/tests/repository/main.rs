@@ -1,0 +1,8 @@
+//! Checks of the repository that only read its files, or ask Cargo about them: nothing of Corvid is started here.
+
+mod bounds;
+mod citations;
+mod documents;
+mod layering;
+mod makefile;
+mod words;
