@@ -11,67 +11,9 @@ use std::sync::OnceLock;
 
 use corvid_data::{Atom, AtomRef, ColumnId, Datum, HashSeed, Row, TableSchema};
 
+pub use corvid_data::Function;
+
 pub(crate) use disjunction::Disjunction;
-
-/// The functions of clauses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Function {
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `==`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `>=`
-    GreaterOrEqual,
-    /// `>`
-    Greater,
-    /// `includes`
-    Includes,
-    /// `excludes`
-    Excludes,
-}
-
-impl Function {
-    /// The function of this name on the wire.
-    fn from_name(name: &[u8]) -> Option<Function> {
-        Some(match name {
-            b"<" => Function::Less,
-            b"<=" => Function::LessOrEqual,
-            b"==" => Function::Equal,
-            b"!=" => Function::NotEqual,
-            b">=" => Function::GreaterOrEqual,
-            b">" => Function::Greater,
-            b"includes" => Function::Includes,
-            b"excludes" => Function::Excludes,
-            _ => return None,
-        })
-    }
-
-    /// Whether it compares by order, which only numbers have.
-    fn is_ordering(self) -> bool {
-        matches!(
-            self,
-            Function::Less | Function::LessOrEqual | Function::GreaterOrEqual | Function::Greater
-        )
-    }
-
-    fn holds(self, datum: &Datum, argument: &Datum) -> bool {
-        let ordering = || Some(datum.first()?.cmp(&argument.first()?));
-        match self {
-            Function::Equal => datum == argument,
-            Function::NotEqual => datum != argument,
-            Function::Includes => datum.includes(argument),
-            Function::Excludes => datum.excludes(argument),
-            Function::Less => ordering().is_some_and(std::cmp::Ordering::is_lt),
-            Function::LessOrEqual => ordering().is_some_and(std::cmp::Ordering::is_le),
-            Function::GreaterOrEqual => ordering().is_some_and(std::cmp::Ordering::is_ge),
-            Function::Greater => ordering().is_some_and(std::cmp::Ordering::is_gt),
-        }
-    }
-}
 
 /// One clause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,46 +5,9 @@
 
 use std::collections::BTreeSet;
 
+pub use corvid_data::Function;
 use corvid_data::{Datum, Str, TableSchema, wire};
 use corvid_json::{ArrayWriter, Value, write};
-
-/// The functions of clauses (RFC 7047 5.1), but `false` and `true`, which stand alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Function {
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `==`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `>=`
-    GreaterOrEqual,
-    /// `>`
-    Greater,
-    /// `includes`
-    Includes,
-    /// `excludes`
-    Excludes,
-}
-
-impl Function {
-    /// As it is written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Function::Less => "<",
-            Function::LessOrEqual => "<=",
-            Function::Equal => "==",
-            Function::NotEqual => "!=",
-            Function::GreaterOrEqual => ">=",
-            Function::Greater => ">",
-            Function::Includes => "includes",
-            Function::Excludes => "excludes",
-        }
-    }
-}
 
 /// One clause: a column, a function, an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
