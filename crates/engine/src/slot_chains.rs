@@ -1,29 +1,25 @@
-//! Chains of slots by hash, for keys that many rows may share: adding and removing a slot takes the same time however long its chain.
+//! Chains of slots by hash, for keys that many rows may share: a [`SlotTable`] holds the first slot of each chain, and links lead
+//! to the others. Adding and removing a slot takes the same time however long its chain is; in the table alone a thousand equal
+//! hashes would be a thousand entries to search.
 //!
 //! ```text
 //! heads   hash of "ingress" -> slot 9          links   slot 9 <-> slot 4 <-> slot 2
 //! ```
 //!
-//! Invariant: the caller's. A slot is in at most one chain, and is removed with the hash that it was added with. Chains are by half of
-//! the hash, so one may hold slots of several keys; the keys lie in the rows, which [`crate::column_index`] knows. Memory: 8 bytes for
-//! each slot up to the last one used, and some 10 for each distinct key.
-
-use hashbrown::HashTable;
+//! Invariant: a slot is in at most one chain, and the caller removes it with the hash that it was added with. Half of the hash
+//! decides the chain, so one chain may hold slots of several keys; [`crate::column_index`], the only caller, reads the keys from the
+//! rows. Memory: 8 bytes for each slot up to the last one used, and some 10 for each distinct key.
 
 use crate::page::Slot;
+use crate::slot_table::SlotTable;
 
 /// Slots by hash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotChains {
-    heads: HashTable<Head>,
+    /// The first slot of each chain: no two entries have the same hash.
+    heads: SlotTable,
     /// By number of the slot.
     links: Vec<Link>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Head {
-    hash: u32,
-    first: u32,
 }
 
 /// The neighbours of a slot in its chain.
@@ -33,7 +29,7 @@ struct Link {
     after: u32,
 }
 
-/// No slot: tables have fewer.
+/// No slot: a table has fewer slots.
 const NONE: u32 = u32::MAX;
 
 const ALONE: Link = Link {
@@ -42,92 +38,66 @@ const ALONE: Link = Link {
 };
 
 #[allow(clippy::cast_possible_truncation)]
-fn fold(hash: u64) -> u32 {
-    (hash ^ (hash >> 32)) as u32
-}
-
-/// The 64 bits that the table of heads wants.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-#[allow(clippy::cast_possible_truncation)]
 fn number(slot: Slot) -> u32 {
     // A slot's number is 32 bits wide.
     slot.number() as u32
 }
 
 impl SlotChains {
-    /// Adds a slot that is in no chain.
+    /// Adds a slot that is in no chain, as the first one of its chain.
     pub(crate) fn insert(&mut self, hash: u64, slot: Slot) {
-        let (hash, slot) = (fold(hash), number(slot));
-        let place = slot as usize;
-        if place >= self.links.len() {
-            self.links.resize(place + 1, ALONE);
+        let index = slot.number();
+        if index >= self.links.len() {
+            self.links.resize(index + 1, ALONE);
         }
-        match self.heads.find_mut(spread(hash), |head| head.hash == hash) {
+        self.links[index] = match self.heads.candidate_mut(hash) {
             Some(head) => {
-                let after = std::mem::replace(&mut head.first, slot);
-                self.links[after as usize].before = slot;
-                self.links[place] = Link {
+                let after = std::mem::replace(head, slot);
+                self.links[after.number()].before = number(slot);
+                Link {
                     before: NONE,
-                    after,
-                };
+                    after: number(after),
+                }
             }
             None => {
-                self.links[place] = ALONE;
-                let head = Head { hash, first: slot };
-                self.heads
-                    .insert_unique(spread(hash), head, |head| spread(head.hash));
+                self.heads.insert(hash, slot);
+                ALONE
             }
-        }
+        };
     }
 
     /// Removes a slot that was added with this hash.
     pub(crate) fn remove(&mut self, hash: u64, slot: Slot) {
-        let hash = fold(hash);
         let Link { before, after } = std::mem::replace(&mut self.links[slot.number()], ALONE);
         if after != NONE {
             self.links[after as usize].before = before;
         }
         if before != NONE {
             self.links[before as usize].after = after;
-            return;
-        }
-        match self
-            .heads
-            .find_entry(spread(hash), |head| head.hash == hash)
-        {
-            Ok(mut head) if after != NONE => head.get_mut().first = after,
-            Ok(head) => {
-                head.remove();
-            }
-            Err(_) => unreachable!("what is removed was added"),
+        } else if after == NONE {
+            self.heads.remove(hash, slot);
+        } else {
+            let head = self.heads.candidate_mut(hash);
+            *head.expect("every chain has a head") = Slot::new(after as usize);
         }
     }
 
-    /// The slots that were added with this hash and, now and then, with others; the latest first.
+    /// The slots that were added with this hash or with another that has the same stored half; the latest first.
     pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = Slot> + '_ {
-        let hash = fold(hash);
-        let head = self.heads.find(spread(hash), |head| head.hash == hash);
-        let first = head.map_or(NONE, |head| head.first);
-        let some = |slot: u32| (slot != NONE).then_some(slot);
-        std::iter::successors(some(first), move |slot| {
-            some(self.links[*slot as usize].after)
-        })
-        .map(|slot| Slot::new(slot as usize))
+        self.chain(self.heads.candidates(hash).next())
     }
 
-    /// How many there are. For tests: it walks.
+    fn chain(&self, first: Option<Slot>) -> impl Iterator<Item = Slot> + '_ {
+        std::iter::successors(first, |slot| {
+            let after = self.links[slot.number()].after;
+            (after != NONE).then(|| Slot::new(after as usize))
+        })
+    }
+
+    /// The number of slots. For tests: it walks over all chains.
     pub(crate) fn len(&self) -> usize {
-        let firsts = self.heads.iter().map(|head| head.first);
-        let after = |slot: &u32| self.links[*slot as usize].after;
-        let chain = |first| {
-            std::iter::successors(Some(first), move |slot| {
-                Some(after(slot)).filter(|slot| *slot != NONE)
-            })
-        };
-        firsts.map(|first| chain(first).count()).sum()
+        let heads = self.heads.iter();
+        heads.map(|head| self.chain(Some(head)).count()).sum()
     }
 }
 
@@ -140,21 +110,21 @@ mod tests {
     }
 
     #[test]
-    fn slots_leave_from_every_place_of_a_chain() {
+    fn slots_are_removed_from_every_position_of_a_chain() {
         let mut chains = SlotChains::default();
         for slot in 0..5 {
             chains.insert(7, Slot::new(slot));
         }
         chains.insert(8, Slot::new(100));
-        for (leaving, left) in [
+        for (removed, rest) in [
             (2, vec![4, 3, 1, 0]),
             (4, vec![3, 1, 0]),
             (0, vec![3, 1]),
             (3, vec![1]),
             (1, vec![]),
         ] {
-            chains.remove(7, Slot::new(leaving));
-            assert_eq!(chain(&chains, 7), left);
+            chains.remove(7, Slot::new(removed));
+            assert_eq!(chain(&chains, 7), rest);
         }
         assert_eq!(chain(&chains, 8), [100]);
         chains.insert(7, Slot::new(2));

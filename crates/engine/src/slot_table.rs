@@ -1,15 +1,16 @@
-//! A hash table from keys that lie in the rows to the slots of these rows. It stores half of each key's hash and no key: 8 bytes an
-//! entry, so that it grows without a look at the rows and a miss rarely costs one.
+//! A hash table from keys that are read from the rows to the slots of these rows. It stores half of each key's hash and no key: 8
+//! bytes an entry, so the table grows without reading the rows, and a miss rarely reads one.
 //!
-//! Invariant: the caller's. Entries are as many as were added and not removed; equal hashes stand side by side. Both the places of a
-//! table ([`crate::table`]) and its indexes ([`crate::index`]) are such tables; what a key is, and whether it is the one that is sought,
-//! they know alone.
+//! Invariant: the table holds the entries that were added and not removed; several may have the same hash. The caller decides what a
+//! key is, and whether a candidate's key is the one that is sought. A table maps UUIDs to slots by it ([`crate::table`]), and so do
+//! the schema's indexes with their keys ([`crate::index`]): few rows share a hash there. Keys that many rows may share are chained
+//! over the same table ([`crate::slot_chains`]).
 
 use hashbrown::HashTable;
 
 use crate::page::Slot;
 
-/// SlotTable by hash.
+/// Slots by hash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotTable {
     entries: HashTable<Entry>,
@@ -21,7 +22,7 @@ struct Entry {
     slot: Slot,
 }
 
-/// The 64 bits that the table wants from the 32 that are stored; a bijection of the low half, mixed into the top bits.
+/// The 64 bits that the hash table needs, from the 32 that are stored; a bijection of the low half, mixed into the top bits.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -52,11 +53,11 @@ impl SlotTable {
             Ok(entry) => {
                 entry.remove();
             }
-            Err(_) => unreachable!("what is removed was added"),
+            Err(_) => unreachable!("only slots that were added are removed"),
         }
     }
 
-    /// The slots that were added with this hash and, now and then, with others.
+    /// The slots that were added with this hash or with another that has the same stored half.
     pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = Slot> + '_ {
         let hash = fold(hash);
         self.entries
@@ -65,23 +66,37 @@ impl SlotTable {
             .map(|entry| entry.slot)
     }
 
-    /// Pairs of entries that look-ups begin at one place for. For tests: it walks.
+    /// One slot of those that [`SlotTable::candidates`] yields, to be exchanged for another with the same hash.
+    pub(crate) fn candidate_mut(&mut self, hash: u64) -> Option<&mut Slot> {
+        let hash = fold(hash);
+        let entry = self
+            .entries
+            .find_mut(spread(hash), |entry| entry.hash == hash);
+        entry.map(|entry| &mut entry.slot)
+    }
+
+    /// Every slot, in no order. For tests.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.entries.iter().map(|entry| entry.slot)
+    }
+
+    /// Pairs of entries whose look-ups begin in the same bucket. For tests: it walks over all entries.
     pub(crate) fn collisions(&self) -> u64 {
         let mask = self.entries.num_buckets().wrapping_sub(1) as u64;
-        let mut places: Vec<u64> = self
+        let mut buckets: Vec<u64> = self
             .entries
             .iter()
             .map(|entry| spread(entry.hash) & mask)
             .collect();
-        places.sort_unstable();
-        let together = places.chunk_by(|one, next| one == next);
+        buckets.sort_unstable();
+        let together = buckets.chunk_by(|one, next| one == next);
         together
             .map(|chunk| chunk.len() as u64)
             .map(|count| count * (count - 1) / 2)
             .sum()
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,10 +1,23 @@
 //! Bytes that matter, found many at a time: the masks of framing and the search inside strings.
 //!
-//! The only file of this crate with `unsafe`: loads of whole vectors and the calls into functions compiled for instructions
-//! that were found at run time. Every entry has a portable form that works on eight bytes in a word, and all forms give the
-//! same masks; tests compare them. This file knows bytes and bits, not JSON's grammar.
+//! There are two implementations of the same three functions: `x86_64` with vector instructions, and `portable`, which works on
+//! eight bytes in a word and needs nothing of the processor. Other processors use the portable one, and so does x86-64 with the
+//! feature `portable-scan`. On x86-64 both are always compiled, and the tests compare them. This module works on bytes and bits;
+//! the grammar of JSON is in [`crate::frame`] and [`crate::lex`].
 
-#![allow(unsafe_code)]
+#[cfg_attr(
+    all(target_arch = "x86_64", not(feature = "portable-scan")),
+    allow(dead_code)
+)]
+mod portable;
+#[cfg(target_arch = "x86_64")]
+#[cfg_attr(feature = "portable-scan", allow(dead_code))]
+mod x86_64;
+
+#[cfg(any(not(target_arch = "x86_64"), feature = "portable-scan"))]
+use portable as implementation;
+#[cfg(all(target_arch = "x86_64", not(feature = "portable-scan")))]
+use x86_64 as implementation;
 
 /// Bytes per block of masks: one bit each in a `u64`.
 pub(crate) const BLOCK: usize = 64;
@@ -24,7 +37,7 @@ pub(crate) struct Masks {
 }
 
 impl Masks {
-    /// Those of what comes after the first `count` bytes, fewer than a block, as if blanks followed.
+    /// The masks without their first `count` bytes, fewer than a block, as if blanks came after the last byte.
     #[inline(always)]
     pub(crate) fn after(self, count: usize) -> Masks {
         Masks {
@@ -38,53 +51,32 @@ impl Masks {
 
 /// What a scan does with each block.
 pub(crate) trait Visitor {
-    /// Takes the masks of one block; `prefix_xor` turns quote marks into "inside a string" marks. Returns whether to go on.
+    /// Reads the masks of one block; `prefix_xor` turns quote marks into "inside a string" marks. Returns whether to go on.
     fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool;
 }
 
-/// Feeds whole blocks of `input` to `visitor` until it stops; returns how many blocks it took (the one it stopped at
-/// included). Bytes after the last whole block are the caller's.
+/// Feeds whole blocks of `input` to `visitor` until it stops; returns the number of blocks that it visited (the one it stopped at
+/// included). The caller handles the bytes after the last whole block.
 pub(crate) fn blocks(input: &[u8], visitor: &mut impl Visitor) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("pclmulqdq")
-        {
-            // SAFETY: the processor has the instructions that the function is compiled for, as just checked.
-            return unsafe { x86_64::blocks_avx2(input, visitor) };
-        }
-        x86_64::blocks_sse2(input, visitor)
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    portable::blocks(input, visitor)
+    implementation::blocks(input, visitor)
 }
 
 /// Offset of the first `"`, `\` or byte below 0x20 in `text`; its length when there is none.
 #[inline]
 pub(crate) fn special(text: &[u8]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    {
-        x86_64::special(text)
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        portable::special(text)
-    }
+    implementation::special(text)
 }
 
 /// One past the closing quote of a string without escapes whose content begins at `start` and is shorter than a vector, as nearly all
-/// names and many values are; `None` when it takes [`special`] to tell, or the text ends too soon for a load.
+/// names and many values are; `None` when only [`special`] can find it, or the text ends too soon for a load.
 #[inline(always)]
 pub(crate) fn short_string_end(text: &[u8], start: usize) -> Option<usize> {
     let lane = text.get(start..)?.first_chunk::<LANE>()?;
-    #[cfg(target_arch = "x86_64")]
-    let length = x86_64::special_in_lane(lane)?;
-    #[cfg(not(target_arch = "x86_64"))]
-    let length = Some(portable::special(lane)).filter(|length| *length < LANE)?;
+    let length = implementation::special_in_lane(lane)?;
     (lane[length] == b'"').then_some(start + length + 1)
 }
 
-/// The loop over blocks, shared by the forms; inlined so that it is compiled for each form's instructions.
+/// The loop over blocks, shared by the implementations; inlined so that it is compiled for each one's instructions.
 #[inline(always)]
 fn run(
     input: &[u8],
@@ -101,246 +93,12 @@ fn run(
     blocks.len()
 }
 
-/// Eight bytes in a word; no instructions beyond the baseline of any processor.
-#[cfg_attr(target_arch = "x86_64", allow(dead_code))]
-mod portable {
-    use super::{BLOCK, Masks, Visitor};
-
-    const LOW_BITS: u64 = 0x0101_0101_0101_0101;
-    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-
-    #[cfg_attr(target_arch = "x86_64", allow(dead_code))]
-    pub(super) fn blocks(input: &[u8], visitor: &mut impl Visitor) -> usize {
-        super::run(input, visitor, masks, prefix_xor)
-    }
-
-    pub(super) fn masks(block: &[u8; BLOCK]) -> Masks {
-        let mut masks = Masks {
-            quote: 0,
-            backslash: 0,
-            open: 0,
-            close: 0,
-        };
-        for (index, &word) in block.as_chunks::<8>().0.iter().enumerate() {
-            let word = u64::from_le_bytes(word);
-            let folded = word | (LOW_BITS * 0x20);
-            let shift = 8 * index;
-            masks.quote |= gather(equal(word, b'"')) << shift;
-            masks.backslash |= gather(equal(word, b'\\')) << shift;
-            masks.open |= gather(equal(folded, b'{')) << shift;
-            masks.close |= gather(equal(folded, b'}')) << shift;
-        }
-        masks
-    }
-
-    /// Bit `i` becomes the parity of bits `0..=i`: with quotes as input, ones from each opening quote up to its partner.
-    pub(super) fn prefix_xor(mut bits: u64) -> u64 {
-        for shift in [1, 2, 4, 8, 16, 32] {
-            bits ^= bits << shift;
-        }
-        bits
-    }
-
-    /// The high bit of each byte of `word` that equals `byte`, exact in every position (no borrow between bytes).
-    pub(super) fn equal(word: u64, byte: u8) -> u64 {
-        let difference = word ^ (LOW_BITS * u64::from(byte));
-        !(((difference & !HIGH_BITS) + !HIGH_BITS) | difference) & HIGH_BITS
-    }
-
-    /// The high bit of each byte of `word` below 0x20, exact.
-    fn below_space(word: u64) -> u64 {
-        !(((word & !HIGH_BITS) + LOW_BITS * (0x80 - 0x20)) | word) & HIGH_BITS
-    }
-
-    /// Packs the high bits of eight bytes into eight bits, first byte lowest.
-    fn gather(high_bits: u64) -> u64 {
-        (high_bits >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
-    }
-
-    pub(super) fn special(text: &[u8]) -> usize {
-        let (words, tail) = text.as_chunks::<8>();
-        for (index, &word) in words.iter().enumerate() {
-            if let Some(at) = special_in_word(word) {
-                return 8 * index + at;
-            }
-        }
-        8 * words.len() + special_bytewise(tail)
-    }
-
-    #[inline]
-    fn special_in_word(word: [u8; 8]) -> Option<usize> {
-        let word = u64::from_le_bytes(word);
-        let found = equal(word, b'"') | equal(word, b'\\') | below_space(word);
-        (found != 0).then(|| (found.trailing_zeros() / 8) as usize)
-    }
-
-    /// [`special`] of what is shorter than a vector: by two words that overlap.
-    #[inline]
-    pub(super) fn special_in_short(text: &[u8]) -> usize {
-        let length = text.len();
-        if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
-            return special_in_word(*first)
-                .or_else(|| special_in_word(*last).map(|at| length + at - 8))
-                .unwrap_or(length);
-        }
-        if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-            let [a, b, c, d] = *first;
-            let [w, x, y, z] = *last;
-            return match special_in_word([a, b, c, d, w, x, y, z]) {
-                Some(at) if at < 4 => at,
-                Some(at) => length + at - 8,
-                None => length,
-            };
-        }
-        special_bytewise(text)
-    }
-
-    #[inline]
-    pub(super) fn special_bytewise(text: &[u8]) -> usize {
-        text.iter()
-            .position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')
-            .unwrap_or(text.len())
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86_64 {
-    use std::arch::x86_64::{
-        __m128i, __m256i, _mm_clmulepi64_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128,
-        _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x, _mm_set1_epi8,
-        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
-        _mm256_set1_epi8,
-    };
-
-    use super::{BLOCK, LANE, Masks, Visitor, portable};
-
-    pub(super) fn blocks_sse2(input: &[u8], visitor: &mut impl Visitor) -> usize {
-        super::run(input, visitor, masks_sse2, portable::prefix_xor)
-    }
-
-    #[target_feature(enable = "avx2,pclmulqdq,popcnt")]
-    pub(super) fn blocks_avx2(input: &[u8], visitor: &mut impl Visitor) -> usize {
-        super::run(
-            input,
-            visitor,
-            |block| masks_avx2(block),
-            |bits| prefix_xor_clmul(bits),
-        )
-    }
-
-    #[inline]
-    pub(super) fn masks_sse2(block: &[u8; BLOCK]) -> Masks {
-        let mut masks = Masks {
-            quote: 0,
-            backslash: 0,
-            open: 0,
-            close: 0,
-        };
-        for (index, lane) in block.as_chunks::<16>().0.iter().enumerate() {
-            let bytes = load(lane);
-            let shift = 16 * index;
-            // SAFETY: SSE2 is part of every x86-64 processor.
-            unsafe {
-                let folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
-                masks.quote |= equal_sse2(bytes, b'"') << shift;
-                masks.backslash |= equal_sse2(bytes, b'\\') << shift;
-                masks.open |= equal_sse2(folded, b'{') << shift;
-                masks.close |= equal_sse2(folded, b'}') << shift;
-            }
-        }
-        masks
-    }
-
-    #[inline]
-    fn load(lane: &[u8; 16]) -> __m128i {
-        // SAFETY: the array is 16 readable bytes, and the load has no alignment of its own.
-        unsafe { _mm_loadu_si128(lane.as_ptr().cast()) }
-    }
-
-    #[inline]
-    fn equal_sse2(bytes: __m128i, byte: u8) -> u64 {
-        // SAFETY: SSE2 is part of every x86-64 processor.
-        let found =
-            unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed()))) };
-        u64::from(found.cast_unsigned())
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(super) fn masks_avx2(block: &[u8; BLOCK]) -> Masks {
-        let pointer: *const __m256i = block.as_ptr().cast();
-        // SAFETY: the block is 64 readable bytes, two vectors of 32; the loads need no alignment.
-        let (low, high) = unsafe {
-            (
-                _mm256_loadu_si256(pointer),
-                _mm256_loadu_si256(pointer.add(1)),
-            )
-        };
-        let case = _mm256_set1_epi8(0x20);
-        let (low_folded, high_folded) = (_mm256_or_si256(low, case), _mm256_or_si256(high, case));
-        Masks {
-            quote: equal_avx2(low, high, b'"'),
-            backslash: equal_avx2(low, high, b'\\'),
-            open: equal_avx2(low_folded, high_folded, b'{'),
-            close: equal_avx2(low_folded, high_folded, b'}'),
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn equal_avx2(low: __m256i, high: __m256i, byte: u8) -> u64 {
-        let byte = _mm256_set1_epi8(byte.cast_signed());
-        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, byte)).cast_unsigned();
-        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, byte)).cast_unsigned();
-        u64::from(low) | u64::from(high) << 32
-    }
-
-    /// A carry-less product with all ones is the parity of all lower bits.
-    #[inline]
-    #[target_feature(enable = "pclmulqdq")]
-    pub(super) fn prefix_xor_clmul(bits: u64) -> u64 {
-        let product =
-            _mm_clmulepi64_si128(_mm_set_epi64x(0, bits.cast_signed()), _mm_set1_epi8(-1), 0);
-        _mm_cvtsi128_si64(product).cast_unsigned()
-    }
-
-    #[inline]
-    pub(super) fn special(text: &[u8]) -> usize {
-        let (lanes, tail) = text.as_chunks::<LANE>();
-        let Some(last) = text.last_chunk() else {
-            return portable::special_in_short(text);
-        };
-        for (index, lane) in lanes.iter().enumerate() {
-            if let Some(at) = special_in_lane(lane) {
-                return LANE * index + at;
-            }
-        }
-        if tail.is_empty() {
-            return text.len();
-        }
-        // The last vector overlaps the one before, in which nothing was found.
-        special_in_lane(last).map_or(text.len(), |at| text.len() - LANE + at)
-    }
-
-    #[inline]
-    pub(super) fn special_in_lane(lane: &[u8; LANE]) -> Option<usize> {
-        let bytes = load(lane);
-        // SAFETY: SSE2 is part of every x86-64 processor. A byte is its own minimum with 0x1f when it is below 0x20.
-        let found = unsafe {
-            let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
-            let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));
-            let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
-            _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control))
-        };
-        (found != 0).then(|| found.trailing_zeros() as usize)
-    }
-}
-
 #[cfg(test)]
+#[allow(unsafe_code)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCK, Masks, portable, short_string_end, special};
+    use super::{BLOCK, LANE, Masks, Visitor, blocks, portable, short_string_end, special};
 
     fn bytewise(block: &[u8; BLOCK]) -> Masks {
         let mask = |wanted: &[u8]| {
@@ -366,11 +124,53 @@ mod tests {
         ]
     }
 
+    /// Records the masks and the marks of strings of the blocks that it visits, and stops after `blocks_max`.
+    struct Recorder {
+        blocks_max: usize,
+        seen: Vec<(Masks, u64)>,
+    }
+
+    impl Visitor for Recorder {
+        fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool {
+            self.seen.push((masks, prefix_xor(masks.quote)));
+            self.seen.len() < self.blocks_max
+        }
+    }
+
+    /// How many blocks `scan` says that it visited, and what it found in each.
+    fn record(
+        blocks_max: usize,
+        scan: impl FnOnce(&mut Recorder) -> usize,
+    ) -> (usize, Vec<(Masks, u64)>) {
+        let seen = Vec::new();
+        let mut recorder = Recorder { blocks_max, seen };
+        (scan(&mut recorder), recorder.seen)
+    }
+
+    /// Generated cases of each property; under miri each takes a thousand times as long.
+    const CASES: u32 = if cfg!(miri) { 16 } else { 2048 };
+
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2048))]
+        #![proptest_config(ProptestConfig::with_cases(CASES))]
 
         #[test]
-        fn all_forms_give_the_same_masks(bytes in prop::collection::vec(byte(), BLOCK)) {
+        fn all_implementations_scan_the_same_blocks(
+            text in prop::collection::vec(byte(), 0..5 * BLOCK),
+            blocks_max in 1_usize..6,
+        ) {
+            let expected = record(blocks_max, |recorder| portable::blocks(&text, recorder));
+            prop_assert_eq!(expected.0, blocks_max.min(text.len() / BLOCK));
+            prop_assert_eq!(record(blocks_max, |recorder| blocks(&text, recorder)), expected.clone());
+            #[cfg(target_arch = "x86_64")]
+            {
+                let sse2 = record(blocks_max, |recorder| super::x86_64::blocks_sse2(&text, recorder));
+                prop_assert_eq!(sse2, expected.clone());
+                prop_assert_eq!(record(blocks_max, |recorder| super::x86_64::blocks(&text, recorder)), expected);
+            }
+        }
+
+        #[test]
+        fn all_implementations_give_the_same_masks(bytes in prop::collection::vec(byte(), BLOCK)) {
             let block: [u8; BLOCK] = bytes.try_into().unwrap();
             let expected = bytewise(&block);
             prop_assert_eq!(portable::masks(&block), expected);
@@ -404,7 +204,16 @@ mod tests {
         }
 
         #[test]
-        fn special_finds_the_first(
+        fn all_implementations_find_the_first_special_byte_of_a_lane(bytes in prop::collection::vec(byte(), LANE)) {
+            let lane: [u8; LANE] = bytes.try_into().unwrap();
+            let expected = Some(portable::special_bytewise(&lane)).filter(|length| *length < LANE);
+            prop_assert_eq!(portable::special_in_lane(&lane), expected);
+            #[cfg(target_arch = "x86_64")]
+            prop_assert_eq!(super::x86_64::special_in_lane(&lane), expected);
+        }
+
+        #[test]
+        fn all_implementations_find_the_first_special_byte(
             plain in prop_oneof![0_usize..20, 0_usize..70],
             tail in prop::collection::vec(byte(), 0..20),
         ) {
@@ -413,6 +222,8 @@ mod tests {
             let expected = portable::special_bytewise(&text);
             prop_assert_eq!(special(&text), expected);
             prop_assert_eq!(portable::special(&text), expected);
+            #[cfg(target_arch = "x86_64")]
+            prop_assert_eq!(super::x86_64::special(&text), expected);
         }
     }
 }
