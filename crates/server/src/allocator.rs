@@ -13,7 +13,7 @@ const SETTINGS: &str = "_RJEM_MALLOC_CONF";
 /// Has freed memory given back to the system whichever threads are at work. `background_thread:false` in the environment
 /// (`_RJEM_MALLOC_CONF`) prevents it, for comparisons.
 #[cfg(feature = "jemalloc")]
-pub fn give_back() {
+pub(crate) fn give_back() {
     use corvid_os::vlog::{self, Module};
 
     let settings = std::env::var(SETTINGS).unwrap_or_default();

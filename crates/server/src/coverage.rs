@@ -24,9 +24,9 @@ static TXN_BLOCKED: Counter = Counter::new("txn_blocked");
 /// Records handed to database files.
 static LOG_RECORD: Counter = Counter::new("log_record");
 /// Compactions that were completed.
-pub static LOG_COMPACT: Counter = Counter::new("log_compact");
+pub(crate) static LOG_COMPACT: Counter = Counter::new("log_compact");
 /// New files that were given up or failed.
-pub static LOG_COMPACT_ERROR: Counter = Counter::new("log_compact_error");
+pub(crate) static LOG_COMPACT_ERROR: Counter = Counter::new("log_compact_error");
 /// `update` notifications.
 static MONITOR_UPDATE: Counter = Counter::new("monitor_update");
 /// `update2` notifications.
@@ -38,27 +38,27 @@ static MONITOR_FLUSH: Counter = Counter::new("monitor_flush");
 /// Batches of a database, whoever executed them.
 static DB_BATCH: Counter = Counter::new("db_batch");
 /// Batches that a shard executed itself.
-pub static DB_BATCH_INLINE: Counter = Counter::new("db_batch_inline");
+pub(crate) static DB_BATCH_INLINE: Counter = Counter::new("db_batch_inline");
 /// Times that a database's thread was woken.
-pub static DB_WAKEUP: Counter = Counter::new("db_wakeup");
+pub(crate) static DB_WAKEUP: Counter = Counter::new("db_wakeup");
 /// JSON-RPC messages of clients.
-pub static JSONRPC_RECEIVED: Counter = Counter::new("jsonrpc_received");
+pub(crate) static JSONRPC_RECEIVED: Counter = Counter::new("jsonrpc_received");
 /// JSON-RPC messages to clients.
-pub static JSONRPC_SENT: Counter = Counter::new("jsonrpc_sent");
+pub(crate) static JSONRPC_SENT: Counter = Counter::new("jsonrpc_sent");
 /// Sessions that began.
-pub static SESSION_OPEN: Counter = Counter::new("session_open");
+pub(crate) static SESSION_OPEN: Counter = Counter::new("session_open");
 /// Sessions that ended.
-pub static SESSION_CLOSE: Counter = Counter::new("session_close");
+pub(crate) static SESSION_CLOSE: Counter = Counter::new("session_close");
 /// Probes sent to silent clients.
-pub static PROBE_SENT: Counter = Counter::new("probe_sent");
+pub(crate) static PROBE_SENT: Counter = Counter::new("probe_sent");
 /// Sessions given up because a probe was not answered.
-pub static PROBE_UNANSWERED: Counter = Counter::new("probe_unanswered");
+pub(crate) static PROBE_UNANSWERED: Counter = Counter::new("probe_unanswered");
 /// Attempts of the server to connect to a remote, or a backup to its source.
-pub static RECONNECT_ATTEMPT: Counter = Counter::new("reconnect_attempt");
+pub(crate) static RECONNECT_ATTEMPT: Counter = Counter::new("reconnect_attempt");
 /// Those that succeeded.
-pub static RECONNECT_CONNECTED: Counter = Counter::new("reconnect_connected");
+pub(crate) static RECONNECT_CONNECTED: Counter = Counter::new("reconnect_connected");
 /// Programs started (`--run`).
-pub static PROCESS_START: Counter = Counter::new("process_start");
+pub(crate) static PROCESS_START: Counter = Counter::new("process_start");
 
 const ALL: [&Counter; 26] = [
     &TXN_SUCCESS,
@@ -90,7 +90,7 @@ const ALL: [&Counter; 26] = [
 ];
 
 /// Lists all of them, so that those that never count are known too.
-pub fn list() {
+pub(crate) fn list() {
     for counter in ALL {
         counter.list();
     }
@@ -98,7 +98,7 @@ pub fn list() {
 
 /// What of one database's counts has been taken over.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub(crate) struct Taken {
     plain: [u64; 5],
     updates: [u64; 3],
     /// `txn_aborted`, `txn_not_locked`, `txn_error`.
@@ -107,7 +107,7 @@ pub struct Taken {
 
 impl Taken {
     /// Takes over what was added, at the end of a batch.
-    pub fn note_batch(&mut self, counts: &Counts, updates: [u64; 3]) {
+    pub(crate) fn note_batch(&mut self, counts: &Counts, updates: [u64; 3]) {
         DB_BATCH.bump();
         let plain = [
             counts.committed,

@@ -1,39 +1,24 @@
 //! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets, files and clocks.
 
-pub mod admin;
-pub mod allocator;
-pub mod audit;
-pub mod backup;
-pub mod check;
-pub mod config_file;
-pub mod configured;
-pub mod coverage;
-pub mod database_thread;
-pub mod driver;
-pub mod heartbeat;
-pub mod inbox;
-pub mod limits;
-pub mod main_thread;
+pub mod check_config;
+pub mod main_loop;
 pub mod manual;
-pub mod metrics;
-pub mod open;
 pub mod options;
-pub mod outbox;
-pub mod outgoing;
-pub mod reaper;
-pub mod recorder;
-pub mod remote_options;
 pub mod remotes;
-pub mod reports;
-pub mod run;
-pub mod saved;
 pub mod server;
-pub mod sessions;
-pub mod shard;
-pub mod source;
-pub mod storage;
-pub mod sync;
-pub mod sync_commands;
-pub mod tls;
-pub mod watchdog;
-pub mod worker;
+
+mod allocator;
+mod audit;
+mod config;
+mod control;
+mod coverage;
+mod database;
+mod limits;
+mod liveness;
+mod main_thread;
+mod metrics;
+mod shard;
+mod tls_settings;
+mod watchdog;
+
+pub use database::recorder::replay_all;

@@ -68,10 +68,10 @@ impl LimitOption {
 }
 
 /// The heading that these options stand under.
-pub const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
+pub(crate) const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
 
 /// The table of these options; `wrap` makes them options of the program.
-pub fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
+pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
     let option = |option: LimitOption| {
         Spec::long(option.name(), Arg::Required, wrap(option))
             .in_full()

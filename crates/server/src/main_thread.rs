@@ -7,8 +7,8 @@ use std::time::Duration;
 use corvid_service::message::Event;
 use crossbeam_channel::Sender;
 
-use crate::open::Opened;
-use crate::sessions::Listed;
+use crate::control::sessions::Listed;
+use crate::database::open::Opened;
 
 /// What the main thread is sent.
 #[derive(Debug)]

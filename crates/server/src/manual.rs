@@ -1,10 +1,11 @@
 //! What `ovsdb-server` tells people of itself: `--help`, the manual page, completions.
 //!
-//! Options come from the table in [`crate::options`], control commands from the registry that [`crate::admin`] fills.
+//! Options come from the table in [`crate::options`], control commands from the registry that `control::commands` fills.
 
 use corvid_os::manual::{Chapter, Manual, shared};
 
-use crate::{admin, options};
+use crate::control::commands;
+use crate::options;
 
 /// All of it.
 #[must_use]
@@ -23,7 +24,7 @@ pub fn manual() -> Manual {
             shared::passive_methods("Passive OVSDB connection methods"),
         ],
         chapters: vec![
-            admin::all()
+            commands::all()
                 .chapter("CONTROL COMMANDS")
                 .with_text(CONTROL_COMMANDS),
             Chapter::prose("CONFIGURATION FILE", CONFIGURATION_FILE),
@@ -140,7 +141,7 @@ mod tests {
         let mut manual = manual();
         manual
             .commands
-            .push(admin::all().chapter("CONTROL COMMANDS"));
+            .push(commands::all().chapter("CONTROL COMMANDS"));
         assert_eq!(manual.complaints(), [""; 0]);
     }
 }

@@ -9,12 +9,12 @@
 //! Owned by everybody who counts, through an [`std::sync::Arc`]. It knows neither what operations mean nor what sockets are.
 
 mod call;
-pub mod database;
+pub(crate) mod database;
 mod exposition;
-pub mod families;
+pub(crate) mod families;
 mod health;
 mod plain;
-pub mod shard;
+pub(crate) mod shard;
 mod site;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,10 @@
 //! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role or DSCP changes is closed
 //! and opened again; other options apply to the sessions that come.
 
+pub mod options;
+pub(crate) mod outgoing;
+pub(crate) mod source;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
@@ -15,8 +19,8 @@ use corvid_service::locks::Locks;
 use corvid_service::remote_rows::RemoteRows;
 use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
 
-use crate::outgoing::{Board, Standing};
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
+use crate::remotes::outgoing::{Board, Standing};
 use crate::shard::{RemoteTable, ShardMessage, Source};
 
 /// All remotes.

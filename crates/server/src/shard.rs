@@ -1,7 +1,8 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
 
-mod figures;
 mod listing;
+mod metrics;
+pub(crate) mod queues;
 mod sources;
 mod texts;
 
@@ -26,13 +27,13 @@ use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 use corvid_service::replication::{SourceId, SourceOrder};
 
 use crate::coverage;
-use crate::inbox::Inbox;
+use crate::database::handle::Inbox;
 use crate::main_thread::MainThread;
 use crate::metrics::shard::{End, ShardFigures};
-use crate::outbox::Outbox;
-use crate::outgoing::{Board, Outgoing};
-use crate::remote_options::RemoteOptions;
-use figures::length;
+use crate::remotes::options::RemoteOptions;
+use crate::remotes::outgoing::{Board, Outgoing};
+use crate::shard::queues::Outbox;
+use metrics::length;
 use sources::Sources;
 use texts::Texts;
 
@@ -84,10 +85,10 @@ pub enum Source {
 }
 
 /// Names and options of listening remotes, by listener; written by the main thread, read when a client connects.
-pub type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOptions)>>>;
+pub(crate) type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOptions)>>>;
 
 /// The handler of one shard.
-pub struct ShardSessions {
+pub(crate) struct ShardSessions {
     number: u16,
     frontend: Frontend,
     sessions: HashMap<ConnId, Client, OwnKeys>,
@@ -122,7 +123,7 @@ struct Client {
 
 impl ShardSessions {
     /// A shard without connections.
-    pub fn new(
+    pub(crate) fn new(
         number: u16,
         frontend: Frontend,
         remotes: RemoteTable,

@@ -1,6 +1,6 @@
 //! Whether the server gets on, as the main thread tells it: to the service manager's watchdog, and to the log.
 //!
-//! The watchdog gets its sign of life from the main loop, and only while nobody is stuck ([`crate::heartbeat`]): so a process that listens but
+//! The watchdog gets its sign of life from the main loop, and only while nobody is stuck ([`crate::liveness`]): so a process that listens but
 //! no longer serves a database is started again where the unit asks for that. A timer alone would prove nothing. While the first files are
 //! opened, each of them counts as one that may be stuck: every piece that is read is progress.
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 use corvid_os::service_manager::{self, Watchdog};
 use corvid_os::vlog::{self, Module};
 
-use crate::heartbeat::{Heartbeat, Heartbeats, STUCK_MS};
+use crate::liveness::{Heartbeat, Heartbeats, STUCK_MS};
 
 /// What the main loop does for it.
 #[derive(Debug)]
-pub struct Vigil {
+pub(crate) struct Vigil {
     watchdog: Option<Watchdog>,
     heartbeats: Arc<Heartbeats>,
     /// The main thread's own.
@@ -32,7 +32,7 @@ const LOOK_MS: u64 = 2000;
 impl Vigil {
     /// Begins with nobody stuck.
     #[must_use]
-    pub fn new(watchdog: Option<Watchdog>, heartbeats: Arc<Heartbeats>) -> Vigil {
+    pub(crate) fn new(watchdog: Option<Watchdog>, heartbeats: Arc<Heartbeats>) -> Vigil {
         let own = heartbeats.add("main");
         Vigil {
             watchdog,
@@ -46,14 +46,14 @@ impl Vigil {
 
     /// For how long the main loop may wait, of `otherwise`.
     #[must_use]
-    pub fn patience(&self, now_ms: u64, otherwise: Duration) -> Duration {
+    pub(crate) fn patience(&self, now_ms: u64, otherwise: Duration) -> Duration {
         self.watchdog.as_ref().map_or(otherwise, |watchdog| {
             watchdog.patience(now_ms).min(otherwise)
         })
     }
 
     /// Asks the service manager for more time while a start or a reload `gets_on`: each time for as long as one piece of work may take.
-    pub fn extend(&mut self, now_ms: u64, gets_on: bool) {
+    pub(crate) fn extend(&mut self, now_ms: u64, gets_on: bool) {
         let due_ms = self.next_extension_ms.filter(|_| gets_on);
         let is_due = due_ms.is_some_and(|due_ms| now_ms >= due_ms);
         if is_due {
@@ -64,7 +64,7 @@ impl Vigil {
     }
 
     /// One pass of the main loop. `status` says how things stand when nobody is stuck.
-    pub fn run(&mut self, now_ms: u64, status: impl FnOnce() -> String) {
+    pub(crate) fn run(&mut self, now_ms: u64, status: impl FnOnce() -> String) {
         self.own.work(now_ms);
         let heartbeats = &self.heartbeats;
         if let Some(watchdog) = &mut self.watchdog {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use corvid_log::{Magic, Record};
-use corvid_server::remote_options::RemoteOptions;
-use corvid_server::server::rollout::{Rollout, Wanted};
+use corvid_server::remotes::options::RemoteOptions;
+use corvid_server::server::reconfiguration::{Rollout, Wanted};
 use corvid_server::server::{Config, Server};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{

@@ -2,7 +2,6 @@
 
 use corvid_os::{args, program};
 use corvid_server::options::CommandLine;
-use corvid_server::recorder;
 
 // Neither feature: the system's allocator.
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
@@ -18,11 +17,11 @@ fn main() {
     program::init(line.first().map_or("ovsdb-server", String::as_str).as_ref());
     let line = CommandLine::parse(&line);
     if let Some(directory) = &line.replay {
-        program::exit(i32::from(!recorder::replay_all(directory)));
+        program::exit(i32::from(!corvid_server::replay_all(directory)));
     }
     if line.is_check {
-        corvid_server::check::run(&line);
+        corvid_server::check_config::run(&line);
     } else {
-        corvid_server::run::run(line);
+        corvid_server::main_loop::run(line);
     }
 }

@@ -1,6 +1,6 @@
 //! All figures as OpenMetrics text, composed anew for each scrape.
 //!
-//! The order is that of [`families::ALL`]; a family without values still shows its name, kind and meaning, so dashboards and alerts can be
+//! The order is that of `families::ALL`; a family without values still shows its name, kind and meaning, so dashboards and alerts can be
 //! checked against an idle server.
 
 use std::fmt::Error;

@@ -6,7 +6,7 @@ use Kind::{Counter, Gauge, Histogram, Info};
 
 /// What kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Grows while the process lives.
     Counter,
     /// Goes up and down.
@@ -19,7 +19,7 @@ pub enum Kind {
 
 /// One metric, for all values of its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub(crate) struct Family {
     /// Of the family.
     pub name: &'static str,
     /// Its kind.
@@ -35,7 +35,7 @@ macro_rules! families {
     ($($constant:ident: $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
         $(
             #[doc = $help]
-            pub const $constant: Family = Family {
+            pub(crate) const $constant: Family = Family {
                 name: $name,
                 kind: $kind,
                 labels: &[$($label),*],
@@ -44,7 +44,8 @@ macro_rules! families {
         )*
 
         /// All, in the order in which they are exported.
-        pub const ALL: &[Family] = &[$($constant),*];
+        #[cfg(test)]
+        pub(crate) const ALL: &[Family] = &[$($constant),*];
     };
 }
 

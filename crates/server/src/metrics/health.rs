@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use corvid_os::http::{Request, Response};
 
-use crate::heartbeat::STUCK_MS;
+use crate::liveness::STUCK_MS;
 
 /// Who has not come for so long is too busy to send clients to, ms.
 pub(super) const BUSY_MS: u64 = 10_000;

@@ -179,9 +179,9 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::database_thread::DatabaseThread;
-    use crate::inbox::lock;
-    use crate::inbox::tests::database;
+    use crate::database::handle::lock;
+    use crate::database::handle::tests::database;
+    use crate::database::thread::DatabaseThread;
     use crate::metrics::database::DatabaseFigures;
 
     #[test]

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use corvid_data::HashSeed;
 use corvid_os::unixctl::Replier;
 
-use super::{Server, check_name, is_relay, same_file};
-use crate::config_file::DatabaseConfig;
-use crate::configured::{check_kind, model_of};
-use crate::heartbeat::{Heartbeat, STUCK_MS};
+use super::Server;
+use super::serving::{check_name, is_relay, same_file};
+use crate::config::applied::{check_kind, model_of};
+use crate::config::file::DatabaseConfig;
+use crate::database::open::{self, Opened, Progress, RandomUuids};
+use crate::liveness::{Heartbeat, STUCK_MS};
 use crate::main_thread::MainThread;
-use crate::open::{self, Opened, Progress, RandomUuids};
 
 /// Files that are opened at the same time. Further requests wait; there is at most one for each control connection, and one of a rollout.
 const OPENINGS_MAX: usize = 8;

@@ -8,9 +8,10 @@ use corvid_service::message::{Control, ToDatabase};
 use corvid_service::replication::{Exclusions, Following, Notice, Role, SourceId};
 use corvid_service::{replication, server_db};
 
-use super::{Served, Server, answer};
+use super::serving::Served;
+use super::{Server, answer};
+use crate::config::replication::{self as config_replication, ActiveBackup, Shown, Sync};
 use crate::shard::{ShardMessage, ToSource};
-use crate::sync::{self, ActiveBackup, Shown, Sync};
 use corvid_os::vlog::{self, Level, Module};
 
 impl Server {
@@ -103,7 +104,7 @@ impl Server {
                 standing: reports.get(name).and_then(|report| report.replication),
             });
             let shown: Vec<Shown<'_>> = shown.collect();
-            replier.reply(Ok(sync::status(&shown)));
+            replier.reply(Ok(config_replication::status(&shown)));
         });
     }
 

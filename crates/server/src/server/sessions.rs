@@ -7,7 +7,7 @@ use corvid_os::unixctl::Replier;
 use corvid_service::frontend::shard_of;
 
 use super::Server;
-use crate::sessions::{self, Listed};
+use crate::control::sessions::{self, Listed};
 use crate::shard::ShardMessage;
 
 impl Server {

@@ -4,7 +4,7 @@ use corvid_os::clock::Now;
 use corvid_os::shard::Io;
 
 use super::ShardSessions;
-use crate::sessions::Listed;
+use crate::control::sessions::Listed;
 
 impl ShardSessions {
     /// How each session stands.

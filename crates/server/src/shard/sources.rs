@@ -7,8 +7,8 @@ use corvid_service::message::ToDatabase;
 use corvid_service::replication::{SourceEvent, SourceId};
 
 use super::ToSource;
-use crate::outbox::Outbox;
-use crate::source::Source;
+use crate::remotes::source::Source;
+use crate::shard::queues::Outbox;
 
 /// All of them.
 #[derive(Debug, Default)]

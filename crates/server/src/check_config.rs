@@ -1,0 +1,230 @@
+//! `--check-config`: whether a server could be started with these options, without starting it.
+//!
+//! Invariant: nothing is served, locked, bound or written. Everything is looked at, also after a fault, so one run tells all faults. The texts are
+//! those of a start. Called instead of [`crate::main_loop`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::path::Path;
+
+use corvid_engine::Database;
+use corvid_os::http::Address;
+use corvid_os::target::Target;
+use corvid_os::{errno, program};
+use corvid_rpc::remote::{ColumnRemote, RemoteList};
+use corvid_service::remote_rows::{RemoteColumn, RemoteRows};
+use corvid_service::server_db;
+
+use crate::config::applied::{self, Configured, Failed};
+use crate::config::file::DatabaseConfig;
+use crate::database::open::{self, RandomUuids};
+use crate::main_loop::databases;
+use crate::options::CommandLine;
+use crate::server::serving::{check_name, is_relay, same_file};
+use crate::tls_settings::TlsSettings;
+
+/// What has been found so far.
+#[derive(Default)]
+struct Check {
+    has_failed: bool,
+    /// By name.
+    databases: BTreeMap<String, Database>,
+    /// Files of those.
+    files: Vec<String>,
+    /// A remote or a source is reached over TLS.
+    needs_tls: bool,
+}
+
+/// Checks everything and ends the process: status 0 when a server could start, else 1.
+pub fn run(line: &CommandLine) {
+    let mut check = Check::default();
+    // Warns of what the limits of the system do not allow.
+    let _ = line.limits.settle();
+    match &line.config_file {
+        Some(file) => check.config_file(&Configured::new(file)),
+        None => check.command_line(line),
+    }
+    check.tls(line);
+    check.rest(line);
+    if check.has_failed {
+        program::fatal("the configuration check failed");
+    }
+    println!("the configuration is good");
+    program::exit(0);
+}
+
+impl Check {
+    fn fault(&mut self, what: impl Display) {
+        self.has_failed = true;
+        eprintln!("ovsdb-server: {what}");
+    }
+
+    fn command_line(&mut self, line: &CommandLine) {
+        for file in databases(line) {
+            self.database(&file, &file, &DatabaseConfig::default());
+        }
+        for remote in &line.remotes {
+            self.remote(remote);
+        }
+        if let Some(source) = &line.sync_from {
+            self.source(source);
+        }
+    }
+
+    fn config_file(&mut self, file: &Configured) {
+        let path = file.path();
+        let config = match applied::read(path) {
+            Ok(config) => config,
+            Err(Failed) => return self.fault(format_args!("{path}: the file cannot be used")),
+        };
+        for (entry, wanted) in &config.databases {
+            self.database(entry, &file.file_of(entry), wanted);
+            if let Some(source) = &wanted.source {
+                self.source(&source.remote);
+            }
+        }
+        for remote in config.remotes.keys() {
+            self.remote(remote);
+        }
+    }
+
+    fn database(&mut self, shown: &str, file: &str, wanted: &DatabaseConfig) {
+        match self.open(shown, file, wanted) {
+            Ok((name, database)) => {
+                println!("database {name}: {file}");
+                self.files.push(file.to_owned());
+                self.databases.insert(name, database);
+            }
+            Err(error) => self.fault(format_args!("failed to open database '{shown}': {error}")),
+        }
+    }
+
+    fn open(
+        &self,
+        shown: &str,
+        file: &str,
+        wanted: &DatabaseConfig,
+    ) -> Result<(String, Database), String> {
+        if is_relay(file) {
+            return Err(format!("ovsdb error: {file}: relays are not built yet"));
+        }
+        applied::check_kind(shown, file, wanted)?;
+        if self.files.iter().any(|other| same_file(other, file)) {
+            return Err(format!("ovsdb error: {file}: already open"));
+        }
+        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
+        let seed = open::hash_seed().map_err(|error| error.to_string())?;
+        let found = open::inspect(file, seed, &mut uuids);
+        let (database, damage) = found.map_err(|error| error.to_string())?;
+        if let Some(damage) = damage {
+            // A server serves what precedes it.
+            eprintln!("ovsdb-server: warning: {damage}");
+        }
+        let name = database.schema().name.to_string();
+        check_name(&name, self.databases.contains_key(&name))?;
+        Ok((name, database))
+    }
+
+    /// A remote as it is given.
+    fn remote(&mut self, remote: &str) {
+        if ColumnRemote::matches(remote) {
+            match self.column(remote, false) {
+                Err(error) => self.fault(format_args!("failed to configure remotes: {error}")),
+                Ok(targets) => {
+                    for target in targets.keys() {
+                        self.target(target);
+                    }
+                }
+            }
+        } else {
+            self.target(remote);
+        }
+        println!("remote {remote}");
+    }
+
+    fn target(&mut self, target: &str) {
+        self.needs_tls |= target.starts_with("ssl:") || target.starts_with("pssl:");
+        if let Err(error) = Target::parse(target) {
+            self.fault(format_args!("remote '{target}' cannot be used: {error}"));
+        }
+    }
+
+    /// A server that content comes from.
+    fn source(&mut self, source: &str) {
+        let remotes = RemoteList::parse(source).remotes;
+        if remotes.is_empty() {
+            self.fault(format_args!("source '{source}' names no server"));
+        }
+        for remote in remotes {
+            self.target(&remote);
+        }
+    }
+
+    /// What a column names; only strings will do for settings.
+    fn column(&self, column: &str, texts_only: bool) -> Result<RemoteRows, String> {
+        let source =
+            ColumnRemote::parse(column).ok_or_else(|| format!("\"{column}\": invalid syntax"))?;
+        if source.database == server_db::NAME {
+            return Ok(RemoteRows::new());
+        }
+        let database = self.databases.get(source.database);
+        let database = database
+            .ok_or_else(|| format!("\"{column}\": no database named {}", source.database))?;
+        let found = RemoteColumn::find(database, column, source.table, source.column)?;
+        if texts_only && !found.holds_texts() {
+            return Err(format!(
+                "\"{column}\": table \"{}\" column \"{}\" is not string or set of strings",
+                source.table, source.column
+            ));
+        }
+        Ok(found.read(database))
+    }
+
+    /// Key, certificate and the like, where something is said of them or a remote needs them.
+    fn tls(&mut self, line: &CommandLine) {
+        if !self.needs_tls && line.tls == corvid_os::tls::Settings::default() {
+            return;
+        }
+        let mut settings = TlsSettings::new(line.tls.clone());
+        let columns: BTreeSet<String> = settings.columns().map(str::to_owned).collect();
+        for column in columns {
+            match self.column(&column, true) {
+                Ok(texts) => settings.set(&column, &texts),
+                Err(error) => self.fault(format_args!("failed to configure SSL/TLS: {error}")),
+            }
+        }
+        if settings.credentials().are_sound() {
+            println!("SSL/TLS: key and certificate");
+        } else {
+            self.fault("SSL/TLS cannot be used, see the messages of stream_ssl");
+        }
+    }
+
+    /// Options that are not looked at before a server uses them.
+    fn rest(&mut self, line: &CommandLine) {
+        if let Some(address) = &line.metrics_listen
+            && let Err(error) = Address::parse(address)
+        {
+            self.fault(format_args!("--metrics-listen={address}: {error}"));
+        }
+        if let Some(file) = &line.audit_log {
+            let outcome = appendable(Path::new(file));
+            if let Err(error) = outcome {
+                let reason = errno::text(&error);
+                self.fault(format_args!("{file}: cannot open audit log ({reason})"));
+            }
+        }
+    }
+}
+
+/// Whether a file can be appended to, or made.
+fn appendable(file: &Path) -> std::io::Result<()> {
+    match std::fs::OpenOptions::new().append(true).open(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let directory = std::path::absolute(file)?;
+            let directory = directory.parent().unwrap_or(Path::new("/")).to_owned();
+            std::fs::metadata(directory).map(drop)
+        }
+        outcome => outcome.map(drop),
+    }
+}

@@ -1,0 +1,189 @@
+//! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
+//!
+//! A file that cannot be used changes nothing. One that can is carried out as far as it goes, by a [`Rollout`]: what fails is logged, the
+//! rest is served.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use corvid_log::Magic;
+use corvid_os::vlog::{self, Module};
+use corvid_os::{dirs, errno};
+
+use crate::config::file::{ConfigFile, DatabaseConfig, ServiceModel};
+use crate::config::replication::ActiveBackup;
+use crate::database::open;
+use crate::server::Server;
+use crate::server::reconfiguration::{Rollout, Wanted};
+
+/// A configuration file and what it has brought about.
+#[derive(Debug)]
+pub struct Configured {
+    /// As an absolute name.
+    path: String,
+    /// Where relative names of databases are meant from: the directory in which the server was started, which a daemon leaves.
+    directory: PathBuf,
+    /// Names of databases by their entries in the file.
+    databases: BTreeMap<String, String>,
+}
+
+/// Something could not be done; it has been logged.
+#[derive(Debug)]
+pub struct Failed;
+
+impl Configured {
+    /// A file by its name, relative ones in the directory of databases. Nothing is read yet. Call it before the process becomes a daemon.
+    #[must_use]
+    pub fn new(file: &str) -> Configured {
+        let path = dirs::db().join(file);
+        Configured {
+            path: std::path::absolute(&path)
+                .unwrap_or(path)
+                .display()
+                .to_string(),
+            directory: std::env::current_dir().unwrap_or_default(),
+            databases: BTreeMap::new(),
+        }
+    }
+
+    /// Its absolute name.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Reads the file, has databases go that it does not ask for any more, and tells what else is to be done.
+    ///
+    /// # Errors
+    /// It cannot be used, and nothing has changed.
+    pub fn rollout(&mut self, server: &mut Server) -> Result<Rollout, Failed> {
+        let config = read(&self.path)?;
+        server.set_history(config.standalone_history);
+        self.remove_databases(server, &config);
+        let wanted = config.databases.into_iter().map(|(entry, config)| Wanted {
+            file: self.file_of(&entry),
+            entry,
+            config: Some(config),
+        });
+        Ok(Rollout::new(wanted, config.remotes))
+    }
+
+    /// The database that an entry has brought about.
+    #[must_use]
+    pub fn database_of(&self, entry: &str) -> Option<&str> {
+        self.databases.get(entry).map(String::as_str)
+    }
+
+    /// An entry has brought about the database of this name.
+    pub fn served(&mut self, entry: String, name: String) {
+        self.databases.insert(entry, name);
+    }
+
+    fn remove_databases(&mut self, server: &mut Server, config: &ConfigFile) {
+        let gone = |entry: &String, _: &mut String| !config.databases.contains_key(entry);
+        for (entry, name) in self.databases.extract_if(.., gone) {
+            let reason = format!("database {entry} removed from configuration");
+            server.remove_database(&name, &reason, None);
+        }
+        let other_model = |entry: &String, _: &mut String| {
+            let wanted = config.databases.get(entry);
+            wanted.is_some_and(|wanted| !is_plain_file(wanted))
+        };
+        for (entry, name) in self.databases.extract_if(.., other_model) {
+            let reason = format!("service model changed for database {entry}");
+            server.remove_database(&name, &reason, None);
+        }
+    }
+
+    /// The file that an entry names: as it is written while that means the same.
+    pub(crate) fn file_of(&self, entry: &str) -> String {
+        let is_still_there = std::env::current_dir().is_ok_and(|now| now == self.directory);
+        if is_still_there {
+            entry.to_owned()
+        } else {
+            self.directory.join(entry).display().to_string()
+        }
+    }
+}
+
+/// The configuration in a file.
+///
+/// # Errors
+/// The file cannot be opened, or is unusable: one line says the former, others the latter.
+pub(crate) fn read(path: &str) -> Result<ConfigFile, Failed> {
+    let text = std::fs::read(path).map_err(|error| {
+        let reason = errno::text(&error);
+        vlog::err(
+            Module::OvsdbServer,
+            format_args!("failed to open configuration file '{path}': {reason}"),
+        );
+        Failed
+    })?;
+    vlog::info(
+        Module::OvsdbServer,
+        format_args!("loading configuration from '{path}'"),
+    );
+    let (config, warnings) = ConfigFile::parse(&text);
+    for warning in warnings {
+        let module = if warning.is_about_options {
+            Module::OvsdbJsonrpcServer
+        } else {
+            Module::OvsdbServer
+        };
+        vlog::warn(module, format_args!("{}", warning.text));
+    }
+    config.ok_or_else(|| {
+        warn(format_args!("failed to load configuration from {path}"));
+        Failed
+    })
+}
+
+/// Whether the file of an entry is of the kind that the entry says. Whatever else is wrong with it shows when it is opened.
+///
+/// # Errors
+/// It is of another kind, or the kind cannot be served.
+pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Result<(), String> {
+    let (is, is_not) = match (wanted.model, open::kind(file)) {
+        (Some(ServiceModel::Relay), _) => {
+            return Err(format!("ovsdb error: {entry}: relays are not built yet"));
+        }
+        (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
+        (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
+            ("clustered", "standalone")
+        }
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "ovsdb error: {entry}: database is {is} and not {is_not}"
+    ))
+}
+
+/// Whether an entry asks for what a standalone file can be served as.
+fn is_plain_file(wanted: &DatabaseConfig) -> bool {
+    !matches!(
+        wanted.model,
+        Some(ServiceModel::Relay | ServiceModel::Clustered)
+    )
+}
+
+/// The active-backup kind that an entry asks for, if it does.
+pub(crate) fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
+    if wanted.model != Some(ServiceModel::ActiveBackup) {
+        return None;
+    }
+    let source = wanted.source.as_ref();
+    Some(ActiveBackup {
+        is_backup: wanted.is_backup,
+        source: source
+            .map(|source| source.remote.clone())
+            .unwrap_or_default(),
+        options: source
+            .map(|source| source.options.clone())
+            .unwrap_or_default(),
+        excluded: wanted.exclude_tables.join(","),
+    })
+}
+
+fn warn(text: std::fmt::Arguments<'_>) {
+    vlog::warn(Module::OvsdbServer, text);
+}

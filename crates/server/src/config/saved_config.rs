@@ -1,0 +1,230 @@
+//! What the server serves now, kept where a server that is started again after a crash finds it (docs/spec/cli.md 1.2, 1.9).
+//!
+//! The file has no name and is made before the first fork, so the supervisor and every server that it starts hold the same one. A
+//! restarted server reads it in place of its command line; so databases and remotes that were added or removed at run time stay so.
+//!
+//! Invariant: whenever the server dies, the file has a configuration. A new one is written beside the one that counts, and then a head of 16
+//! bytes, written at once, says that it counts. (A file without a name has none to give to another one.)
+//!
+//! ```text
+//! | place: u64 | length: u64 | ... text ... | ... another text ... |       little-endian
+//! ```
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use bstr::BString;
+use corvid_json::Value;
+use corvid_os::anonymous;
+use corvid_os::vlog::{self, Module};
+
+use crate::config::replication::Sync;
+
+/// What is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// Files, as they were given.
+    pub databases: Vec<String>,
+    /// Remotes, as they were given.
+    pub remotes: Vec<String>,
+    /// Whether databases are backups, and of whom.
+    pub sync: Sync,
+}
+
+/// Where it is kept.
+#[derive(Debug)]
+pub struct Saved {
+    file: File,
+}
+
+impl Saved {
+    /// Keeps what the command line says.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn create(configuration: &Configuration) -> io::Result<Saved> {
+        let file = anonymous::file(c"configuration")?;
+        let saved = Saved { file };
+        saved.replace(configuration)?;
+        Ok(saved)
+    }
+
+    /// What was kept last.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not what was written.
+    pub fn read(&self) -> io::Result<Configuration> {
+        let kept = self.kept()?;
+        let length = usize::try_from(kept.length).map_err(io::Error::other)?;
+        let mut text = vec![0; length];
+        self.file.read_exact_at(&mut text, kept.place)?;
+        let json = Value::parse_text(&text).map_err(io::Error::other)?;
+        let list = |name: &str| {
+            let items = json.get(name).and_then(Value::as_array).unwrap_or_default();
+            let texts = items.iter().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        };
+        Ok(Configuration {
+            databases: list("databases"),
+            remotes: list("remotes"),
+            sync: read_sync(json.get("sync").unwrap_or(&Value::Null)),
+        })
+    }
+
+    /// Keeps this from now on. When that fails a restarted server would serve what was kept before: it is logged.
+    pub fn write(&self, configuration: &Configuration) {
+        if let Err(error) = self.replace(configuration) {
+            vlog::err(
+                Module::OvsdbServer,
+                format_args!("failed to save the configuration: {error}"),
+            );
+        }
+    }
+
+    fn replace(&self, configuration: &Configuration) -> io::Result<()> {
+        let list = |texts: &[String]| Value::Array(texts.iter().map(Value::string).collect());
+        let members = [
+            ("databases", list(&configuration.databases)),
+            ("remotes", list(&configuration.remotes)),
+            ("sync", write_sync(&configuration.sync)),
+        ];
+        let spare = self.write_beside(&object(members).to_bytes())?;
+        self.file.write_all_at(&spare.to_bytes(), 0)?;
+        self.file.set_len(spare.end())
+    }
+
+    /// Writes a text where it leaves the one that counts alone.
+    fn write_beside(&self, text: &[u8]) -> io::Result<Span> {
+        let kept = match self.file.metadata()?.len() {
+            0 => Span::NONE,
+            _ => self.kept()?,
+        };
+        let length = u64::try_from(text.len()).map_err(io::Error::other)?;
+        let fits_before = HEAD_BYTES + length <= kept.place;
+        let place = if fits_before { HEAD_BYTES } else { kept.end() };
+        self.file.write_all_at(text, place)?;
+        Ok(Span { place, length })
+    }
+
+    /// Where the text is that counts.
+    fn kept(&self) -> io::Result<Span> {
+        let mut head = [[0; 8]; 2];
+        self.file.read_exact_at(head.as_flattened_mut(), 0)?;
+        let [place, length] = head.map(u64::from_le_bytes);
+        Ok(Span { place, length })
+    }
+}
+
+/// Length of the head.
+const HEAD_BYTES: u64 = 16;
+
+/// A text in the file.
+#[derive(Clone, Copy)]
+struct Span {
+    place: u64,
+    length: u64,
+}
+
+impl Span {
+    /// Before the first one.
+    const NONE: Span = Span {
+        place: HEAD_BYTES,
+        length: 0,
+    };
+
+    fn end(self) -> u64 {
+        self.place.saturating_add(self.length)
+    }
+
+    fn to_bytes(self) -> [u8; 16] {
+        let mut head = [0; 16];
+        head[..8].copy_from_slice(&self.place.to_le_bytes());
+        head[8..].copy_from_slice(&self.length.to_le_bytes());
+        head
+    }
+}
+
+fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let members = members.into_iter();
+    Value::Object(
+        members
+            .map(|(name, value)| (BString::from(name), value))
+            .collect(),
+    )
+}
+
+fn write_sync(sync: &Sync) -> Value {
+    let mut members = vec![
+        ("on", Value::Bool(sync.is_on)),
+        ("backup", Value::Bool(sync.is_backup)),
+        ("excluded", Value::string(&sync.excluded)),
+    ];
+    let source = sync.source.as_ref();
+    members.extend(source.map(|source| ("source", Value::string(source))));
+    let probe = sync
+        .probe_interval_ms
+        .map(|ms| Value::string(ms.to_string()));
+    members.extend(probe.map(|ms| ("probe", ms)));
+    object(members)
+}
+
+fn read_sync(json: &Value) -> Sync {
+    let flag = |name: &str| json.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+    Sync {
+        is_on: flag("on"),
+        is_backup: flag("backup"),
+        source: text("source"),
+        excluded: text("excluded").unwrap_or_default(),
+        probe_interval_ms: text("probe").and_then(|ms| ms.parse().ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_last_is_found() {
+        let configuration = |databases: &[&str], remotes: &[&str]| Configuration {
+            databases: databases.iter().map(ToString::to_string).collect(),
+            remotes: remotes.iter().map(ToString::to_string).collect(),
+            sync: Sync::default(),
+        };
+        let first = configuration(&["a.db", "/var/b.db"], &["punix:\"x\"", "ptcp:6640"]);
+        let saved = Saved::create(&first).unwrap();
+        assert_eq!(saved.read().unwrap(), first);
+        let mut second = configuration(&[], &["db:A,B,C"]);
+        second.sync = Sync {
+            is_on: true,
+            is_backup: true,
+            source: Some("tcp:192.0.2.1:6641".to_owned()),
+            excluded: "A:T,U".to_owned(),
+            probe_interval_ms: Some(5000),
+        };
+        saved.write(&second);
+        assert_eq!(saved.read().unwrap(), second);
+    }
+
+    #[test]
+    fn who_dies_while_writing_leaves_what_was_kept_before() {
+        let configuration = |count: usize| Configuration {
+            databases: vec!["a.db".to_owned(); count],
+            ..Configuration::default()
+        };
+        let saved = Saved::create(&configuration(1)).unwrap();
+        for count in [5, 0, 1, 40, 2, 41, 3, 3, 80, 1] {
+            let kept = saved.read().unwrap();
+            // The longest text that there may be, and the server is gone.
+            saved.write_beside(&[b'x'; 4096]).unwrap();
+            assert_eq!(saved.read().unwrap(), kept);
+            saved.write(&configuration(count));
+            assert_eq!(saved.read().unwrap(), configuration(count));
+        }
+        assert!(
+            saved.file.metadata().unwrap().len() < 4096,
+            "it does not grow for ever"
+        );
+    }
+}

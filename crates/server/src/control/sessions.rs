@@ -1,0 +1,141 @@
+//! Sessions as operators see them (`ovsdb-server/list-sessions`): one line each, of `NAME=VALUE` pairs, or one JSON object each.
+//!
+//! Shards fill in what they know; locks come from the table that they share. Names and units are documented in `docs/operating/running.md`.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use corvid_json::{Object, Value};
+use corvid_monitor::SessionId;
+use corvid_service::locks::Locks;
+use corvid_service::message::SessionInfo;
+
+/// One session.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its number.
+    pub session: SessionId,
+    /// Who it is.
+    pub info: Arc<SessionInfo>,
+    /// Monitors that it has.
+    pub monitors: usize,
+    /// Its requests that are not answered.
+    pub requests: usize,
+    /// Received since it began.
+    pub received_bytes: u64,
+    /// Sent since then.
+    pub sent_bytes: u64,
+    /// Output that waits for it.
+    pub backlog_bytes: usize,
+    /// Since it began, ms.
+    pub age_ms: u64,
+    /// Its last request, `echo` apart: method, and how long ago, ms.
+    pub last_request: Option<(&'static str, u64)>,
+}
+
+impl Listed {
+    /// What there is to tell, in order.
+    fn members(&self, locks: &Locks) -> Vec<(&'static str, Value)> {
+        let text = |text: &str| Value::string(text);
+        let count = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let info = &self.info;
+        let claims = locks.claims(self.session);
+        let (method, ago_ms) = self.last_request.unzip();
+        vec![
+            ("id", text(&format!("{:x}", self.session.0))),
+            ("peer", text(&info.peer)),
+            ("remote", text(&info.remote)),
+            ("role", text(&info.role)),
+            (
+                "client",
+                text(info.client_id.as_deref().unwrap_or_default()),
+            ),
+            ("read_only", Value::Bool(info.read_only)),
+            ("change_aware", Value::Bool(info.is_aware())),
+            ("monitors", count(self.monitors as u64)),
+            ("locks", count(claims.held.len() as u64)),
+            ("requests", count(self.requests as u64)),
+            ("received", count(self.received_bytes)),
+            ("sent", count(self.sent_bytes)),
+            ("backlog", count(self.backlog_bytes as u64)),
+            ("age_ms", count(self.age_ms)),
+            ("last", text(method.unwrap_or_default())),
+            ("last_ms", ago_ms.map_or(Value::Null, count)),
+        ]
+    }
+}
+
+/// One line a session.
+#[must_use]
+pub(crate) fn lines(sessions: &[Listed], locks: &Locks) -> String {
+    let mut out = String::new();
+    for session in sessions {
+        for (place, (name, value)) in session.members(locks).iter().enumerate() {
+            let blank = if place == 0 { "" } else { " " };
+            let _ = write!(out, "{blank}{name}={}", plain(value));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// One object a session.
+#[must_use]
+pub(crate) fn json(sessions: &[Listed], locks: &Locks) -> Value {
+    let object = |session: &Listed| {
+        let members = session.members(locks).into_iter();
+        let members: Object = members.map(|(name, value)| (name.into(), value)).collect();
+        Value::Object(members)
+    };
+    Value::Array(sessions.iter().map(object).collect())
+}
+
+/// A value as a script wants it: texts without quotes where they have no blanks, nothing for null.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(_) => {
+            let text = value.as_str().unwrap_or_default();
+            let needs_quotes =
+                |letter: char| letter.is_whitespace() || letter.is_control() || letter == '"';
+            if text.contains(needs_quotes) {
+                value.to_string()
+            } else {
+                text.to_owned()
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_a_line_that_can_be_split_at_blanks() {
+        let info = SessionInfo::new(true, "ovn controller".to_owned(), Some("ch1".to_owned()));
+        let session = Listed {
+            session: SessionId(0x1_0000_0000_0002),
+            info: Arc::new(info.of_peer("ssl:192.0.2.1:5000".into(), "pssl:6642".into())),
+            monitors: 2,
+            requests: 0,
+            received_bytes: 300,
+            sent_bytes: 4000,
+            backlog_bytes: 0,
+            age_ms: 65_000,
+            last_request: None,
+        };
+        let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=ch1 read_only=true \
+            change_aware=false monitors=2 locks=0 requests=0 received=300 sent=4000 backlog=0 age_ms=65000 last= last_ms=\n";
+        let sessions = [session];
+        assert_eq!(lines(&sessions, &Locks::new()), expected);
+        let json = json(&sessions, &Locks::new());
+        let first = &json.as_array().unwrap()[0];
+        assert_eq!(
+            first.get("role").and_then(Value::as_str),
+            Some("ovn controller")
+        );
+        assert_eq!(first.get("last_ms"), Some(&Value::Null));
+    }
+}

@@ -1,0 +1,12 @@
+//! One served database: its thread, the way to it, its file and the threads of its long work. What the database does is decided by
+//! [`corvid_service::Pump`]; this module carries it out.
+
+pub(crate) mod backup;
+pub(crate) mod driver;
+pub(crate) mod handle;
+pub(crate) mod jobs;
+pub(crate) mod open;
+pub(crate) mod reaper;
+pub(crate) mod recorder;
+pub(crate) mod storage;
+pub(crate) mod thread;

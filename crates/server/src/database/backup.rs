@@ -1,0 +1,96 @@
+//! A copy of a database as it is at one moment, written while everything goes on (`ovsdb-server/backup`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use corvid_engine::Snapshot;
+use corvid_log::{Stamp, write_schema, write_snapshot};
+use corvid_os::replacement::Replacement;
+use corvid_os::{clock, errno, priority};
+
+use crate::main_thread::MainThread;
+
+/// Who wrote the record with the rows.
+const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
+
+/// A copy to be written.
+#[derive(Debug)]
+pub(crate) struct Backup {
+    /// As the user gave it, for messages.
+    pub shown: String,
+    /// Where to.
+    pub path: PathBuf,
+}
+
+impl Backup {
+    /// Takes the name of a file that is not there yet.
+    ///
+    /// # Errors
+    /// It is there.
+    pub(crate) fn new(file: &str) -> Result<Backup, String> {
+        let path = std::path::absolute(file)
+            .map_err(|error| format!("I/O error: {file}: {}", errno::text(&error)))?;
+        if path.exists() {
+            return Err(format!("I/O error: {file}: create failed (File exists)"));
+        }
+        Ok(Backup {
+            shown: file.to_owned(),
+            path,
+        })
+    }
+
+    /// Writes the copy on a thread of its own, which tells the main thread. The thread gives up when the server exits.
+    pub(crate) fn start(
+        self,
+        token: u64,
+        snapshot: Snapshot,
+        main: MainThread,
+        is_exiting: Arc<AtomicBool>,
+    ) {
+        let told = main.clone();
+        let spawned = std::thread::Builder::new()
+            .name("backup".to_owned())
+            .spawn(move || {
+                priority::yield_to_others();
+                let outcome = self.write(&snapshot, &is_exiting);
+                drop(snapshot);
+                main.backed_up(token, outcome);
+            });
+        if let Err(error) = spawned {
+            told.backed_up(token, Err(errno::text(&error)));
+        }
+    }
+
+    fn write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> Result<(), String> {
+        self.try_write(snapshot, is_exiting).map_err(|error| {
+            if is_exiting.load(Ordering::Relaxed) {
+                return format!("{}: not written, for the server exits", self.shown);
+            }
+            let reason = errno::text(&error);
+            format!("I/O error: {}: write failed ({reason})", self.shown)
+        })
+    }
+
+    /// The file appears under its name when it is complete and on disk.
+    fn try_write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> std::io::Result<()> {
+        let mut file = Replacement::create(&self.path)?;
+        let schema = snapshot.schema();
+        let mut head = Vec::new();
+        write_schema(&mut head, schema);
+        file.write(&head)?;
+        let stamp = Stamp {
+            date_ms: clock::wall_ms(),
+            comment: COMMENT,
+            is_diff: true,
+            with_defaults: false,
+        };
+        write_snapshot(schema, &stamp, |table| snapshot.rows(table), &mut |piece| {
+            if is_exiting.load(Ordering::Relaxed) {
+                return Err(std::io::ErrorKind::Interrupted.into());
+            }
+            file.write(piece)
+        })?;
+        file.finish()
+    }
+}

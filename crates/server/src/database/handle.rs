@@ -1,0 +1,302 @@
+//! The way from a shard to a database: a queue into its thread, and the database itself for when that thread has nothing to do.
+//!
+//! Waking a thread and being woken by its answer costs more than a small transaction. So a shard with requests for a database at which
+//! nobody is at work executes them itself, within a work budget for all of them together; what does not fit goes to the thread, with
+//! everything behind it. Whoever finds somebody at work leaves its requests to them. Order and exclusion are the mailbox's
+//! ([`corvid_os::mailbox`]).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_engine::Allowance;
+use corvid_os::mailbox::MailSender;
+use corvid_service::message::ToDatabase;
+
+use crate::database::driver::Driver;
+
+/// Steps that a shard does for a database before it looks after its connections again: some 90 small transactions.
+const INLINE_STEPS: u64 = 8192;
+
+/// A database as a shard knows it.
+#[derive(Clone)]
+pub struct Inbox {
+    // First to be dropped: the thread, which waits for the last sender to go, is to be the last to hold the database, and free it.
+    driver: Arc<Mutex<Driver>>,
+    sender: MailSender<ToDatabase>,
+}
+
+impl Inbox {
+    /// Of a database and its mailbox.
+    #[must_use]
+    pub fn new(driver: Arc<Mutex<Driver>>, sender: MailSender<ToDatabase>) -> Inbox {
+        Inbox { driver, sender }
+    }
+
+    /// The database, for tests that hold it up.
+    #[cfg(test)]
+    pub(crate) fn driver(&self) -> &Arc<Mutex<Driver>> {
+        &self.driver
+    }
+
+    /// Does `messages` now if nobody is at work, as far as they are short.
+    pub fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
+        self.send_and_work_with(messages, lock);
+    }
+
+    /// The same, with the way to lock the database. The mutex is unlocked before the mailbox is released: the next holder finds it free.
+    fn send_and_work_with(
+        &self,
+        messages: &mut Vec<ToDatabase>,
+        lock: impl Fn(&Mutex<Driver>) -> MutexGuard<'_, Driver>,
+    ) {
+        // A database thread ends only after every shard has dropped its queue.
+        if !self.sender.try_acquire(messages) {
+            return;
+        }
+        let mut budget = Allowance::new(INLINE_STEPS);
+        loop {
+            let mut driver = lock(&self.driver);
+            let is_done = driver.work_inline(messages, &mut budget);
+            driver.effects.heartbeat.rest();
+            let deadline_ms = is_done.then(|| driver.deadline_ms());
+            drop(driver);
+            match deadline_ms {
+                None => return self.sender.hand_off(messages),
+                Some(deadline_ms) if self.sender.release(messages, deadline_ms) => {}
+                Some(_) => return,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").finish_non_exhaustive()
+    }
+}
+
+/// The database, which only the holder of its mailbox asks for, and finds unlocked.
+pub(crate) fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+    driver.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::Weak;
+
+    use corvid_engine::Database;
+    use corvid_os::mailbox::Mailbox;
+    use corvid_os::shard::Shards;
+    use corvid_service::eras::Eras;
+    use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
+    use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
+
+    use crate::database::driver::{Effects, Progress, read_clock};
+    use crate::database::jobs::Worker;
+    use crate::database::open::RandomUuids;
+    use crate::database::storage::InboxHandle;
+    use crate::database::thread::DatabaseThread;
+    use crate::liveness::Heartbeat;
+    use crate::main_thread::MainThread;
+    use crate::shard::ShardMessage;
+
+    /// A database in memory without a thread, with one shard that does not run.
+    pub(crate) fn database() -> (Mailbox<ToDatabase>, Inbox) {
+        let schema = corvid_data::Arc::new(server_db::schema().unwrap());
+        let options = Options {
+            id: DatabaseId(1),
+            model: Model::standalone(None),
+            column_diff: true,
+            history: true,
+        };
+        let uuids = Box::new(RandomUuids::new().unwrap());
+        let locks = Arc::default();
+        let database = Database::new(schema, corvid_data::HashSeed::KNOWN);
+        let eras = Eras::default();
+        let service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
+        let poll = mio::Poll::new().unwrap();
+        let main = MainThread {
+            events: crossbeam_channel::unbounded().0,
+            lines_dropped: Arc::default(),
+            waker: Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()),
+        };
+        let shards: Shards<ShardMessage> = Shards::prepare(1).unwrap();
+        let pump = Pump::new(service);
+        let effects = Effects {
+            storage: None,
+            worker: Worker::new(InboxHandle(Weak::new()), Arc::default()).unwrap(),
+            shards: shards.handles().to_vec(),
+            main,
+            audit: None,
+            heartbeat: Heartbeat::default(),
+            figures: None,
+            recorder: None,
+            progress: Progress::default(),
+        };
+        let driver = Driver { pump, effects };
+        let mailbox = Mailbox::new();
+        let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());
+        (mailbox, inbox)
+    }
+
+    fn request(operations: &str) -> ToDatabase {
+        request_of(1, operations)
+    }
+
+    fn request_of(connection: u64, operations: &str) -> ToDatabase {
+        let frame = format!("[\"_Server\",{operations}]").into_bytes();
+        ToDatabase::Request(Box::new(Request {
+            session: corvid_service::frontend::session_id(0, connection),
+            info: Arc::new(SessionInfo::new(false, String::new(), None)),
+            arrived_ms: 0,
+            stamp: 0,
+            id: (*b"0").into(),
+            method: Method::Transact,
+            params: 0..frame.len(),
+            frame,
+            place: None,
+            blocked: false,
+            foreign_monitors: Vec::new(),
+        }))
+    }
+
+    fn insert(name: usize) -> String {
+        format!(
+            r#"{{"op":"insert","table":"Database","row":{{"name":"{name}","model":"standalone"}}}}"#
+        )
+    }
+
+    fn rows(driver: &Mutex<Driver>) -> usize {
+        let driver = lock(driver);
+        let database = driver.pump.service().database();
+        database.row_count(database.schema().table_id("Database").unwrap())
+    }
+
+    #[test]
+    fn inline_execution_ends_before_the_first_input_that_is_too_long() {
+        let (_mailbox, inbox) = database();
+        let mut many = (0..500).map(|name| request(&insert(name))).collect();
+        let mut driver = lock(&inbox.driver);
+        assert!(driver.work_inline(&mut many, &mut Allowance::unlimited()));
+        drop(driver);
+        assert_eq!(rows(&inbox.driver), 500);
+
+        let long = r#"{"op":"select","table":"Database","where":[]}"#;
+        let mut inputs = vec![request(&insert(500)), request(long), request(&insert(501))];
+        let done = lock(&inbox.driver).work_inline(&mut inputs, &mut Allowance::new(400));
+        assert!(
+            !done && inputs.len() == 2,
+            "what is too long and what follows"
+        );
+        assert_eq!(rows(&inbox.driver), 501);
+        let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
+        let mut inputs = vec![closed];
+        let mut driver = lock(&inbox.driver);
+        assert!(!driver.work_inline(&mut inputs, &mut Allowance::unlimited()));
+        assert!(matches!(inputs.as_slice(), [ToDatabase::Closed(_)]));
+    }
+
+    #[test]
+    fn a_batch_ends_before_a_long_transaction_and_before_nothing_else() {
+        let (_mailbox, inbox) = database();
+        let mut driver = lock(&inbox.driver);
+        // Whether the second input of a batch has to wait for the next one.
+        let mut is_long = |input| {
+            let comment = request(r#"{"op":"comment","comment":"first"}"#);
+            let mut inputs = [comment, input].into_iter();
+            let is_left = driver.work(&mut inputs);
+            if is_left {
+                assert!(!driver.work(&mut inputs), "it is done then");
+            }
+            is_left
+        };
+        for name in 0..2000 {
+            assert!(!is_long(request(&insert(name))));
+        }
+        let long = r#"{"op":"update","table":"Database","where":[],"row":{"model":"clustered"}}"#;
+        assert!(is_long(request(long)), "many rows");
+        let comment = format!(
+            r#"{{"op":"comment","comment":"{}"}}"#,
+            "x".repeat(1_000_000)
+        );
+        assert!(is_long(request(&comment)), "many bytes");
+        let select = r#"{"op":"select","table":"Database","where":[]}"#;
+        assert!(!is_long(request(select)), "its result is");
+        let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
+        assert!(!is_long(closed));
+        drop(driver);
+        assert_eq!(rows(&inbox.driver), 2000);
+    }
+
+    #[test]
+    fn a_holder_finds_the_database_unlocked_by_the_one_before() {
+        const SHARDS: u64 = 4;
+        const EACH: u64 = 40_000;
+        fn unlocked(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+            driver.try_lock().expect("the last holder has unlocked it")
+        }
+        let (mailbox, inbox) = database();
+        let driver = inbox.driver.clone();
+        let shards: Vec<_> = (0..SHARDS)
+            .map(|shard| {
+                let inbox = inbox.clone();
+                std::thread::spawn(move || {
+                    for number in 0..EACH {
+                        let comment = r#"{"op":"comment","comment":"x"}"#;
+                        let mut inputs = vec![request_of(shard * EACH + number, comment)];
+                        inbox.send_and_work_with(&mut inputs, unlocked);
+                        assert!(inputs.is_empty());
+                    }
+                })
+            })
+            .collect();
+        drop(inbox);
+        let (mut arrived, mut deadline_ms) = (Vec::new(), None);
+        while mailbox.receive(&mut arrived, deadline_ms) {
+            let mut driver = unlocked(&driver);
+            let mut inputs = arrived.drain(..);
+            while driver.work(&mut inputs) {}
+            deadline_ms = driver.deadline_ms();
+        }
+        for shard in shards {
+            shard.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn everything_is_done_whoever_does_it() {
+        let (mailbox, inbox) = database();
+        let driver = inbox.driver.clone();
+        let thread = DatabaseThread {
+            driver: driver.clone(),
+            mailbox,
+            label: String::new(),
+        };
+        let thread = std::thread::spawn(|| thread.run());
+        let shards: Vec<_> = (0..4)
+            .map(|shard| {
+                let inbox = inbox.clone();
+                std::thread::spawn(move || {
+                    for number in 0..250 {
+                        let long =
+                            r#"{"op":"select","table":"Database","where":[["name","!=","0"]]}"#;
+                        // Of a session each: nobody reads here, and one that does not read is held after a mebibyte of long replies.
+                        let name = 1000 * shard + number;
+                        let mut inputs = vec![request_of(name as u64, &insert(name))];
+                        if number % 16 == 0 {
+                            inputs.push(request_of(name as u64, long));
+                        }
+                        inbox.send_and_work(&mut inputs);
+                        assert!(inputs.is_empty());
+                    }
+                })
+            })
+            .collect();
+        drop(inbox);
+        for shard in shards {
+            shard.join().unwrap();
+        }
+        thread.join().unwrap();
+        assert_eq!(rows(&driver), 1000);
+    }
+}

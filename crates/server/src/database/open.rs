@@ -1,0 +1,242 @@
+//! Opening a database file: read every record, apply it, and say what is wrong with the rest.
+
+use corvid_data::uuid::UuidSource;
+use corvid_data::{HashSeed, Tag, Uuid, WireError};
+use corvid_engine::Database;
+use corvid_log::header::LINE_BYTES_MAX;
+use corvid_log::{DiskFile, Fault, Magic, Source};
+use corvid_os::errno;
+use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
+use corvid_os::random::{Random, Scattered};
+use corvid_service::message::FileSize;
+use corvid_service::storage::FileState;
+
+mod damage;
+mod load;
+mod own_references;
+mod pipeline;
+mod progress;
+mod salvage_copy;
+
+pub(crate) use progress::Progress;
+
+/// Threads that read and decode for one that applies.
+const WORKERS_MAX: usize = 8;
+
+/// Row identities from the operating system's random source.
+pub(crate) struct RandomUuids(Random);
+
+impl RandomUuids {
+    /// A source of its own for one database.
+    ///
+    /// # Errors
+    /// There is no random source.
+    pub(crate) fn new() -> std::io::Result<RandomUuids> {
+        Ok(RandomUuids(Random::new()?))
+    }
+}
+
+impl UuidSource for RandomUuids {
+    fn fresh(&mut self) -> Uuid {
+        match self.0.uuid() {
+            Ok(bytes) => Uuid(bytes),
+            // Identities that repeat would corrupt databases; no running Linux lets this happen.
+            Err(error) => panic!("the random source failed: {error}"),
+        }
+    }
+}
+
+/// A seed for the hashes of everything that a process serves.
+///
+/// # Errors
+/// There is no random source.
+pub(crate) fn hash_seed() -> std::io::Result<HashSeed> {
+    let bytes = Random::new()?.bytes()?;
+    Ok(HashSeed::new(u64::from_ne_bytes(bytes)))
+}
+
+/// Versions of rows that are read from a file.
+struct Versions(Scattered);
+
+impl UuidSource for Versions {
+    fn fresh(&mut self) -> Uuid {
+        Uuid(self.0.uuid())
+    }
+}
+
+/// A file's content.
+#[derive(Debug)]
+pub struct Opened {
+    /// In memory.
+    pub database: Database,
+    /// To be appended to.
+    pub file: LogFile,
+    /// How large it was.
+    pub state: FileState,
+}
+
+impl Opened {
+    /// Closes the file at once, and gives the content's memory back on a thread of its own, which may take as long as loading did.
+    pub fn discard(self) {
+        let Opened { database, file, .. } = self;
+        drop(file);
+        let thread = std::thread::Builder::new().name("discard".to_owned());
+        // Without a thread it is done here and now.
+        let _ = thread.spawn(move || drop(database));
+    }
+}
+
+/// A file as a log source.
+struct FileSource<'p> {
+    file: Handle,
+    offset: u64,
+    bytes: u64,
+    progress: &'p Progress,
+}
+
+impl Source for FileSource<'_> {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        self.progress.note().map_err(|error| error.to_string())?;
+        let got = self
+            .file
+            .read_at(room, self.offset)
+            .map_err(|fault| fault.text)?;
+        self.offset += got as u64;
+        Ok(got)
+    }
+
+    fn bytes_left(&self) -> Option<u64> {
+        Some(self.bytes.saturating_sub(self.offset))
+    }
+}
+
+/// Which kind of database a file holds, whoever serves it.
+///
+/// # Errors
+/// It cannot be read, or holds none.
+pub(crate) fn kind(name: &str) -> Result<Magic, WireError> {
+    identify(name, &mut open_file(name, OpenMode::ReadOnly)?)
+}
+
+fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
+    log_file::open(name, mode).map_err(|error| WireError::new(Tag::IoError, error.to_string()))
+}
+
+/// Opens a standalone database. A damaged tail is logged and left out; when whole records follow damage, the file is saved aside first.
+///
+/// # Errors
+/// The file cannot be opened or locked, or has no schema, worded as the reference does; it is of a cluster, or cannot be saved aside; or
+/// `progress` says that it is not wanted any more.
+pub(crate) fn open(
+    name: &str,
+    seed: HashSeed,
+    uuids: &mut dyn UuidSource,
+    progress: &Progress,
+) -> Result<Opened, WireError> {
+    let step = || progress.note().map_err(|error| cancelled(name, &error));
+    step()?;
+    let mut file = open_file(name, OpenMode::ReadWrite)?;
+    let loaded = load(name, &mut file, seed, uuids, progress)?;
+    step()?;
+    if let Some(damage) = &loaded.damage {
+        damage::deal_with(damage, name, &mut file, progress)?;
+        step()?;
+    }
+    own_references::warn(&loaded.database, name);
+    let extent = loaded.extent;
+    file.set_end(extent.good_end());
+    Ok(Opened {
+        database: loaded.database,
+        file,
+        state: FileState {
+            records: extent.records(),
+            size: FileSize {
+                base: extent.base_bytes(),
+                end: extent.good_end(),
+            },
+        },
+    })
+}
+
+/// Reads a standalone database without locking or changing its file, which somebody may be serving. Damage is returned as a text.
+///
+/// # Errors
+/// The file could not be opened by a server, or has no schema.
+pub(crate) fn inspect(
+    name: &str,
+    seed: HashSeed,
+    uuids: &mut dyn UuidSource,
+) -> Result<(Database, Option<String>), WireError> {
+    let mut file = open_file(name, OpenMode::ReadOnly)?;
+    let writable = std::fs::OpenOptions::new().append(true).open(name);
+    writable.map_err(|error| failed(name, &errno::text(&error)))?;
+    let loaded = load(name, &mut file, seed, uuids, &Progress::default())?;
+    let damage = loaded.damage.map(|damage| damage.report(name).to_string());
+    Ok((loaded.database, damage))
+}
+
+fn failed(name: &str, reason: &str) -> WireError {
+    WireError::new(Tag::IoError, format!("{name}: open failed ({reason})"))
+}
+
+fn cancelled(name: &str, error: &std::io::Error) -> WireError {
+    WireError::new(Tag::IoError, format!("{name}: not opened ({error})"))
+}
+
+fn load(
+    name: &str,
+    file: &mut LogFile,
+    seed: HashSeed,
+    uuids: &mut dyn UuidSource,
+    progress: &Progress,
+) -> Result<load::Loaded, WireError> {
+    let bytes = std::fs::metadata(file.disk().path())
+        .map_err(|error| failed(name, &errno::text(&error)))?
+        .len();
+    if identify(name, file)? == Magic::Clustered {
+        let details = format!("{name}: database is clustered, and clusters are not built yet");
+        return Err(WireError::new(Tag::OvsdbError, details));
+    }
+    let source = || {
+        let file = file.file().share();
+        Ok(FileSource {
+            file: file.map_err(|fault| failed(name, &fault.text))?,
+            offset: 0,
+            bytes,
+            progress,
+        })
+    };
+    load::load(name, workers(), source, seed, uuids, fresh_versions)
+}
+
+/// What does not even begin like a file of records is told by its form, not as damage.
+fn identify(name: &str, file: &mut LogFile) -> Result<Magic, WireError> {
+    let io_error = |fault: Fault| {
+        let details = format!("{name}: read error ({})", fault.text);
+        WireError::new(Tag::IoError, details)
+    };
+    let source = file.file().share().map_err(io_error)?;
+    let mut prefix = [0; LINE_BYTES_MAX];
+    let mut held = 0;
+    while held < prefix.len() {
+        match source.read_at(&mut prefix[held..], held as u64) {
+            Ok(0) => break,
+            Ok(got) => held += got,
+            Err(fault) => return Err(io_error(fault)),
+        }
+    }
+    Magic::identify(&prefix[..held]).map_err(|error| error.to_wire(name))
+}
+
+fn fresh_versions() -> Versions {
+    match Scattered::new() {
+        Ok(versions) => Versions(versions),
+        Err(error) => panic!("the random source failed: {error}"),
+    }
+}
+
+/// Threads beside the one that opens: one for each other core, and at least one, since files are also waited for. More than a few are
+/// not kept busy by one that applies.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, WORKERS_MAX))
+}

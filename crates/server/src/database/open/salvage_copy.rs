@@ -1,0 +1,278 @@
+//! Setting a damaged file aside before anything is written over what lies behind the damage.
+//!
+//! Invariant: when [`copy`] has succeeded, a file with the database's content is on disk under a name that nothing else had, synced, its
+//! directory too; when it has failed, nothing was left behind. Existing files are never touched. A copy that an earlier start made of the
+//! same content serves again, so that restarts do not fill the disk.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use corvid_os::date::utc_text;
+use corvid_os::log_file::sync_directory_of;
+
+use super::Progress;
+
+/// Copies with the same time of day in their names.
+const NAMES_MAX: u32 = 1000;
+
+/// Bytes copied or compared at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Copies the file at `path` beside itself, to `NAME.damaged-YYYYMMDDTHHMMSSZ`, with its mode; `now_ms` is since the Unix epoch. Links are
+/// followed: the copy is beside what they lead to. Returns the copy's name.
+///
+/// # Errors
+/// No such copy could be made, or it is not wanted any more.
+pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<PathBuf> {
+    let path = fs::canonicalize(path)?;
+    if let Some(earlier) = earlier_copy(&path, progress)? {
+        return Ok(earlier);
+    }
+    let mut source = File::open(&path)?;
+    let mode = source.metadata()?.mode() & 0o777;
+    let (copy, mut file) = create(&path, now_ms)?;
+    // The mode is that of the original whatever the umask says.
+    let written = file
+        .set_permissions(Permissions::from_mode(mode))
+        .and_then(|()| copy_bytes(&mut source, &mut file, progress))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| sync_directory_of(&copy).map(drop));
+    if let Err(error) = written {
+        // Half a copy is worse than none, and may be what fills the disk.
+        let _ = fs::remove_file(&copy);
+        return Err(error);
+    }
+    Ok(copy)
+}
+
+fn copy_bytes(source: &mut File, copy: &mut File, progress: &Progress) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        progress.note()?;
+        match source.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(got) => copy.write_all(&piece[..got])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Makes the file that the copy goes to.
+fn create(path: &Path, now_ms: i64) -> io::Result<(PathBuf, File)> {
+    let stem = with_suffix(path, &suffix(now_ms));
+    let mut name = stem.clone();
+    for number in 1..=NAMES_MAX {
+        let created = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&name);
+        match created {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                name = with_suffix(&stem, &format!("-{number}"));
+            }
+            created => return created.map(|file| (name, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// `.damaged-20261121T070000Z`
+fn suffix(now_ms: i64) -> String {
+    let digits: String = utc_text(now_ms)
+        .chars()
+        .filter(char::is_ascii_digit)
+        .take("YYYYMMDDHHMMSS".len())
+        .collect();
+    let (date, time) = digits.split_at("YYYYMMDD".len());
+    format!("{SIGN}{date}T{time}Z")
+}
+
+const SIGN: &str = ".damaged-";
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// A copy of the file as it is now.
+fn earlier_copy(path: &Path, progress: &Progress) -> io::Result<Option<PathBuf>> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(None);
+    };
+    let mut prefix = name.to_owned();
+    prefix.push(SIGN);
+    let mut copies = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if starts_with(&name, &prefix) {
+            copies.push(directory.join(name));
+        }
+    }
+    copies.sort();
+    for copy in copies {
+        if is_same(path, &copy, progress).unwrap_or(false) {
+            return Ok(Some(copy));
+        }
+        progress.note()?;
+    }
+    Ok(None)
+}
+
+fn starts_with(name: &OsStr, prefix: &OsStr) -> bool {
+    name.as_encoded_bytes()
+        .starts_with(prefix.as_encoded_bytes())
+}
+
+/// Whether two files have the same content, and the second one is a file of its own.
+fn is_same(path: &Path, copy: &Path, progress: &Progress) -> io::Result<bool> {
+    let (mut left, mut right) = (File::open(path)?, File::open(copy)?);
+    let (left_data, right_data) = (left.metadata()?, fs::symlink_metadata(copy)?);
+    if !right_data.is_file()
+        || left_data.ino() == right_data.ino()
+        || left_data.len() != right_data.len()
+    {
+        return Ok(false);
+    }
+    let (mut here, mut there) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    loop {
+        progress.note()?;
+        let got = left.read(&mut here)?;
+        if got == 0 {
+            return Ok(true);
+        }
+        right.read_exact(&mut there[..got])?;
+        if here[..got] != there[..got] {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::liveness::Heartbeat;
+
+    const NOW_MS: i64 = 1_700_000_000_123;
+
+    /// A directory with a file of this content; removed with the value.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let name = format!("corvid-aside-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            fs::create_dir(&directory).expect("a directory of its own");
+            Place(directory)
+        }
+
+        fn file(&self, name: &str, content: &str) -> PathBuf {
+            let path = self.0.join(name);
+            fs::write(&path, content).expect("written");
+            path
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).expect("readable");
+            let mut names: Vec<String> = entries
+                .map(|entry| {
+                    entry
+                        .expect("readable")
+                        .file_name()
+                        .into_string()
+                        .expect("UTF-8")
+                })
+                .collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn copy_has_content_and_mode_of_the_original() {
+        let place = Place::new("mode");
+        let path = place.file("a.db", "content");
+        fs::set_permissions(&path, Permissions::from_mode(0o646)).expect("ours");
+        let copied = copy(&path, NOW_MS, &Progress::default()).expect("room");
+        assert!(
+            copied.ends_with("a.db.damaged-20231114T221320Z"),
+            "{copied:?}"
+        );
+        assert_eq!(fs::read(&copied).expect("readable"), b"content");
+        let mode = fs::metadata(&copied).expect("there").mode();
+        assert_eq!(mode & 0o777, 0o646);
+    }
+
+    #[test]
+    fn no_file_is_overwritten_and_no_copy_made_twice() {
+        let place = Place::new("twice");
+        let path = place.file("a.db", "new");
+        place.file("a.db.damaged-20231114T221320Z", "old");
+        place.file("a.db.damaged-20231114T221320Z-1", "NEW");
+        let copied = copy(&path, NOW_MS, &Progress::default()).expect("room");
+        assert!(
+            copied.ends_with("a.db.damaged-20231114T221320Z-2"),
+            "{copied:?}"
+        );
+        assert_eq!(
+            copy(&path, NOW_MS + 5000, &Progress::default()).expect("room"),
+            copied
+        );
+        fs::write(&path, "newer").expect("written");
+        let newer = copy(&path, NOW_MS + 5000, &Progress::default()).expect("room");
+        assert!(
+            newer.ends_with("a.db.damaged-20231114T221325Z"),
+            "{newer:?}"
+        );
+        assert_eq!(place.names().len(), 5);
+        let old = place.0.join("a.db.damaged-20231114T221320Z");
+        assert_eq!(fs::read(old).expect("readable"), b"old");
+    }
+
+    #[test]
+    fn copy_lies_beside_what_a_link_leads_to() {
+        let (place, other) = (Place::new("link"), Place::new("target"));
+        let path = other.file("real.db", "content");
+        let link = place.0.join("a.db");
+        std::os::unix::fs::symlink(path, &link).expect("a link");
+        copy(&link, NOW_MS, &Progress::default()).expect("room");
+        assert_eq!(place.names(), ["a.db"]);
+        assert_eq!(
+            other.names(),
+            ["real.db", "real.db.damaged-20231114T221320Z"]
+        );
+    }
+
+    #[test]
+    fn a_copy_that_is_not_wanted_any_more_leaves_nothing_behind() {
+        let place = Place::new("cancelled");
+        let path = place.file("a.db", "content");
+        let is_cancelled = Arc::new(AtomicBool::new(true));
+        let progress = Progress::new(Heartbeat::default(), is_cancelled);
+        assert!(copy(&path, NOW_MS, &progress).is_err());
+        assert_eq!(place.names(), ["a.db"]);
+    }
+
+    #[test]
+    fn failure_leaves_nothing_behind() {
+        let place = Place::new("failure");
+        let path = place.0.join("a.db");
+        fs::create_dir(&path).expect("no file");
+        assert!(copy(&path, NOW_MS, &Progress::default()).is_err());
+        assert_eq!(place.names(), ["a.db"]);
+    }
+}

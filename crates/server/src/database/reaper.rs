@@ -1,0 +1,164 @@
+//! The reaper of one database: a thread that frees what takes long to free, so that no client waits for it.
+//!
+//! Each database has its own, from the first need on: a database of millions of rows takes seconds to be freed, and neither its own
+//! conversions nor another database's garbage wait for that. The thread gives way to the others, and ends when its database has ended and
+//! everything is freed.
+//!
+//! Invariant: while [`BYTES_MAX`] are queued nothing more is; then whoever frees something does it itself. So memory that is of no use is
+//! bounded by that and one thing more, however busy the machine is, and the database slows down to the pace at which memory is freed.
+//! What is being freed counts until it is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use corvid_os::priority;
+use corvid_service::job::garbage::Garbage;
+use crossbeam_channel::{Receiver, Sender};
+
+/// What may be queued, bytes: some tenths of a second of freeing.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Where a database leaves what is to be freed.
+#[derive(Debug)]
+pub(crate) struct Reaper {
+    queue: Option<Sender<Garbage>>,
+    queued_bytes: Arc<AtomicUsize>,
+}
+
+impl Reaper {
+    /// Without a thread as yet. `queued_bytes` is kept at what is queued.
+    #[must_use]
+    pub(crate) fn new(queued_bytes: Arc<AtomicUsize>) -> Reaper {
+        Reaper {
+            queue: None,
+            queued_bytes,
+        }
+    }
+
+    /// Has something freed: elsewhere, or here when too much waits for that, or when there can be no thread.
+    pub(crate) fn free(&mut self, garbage: Garbage) {
+        if self.queued_bytes.load(Ordering::Relaxed) >= BYTES_MAX {
+            return;
+        }
+        if self.queue.is_none() {
+            self.queue = start(self.queued_bytes.clone()).ok();
+        }
+        if let Some(queue) = &self.queue {
+            self.queued_bytes
+                .fetch_add(garbage.bytes(), Ordering::Relaxed);
+            // The thread lives as long as its queue, which is ours.
+            let _ = queue.send(garbage);
+        }
+    }
+}
+
+fn start(queued_bytes: Arc<AtomicUsize>) -> std::io::Result<Sender<Garbage>> {
+    let (sender, queue) = crossbeam_channel::unbounded();
+    let run = move || {
+        priority::yield_to_others();
+        run(&queue, &queued_bytes);
+    };
+    std::thread::Builder::new()
+        .name("reaper".to_owned())
+        .spawn(run)?;
+    Ok(sender)
+}
+
+fn run(queue: &Receiver<Garbage>, queued_bytes: &AtomicUsize) {
+    for garbage in queue {
+        let bytes = garbage.bytes();
+        drop(garbage);
+        queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::ThreadId;
+    use std::time::{Duration, Instant};
+
+    /// Reports the thread that drops it, after the gate is opened, if it has one.
+    struct Dropped {
+        gate: Option<Receiver<()>>,
+        by: Sender<ThreadId>,
+    }
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            if let Some(gate) = &self.gate {
+                gate.recv().unwrap_err();
+            }
+            self.by.send(std::thread::current().id()).unwrap();
+        }
+    }
+
+    fn garbage(bytes: usize, gate: Option<Receiver<()>>, by: &Sender<ThreadId>) -> Garbage {
+        Garbage::new(
+            bytes,
+            Dropped {
+                gate,
+                by: by.clone(),
+            },
+        )
+    }
+
+    fn wait_until(condition: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !condition() {
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_is_freed_by_whoever_frees_it() {
+        const EACH: usize = BYTES_MAX / 4;
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let mut reaper = Reaper::new(queued_bytes.clone());
+        let (open, gate) = crossbeam_channel::bounded(0);
+        let (by, dropped) = crossbeam_channel::unbounded();
+        let own = std::thread::current().id();
+        // The reaper is at the first one; with three more the limit is reached.
+        reaper.free(garbage(EACH, Some(gate), &by));
+        for _ in 0..3 {
+            reaper.free(garbage(EACH, None, &by));
+        }
+        assert_eq!(queued_bytes.load(Ordering::Relaxed), BYTES_MAX);
+        assert!(dropped.is_empty());
+        for _ in 0..10 {
+            reaper.free(garbage(usize::MAX, None, &by));
+            assert_eq!(dropped.try_recv(), Ok(own));
+        }
+        drop(open);
+        let limit = Duration::from_secs(60);
+        for _ in 0..4 {
+            assert_ne!(dropped.recv_timeout(limit).unwrap(), own);
+        }
+        wait_until(|| queued_bytes.load(Ordering::Relaxed) == 0);
+        reaper.free(garbage(10 * BYTES_MAX, None, &by));
+        assert_ne!(
+            dropped.recv_timeout(limit).unwrap(),
+            own,
+            "there is room again"
+        );
+    }
+
+    #[test]
+    fn the_end_of_the_database_leaves_nothing_behind() {
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let mut reaper = Reaper::new(queued_bytes.clone());
+        let (open, gate) = crossbeam_channel::bounded(0);
+        let (by, dropped) = crossbeam_channel::unbounded();
+        reaper.free(garbage(1, Some(gate), &by));
+        for _ in 0..100 {
+            reaper.free(garbage(1000, None, &by));
+        }
+        drop((reaper, by));
+        drop(open);
+        assert_eq!(dropped.iter().count(), 101, "everything is freed");
+        // What the thread counts with goes with it.
+        wait_until(|| Arc::strong_count(&queued_bytes) == 1);
+        assert_eq!(queued_bytes.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! What control commands and the main loop have the databases and the shards do. Part of the main thread. The commands themselves, with
+//! their arguments, are in [`crate::control`]; a command that needs the report of a database is answered by [`super::pending_replies`].
+
+use std::sync::Arc;
+
+use corvid_os::errno;
+use corvid_os::unixctl::Replier;
+use corvid_os::vlog::{self, Module};
+use corvid_service::message::{Control, ToDatabase, ToShard};
+
+use super::Server;
+use crate::control::reports::Reports;
+use crate::database::backup::Backup;
+use crate::shard::ShardMessage;
+
+impl Server {
+    /// Asks all databases for reports; `finish` gets them when the last one is in.
+    pub fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
+        for (name, token) in self.questions.ask(self.databases.keys().cloned(), finish) {
+            let report = ToDatabase::Control(Control::Report(token));
+            let _ = self.databases[&name].inbox.send(report);
+        }
+    }
+
+    /// Logs the rows of a table as they change, or no longer.
+    pub fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
+        if let Some(served) = self.databases.get(database) {
+            let order = Control::LogRows(table.to_owned(), is_logged);
+            let _ = served.inbox.send(ToDatabase::Control(order));
+        }
+    }
+
+    /// Whether memory is given back after a compaction. The allocator does so by itself within seconds, asked or not.
+    pub fn set_trims_memory(&self, trims_memory: bool) {
+        let state = if trims_memory { "enabled" } else { "disabled" };
+        vlog::info(
+            Module::OvsdbServer,
+            format_args!("memory trimming after compaction {state}."),
+        );
+    }
+
+    /// Closes every session.
+    pub fn reconnect(&self) {
+        let reason: Arc<str> = Arc::from("user ran ovsdb-server/reconnect");
+        self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
+    }
+
+    /// Refuses conditional monitoring until restart and closes every session.
+    pub fn disable_monitor_cond(&self) {
+        self.to_shards(|| ToShard::DisableMonitorCond);
+        let reason: Arc<str> = Arc::from("user ran ovsdb-server/disable-monitor-cond");
+        self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
+    }
+
+    /// Compacts one database or all; `replier` is answered when all are done.
+    pub fn compact(&mut self, only: Option<&str>, replier: Replier) {
+        if only.is_some_and(|name| name.starts_with('_')) {
+            replier.reply(Err("cannot compact built-in databases".to_owned()));
+            return;
+        }
+        let wanted = |name: &str| only.map_or(!name.starts_with('_'), |only| only == name);
+        let chosen: Vec<&String> = self.databases.keys().filter(|name| wanted(name)).collect();
+        if chosen.is_empty() {
+            replier.reply(Err("no database by that name".to_owned()));
+            return;
+        }
+        let tokens = self.waiting.several(chosen.len(), Some(replier));
+        for (name, token) in chosen.into_iter().zip(tokens) {
+            vlog::info(
+                Module::OvsdbServer,
+                format_args!("compacting {name} database by user request"),
+            );
+            let _ = self.databases[name]
+                .inbox
+                .send(ToDatabase::Control(Control::Compact(Some(token))));
+        }
+    }
+
+    /// Opens the audit log again after rotation, if there is one; `replier` is answered when everything from before is in the old file.
+    pub fn reopen_audit_log(&self, replier: Replier) {
+        match &self.config.audit {
+            None => replier.reply(Ok(String::new())),
+            Some(audit) => audit.reopen(|outcome| {
+                let outcome = outcome.map(|()| String::new());
+                replier.reply(outcome.map_err(|error| errno::text(&error)));
+            }),
+        }
+    }
+
+    /// Writes a copy of a database to a new file; `replier` is answered when it is on disk.
+    pub fn backup(&mut self, database: &str, file: &str, replier: Replier) {
+        let Some(served) = self.databases.get(database) else {
+            replier.reply(Err("no database by that name".to_owned()));
+            return;
+        };
+        match Backup::new(file) {
+            Err(error) => replier.reply(Err(error)),
+            Ok(backup) => {
+                let token = self.waiting.backup(backup, replier);
+                let _ = served
+                    .inbox
+                    .send(ToDatabase::Control(Control::Snapshot(token)));
+            }
+        }
+    }
+
+    /// Records modified columns as differences from now on.
+    pub fn enable_column_diff(&mut self) {
+        self.config.column_diff = true;
+        for served in self.databases.values() {
+            let enable = ToDatabase::Control(Control::EnableColumnDiff);
+            let _ = served.inbox.send(enable);
+        }
+    }
+
+    /// Tells whether what a database commits can be stored.
+    pub fn storage_status(&mut self, database: &str, replier: Replier) {
+        let Some(served) = self.databases.get(database) else {
+            replier.reply(Err("Failed to find the database.".to_owned()));
+            return;
+        };
+        let token = self.waiting.status(replier, served.unforced_name.clone());
+        let _ = served
+            .inbox
+            .send(ToDatabase::Control(Control::StorageStatus(token)));
+    }
+
+    pub(super) fn to_shards(&self, message: impl Fn() -> ToShard) {
+        for shard in self.shards.handles() {
+            shard.post(ShardMessage::Service(message()));
+        }
+    }
+}

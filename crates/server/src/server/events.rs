@@ -1,0 +1,126 @@
+//! What database threads, shards and other threads report to the main thread, and what the main thread does about each report: it answers
+//! control commands, changes `_Server`, closes sessions and logs. Part of the main thread.
+//!
+//! Invariant: the order to close sessions leaves before `_Server` changes, so a closed session gets no update of that change.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use corvid_os::vlog::{self, Module, RateLimit};
+use corvid_rpc::remote::ColumnRemote;
+use corvid_service::eras::Era;
+use corvid_service::message::{Control, Event, ToDatabase, ToShard};
+use corvid_service::server_db;
+
+use super::{Server, answer};
+use crate::main_thread::Report;
+
+impl Server {
+    /// Takes care of what the database threads report.
+    pub fn run_events(&mut self) {
+        while let Ok(report) = self.events.try_recv() {
+            self.run_report(report);
+        }
+        let dropped = self.main.lines_dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            vlog::warn(
+                Module::Transaction,
+                format_args!("{dropped} messages dropped: they came faster than they were logged"),
+            );
+        }
+        self.advance();
+    }
+
+    pub(super) fn run_report(&mut self, report: Report) {
+        match report {
+            Report::Event(event) => self.run_event(event),
+            Report::Opened(token, outcome) => self.opened(token, *outcome),
+            Report::BackedUp(token, outcome) => self.waiting.backed_up(token, outcome),
+            Report::SessionsListed(token, sessions) => self.sessions_listed(token, sessions),
+            Report::SessionClosed(token, is_closed) => {
+                self.waiting.session_closed(token, is_closed);
+            }
+            Report::Barrier(answer) => {
+                // Who asked may have stopped waiting.
+                let _ = answer.send(());
+            }
+        }
+    }
+
+    pub(super) fn run_event(&mut self, event: Event) {
+        match event {
+            // Sessions that are closed are told nothing, so they go before `_Server` changes; here and below.
+            Event::Converted(_, schema, era) => {
+                let reason = format!("committed {} database schema conversion", schema.name);
+                self.disconnect_unaware(&reason, Some(era));
+                self.tell_server_db(server_db::update_schema(&schema));
+            }
+            Event::Removed(id) => {
+                if let Some(removal) = self.waiting.removals.remove(&id) {
+                    self.disconnect_unaware(&removal.reason, None);
+                    self.tell_server_db(server_db::delete(&removal.name));
+                    answer(removal.replier, Ok(String::new()));
+                }
+            }
+            Event::Compacted(Some(token), result) => self.waiting.one_done(token, result),
+            Event::RoleSet(token) => self.waiting.one_done(token, Ok(())),
+            Event::Replication(notice) => super::roles::log(&notice),
+            Event::Compacted(None, result) => {
+                if let Err(error) = result {
+                    vlog::warn(
+                        Module::OvsdbServer,
+                        format_args!("compaction failed: {}", error.to_wire()),
+                    );
+                }
+            }
+            Event::Snapshot(token, snapshot) => {
+                self.waiting.snapshot_taken(token, snapshot, &self.main);
+            }
+            Event::StorageStatus(token, error) => self.waiting.status_told(token, error),
+            Event::Followed(name, found) => self.followed(&name, found),
+            Event::Report(token, report) => {
+                if let Some((finish, reports)) = self.questions.answered(token, *report) {
+                    finish(self, reports);
+                }
+            }
+            Event::ColumnLost(error) => {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            }
+            Event::Slow(line) => vlog::info(Module::Transaction, format_args!("{line}")),
+            Event::RowLogged(line) => vlog::info(Module::Transaction, format_args!("{line}")),
+            Event::NoStatusColumn(table) => {
+                static LIMIT: RateLimit = RateLimit::new(1, 1);
+                let message = format_args!("No status column present in the {table} table");
+                vlog::warn_limited(&LIMIT, Module::OvsdbServer, message);
+            }
+            Event::NoTarget(table) => {
+                static LIMIT: RateLimit = RateLimit::new(1, 1);
+                let message =
+                    format_args!("Table `{table}' has missing or invalid `target' column");
+                vlog::info_limited(&LIMIT, Module::OvsdbServer, message);
+            }
+            Event::RemotesChanged(name, texts) if self.tls.concerns(&name) => {
+                self.tls.set(&name, &texts);
+            }
+            Event::RemotesChanged(name, rows) => {
+                let source = ColumnRemote::parse(&name);
+                if source.is_some_and(|source| self.databases.contains_key(source.database)) {
+                    self.remotes.set_rows(&name, rows);
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell_server_db(&self, params: Vec<u8>) {
+        if let Some(served) = self.databases.get(server_db::NAME) {
+            let _ = served
+                .inbox
+                .send(ToDatabase::Control(Control::Transact(params)));
+        }
+    }
+
+    pub(super) fn disconnect_unaware(&self, reason: &str, era: Option<Era>) {
+        let reason: Arc<str> = Arc::from(reason);
+        self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), era));
+    }
+}

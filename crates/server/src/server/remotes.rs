@@ -1,0 +1,195 @@
+//! The remotes of the server: those that were given, and those that rows of databases name, which are followed as the rows change.
+//!
+//! A remote that names a column is good once its database has said so; whoever gave it waits for that. Part of the main thread.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use corvid_os::clock::Now;
+use corvid_os::unixctl::Replier;
+use corvid_os::vlog::{self, Module};
+use corvid_rpc::remote::ColumnRemote;
+use corvid_service::message::{Control, ToDatabase};
+use corvid_service::remote_rows::RemoteRows;
+
+use super::Server;
+use crate::remotes::options::RemoteOptions;
+
+/// A database with so many inputs queued is not told how remotes stand: it would find out that they stood otherwise before.
+const STATUS_QUEUED_MAX: usize = 1024;
+
+impl Server {
+    /// Adds a remote by command; `replier` is answered when it is known to be good. One that is not is not added.
+    pub fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
+        if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
+            self.remotes.add(remote, options);
+            self.save();
+            replier.reply(Ok(String::new()));
+            return;
+        }
+        match self.follow(remote, false) {
+            Ok(()) => {
+                let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
+                waiting.push(replier);
+            }
+            Err(error) => replier.reply(Err(error)),
+        }
+    }
+
+    /// Adds a remote that the configuration names, or checks it again. It stays even if its column cannot be found, which may come later;
+    /// `take_remotes_outcome` tells.
+    pub fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
+        self.remotes.add(remote, options);
+        self.save();
+        if !ColumnRemote::matches(remote) {
+            return;
+        }
+        if !self.waiting.follows.contains_key(remote) {
+            if let Err(error) = self.follow(remote, false) {
+                self.waiting.bad_remotes.push(error);
+                return;
+            }
+            self.waiting.follows.insert(remote.to_owned(), Vec::new());
+        }
+        self.waiting.checked_remotes.insert(remote.to_owned());
+    }
+
+    /// Asks a database for what a column names: remotes, or a setting of TLS.
+    pub(super) fn follow(&self, remote: &str, texts_only: bool) -> Result<(), String> {
+        let source =
+            ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
+        let served = self
+            .databases
+            .get(source.database)
+            .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
+        let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
+            name: remote.to_owned(),
+            table: source.table.to_owned(),
+            column: source.column.to_owned(),
+            texts_only,
+        }));
+        Ok(())
+    }
+
+    /// A database came or went, and with it the remotes that it names.
+    pub(super) fn follow_again(&mut self, database: &str) {
+        let names_it = |remote: &str| {
+            ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
+        };
+        for column in self.tls.columns().filter(|column| names_it(column)) {
+            if let Err(error) = self.follow(column, true) {
+                vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            }
+        }
+        let given = self.remotes.given().filter(|remote| names_it(remote));
+        for remote in given.map(str::to_owned).collect::<Vec<_>>() {
+            match self.follow(&remote, false) {
+                Ok(()) => {
+                    self.waiting.follows.entry(remote).or_default();
+                }
+                Err(error) => {
+                    vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+                    self.remotes.set_rows(&remote, RemoteRows::new());
+                }
+            }
+        }
+    }
+
+    pub(super) fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
+        if self.tls.concerns(remote) {
+            self.tls_column_read(remote, found);
+            return;
+        }
+        let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
+        let is_checked = self.waiting.checked_remotes.remove(remote);
+        let is_given = self.remotes.contains(remote);
+        match found {
+            Ok(rows) if is_given || !repliers.is_empty() => {
+                self.remotes.add(remote, RemoteOptions::default());
+                self.remotes.set_rows(remote, rows);
+                self.save();
+            }
+            Err(error) if is_given => {
+                self.remotes.set_rows(remote, RemoteRows::new());
+                if is_checked {
+                    self.waiting.bad_remotes.push(error);
+                } else {
+                    vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+                }
+            }
+            Err(error) => {
+                self.unfollow(remote);
+                for replier in repliers {
+                    replier.reply(Err(error.clone()));
+                }
+                return;
+            }
+            Ok(_) => self.unfollow(remote),
+        }
+        for replier in repliers {
+            replier.reply(Ok(String::new()));
+        }
+    }
+
+    /// Whether every configured remote that has been checked is good.
+    ///
+    /// # Errors
+    /// Why some name nothing, each on a line of its own.
+    pub(super) fn take_remotes_outcome(&mut self) -> Result<(), String> {
+        let bad = std::mem::take(&mut self.waiting.bad_remotes);
+        if bad.is_empty() {
+            Ok(())
+        } else {
+            Err(bad.join("\n"))
+        }
+    }
+
+    /// A column is of no interest any more.
+    fn unfollow(&self, remote: &str) {
+        if let Some(source) = ColumnRemote::parse(remote)
+            && let Some(served) = self.databases.get(source.database)
+        {
+            let unfollow = Control::Unfollow(remote.to_owned());
+            let _ = served.inbox.send(ToDatabase::Control(unfollow));
+        }
+    }
+
+    /// Closes a remote and its sessions.
+    ///
+    /// # Errors
+    /// `no such remote`
+    pub fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
+        self.unfollow(remote);
+        if self.remotes.remove(remote) {
+            self.save();
+            Ok(())
+        } else {
+            Err("no such remote".to_owned())
+        }
+    }
+
+    /// Configured remotes, sorted.
+    pub fn remote_names(&self) -> impl Iterator<Item = &str> {
+        self.remotes.given()
+    }
+
+    /// Shows in the rows that configure remotes how these stand.
+    pub fn show_status(&self) {
+        let sources: BTreeSet<&str> = self
+            .remotes
+            .given()
+            .filter_map(|remote| Some(ColumnRemote::parse(remote)?.database))
+            .collect();
+        if sources.is_empty() {
+            return;
+        }
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
+        drop(locks);
+        let served = sources.iter().filter_map(|name| self.databases.get(*name));
+        for served in served.filter(|served| served.inbox.queued() < STATUS_QUEUED_MAX) {
+            let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
+            let _ = served.inbox.send(show);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Starting to serve a database: its pump, its file, its threads, its recording, and the directory through which shards reach it. Part of
+//! the main thread.
+//!
+//! Invariant: when [`Server::serve`] returns, the shards' next messages reach the database, and its model's role has been sent to it. How a
+//! database stops being served: [`super::shutdown`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+
+use corvid_data::Schema;
+use corvid_engine::Database;
+use corvid_os::errno;
+use corvid_os::log_file::{LogFile, UnforcedName};
+use corvid_os::mailbox::{MailSender, Mailbox};
+use corvid_os::vlog::{self, Module};
+use corvid_service::directory::Directory;
+use corvid_service::message::{DatabaseId, ToDatabase};
+use corvid_service::pump::Limits as PumpLimits;
+use corvid_service::replication::SourceId;
+use corvid_service::storage::FileState;
+use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
+
+use super::Server;
+use crate::config::replication::ActiveBackup;
+use crate::database::driver::{Driver, Effects, Progress, read_clock};
+use crate::database::handle::Inbox;
+use crate::database::jobs::Worker;
+use crate::database::open::RandomUuids;
+use crate::database::recorder::Recorder;
+use crate::database::storage::{InboxHandle, Storage};
+use crate::database::thread::DatabaseThread;
+use crate::metrics::database::DatabaseFigures;
+use crate::shard::ShardMessage;
+
+/// A served database.
+pub(super) struct Served {
+    pub(super) id: DatabaseId,
+    /// The file's name as given, or the database's own.
+    pub(super) name: String,
+    /// For shards.
+    pub(super) shortcut: Inbox,
+    pub(super) inbox: Arc<MailSender<ToDatabase>>,
+    pub(super) thread: JoinHandle<()>,
+    /// Whether the name of its file cannot be forced to disk.
+    pub(super) unforced_name: UnforcedName,
+    /// `None`: it is standalone.
+    pub(super) model: Option<ActiveBackup>,
+    /// The connection to what it follows, and what that is, while it is a backup.
+    pub(super) following: Option<(SourceId, String)>,
+}
+
+impl Server {
+    /// Starts the thread of a database and makes it known to the shards. Returns the transaction that shows it in `_Server`.
+    pub(super) fn serve(
+        &mut self,
+        name: &str,
+        database: Database,
+        file: Option<(LogFile, FileState)>,
+        model: Option<ActiveBackup>,
+    ) -> std::io::Result<Vec<u8>> {
+        let schema: corvid_data::Arc<Schema> = database.schema().clone();
+        let id = DatabaseId(self.next_database);
+        self.next_database += 1;
+        let is_server = file.is_none();
+        let options = Options {
+            id,
+            model: match &file {
+                None => Model::internal(),
+                Some((_, state)) => Model::standalone(Some(*state)),
+            },
+            column_diff: self.config.column_diff,
+            history: !is_server && self.keeps_history,
+        };
+        let mailbox = Mailbox::new();
+        let sender = Arc::new(mailbox.sender());
+        let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
+        let handle = InboxHandle(weak);
+        let figures = self.config.metrics.as_ref().map(|metrics| {
+            let figures = Arc::new(DatabaseFigures::new(handle.0.clone()));
+            metrics.add_database(&schema.name, figures.clone());
+            figures
+        });
+        let unforced_name = file
+            .as_ref()
+            .map_or_else(UnforcedName::default, |(file, _)| {
+                file.disk().unforced_name().clone()
+            });
+        let storage = file
+            .map(|(file, _)| Storage::new(file, handle.clone(), figures.clone()))
+            .transpose()?;
+        let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
+        let jobs = Worker::new(handle, freeing.unwrap_or_default())?;
+        let uuids = Box::new(RandomUuids::new()?);
+        let (locks, eras) = (self.locks.clone(), self.eras.clone());
+        let now = read_clock();
+        let recorder = self.begin_recording(&schema.name);
+        let mut pump = if recorder.is_some() {
+            let limits = PumpLimits::default();
+            Pump::recorded(now, options, limits, database, locks, eras, uuids)
+        } else {
+            let service = DatabaseService::new(now, options, database, locks, eras, uuids);
+            Pump::new(service)
+        };
+        let service = pump.service_mut();
+        service.set_slow_ms(self.config.slow_ms);
+        service.set_reply_memory(self.config.reply_memory.clone());
+        let audit = self.config.audit.clone().filter(|_| !is_server);
+        service.set_audited(audit.is_some() && self.config.is_audited);
+        let effects = Effects {
+            storage,
+            worker: jobs,
+            shards: self.shards.handles().to_vec(),
+            main: self.main.clone(),
+            audit,
+            heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
+            figures,
+            recorder,
+            progress: Progress::default(),
+        };
+        let row = server_db::insert(&schema, pump.service().model().server_row());
+        let driver = Arc::new(Mutex::new(Driver { pump, effects }));
+        let shortcut = Inbox::new(driver.clone(), mailbox.sender());
+        let label = format!("db_{}", schema.name);
+        let worker = DatabaseThread {
+            driver,
+            mailbox,
+            label,
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("db:{}", schema.name))
+            .spawn(move || worker.run())?;
+        let served = Served {
+            id,
+            name: name.to_owned(),
+            shortcut,
+            inbox: sender,
+            thread,
+            unforced_name,
+            model,
+            following: None,
+        };
+        let is_backup = served.model.as_ref().is_some_and(|model| model.is_backup);
+        self.databases.insert(schema.name.to_string(), served);
+        let token = is_backup.then(|| self.waiting.several(1, None)[0]);
+        let connection = token.and_then(|token| self.tell_role(&schema.name, token));
+        self.publish();
+        self.open_source(connection);
+        Ok(row)
+    }
+
+    /// The recording of a database that is about to be served, if there is to be one. It is served without when it cannot be recorded.
+    pub(super) fn begin_recording(&self, name: &str) -> Option<Recorder> {
+        let settings = self.config.record.as_ref()?;
+        let recorder = Recorder::begin(settings, name);
+        let failed = |error: &std::io::Error| {
+            let (directory, error) = (settings.directory.display(), errno::text(error));
+            let text = format_args!("{name}: cannot be recorded in {directory}: {error}");
+            vlog::warn(Module::OvsdbServer, text);
+        };
+        recorder.inspect_err(failed).ok()
+    }
+
+    pub(super) fn publish(&self) {
+        let mut directory = Directory::default();
+        let mut inboxes = HashMap::new();
+        for (name, served) in &self.databases {
+            directory.insert(name, served.id);
+            inboxes.insert(served.id, served.shortcut.clone());
+        }
+        let directory = Arc::new(directory);
+        for shard in self.shards.handles() {
+            shard.post(ShardMessage::Databases(directory.clone(), inboxes.clone()));
+        }
+    }
+}
+
+/// Whether a database may be served by its name.
+///
+/// # Errors
+/// Worded as the reference does.
+pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
+    if name.starts_with('_') {
+        return Err(format!(
+            "ovsdb error: {name}: names beginning with \"_\" are reserved"
+        ));
+    }
+    if is_taken {
+        return Err(format!("ovsdb error: {name}: duplicate database name"));
+    }
+    Ok(())
+}
+
+/// Whether a database is to be another server's, `relay:NAME:REMOTES`. What only begins like that is the name of a file.
+pub(crate) fn is_relay(file: &str) -> bool {
+    let parts = file
+        .strip_prefix("relay:")
+        .and_then(|rest| rest.split_once(':'));
+    parts.is_some_and(|(_, remotes)| !remotes.is_empty())
+}
+
+/// Whether two names mean one file, links included.
+pub(crate) fn same_file(a: &str, b: &str) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}

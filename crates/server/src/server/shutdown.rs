@@ -1,0 +1,128 @@
+//! How databases go: one that is removed, and all of them when the server exits. Part of the main thread.
+//!
+//! Invariant: a database that is to go is held in [`Removal`] until it reports [`Event::Removed`]. Until then the answers of its disk, rewrite
+//! and job threads reach it, so every request and every control command that waits for it is answered. Its file is closed before the report.
+
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use corvid_os::unixctl::Replier;
+use corvid_service::message::{Control, Event, ToDatabase};
+use corvid_service::server_db;
+
+use super::pending_replies::Removal;
+use super::serving::Served;
+use super::{Server, answer};
+use crate::main_thread::Report;
+use crate::metrics::Stage;
+
+/// How long databases and backups may take to end when the server exits. A swap under way takes two syncs of the disk.
+const EXIT_MAX: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Ends the main loop.
+    pub fn exit(&mut self) {
+        self.is_exiting = true;
+    }
+
+    /// Whether the main loop is to end.
+    #[must_use]
+    pub fn is_exiting(&self) -> bool {
+        self.is_exiting
+    }
+
+    /// Stops serving a database; `replier` is answered when its clients have been told.
+    pub fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
+        let refusal = if name.starts_with('_') {
+            "Cannot remove reserved database."
+        } else if let Some(served) = self.databases.remove(name) {
+            if let Some(metrics) = &self.config.metrics {
+                metrics.remove_database(name);
+            }
+            self.follow_no_more(&served);
+            self.publish();
+            // The thread ends by itself, after the database has reported that it is gone.
+            drop(self.end_database(name, served, reason, replier));
+            self.follow_again(name);
+            self.save();
+            return;
+        } else {
+            "Failed to find the database."
+        };
+        answer(replier, Err(refusal.to_owned()));
+    }
+
+    /// Tells a database that it is no longer served. Returns its thread, which ends after [`Event::Removed`] and after the shards have
+    /// dropped their senders to it.
+    fn end_database(
+        &mut self,
+        name: &str,
+        served: Served,
+        reason: &str,
+        replier: Option<Replier>,
+    ) -> JoinHandle<()> {
+        let removal = Removal {
+            name: name.to_owned(),
+            inbox: served.inbox,
+            reason: reason.to_owned(),
+            replier,
+        };
+        let _ = removal.inbox.send(ToDatabase::Control(Control::Remove));
+        self.waiting.removals.insert(served.id, removal);
+        served.thread
+    }
+
+    /// Ends every thread: clients are told that their databases go, control commands that wait are answered, what is queued for the log is
+    /// written.
+    pub fn shut_down(mut self) {
+        if let Some(metrics) = &self.config.metrics {
+            metrics.set_stage(Stage::Ending);
+        }
+        self.waiting.is_exiting.store(true, Ordering::Relaxed);
+        let began = Instant::now();
+        let deadline = began + EXIT_MAX;
+        self.abandon_openings();
+        let names: Vec<String> = self.databases.keys().cloned().collect();
+        let is_server = |name: &String| *name == server_db::NAME;
+        let mut threads = Vec::new();
+        for name in names.iter().filter(|name| !is_server(name)) {
+            threads.extend(self.begin_exit(name));
+        }
+        self.publish();
+        self.settle_exit(deadline);
+        // `_Server` goes last, as in the reference: sessions that wait for its rows are answered, and are told of no change of them.
+        threads.extend(self.begin_exit(server_db::NAME));
+        self.publish();
+        self.settle_exit(deadline);
+        self.settle_abandoned(began);
+        // A database that has not ended in time gets no more answers, so that its thread can end.
+        self.waiting.removals.clear();
+        self.shards.shutdown();
+        for thread in threads {
+            // A panicked thread has already said so.
+            let _ = thread.join();
+        }
+    }
+
+    fn begin_exit(&mut self, name: &str) -> Option<JoinHandle<()>> {
+        let served = self.databases.remove(name)?;
+        self.follow_no_more(&served);
+        Some(self.end_database(name, served, "", None))
+    }
+
+    /// Waits until every database that was told to go has gone, and every backup has ended.
+    fn settle_exit(&mut self, deadline: Instant) {
+        while self.waiting.is_ending()
+            && let Ok(report) = self.events.recv_deadline(deadline)
+        {
+            if let Report::Event(Event::Removed(id)) = report {
+                self.waiting.removals.remove(&id);
+            } else {
+                self.run_report(report);
+            }
+        }
+        // What was reported together with the last end.
+        self.run_events();
+    }
+}

@@ -1,0 +1,133 @@
+//! Settings of TLS that may be named by columns: `--private-key=db:DB,TABLE,COLUMN` and its kin (docs/spec/cli.md 1.1, 5.3).
+//!
+//! A column's value is the first text in it that is not empty. One that becomes empty, or goes with its database, leaves what
+//! was set before in force.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use corvid_os::tls::{Authority, Credentials, Settings};
+use corvid_rpc::remote::ColumnRemote;
+use corvid_service::remote_rows::RemoteRows;
+
+/// The settings as given, and what the columns among them hold.
+#[derive(Debug)]
+pub(crate) struct TlsSettings {
+    given: Settings,
+    /// By the text that names the column; `None`: nothing yet.
+    columns: BTreeMap<String, Option<String>>,
+    credentials: Arc<Credentials>,
+}
+
+impl TlsSettings {
+    /// Puts those in force that are no columns.
+    #[must_use]
+    pub(crate) fn new(given: Settings) -> TlsSettings {
+        let columns = texts(&given)
+            .filter(|text| ColumnRemote::matches(text))
+            .map(|text| (text.clone(), None))
+            .collect();
+        let settings = TlsSettings {
+            given,
+            columns,
+            credentials: Arc::default(),
+        };
+        settings.apply();
+        settings
+    }
+
+    /// The same settings with names of files that do not depend on where we are.
+    #[must_use]
+    pub(crate) fn absolute(settings: &Settings) -> Settings {
+        let absolute = |name: &String| match std::path::absolute(name) {
+            Ok(path) if !ColumnRemote::matches(name) => path.display().to_string(),
+            _ => name.clone(),
+        };
+        let authority = settings.authority.as_ref().map(|authority| Authority {
+            file: match authority.file.as_str() {
+                "none" => authority.file.clone(),
+                _ => absolute(&authority.file),
+            },
+            ..authority.clone()
+        });
+        Settings {
+            private_key: settings.private_key.as_ref().map(absolute),
+            certificate: settings.certificate.as_ref().map(absolute),
+            peer_authority: settings.peer_authority.as_ref().map(absolute),
+            authority,
+            ..settings.clone()
+        }
+    }
+
+    /// What connections are made with.
+    #[must_use]
+    pub(crate) fn credentials(&self) -> &Arc<Credentials> {
+        &self.credentials
+    }
+
+    /// The columns to follow, as `db:DB,TABLE,COLUMN`.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.keys().map(String::as_str)
+    }
+
+    /// Whether a column is one of ours.
+    #[must_use]
+    pub(crate) fn concerns(&self, column: &str) -> bool {
+        self.columns.contains_key(column)
+    }
+
+    /// Takes note of what a column holds.
+    pub(crate) fn set(&mut self, column: &str, texts: &RemoteRows) {
+        let first = texts.keys().find(|text| !text.is_empty());
+        if let (Some(known), Some(first)) = (self.columns.get_mut(column), first) {
+            *known = Some(first.clone());
+            self.apply();
+        }
+    }
+
+    fn apply(&self) {
+        let value = |given: &Option<String>| self.value(given.as_ref()?);
+        let given = &self.given;
+        let authority = given.authority.as_ref().and_then(|authority| {
+            Some(Authority {
+                file: self.value(&authority.file)?,
+                is_bootstrapped: authority.is_bootstrapped,
+            })
+        });
+        self.credentials.set(&Settings {
+            private_key: value(&given.private_key),
+            certificate: value(&given.certificate),
+            authority,
+            peer_authority: given.peer_authority.clone(),
+            protocols: value(&given.protocols),
+            ciphers: value(&given.ciphers),
+            ciphersuites: value(&given.ciphersuites),
+            server_name: value(&given.server_name),
+        });
+    }
+
+    /// A setting, looked up where it names a column.
+    fn value(&self, given: &str) -> Option<String> {
+        match self.columns.get(given) {
+            Some(held) => held.clone(),
+            None => Some(given.to_owned()),
+        }
+    }
+}
+
+/// The settings that may name columns.
+fn texts(settings: &Settings) -> impl Iterator<Item = &String> {
+    let authority = settings.authority.as_ref().map(|authority| &authority.file);
+    let others = [
+        &settings.private_key,
+        &settings.certificate,
+        &settings.protocols,
+        &settings.ciphers,
+        &settings.ciphersuites,
+        &settings.server_name,
+    ];
+    others
+        .into_iter()
+        .filter_map(Option::as_ref)
+        .chain(authority)
+}
