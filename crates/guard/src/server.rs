@@ -1,6 +1,7 @@
 //! A shard and a database of the benchmark's schema, with a file that is written at once: the whole server but for sockets, files and
 //! threads. Paths from a message to its reply go through it.
 
+use corvid_log::storage::{FileSize, StorageReply, StorageRequest};
 use std::hint::black_box;
 use std::mem;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::eras::Eras;
-use corvid_service::message::{DatabaseId, FileSize, SessionInfo, Store, ToDatabase, ToShard};
+use corvid_service::message::{DatabaseId, SessionInfo, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump};
@@ -91,11 +92,14 @@ impl Server {
             match output {
                 Output::Store(stores) => {
                     let answers = stores.into_iter().map(|store| {
-                        let Store::Append { ticket, record, .. } = store else {
+                        let StorageRequest::Append {
+                            position, record, ..
+                        } = store
+                        else {
                             panic!("a record");
                         };
                         black_box(record);
-                        ToDatabase::Stored(ticket, Ok(()))
+                        ToDatabase::Storage(StorageReply::Stored(position, Ok(())))
                     });
                     let answers = answers.collect();
                     self.pump.stored(&mut Thread, answers);

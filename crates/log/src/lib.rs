@@ -29,6 +29,7 @@ pub mod salvage;
 pub mod snapshot;
 pub mod source;
 pub mod split;
+pub mod storage;
 pub mod writer;
 
 pub use disk::{Disk, DiskError, DiskFile, Fault};

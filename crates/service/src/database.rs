@@ -5,6 +5,7 @@
 //! commits before it, and waits in one queue until those are stored (`pending`, `release`, `undo`). A session alone may be blocked
 //! (`outbox`). Only what replaces the database or its file waits at a [`Barrier`] until nothing is pending, and everything behind it, too.
 
+use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 mod audited;
 mod backpressure;
 mod backup;
@@ -49,8 +50,7 @@ use crate::job::Done;
 use crate::job::garbage::Garbage;
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, StoreError, Ticket,
-    ToDatabase,
+    Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, ToDatabase,
 };
 use crate::recording::Tape;
 use crate::reply_memory::{self, ReplyMemory};
@@ -133,7 +133,7 @@ pub struct DatabaseService {
     /// The era that its last conversion began.
     converted: Era,
     uuids: Box<dyn UuidSource + Send>,
-    next_ticket: Ticket,
+    next_position: LogPosition,
     /// Of the next request that is executed for the first time.
     next_place: u64,
     /// It is served no more; what still arrives is answered so.
@@ -228,7 +228,7 @@ impl DatabaseService {
             eras,
             converted: Era::default(),
             uuids,
-            next_ticket: Ticket(1),
+            next_position: LogPosition(1),
             next_place: 0,
             is_removed: false,
             outputs: Outputs::new(id),
@@ -276,8 +276,12 @@ impl DatabaseService {
     /// Takes one input.
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
         match input {
-            ToDatabase::Stored(ticket, result) => self.stored(now, ticket, result),
-            ToDatabase::Rewrite(number, outcome) => self.rewrite_advanced(now, number, outcome),
+            ToDatabase::Storage(StorageReply::Stored(position, result)) => {
+                self.stored(now, position, result)
+            }
+            ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
+                self.rewrite_advanced(now, number, outcome)
+            }
             ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
             ToDatabase::Done(_, Done::Text(session)) => self.text_written(now, session),
             ToDatabase::Done(number, Done::Compared(found)) => self.compared(now, number, found),
@@ -364,8 +368,7 @@ impl DatabaseService {
             }
             ToDatabase::Source(id, event) => self.source(now, id, event),
             ToDatabase::Control(control) => self.control(now, control),
-            ToDatabase::Stored(..)
-            | ToDatabase::Rewrite(..)
+            ToDatabase::Storage(_)
             | ToDatabase::Done(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_) => self.handle(now, input),
@@ -540,8 +543,7 @@ impl DatabaseService {
             | ToDatabase::Source(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
-            | ToDatabase::Stored(..)
-            | ToDatabase::Rewrite(..)
+            | ToDatabase::Storage(_)
             | ToDatabase::Done(..) => {}
         }
     }
@@ -596,9 +598,9 @@ impl DatabaseService {
             && self.monitors.is_empty()
     }
 
-    fn take_ticket(&mut self) -> Ticket {
-        let ticket = self.next_ticket;
-        self.next_ticket = Ticket(ticket.0 + 1);
-        ticket
+    fn next_log_position(&mut self) -> LogPosition {
+        let position = self.next_position;
+        self.next_position = LogPosition(position.0 + 1);
+        position
     }
 }

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use corvid_data::{Schema, WireError};
+use corvid_data::Schema;
 use corvid_engine::Snapshot;
+use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
 use crate::counts::Counts;
@@ -19,10 +20,6 @@ use crate::replication::{Notice, Role, SourceEvent, SourceId, Standing};
 /// A served database; a database that is removed and added again gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u32);
-
-/// Orders log writes of one database; a stored ticket implies all lower ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
 
 /// What the rest of the server must know of a session.
 #[derive(Debug)]
@@ -205,10 +202,8 @@ pub enum ToDatabase {
     Drained(SessionId),
     /// The session is gone.
     Closed(SessionId),
-    /// All appends up to this one finished: well, or (those that were not answered before) all with this error.
-    Stored(Ticket, Result<(), StoreError>),
-    /// A new file has come this far, or failed and is gone.
-    Rewrite(RewriteNumber, Result<RewriteStage, StoreError>),
+    /// A reply of the storage.
+    Storage(StorageReply),
     /// What came of a [`Job`](crate::job::Job).
     Done(JobNumber, Done),
     /// From the connection to what a backup follows.
@@ -260,25 +255,6 @@ pub enum Control {
     LogRows(String, bool),
     /// Show this in the rows that followed columns refer to.
     ShowStatus(Arc<RemoteStatuses>),
-}
-
-/// A failed write, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreError {
-    /// For example `a.db: write failed`.
-    pub details: String,
-    /// The operating system's words.
-    pub io_error: String,
-}
-
-impl StoreError {
-    /// The error that clients see.
-    #[must_use]
-    pub fn to_wire(&self) -> WireError {
-        let mut error = WireError::new(corvid_data::Tag::IoError, self.details.clone());
-        error.io_error = Some(self.io_error.clone().into_boxed_str());
-        error
-    }
 }
 
 /// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
@@ -360,72 +336,6 @@ pub enum ToShard {
     DisconnectAll(Arc<str>),
     /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
     DisableMonitorCond,
-}
-
-/// What a database asks of its file.
-#[derive(Debug)]
-pub enum Store {
-    /// The database has taken note of a failed append and undone what came after it. Appends between the failure and this order
-    /// must be refused: what they record is undone too.
-    Recover,
-    /// Append one record. Answered by [`ToDatabase::Stored`]; an answer holds for all appends before it that are not answered yet.
-    Append {
-        /// Its place.
-        ticket: Ticket,
-        /// Header and body.
-        record: Vec<u8>,
-        /// Sync before answering.
-        durable: bool,
-    },
-    /// Begin to write a new file in the background. Answered by [`ToDatabase::Rewrite`] with [`RewriteStage::Written`] when next to
-    /// nothing is missing. One at a time; asked for when no append is unanswered.
-    Rewrite(RewriteNumber, Content),
-    /// Append these records to the new file, which does not copy the present one; answered by [`RewriteStage::Written`].
-    Extend(RewriteNumber, Vec<Vec<u8>>),
-    /// Put the new file in the place of the present one. Answered by [`RewriteStage::InPlace`]; appends from here on go there. Then,
-    /// when a crash cannot bring the old one back any more, by [`RewriteStage::Lasting`].
-    Swap(RewriteNumber),
-    /// Give the new file up. Not answered.
-    Abandon(RewriteNumber),
-}
-
-/// Numbers the rewrites of one database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RewriteNumber(pub u64);
-
-/// What a new file holds: schema, and one record with all rows.
-#[derive(Debug)]
-pub struct Content {
-    /// The rows.
-    pub snapshot: Snapshot,
-    /// `_comment` of their record.
-    pub comment: &'static str,
-    /// `_date` of their record, ms since the Unix epoch.
-    pub date_ms: i64,
-    /// Its record says that it holds column differences, which makes no difference to rows that are all new.
-    pub is_diff: bool,
-    /// Whether what is appended to the present file meanwhile belongs into the new one too: so it does unless the schema changes.
-    pub with_tail: bool,
-}
-
-/// How far a rewrite has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RewriteStage {
-    /// Everything asked for so far is in the new file.
-    Written,
-    /// It is the file now.
-    InPlace(FileSize),
-    /// It is the file also after a crash.
-    Lasting,
-}
-
-/// Sizes of a file that has just been put in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileSize {
-    /// Schema and first transaction: what growth is measured against, bytes.
-    pub base: u64,
-    /// All of it, bytes.
-    pub end: u64,
 }
 
 /// From a database to the server's main thread.

@@ -20,6 +20,7 @@
 
 mod output;
 
+use corvid_log::storage::StorageReply;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -478,6 +479,7 @@ impl Pump {
 fn is_failure(answer: &ToDatabase) -> bool {
     matches!(
         answer,
-        ToDatabase::Stored(_, Err(_)) | ToDatabase::Rewrite(..)
+        ToDatabase::Storage(StorageReply::Stored(_, Err(_)))
+            | ToDatabase::Storage(StorageReply::Rewrite(..))
     )
 }

@@ -1,5 +1,6 @@
 //! A server without threads: one shard, `_Server` and one database without a file.
 
+use corvid_log::storage::{StorageReply, StorageRequest};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use corvid_service::eras::Eras;
 use corvid_service::frontend::session_id;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
+    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::pump::{Holder, Output};
 use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
@@ -207,9 +208,9 @@ impl Server {
                     match output {
                         Output::Store(stores) => {
                             let answer = |store| match store {
-                                Store::Append { ticket, .. } => {
-                                    Some(ToDatabase::Stored(ticket, Ok(())))
-                                }
+                                StorageRequest::Append { position, .. } => Some(
+                                    ToDatabase::Storage(StorageReply::Stored(position, Ok(()))),
+                                ),
                                 _ => None,
                             };
                             let answers = stores.into_iter().filter_map(answer).collect();

@@ -82,8 +82,8 @@ impl Holder for Effects {
     }
 
     fn begin(&mut self, input: &ToDatabase) {
-        if let Some(storage) = &mut self.storage {
-            storage.answered(input);
+        if let (ToDatabase::Storage(reply), Some(storage)) = (input, &mut self.storage) {
+            storage.answered(reply);
         }
         let is_timed = self.figures.is_some()
             && matches!(input, ToDatabase::Request(request) if request.method == Method::Transact);

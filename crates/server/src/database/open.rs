@@ -4,11 +4,11 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
+use corvid_log::storage::FileSize;
 use corvid_log::{DiskFile, Fault, Magic, Source};
 use corvid_os::errno;
 use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
 use corvid_os::random::{Random, Scattered};
-use corvid_service::message::FileSize;
 use corvid_service::storage::FileState;
 
 mod damage;

@@ -5,6 +5,10 @@
 //! Invariant: who holds the database, which may be a shard, never syncs, cuts or closes a file, and takes the lock of the file only for a
 //! write that [`Routing`] says nobody disturbs.
 
+use corvid_log::storage::{
+    Committer, DiskTask, FileContent, Published, RewriteNumber, RewriteStage, Rewriter, Route,
+    Routing, StorageReply, StorageRequest, StoreError,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -16,10 +20,7 @@ use corvid_os::log_file::{LogFile, Place};
 use corvid_os::mailbox::MailSender;
 use corvid_os::priority;
 use corvid_os::vlog::{self, Level, Module};
-use corvid_service::message::{
-    Content, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
-};
-use corvid_service::storage::{Committer, Order, Published, Rewriter, Route, Routing};
+use corvid_service::message::ToDatabase;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
@@ -30,7 +31,7 @@ type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_os::log_file::Handl
 
 /// For the disk thread.
 enum ToDisk {
-    Order(Order<Place>),
+    Order(DiskTask<Place>),
     /// Where handles on replaced files go from now on: closing a large file takes long.
     Undertaker(Sender<ReplacedFiles>),
 }
@@ -88,7 +89,7 @@ impl Storage {
             undertaker: None,
         };
         // Its queue is empty, so this cannot fail.
-        let _ = disk.send(ToDisk::Order(Order::Settle));
+        let _ = disk.send(ToDisk::Order(DiskTask::SyncExisting));
         let disk_thread = std::thread::Builder::new()
             .name("disk".to_owned())
             .spawn(move || worker.run())?;
@@ -105,18 +106,18 @@ impl Storage {
     }
 
     /// Carries out orders, or has them carried out. Returns the answers that are there already.
-    pub fn store(&mut self, stores: Vec<Store>) -> Vec<ToDatabase> {
+    pub fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<ToDatabase> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
                 Route::Now(records) => match lock(&self.file).append(records) {
-                    Ok(answer) => answers.extend(answer),
+                    Ok(reply) => answers.extend(reply.map(ToDatabase::Storage)),
                     Err(order) => {
                         self.routing.left_to_disk(&order);
                         self.to_disk(ToDisk::Order(*order));
                     }
                 },
-                Route::Disk(store) => self.to_disk(ToDisk::Order(Order::Store(store))),
+                Route::Disk(store) => self.to_disk(ToDisk::Order(DiskTask::Request(store))),
                 Route::Rewrite(store) => answers.extend(self.rewrite(store)),
             }
         }
@@ -130,7 +131,7 @@ impl Storage {
     }
 
     /// Takes note of an answer on its way to the database.
-    pub fn answered(&mut self, answer: &ToDatabase) {
+    pub fn answered(&mut self, answer: &StorageReply) {
         self.routing.answered(answer);
     }
 
@@ -139,21 +140,24 @@ impl Storage {
         let _ = self.disk.send(message);
     }
 
-    fn rewrite(&mut self, store: Store) -> Option<ToDatabase> {
+    fn rewrite(&mut self, store: StorageRequest) -> Option<ToDatabase> {
         let order = match store {
-            Store::Rewrite(number, content) => {
+            StorageRequest::Rewrite(number, content) => {
                 let failure = self.begin_rewrite(number, content).err()?;
-                return Some(ToDatabase::Rewrite(number, Err(failure)));
+                return Some(ToDatabase::Storage(StorageReply::Rewrite(
+                    number,
+                    Err(failure),
+                )));
             }
-            Store::Extend(_, records) => ToRewriter::Extend(records),
-            Store::Swap(_) => ToRewriter::Swap,
-            Store::Abandon(_) => {
+            StorageRequest::Extend(_, records) => ToRewriter::Extend(records),
+            StorageRequest::Swap(_) => ToRewriter::Swap,
+            StorageRequest::Abandon(_) => {
                 if let Some(rewrite) = &self.rewrite {
                     rewrite.is_wanted.store(false, Ordering::Relaxed);
                 }
                 ToRewriter::GiveUp
             }
-            Store::Recover | Store::Append { .. } => return None,
+            StorageRequest::Recover | StorageRequest::Append { .. } => return None,
         };
         if let Some(rewrite) = &self.rewrite {
             // A thread that has given up has said so.
@@ -162,13 +166,17 @@ impl Storage {
         None
     }
 
-    fn begin_rewrite(&mut self, number: RewriteNumber, content: Content) -> Result<(), StoreError> {
+    fn begin_rewrite(
+        &mut self,
+        number: RewriteNumber,
+        content: Box<dyn FileContent>,
+    ) -> Result<(), StoreError> {
         // It may still be closing the replaced file, or removing one that was given up.
         let predecessor = self.rewrite.take().map(|rewrite| rewrite.thread);
         // Nothing is under way at a settled moment, so this is where the content ends.
         let end = self.published.end();
-        let schema = content.snapshot.schema().clone();
-        let is_compaction = content.with_tail;
+        let database = content.database().to_owned();
+        let is_compaction = content.with_tail();
         let (orders, receiver) = crossbeam_channel::unbounded();
         let is_wanted = Arc::new(AtomicBool::new(true));
         let work = RewriteWork {
@@ -177,7 +185,7 @@ impl Storage {
             published: self.published.clone(),
             disk: self.disk.clone(),
             inbox: self.inbox.clone(),
-            label: is_compaction.then(|| schema.name.to_string()),
+            label: is_compaction.then(|| database.clone()),
             figures: self.figures.clone().filter(|_| is_compaction),
         };
         let file = self.file.clone();
@@ -198,7 +206,7 @@ impl Storage {
                 }
             })
             .map_err(|error| StoreError {
-                details: format!("{}: cannot start a thread", schema.name),
+                details: format!("{database}: cannot start a thread"),
                 io_error: corvid_os::errno::text(&error),
             })?;
         self.rewrite = Some(RewriteThread {
@@ -257,7 +265,9 @@ impl DiskThread {
                     ToDisk::Undertaker(sender) => self.undertaker = Some(sender),
                 }
             }
-            let has_swap = orders.iter().any(|order| matches!(order, Order::Swap(_)));
+            let has_swap = orders
+                .iter()
+                .any(|order| matches!(order, DiskTask::Swap(_)));
             let mut file = lock(&self.file);
             let answers = file.carry_out(orders);
             let replaced = file.take_replaced();
@@ -265,7 +275,7 @@ impl DiskThread {
             self.note_poison(&file);
             drop(file);
             for answer in answers {
-                self.inbox.send(answer);
+                self.inbox.send(ToDatabase::Storage(answer));
             }
             // Ordinary records may be appended meanwhile.
             if let Some(disk) = unsynced {
@@ -275,7 +285,7 @@ impl DiskThread {
                 self.note_poison(&file);
                 drop(file);
                 if let Some(answer) = answer {
-                    self.inbox.send(answer);
+                    self.inbox.send(ToDatabase::Storage(answer));
                 }
             }
             // Should the swap have failed there is nothing to close, and whoever waits for it must hear so.
@@ -333,7 +343,7 @@ impl RewriteWork {
         }
         let (undertaker, replaced) = crossbeam_channel::bounded(1);
         let _ = self.disk.send(ToDisk::Undertaker(undertaker));
-        let _ = self.disk.send(ToDisk::Order(Order::Swap(rewriter)));
+        let _ = self.disk.send(ToDisk::Order(DiskTask::Swap(rewriter)));
         let files: Option<ReplacedFiles> = replaced.recv().ok();
         let total_ms = started.elapsed().as_millis();
         // A swap that failed leaves nothing to be closed.
@@ -387,7 +397,8 @@ impl RewriteWork {
 
     fn answer(&self, number: RewriteNumber, stage: Result<RewriteStage, StoreError>) {
         if self.is_wanted.load(Ordering::Relaxed) {
-            self.inbox.send(ToDatabase::Rewrite(number, stage));
+            self.inbox
+                .send(ToDatabase::Storage(StorageReply::Rewrite(number, stage)));
         }
     }
 

@@ -3,6 +3,7 @@
 //! A control command that concerns databases is sent on with a token, or under a name or number that the report brings back; the report
 //! finds here whom to answer. Nothing here knows how a command is carried out. Used by the main thread only.
 
+use corvid_log::storage::StoreError;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use corvid_engine::Snapshot;
 use corvid_os::log_file::UnforcedName;
 use corvid_os::mailbox::MailSender;
 use corvid_os::unixctl::Replier;
-use corvid_service::message::{DatabaseId, StoreError, ToDatabase};
+use corvid_service::message::{DatabaseId, ToDatabase};
 
 use super::tls_columns;
 use crate::control::sessions::Listed;

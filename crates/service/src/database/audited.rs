@@ -4,11 +4,12 @@
 
 use corvid_data::{Tag, WireError};
 use corvid_json::Reader;
+use corvid_log::storage::StoreError;
 
 use super::slow::member;
 use super::{DatabaseService, Now};
 use crate::audit::{Entry, What, Who};
-use crate::message::{Request, StoreError};
+use crate::message::Request;
 
 use super::pending::{Commit, Origin, Pending};
 

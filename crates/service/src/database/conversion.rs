@@ -26,8 +26,9 @@ use corvid_monitor::SessionId;
 use super::{DatabaseService, Now};
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Done, Job, JobNumber};
-use crate::message::{Content, Method, Request, ToDatabase};
+use crate::message::{Method, Request, ToDatabase};
 use crate::recording::Setting;
+use crate::storage::Content;
 
 /// Changed rows that the database carries over itself while everything waits; more are left to the worker.
 const FEW_CHANGES: usize = 64;

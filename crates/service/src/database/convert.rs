@@ -2,12 +2,13 @@
 
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_json::Value;
+use corvid_log::storage::StoreError;
 
 use super::conversion::{Conversion, is_conversion_of};
 use super::transact::conversion_not_allowed;
 use super::{DatabaseService, Now};
 use crate::eras::Era;
-use crate::message::{Event, Handled, Request, StoreError};
+use crate::message::{Event, Handled, Request};
 
 impl DatabaseService {
     /// Begins a conversion, while nothing is pending and there is no other.

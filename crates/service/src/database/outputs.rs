@@ -1,6 +1,7 @@
 //! What one database wants done: bytes for sessions, log writes, events. Filled while inputs are handled, drained by the
 //! driver.
 
+use corvid_log::storage::StorageRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::outbox::Outboxes;
 use crate::audit::Entry;
 use crate::job::Job;
 use crate::job::garbage::Garbage;
-use crate::message::{DatabaseId, Deliver, Event, Handled, Piece, Store};
+use crate::message::{DatabaseId, Deliver, Event, Handled, Piece};
 use crate::replication::{SourceId, SourceOrder};
 use crate::reply_memory::{COUNTED_BYTES, Charge, ReplyMemory};
 
@@ -26,7 +27,7 @@ pub struct Outputs {
     /// For shards.
     pub deliveries: VecDeque<Deliver>,
     /// For the log; taken by [`super::DatabaseService::take_stores`].
-    pub(super) stores: Vec<Store>,
+    pub(super) stores: Vec<StorageRequest>,
     /// For the worker.
     pub jobs: Vec<Job>,
     /// For the main thread.

@@ -5,6 +5,7 @@
 //!
 //! Invariant: entries leave in the order of their execution. An entry keeps what it was made from until it leaves.
 
+use corvid_log::storage::LogPosition;
 use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
 
@@ -14,7 +15,7 @@ use corvid_monitor::{ConditionChange, SessionId};
 
 use super::initial_contents::Joining;
 use crate::audit::What;
-use crate::message::{Control, Event, Request, Ticket};
+use crate::message::{Control, Event, Request};
 use crate::reply_memory::Charge;
 
 /// While more of answers waits no request is executed, bytes: its answer would have to wait, too.
@@ -37,7 +38,7 @@ pub(super) struct Pending {
 /// What an entry has changed.
 pub(super) struct Commit {
     /// Its place in the log; `None`: there is nothing to record.
-    pub(super) ticket: Option<Ticket>,
+    pub(super) position: Option<LogPosition>,
     /// Length of its record.
     pub(super) record_bytes: usize,
     /// Its id, fixed when it was executed.
@@ -122,13 +123,13 @@ impl Pending {
         }
     }
 
-    fn ticket(&self) -> Option<Ticket> {
-        self.commit.as_ref()?.ticket
+    fn position(&self) -> Option<LogPosition> {
+        self.commit.as_ref()?.position
     }
 
     /// Whether its own record is among those up to `last`.
-    pub(super) fn is_recorded_by(&self, last: Ticket) -> bool {
-        self.ticket().is_some_and(|ticket| ticket <= last)
+    pub(super) fn is_recorded_by(&self, last: LogPosition) -> bool {
+        self.position().is_some_and(|position| position <= last)
     }
 }
 
@@ -159,9 +160,9 @@ impl PendingQueue {
     }
 
     /// The first entry, if everything up to its own record is stored when the records up to `stored` are.
-    pub(super) fn pop_stored(&mut self, stored: Ticket) -> Option<Pending> {
+    pub(super) fn pop_stored(&mut self, stored: LogPosition) -> Option<Pending> {
         let first = self.entries.front()?;
-        if first.ticket().is_some_and(|ticket| ticket > stored) {
+        if first.position().is_some_and(|position| position > stored) {
             return None;
         }
         let entry = self.entries.pop_front()?;
@@ -170,7 +171,7 @@ impl PendingQueue {
     }
 
     /// Takes out everything from the first entry on whose record is among those up to `last`.
-    pub(super) fn take_failed(&mut self, last: Ticket) -> Vec<Pending> {
+    pub(super) fn take_failed(&mut self, last: LogPosition) -> Vec<Pending> {
         let first = self
             .entries
             .iter()
@@ -182,8 +183,8 @@ impl PendingQueue {
     }
 
     /// The entry with this record.
-    pub(super) fn find_mut(&mut self, ticket: Ticket) -> Option<&mut Pending> {
+    pub(super) fn find_mut(&mut self, position: LogPosition) -> Option<&mut Pending> {
         let mut entries = self.entries.iter_mut();
-        entries.find(|entry| entry.ticket() == Some(ticket))
+        entries.find(|entry| entry.position() == Some(position))
     }
 }

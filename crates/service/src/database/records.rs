@@ -3,17 +3,17 @@
 //! Writing down a long commit takes as long as telling of it. So its record is composed only when it is taken to be stored, and what
 //! monitors will be told is ordered before: whoever drives the database can have that done by another thread meanwhile.
 //!
-//! Invariant: a record that is taken is complete, and records are taken in the order of their tickets. Nothing that was ordered is handed
+//! Invariant: a record that is taken is complete, and records are taken in the order of their positions. Nothing that was ordered is handed
 //! to a session before the record is stored.
 
 use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
+use corvid_log::storage::{LogPosition, StorageRequest};
 use corvid_log::{is_recorded, write_long_transaction, write_transaction};
 
 use super::model::StoredBy;
 use super::pending::{Commit, Origin};
 use super::{DatabaseService, Now};
 use crate::job::Job;
-use crate::message::{Store, Ticket};
 use crate::recording::Setting;
 
 /// A commit of more atoms is long: writing it down takes some 400 us.
@@ -36,7 +36,7 @@ pub(super) struct Records {
 
 #[derive(Debug)]
 struct Uncomposed {
-    ticket: Ticket,
+    position: LogPosition,
     schema: Arc<Schema>,
     delta: Arc<Delta>,
     date_ms: i64,
@@ -66,14 +66,14 @@ impl DatabaseService {
         self.records.long_atoms = atoms;
     }
 
-    /// Orders the record of a commit to be stored. Returns its ticket, with its length unless it is long; `None`: there is nothing to
+    /// Orders the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
     /// record.
     pub(super) fn record(
         &mut self,
         now: Now,
         delta: &Arc<Delta>,
         durable: bool,
-    ) -> Option<(Ticket, usize)> {
+    ) -> Option<(LogPosition, usize)> {
         if self.model.stored_by() == StoredBy::Execution {
             return None;
         }
@@ -93,10 +93,10 @@ impl DatabaseService {
             record.reserve(SHORT_BYTES);
             write_transaction(&mut record, schema, delta, now.wall_ms, is_diff)?;
         }
-        let ticket = self.take_ticket();
+        let position = self.next_log_position();
         if is_long {
             self.records.uncomposed.push(Uncomposed {
-                ticket,
+                position,
                 schema: self.database.schema().clone(),
                 delta: delta.clone(),
                 date_ms: now.wall_ms,
@@ -105,26 +105,28 @@ impl DatabaseService {
         }
         let bytes = record.len();
         self.count_record(bytes);
-        self.outputs.stores.push(Store::Append {
-            ticket,
+        self.outputs.stores.push(StorageRequest::Append {
+            position,
             record,
             durable,
         });
-        Some((ticket, bytes))
+        Some((position, bytes))
     }
 
     /// Takes what is to be stored, once its jobs have been taken: what is composed here may take long.
-    pub fn take_stores(&mut self) -> Vec<Store> {
+    pub fn take_stores(&mut self) -> Vec<StorageRequest> {
         // The next batch is likely to be as large.
         let room = self.outputs.stores.len();
         let mut stores = std::mem::replace(&mut self.outputs.stores, Vec::with_capacity(room));
         for long in std::mem::take(&mut self.records.uncomposed) {
             let composed = stores.iter_mut().find_map(|store| match store {
-                Store::Append { ticket, record, .. } if *ticket == long.ticket => Some(record),
+                StorageRequest::Append {
+                    position, record, ..
+                } if *position == long.position => Some(record),
                 _ => None,
             });
             let Some(record) = composed else { continue };
-            let entry = self.pending.find_mut(long.ticket);
+            let entry = self.pending.find_mut(long.position);
             let asked = entry.as_ref().map_or(0, |entry| asked_bytes(&entry.origin));
             let (schema, delta) = (&long.schema, &long.delta);
             // What changes much is asked for at length, mostly.

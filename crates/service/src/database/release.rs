@@ -4,6 +4,7 @@
 //! told of all of them at the end of the batch.
 
 use corvid_data::WireError;
+use corvid_log::storage::{LogPosition, StoreError};
 use corvid_monitor::SessionId;
 
 use super::outbox::Reason;
@@ -11,7 +12,7 @@ use super::pending::{Answer, Commit, Origin, Pending};
 use super::{DatabaseService, Now};
 use crate::job;
 use crate::job::garbage::Garbage;
-use crate::message::{Handled, Method, Request, StoreError, Ticket};
+use crate::message::{Handled, Method, Request};
 
 /// A request is freed elsewhere when it is longer, bytes.
 const FREED_BYTES: usize = 1 << 20;
@@ -45,14 +46,19 @@ impl DatabaseService {
     }
 
     /// Records are stored, or failed to be.
-    pub(super) fn stored(&mut self, now: Now, ticket: Ticket, result: Result<(), StoreError>) {
+    pub(super) fn stored(
+        &mut self,
+        now: Now,
+        position: LogPosition,
+        result: Result<(), StoreError>,
+    ) {
         self.slow.set_now(now);
         match result {
             Ok(()) => {
                 self.storage_error = None;
-                self.release_through(ticket);
+                self.release_through(position);
             }
-            Err(error) => self.undo_unstored(now, ticket, &error),
+            Err(error) => self.undo_unstored(now, position, &error),
         }
         self.advance_conversion(now);
         self.resume(now);
@@ -60,11 +66,11 @@ impl DatabaseService {
 
     /// Lets answers leave that wait for no record.
     pub(super) fn release(&mut self) {
-        self.release_through(Ticket(0));
+        self.release_through(LogPosition(0));
     }
 
     /// Lets answers leave in order up to the first whose record comes after `stored`.
-    fn release_through(&mut self, stored: Ticket) {
+    fn release_through(&mut self, stored: LogPosition) {
         while let Some(entry) = self.pending.pop_stored(stored) {
             let Pending {
                 commit,

@@ -4,9 +4,9 @@
 //! swap, and appends to the new file from then on; at no point does a commit wait for more than the swap.
 
 use super::{DatabaseService, Now};
-use crate::message::{
-    Content, Control, Event, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
-};
+use crate::message::{Control, Event, ToDatabase};
+use crate::storage::Content;
+use corvid_log::storage::{RewriteNumber, RewriteStage, StorageRequest, StoreError};
 
 /// What a new file is for.
 #[derive(Debug)]
@@ -90,7 +90,9 @@ impl DatabaseService {
             is_swapping: false,
             is_in_place: false,
         });
-        self.outputs.stores.push(Store::Rewrite(number, content));
+        self.outputs
+            .stores
+            .push(StorageRequest::Rewrite(number, Box::new(content)));
         number
     }
 
@@ -121,7 +123,7 @@ impl DatabaseService {
         }) = current
         {
             self.rewrites.wanted.extend(tokens);
-            self.outputs.stores.push(Store::Abandon(number));
+            self.outputs.stores.push(StorageRequest::Abandon(number));
         }
     }
 
@@ -212,7 +214,7 @@ impl DatabaseService {
     /// Appends to the new file of the conversion.
     pub(super) fn extend_rewrite(&mut self, records: Vec<Vec<u8>>) {
         if let Some(current) = &self.rewrites.current {
-            let extension = Store::Extend(current.number, records);
+            let extension = StorageRequest::Extend(current.number, records);
             self.outputs.stores.push(extension);
         }
     }
@@ -221,7 +223,9 @@ impl DatabaseService {
     pub(super) fn swap_rewrite(&mut self) {
         if let Some(current) = &mut self.rewrites.current {
             current.is_swapping = true;
-            self.outputs.stores.push(Store::Swap(current.number));
+            self.outputs
+                .stores
+                .push(StorageRequest::Swap(current.number));
         }
     }
 
@@ -230,7 +234,9 @@ impl DatabaseService {
         let is_conversion =
             |current: &mut Rewriting| matches!(current.purpose, Purpose::Conversion);
         if let Some(current) = self.rewrites.current.take_if(is_conversion) {
-            self.outputs.stores.push(Store::Abandon(current.number));
+            self.outputs
+                .stores
+                .push(StorageRequest::Abandon(current.number));
         }
     }
 

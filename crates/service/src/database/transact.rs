@@ -249,9 +249,9 @@ impl DatabaseService {
             let txn = super::txn_id(self.keeps_history, &mut *self.uuids);
             let recorded = self.record(now, &delta, durable);
             self.monitors.execute(&delta, txn);
-            let (ticket, record_bytes) = recorded.unzip();
+            let (position, record_bytes) = recorded.unzip();
             Commit {
-                ticket,
+                position,
                 record_bytes: record_bytes.unwrap_or(0),
                 txn,
                 delta,

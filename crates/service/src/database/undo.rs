@@ -3,17 +3,18 @@
 //! The clients of those commits are told `I/O error`. Everything else that was executed behind them may have seen them, so it is executed
 //! again, in the same order. Positions of what is executed again are new; answers to the old ones find nothing and are ignored.
 
+use corvid_log::storage::{LogPosition, StorageRequest, StoreError};
 use std::collections::BTreeSet;
 
 use corvid_data::WireError;
 
 use super::pending::{Answer, Origin, Pending};
 use super::{DatabaseService, Now};
-use crate::message::{Request, Store, StoreError, Ticket, ToDatabase};
+use crate::message::{Request, ToDatabase};
 
 impl DatabaseService {
     /// The records up to `last` could not be stored, which were written together.
-    pub(super) fn undo_unstored(&mut self, now: Now, last: Ticket, error: &StoreError) {
+    pub(super) fn undo_unstored(&mut self, now: Now, last: LogPosition, error: &StoreError) {
         let undone = self.pending.take_failed(last);
         if undone.is_empty() {
             return;
@@ -29,9 +30,9 @@ impl DatabaseService {
         // Records that were not handed over yet are of commits that are undone.
         self.outputs
             .stores
-            .retain(|store| !matches!(store, Store::Append { .. }));
+            .retain(|store| !matches!(store, StorageRequest::Append { .. }));
         self.records.forget();
-        self.outputs.stores.push(Store::Recover);
+        self.outputs.stores.push(StorageRequest::Recover);
         self.report_remotes_again();
         let sessions = changed_sessions(&undone);
         let mut blocked = Vec::new();

@@ -5,8 +5,9 @@
 
 use crate::audit::Entry;
 use crate::job::Job;
-use crate::message::{Deliver, Event, Store};
+use crate::message::{Deliver, Event};
 use crate::replication::{SourceId, SourceOrder};
+use corvid_log::storage::StorageRequest;
 
 /// One thing to be done.
 ///
@@ -27,7 +28,7 @@ pub enum Output {
     /// Carry these orders to the file out, in order, before anything that follows: no answer may leave before its record is
     /// written. Answers that are there at once are handed to [`super::Pump::stored`] before the next output is asked for; others
     /// are inputs of a later batch. Ordinary records among them may be written with one write. Nobody skips this.
-    Store(Vec<Store>),
+    Store(Vec<StorageRequest>),
     /// Append this to the audit trail before the answers that it is about, which follow, are posted. Skipped where there is no trail.
     Audit(Vec<Entry>),
     /// Post this to the main thread. Events about followed columns come before the deliveries of the same commit, all others

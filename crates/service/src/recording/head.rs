@@ -5,9 +5,10 @@
 use corvid_data::{Arc, Datum, HashSeed, Row, Schema, TableId, Uuid, wire};
 use corvid_engine::{Database, Places};
 use corvid_json::Value;
+use corvid_log::storage::FileSize;
 
 use super::codec::{Damage, Reader, Writer};
-use crate::message::{DatabaseId, FileSize};
+use crate::message::DatabaseId;
 use crate::pump::Limits;
 use crate::storage::FileState;
 use crate::{Model, Now, Options};

@@ -3,6 +3,9 @@
 //! Nothing is lost but what the database does not look at: the stamp of a request, and the result of a job, which is carried out again
 //! by whoever replays. What is known of a session is written with its first request.
 
+use corvid_log::storage::{
+    FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StoreError,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -13,10 +16,7 @@ use corvid_monitor::{SessionId, Version};
 use super::codec::{Damage, Reader, Writer};
 use crate::eras::Era;
 use crate::job::{Done, JobKey};
-use crate::message::{
-    Control, FileSize, Handled, Method, Request, RewriteNumber, RewriteStage, SessionInfo,
-    StoreError, Ticket, ToDatabase,
-};
+use crate::message::{Control, Handled, Method, Request, SessionInfo, ToDatabase};
 use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceEvent, SourceId};
 
@@ -66,12 +66,12 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
             out.number(session.0);
             sessions.remove(session);
         }
-        ToDatabase::Stored(ticket, outcome) => {
+        ToDatabase::Storage(StorageReply::Stored(position, outcome)) => {
             out.number(5);
-            out.number(ticket.0);
+            out.number(position.0);
             out.option(outcome.as_ref().err(), write_error);
         }
-        ToDatabase::Rewrite(number, outcome) => {
+        ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
             out.number(6);
             out.number(number.0);
             match outcome {
@@ -131,9 +131,9 @@ pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Inp
             ToDatabase::Closed(session)
         }
         5 => {
-            let ticket = Ticket(from.number()?);
+            let position = LogPosition(from.number()?);
             let error = from.option(read_error)?;
-            ToDatabase::Stored(ticket, error.map_or(Ok(()), Err))
+            ToDatabase::Storage(StorageReply::Stored(position, error.map_or(Ok(()), Err)))
         }
         6 => {
             let number = RewriteNumber(from.number()?);
@@ -146,7 +146,7 @@ pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Inp
                 2 => Ok(RewriteStage::Lasting),
                 _ => Err(read_error(from)?),
             };
-            ToDatabase::Rewrite(number, outcome)
+            ToDatabase::Storage(StorageReply::Rewrite(number, outcome))
         }
         7 => {
             let kind = u8::try_from(from.number()?).map_err(|_| unknown())?;

@@ -3,7 +3,7 @@
 //! Entries are those since the last rewrite, as the manual of the reference has it, so a file that nobody writes to is left alone; the
 //! reference itself counts all since the start.
 
-use crate::message::FileSize;
+use corvid_log::storage::FileSize;
 
 const MINUTE_MS: u64 = 60 * 1000;
 

@@ -23,8 +23,8 @@ impl Holder for Hand<'_> {
     }
 
     fn begin(&mut self, input: &ToDatabase) {
-        if let Some(disk) = &mut self.disk {
-            disk.answered(input);
+        if let (ToDatabase::Storage(reply), Some(disk)) = (input, &mut self.disk) {
+            disk.answered(reply);
         }
     }
 
@@ -90,7 +90,10 @@ impl World {
                     let disk = served.disk.as_mut().expect("writes only with a file");
                     let answers = disk.store(stores);
                     let disk = Some(disk);
-                    served.pump.stored(&mut Hand { now, disk }, answers);
+                    served.pump.stored(
+                        &mut Hand { now, disk },
+                        answers.into_iter().map(ToDatabase::Storage).collect(),
+                    );
                 }
                 Output::Audit(entries) => served.audit.extend(entries),
                 Output::Event(event) => self.main.push_back(event),

@@ -2,17 +2,20 @@
 //! decided by the code that the server runs; the threads are queues that the world works off when it likes.
 
 use corvid_data::HashSeed;
+use corvid_log::storage::{
+    Committer, DiskTask, FileSize, RewriteStage, Rewriter, Route, Routing, StorageReply,
+    StorageRequest,
+};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
 use corvid_log::{Disk as _, DiskFile, Fault, Load, LogWriter, write_schema};
-use corvid_service::message::{FileSize, RewriteStage, Store, ToDatabase};
-use corvid_service::storage::{Committer, FileState, Order, Rewriter, Route, Routing};
+use corvid_service::storage::FileState;
 
 /// Answers to orders.
-pub(crate) type Answers = Vec<ToDatabase>;
+pub(crate) type Answers = Vec<StorageReply>;
 
 /// How far the last new file has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +49,9 @@ pub(crate) struct Disk {
     platter: Platter,
     committer: Committer<Platter>,
     routing: Routing,
-    orders: VecDeque<Order<Platter>>,
+    orders: VecDeque<DiskTask<Platter>>,
     rewriter: Option<Rewriter<Platter>>,
-    rewrites: VecDeque<Store>,
+    rewrites: VecDeque<StorageRequest>,
     turn: u64,
 }
 
@@ -77,7 +80,7 @@ impl Disk {
             platter,
             committer,
             routing,
-            orders: VecDeque::from([Order::Settle]),
+            orders: VecDeque::from([DiskTask::SyncExisting]),
             rewriter: None,
             rewrites: VecDeque::new(),
             turn: 0,
@@ -94,11 +97,11 @@ impl Disk {
     }
 
     /// Takes orders; returns the answers to those that are carried out at once.
-    pub(crate) fn store(&mut self, mut stores: Vec<Store>) -> Answers {
+    pub(crate) fn store(&mut self, mut stores: Vec<StorageRequest>) -> Answers {
         let mut answers = Vec::new();
         if self.is_slow || self.is_held {
             for store in &mut stores {
-                if let Store::Append { durable, .. } = store {
+                if let StorageRequest::Append { durable, .. } = store {
                     *durable = true;
                 }
             }
@@ -108,7 +111,7 @@ impl Disk {
                 Route::Now(records) => {
                     self.arm();
                     match self.committer.append(records) {
-                        Ok(answer) => answers.extend(answer),
+                        Ok(reply) => answers.extend(reply),
                         Err(order) => {
                             self.routing.left_to_disk(&order);
                             self.orders.push_back(*order);
@@ -116,26 +119,27 @@ impl Disk {
                     }
                     self.disarm();
                 }
-                Route::Disk(store) => self.orders.push_back(Order::Store(store)),
-                Route::Rewrite(Store::Rewrite(number, content)) => {
+                Route::Disk(store) => self.orders.push_back(DiskTask::Request(store)),
+                Route::Rewrite(StorageRequest::Rewrite(number, content)) => {
                     let end = self.committer.published().end();
                     match self.committer.rewrite(number, content, end) {
                         Ok(rewriter) => {
                             self.rewriter = Some(rewriter);
                             self.stage = Stage::Writing;
-                            self.rewrites.push_back(Store::Extend(number, Vec::new()));
+                            self.rewrites
+                                .push_back(StorageRequest::Extend(number, Vec::new()));
                         }
-                        Err(error) => answers.push(ToDatabase::Rewrite(number, Err(error))),
+                        Err(error) => answers.push(StorageReply::Rewrite(number, Err(error))),
                     }
                 }
-                Route::Rewrite(Store::Abandon(_)) => {
+                Route::Rewrite(StorageRequest::Abandon(_)) => {
                     self.rewriter = None;
                     self.rewrites.clear();
                     self.stage = Stage::None;
                 }
                 Route::Rewrite(store) => {
                     self.stage = match store {
-                        Store::Swap(_) => Stage::Swapping,
+                        StorageRequest::Swap(_) => Stage::Swapping,
                         _ => Stage::Writing,
                     };
                     self.rewrites.push_back(store);
@@ -182,11 +186,12 @@ impl Disk {
         let Some(order) = self.orders.pop_front() else {
             return Vec::new();
         };
-        let is_swap = matches!(order, Order::Swap(_));
+        let is_swap = matches!(order, DiskTask::Swap(_));
         lock(&self.platter.0).fails_to_swap = is_swap && std::mem::take(&mut self.fails_to_swap);
         let answers = self.committer.carry_out(vec![order]);
         if is_swap {
-            let has_failed = |answer: &ToDatabase| matches!(answer, ToDatabase::Rewrite(_, Err(_)));
+            let has_failed =
+                |answer: &StorageReply| matches!(answer, StorageReply::Rewrite(_, Err(_)));
             self.stage = match answers.iter().any(has_failed) {
                 true => Stage::None,
                 false => Stage::InPlace,
@@ -205,14 +210,14 @@ impl Disk {
         };
         let number = rewriter.number();
         let outcome = match store {
-            Store::Extend(_, records) => {
+            StorageRequest::Extend(_, records) => {
                 let end = self.committer.published().end();
                 rewriter
                     .run(|| end, || true)
                     .and_then(|()| rewriter.extend(&records))
             }
             _ => {
-                self.orders.push_back(Order::Swap(rewriter));
+                self.orders.push_back(DiskTask::Swap(rewriter));
                 return Vec::new();
             }
         };
@@ -222,11 +227,11 @@ impl Disk {
             self.rewriter = Some(rewriter);
         }
         let stage = outcome.map(|()| RewriteStage::Written);
-        vec![ToDatabase::Rewrite(number, stage)]
+        vec![StorageReply::Rewrite(number, stage)]
     }
 
     /// The database is about to hear of an answer.
-    pub(crate) fn answered(&mut self, answer: &ToDatabase) {
+    pub(crate) fn answered(&mut self, answer: &StorageReply) {
         self.routing.answered(answer);
     }
 

@@ -607,7 +607,9 @@ impl World {
                     return;
                 };
                 let answers = served.disk.as_mut().map(Disk::work).unwrap_or_default();
-                served.inbox.extend(answers);
+                served
+                    .inbox
+                    .extend(answers.into_iter().map(ToDatabase::Storage));
             }
             Choice::Worker(id) => {
                 let Some(served) = self.databases.get_mut(&id) else {

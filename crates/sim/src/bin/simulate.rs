@@ -1,10 +1,11 @@
 //! `simulate [--clients] [--seeds N] [--from S]` runs many seeds of the simulation of the server, or of clients beside servers;
 //! `simulate [--clients] --seed S [--trace]` runs one. `simulate --replay DIR` steps through recordings of a real server.
 
+use corvid_log::storage::StorageRequest;
 use std::fmt::Debug;
 use std::process::ExitCode;
 
-use corvid_service::message::{Control, Piece, Store, ToDatabase};
+use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, Seen};
 use corvid_sim::seeds::{Play, run_seed, run_seeds};
@@ -146,16 +147,16 @@ fn output_text(output: &Output) -> String {
     text
 }
 
-fn store_text(store: &Store) -> String {
+fn store_text(store: &StorageRequest) -> String {
     match store {
-        Store::Append {
-            ticket,
+        StorageRequest::Append {
+            position,
             record,
             durable,
         } => {
             let how = if *durable { "durable " } else { "" };
             let record = String::from_utf8_lossy(record);
-            format!("{how}record {}: {}", ticket.0, record.trim_end())
+            format!("{how}record {}: {}", position.0, record.trim_end())
         }
         other => format!("{other:?}"),
     }

@@ -5,11 +5,11 @@
 //! a clock of its own. It also watches its users: nothing may be written to a file after a failed sync, and the holder of a database may
 //! only write, and only while the disk thread has shown that writes are quick.
 
+use corvid_log::storage::QUICK_WRITES_MIN;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_log::{Disk, DiskFile, Fault};
-use corvid_service::storage::QUICK_WRITES_MIN;
 
 use super::inode::Inode;
 use super::trace::Trace;

@@ -55,8 +55,8 @@ pub(super) struct History {
     txns: BTreeMap<i64, Known>,
     /// Those that were there when the server started, in order.
     base: Vec<i64>,
-    /// The last ticket of each that it has executed since.
-    tickets: BTreeMap<i64, u64>,
+    /// The last position of each that it has executed since.
+    positions: BTreeMap<i64, u64>,
     /// Some were undone, whoever knows which.
     has_failed: bool,
     /// Those that a restart has shown to be gone, in order, while the medium may still hold them: their removal was not forced to disk when
@@ -80,7 +80,7 @@ impl History {
     ///
     /// # Errors
     /// It is of no transaction.
-    pub(super) fn recorded(&mut self, ticket: u64, record: &[u8]) -> Result<(), String> {
+    pub(super) fn recorded(&mut self, position: u64, record: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(record);
         let (_, rest) = text
             .split_once(r#""txns":"#)
@@ -89,7 +89,7 @@ impl History {
         let number: i64 = digits
             .and_then(|digits| digits.parse().ok())
             .ok_or_else(|| format!("a record of several transactions: {text}"))?;
-        self.tickets.insert(number, ticket);
+        self.positions.insert(number, position);
         Ok(())
     }
 
@@ -208,16 +208,16 @@ impl History {
         }
         if !back.is_empty() {
             self.base.extend(back);
-            self.tickets.clear();
+            self.positions.clear();
         }
     }
 
     /// All that may be in the database, in order.
     fn order(&self) -> Vec<i64> {
         let mut executed: Vec<(u64, i64)> = self
-            .tickets
+            .positions
             .iter()
-            .map(|(number, ticket)| (*ticket, *number))
+            .map(|(number, position)| (*position, *number))
             .collect();
         executed.sort_unstable();
         let executed = executed.into_iter().map(|(_, number)| number);
@@ -302,7 +302,7 @@ impl History {
         let is_hidden = |number: &i64| !all.contains(number);
         match crash {
             Crash::PowerLoss => self.hidden.clear(),
-            Crash::Kill if self.tickets.is_empty() => {}
+            Crash::Kill if self.positions.is_empty() => {}
             Crash::Kill => self.hidden = self.order().into_iter().filter(is_hidden).collect(),
         }
         for (number, known) in &mut self.txns {
@@ -320,7 +320,7 @@ impl History {
             }
         }
         self.base = kept;
-        self.tickets.clear();
+        self.positions.clear();
         self.has_failed = false;
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Messages between two parts stay in order and causes precede effects; nothing else is promised.
 
+use corvid_log::storage::{Rewriter, StorageReply, StorageRequest, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -17,11 +18,11 @@ use corvid_service::job::Job;
 use corvid_service::job::turns::Turns;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Event, Piece, SessionInfo, Store, ToDatabase, ToShard,
+    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
-use corvid_service::storage::{FileState, Rewriter};
+use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
 
 use super::disk::{Handle, SimDisk};
@@ -145,8 +146,8 @@ impl Holder for Hand<'_> {
     }
 
     fn begin(&mut self, input: &ToDatabase) {
-        if let Some(storage) = &mut self.storage {
-            storage.answered(input);
+        if let (ToDatabase::Storage(reply), Some(storage)) = (input, &mut self.storage) {
+            storage.answered(reply);
             *self.store_failures += u64::from(is_failure(input));
         }
     }
@@ -169,7 +170,7 @@ pub(crate) struct Machine {
     sessions: u64,
     /// For clients.
     pub(crate) to_clients: Vec<(SessionId, ToClient)>,
-    /// Records that the database has asked to be written, with their tickets.
+    /// Records that the database has asked to be written, with their positions.
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     /// Compactions that have ended.
     pub(crate) compacted: Vec<(Option<u64>, Result<(), String>)>,
@@ -481,18 +482,14 @@ impl Machine {
     }
 
     /// A new file has been written, or has not.
-    pub(crate) fn written(
-        &mut self,
-        rewriter: Rewriter<SimDisk>,
-        outcome: Result<(), corvid_service::message::StoreError>,
-    ) {
+    pub(crate) fn written(&mut self, rewriter: Rewriter<SimDisk>, outcome: Result<(), StoreError>) {
         let answer = self.storage.written(rewriter, outcome);
         self.answer(answer);
     }
 
-    fn answer(&mut self, answers: impl IntoIterator<Item = ToDatabase>) {
+    fn answer(&mut self, answers: impl IntoIterator<Item = StorageReply>) {
         for answer in answers {
-            self.post(STORED, answer);
+            self.post(STORED, ToDatabase::Storage(answer));
         }
     }
 
@@ -580,8 +577,11 @@ impl Machine {
                 Output::Job(job) => self.jobs.push_back((id, job)),
                 Output::Store(stores) => {
                     for store in &stores {
-                        if let Store::Append { ticket, record, .. } = store {
-                            self.records.push((ticket.0, record.clone()));
+                        if let StorageRequest::Append {
+                            position, record, ..
+                        } = store
+                        {
+                            self.records.push((position.0, record.clone()));
                         }
                     }
                     let answers = self.storage.store(stores);
@@ -590,7 +590,10 @@ impl Machine {
                         storage: Some(&mut self.storage),
                         store_failures: &mut self.store_failures,
                     };
-                    served.pump.stored(&mut hand, answers);
+                    served.pump.stored(
+                        &mut hand,
+                        answers.into_iter().map(ToDatabase::Storage).collect(),
+                    );
                 }
                 Output::SourceOrder(source, connection, order) => {
                     self.to_source.push((source, connection, order));
@@ -658,5 +661,5 @@ impl Machine {
 
 /// Whether the database hears that records could not be stored, and undoes what depends on them.
 fn is_failure(input: &ToDatabase) -> bool {
-    matches!(input, ToDatabase::Stored(_, Err(_)))
+    matches!(input, ToDatabase::Storage(StorageReply::Stored(_, Err(_))))
 }

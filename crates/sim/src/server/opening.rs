@@ -1,6 +1,7 @@
 //! Opens a database file after a start, with the code that the server opens it with.
 
 use corvid_data::HashSeed;
+use corvid_log::storage::FileSize;
 use std::fmt;
 
 use corvid_data::uuid::UuidSource;
@@ -8,7 +9,6 @@ use corvid_engine::Database;
 use corvid_log::load::Cause;
 use corvid_log::salvage::{self, Bytes};
 use corvid_log::{Damage, DiskFile, Load, Magic, ReadError, Source};
-use corvid_service::message::FileSize;
 use corvid_service::storage::FileState;
 
 use super::disk::Handle;

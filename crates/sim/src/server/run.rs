@@ -462,8 +462,8 @@ impl Run {
         self.summary.inline_batches += batches.inline;
         self.summary.rolled_back += batches.rolled_back;
         self.summary.cut_batches += batches.cut;
-        for (ticket, record) in records {
-            self.history.recorded(ticket, &record)?;
+        for (position, record) in records {
+            self.history.recorded(position, &record)?;
         }
         if let Some(offence) = self.disk.offence() {
             return Err(offence);

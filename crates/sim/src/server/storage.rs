@@ -1,14 +1,14 @@
 //! The file of one database under the server's threads, as queues that the scheduler works off: the disk thread and the rewrite threads.
 //! What each of them does, in which order and under which lock, is as in the `server` crate's storage; who acts next is drawn.
 
+use corvid_log::storage::{
+    Committer, DiskTask, FileContent, RewriteNumber, RewriteStage, Rewriter, Route, Routing,
+    StorageReply, StorageRequest, StoreError,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corvid_log::{Disk as _, LogWriter};
-use corvid_service::message::{
-    Content, RewriteNumber, RewriteStage, Store, StoreError, ToDatabase,
-};
-use corvid_service::storage::{Committer, Order, Rewriter, Route, Routing};
 
 use super::disk::{Caller, SimDisk};
 use crate::dice::Dice;
@@ -29,7 +29,7 @@ pub(super) struct Storage {
 
 #[derive(Debug)]
 enum ToDisk {
-    Order(Order<SimDisk>),
+    Order(DiskTask<SimDisk>),
     /// Somebody will close replaced files.
     Undertaker,
 }
@@ -46,7 +46,7 @@ struct RewriteThread {
 #[derive(Debug)]
 enum Work {
     /// It has not begun: the content, and where the file ended when that was all there was.
-    Begin(RewriteNumber, Content, u64),
+    Begin(RewriteNumber, Box<dyn FileContent>, u64),
     /// It is writing; the scheduler has the value.
     Writing,
     /// It waits for an order.
@@ -75,14 +75,14 @@ impl Storage {
             routing: Routing::new(file.published().clone()),
             disk,
             file,
-            orders: VecDeque::from([ToDisk::Order(Order::Settle)]),
+            orders: VecDeque::from([ToDisk::Order(DiskTask::SyncExisting)]),
             unsynced_name: None,
             threads: VecDeque::new(),
         }
     }
 
     /// Carries out orders, or queues them. Returns the answers that are there already.
-    pub(super) fn store(&mut self, stores: Vec<Store>) -> Vec<ToDatabase> {
+    pub(super) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
@@ -98,16 +98,18 @@ impl Storage {
                         }
                     }
                 }
-                Route::Disk(store) => self.orders.push_back(ToDisk::Order(Order::Store(store))),
+                Route::Disk(store) => self
+                    .orders
+                    .push_back(ToDisk::Order(DiskTask::Request(store))),
                 Route::Rewrite(store) => self.rewrite(store),
             }
         }
         answers
     }
 
-    fn rewrite(&mut self, store: Store) {
+    fn rewrite(&mut self, store: StorageRequest) {
         let order = match store {
-            Store::Rewrite(number, content) => {
+            StorageRequest::Rewrite(number, content) => {
                 let end = self.file.published().end();
                 self.threads.push_back(RewriteThread {
                     work: Work::Begin(number, content, end),
@@ -116,10 +118,10 @@ impl Storage {
                 });
                 return;
             }
-            Store::Extend(_, records) => ToRewriter::Extend(records),
-            Store::Swap(_) => ToRewriter::Swap,
-            Store::Abandon(_) => ToRewriter::GiveUp,
-            Store::Recover | Store::Append { .. } => return,
+            StorageRequest::Extend(_, records) => ToRewriter::Extend(records),
+            StorageRequest::Swap(_) => ToRewriter::Swap,
+            StorageRequest::Abandon(_) => ToRewriter::GiveUp,
+            StorageRequest::Recover | StorageRequest::Append { .. } => return,
         };
         if let Some(thread) = self.threads.back_mut() {
             thread.is_wanted &= !matches!(order, ToRewriter::GiveUp);
@@ -128,7 +130,7 @@ impl Storage {
     }
 
     /// Takes note of an answer on its way to the database.
-    pub(super) fn answered(&mut self, answer: &ToDatabase) {
+    pub(super) fn answered(&mut self, answer: &StorageReply) {
         self.routing.answered(answer);
     }
 
@@ -142,7 +144,7 @@ impl Storage {
     }
 
     /// The disk thread takes a step: all that has arrived, or as much as had when it looked.
-    pub(super) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<ToDatabase> {
+    pub(super) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
         if let Some(disk) = self.unsynced_name.take() {
             let outcome = disk.sync_directory();
             return self.file.name_synced(outcome).into_iter().collect();
@@ -192,7 +194,7 @@ impl Storage {
     }
 
     /// The rewrite thread takes a step. A value that comes back must be [run](Rewriter::run), then handed to [`Storage::written`].
-    pub(super) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<ToDatabase>) {
+    pub(super) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<StorageReply>) {
         let Some(thread) = self.threads.front_mut() else {
             return (None, None);
         };
@@ -202,7 +204,7 @@ impl Storage {
                 Err(error) => {
                     let is_wanted = thread.is_wanted;
                     self.threads.pop_front();
-                    let answer = is_wanted.then_some(ToDatabase::Rewrite(number, Err(error)));
+                    let answer = is_wanted.then_some(StorageReply::Rewrite(number, Err(error)));
                     return (None, answer);
                 }
             },
@@ -215,7 +217,8 @@ impl Storage {
                 Some(ToRewriter::Swap) => {
                     thread.work = Work::Close;
                     self.orders.push_back(ToDisk::Undertaker);
-                    self.orders.push_back(ToDisk::Order(Order::Swap(rewriter)));
+                    self.orders
+                        .push_back(ToDisk::Order(DiskTask::Swap(rewriter)));
                 }
                 Some(ToRewriter::GiveUp) | None => drop(self.threads.pop_front()),
             },
@@ -233,7 +236,7 @@ impl Storage {
         &mut self,
         rewriter: Rewriter<SimDisk>,
         outcome: Result<(), StoreError>,
-    ) -> Option<ToDatabase> {
+    ) -> Option<StorageReply> {
         let thread = self.threads.front_mut()?;
         let number = rewriter.number();
         let is_wanted = thread.is_wanted;
@@ -243,6 +246,6 @@ impl Storage {
         } else {
             self.threads.pop_front();
         }
-        is_wanted.then_some(ToDatabase::Rewrite(number, stage))
+        is_wanted.then_some(StorageReply::Rewrite(number, stage))
     }
 }

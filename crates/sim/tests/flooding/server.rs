@@ -1,5 +1,6 @@
 //! A shard and a database, the whole server but for sockets, files and threads: requests go in as bytes.
 
+use corvid_log::storage::{FileSize, StorageReply, StorageRequest};
 use std::mem;
 use std::sync::Arc;
 
@@ -8,9 +9,7 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::eras::Eras;
-use corvid_service::message::{
-    DatabaseId, FileSize, Piece, SessionInfo, Store, ToDatabase, ToShard,
-};
+use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump};
@@ -119,7 +118,9 @@ impl Server {
             match output {
                 Output::Store(stores) => {
                     let answers = stores.into_iter().map(|store| match store {
-                        Store::Append { ticket, .. } => ToDatabase::Stored(ticket, Ok(())),
+                        StorageRequest::Append { position, .. } => {
+                            ToDatabase::Storage(StorageReply::Stored(position, Ok(())))
+                        }
                         _ => panic!("a record"),
                     });
                     let answers = answers.collect();

@@ -2,28 +2,23 @@
 
 use std::sync::Arc;
 
-use corvid_log::disk::Fault;
-use corvid_log::writer::Replaced;
-use corvid_log::{Disk, DiskError, LogWriter};
-
 use super::pace::Pace;
-use super::{Published, Rewriter};
-use crate::message::{
-    Content, FileSize, RewriteNumber, RewriteStage, Store, StoreError, Ticket, ToDatabase,
+use super::{
+    FileContent, FileSize, LogPosition, Published, RewriteNumber, RewriteStage, Rewriter,
+    StorageReply, StorageRequest, StoreError,
 };
-
-/// Stands for what was in the file when it was opened.
-pub(super) const OPENING: Ticket = Ticket(0);
+use crate::disk::{Disk, DiskError, Fault};
+use crate::writer::{LogWriter, Replaced};
 
 /// An order for the disk thread.
 #[derive(Debug)]
-pub enum Order<D: Disk> {
-    /// The first one: make sure that what was found in the file is there to stay. Answered as ticket 0.
-    Settle,
-    /// [`Store::Recover`] or [`Store::Append`].
-    Store(Store),
-    /// Records through this ticket could not be written at once: cut off what is left of them, then tell the database.
-    TakeBack(Ticket, StoreError),
+pub enum DiskTask<D: Disk> {
+    /// The first one: make sure that what was found in the file is there to stay. Answered as position 0.
+    SyncExisting,
+    /// [`StorageRequest::Recover`] or [`StorageRequest::Append`].
+    Request(StorageRequest),
+    /// Records through this position could not be written at once: cut off what is left of them, then tell the database.
+    Truncate(LogPosition, StoreError),
     /// Put this new file in place.
     Swap(Rewriter<D>),
 }
@@ -47,7 +42,7 @@ pub struct Committer<D: Disk> {
 #[derive(Default)]
 struct Run {
     records: Vec<Vec<u8>>,
-    last: Option<Ticket>,
+    last: Option<LogPosition>,
     is_durable: bool,
 }
 
@@ -93,14 +88,20 @@ impl<D: Disk> Committer<D> {
     ///
     /// # Errors
     /// What the disk thread has to do about the failure, and then tells the database. The file is as it was left until then.
-    pub fn append(&mut self, stores: Vec<Store>) -> Result<Option<ToDatabase>, Box<Order<D>>> {
+    pub fn append(
+        &mut self,
+        stores: Vec<StorageRequest>,
+    ) -> Result<Option<StorageReply>, Box<DiskTask<D>>> {
         let mut run = Run {
             records: Vec::with_capacity(stores.len()),
             ..Run::default()
         };
         for store in stores {
-            if let Store::Append { ticket, record, .. } = store {
-                run.last = Some(ticket);
+            if let StorageRequest::Append {
+                position, record, ..
+            } = store
+            {
+                run.last = Some(position);
                 run.records.push(record);
             }
         }
@@ -110,46 +111,49 @@ impl<D: Disk> Committer<D> {
         let outcome = self.write_run(&run);
         self.publish();
         match outcome {
-            Ok(()) => Ok(Some(ToDatabase::Stored(last, Ok(())))),
-            Err(error) => Err(Box::new(Order::TakeBack(last, error.into()))),
+            Ok(()) => Ok(Some(StorageReply::Stored(last, Ok(())))),
+            Err(error) => Err(Box::new(DiskTask::Truncate(last, error.into()))),
         }
     }
 
     /// Carries out orders; consecutive records are written, and if need be synced, together. Afterwards the driver must ask
     /// [`Committer::unsynced_name`] and [`Committer::take_replaced`].
-    pub fn carry_out(&mut self, orders: Vec<Order<D>>) -> Vec<ToDatabase> {
+    pub fn carry_out(&mut self, orders: Vec<DiskTask<D>>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         let mut run = Run::default();
         for order in orders {
             match order {
-                Order::Store(Store::Append {
-                    ticket,
+                DiskTask::Request(StorageRequest::Append {
+                    position,
                     record,
                     durable,
                 }) => {
-                    run.last = Some(ticket);
+                    run.last = Some(position);
                     run.records.push(record);
                     run.is_durable |= durable;
                 }
-                Order::Store(Store::Recover) => {
+                DiskTask::Request(StorageRequest::Recover) => {
                     answers.extend(self.write(&std::mem::take(&mut run)));
                     self.failure = None;
                 }
-                Order::Store(
-                    Store::Rewrite(..) | Store::Extend(..) | Store::Swap(_) | Store::Abandon(_),
+                DiskTask::Request(
+                    StorageRequest::Rewrite(..)
+                    | StorageRequest::Extend(..)
+                    | StorageRequest::Swap(_)
+                    | StorageRequest::Abandon(_),
                 ) => {}
-                Order::TakeBack(ticket, error) => {
+                DiskTask::Truncate(position, error) => {
                     answers.extend(self.write(&std::mem::take(&mut run)));
                     // Should it fail, the next append begins with it, or is refused.
                     let _ = self.writer.clean();
                     self.failure = Some(error.clone());
-                    answers.push(ToDatabase::Stored(ticket, Err(error)));
+                    answers.push(StorageReply::Stored(position, Err(error)));
                 }
-                Order::Settle => {
+                DiskTask::SyncExisting => {
                     let result = self.writer.settle().map_err(StoreError::from);
-                    answers.push(ToDatabase::Stored(OPENING, result));
+                    answers.push(StorageReply::Stored(LogPosition::OPENING, result));
                 }
-                Order::Swap(rewriter) => {
+                DiskTask::Swap(rewriter) => {
                     answers.extend(self.write(&std::mem::take(&mut run)));
                     answers.push(self.swap(rewriter));
                 }
@@ -161,8 +165,8 @@ impl<D: Disk> Committer<D> {
         answers
     }
 
-    fn write(&mut self, run: &Run) -> Option<ToDatabase> {
-        let ticket = run.last?;
+    fn write(&mut self, run: &Run) -> Option<StorageReply> {
+        let position = run.last?;
         let result = match &self.failure {
             Some(failure) => Err(failure.clone()),
             None => self.try_write(run).map_err(StoreError::from),
@@ -171,7 +175,7 @@ impl<D: Disk> Committer<D> {
             self.pace.failed();
         }
         self.failure = result.clone().err();
-        Some(ToDatabase::Stored(ticket, result))
+        Some(StorageReply::Stored(position, result))
     }
 
     fn try_write(&mut self, run: &Run) -> Result<(), DiskError> {
@@ -212,7 +216,7 @@ impl<D: Disk> Committer<D> {
         self.published.set(self.writer.end(), is_quick);
     }
 
-    fn swap(&mut self, rewriter: Rewriter<D>) -> ToDatabase {
+    fn swap(&mut self, rewriter: Rewriter<D>) -> StorageReply {
         let (number, base) = (rewriter.number(), rewriter.base());
         let stage = match self.writer.swap(rewriter.into_rewrite()) {
             Ok(replaced) => {
@@ -225,7 +229,7 @@ impl<D: Disk> Committer<D> {
             }
             Err(error) => Err(error.into()),
         };
-        ToDatabase::Rewrite(number, stage)
+        StorageReply::Rewrite(number, stage)
     }
 
     /// The disk whose directory must be synced soon, with nobody waiting for the lock meanwhile; [`Committer::name_synced`] then takes
@@ -236,11 +240,11 @@ impl<D: Disk> Committer<D> {
     }
 
     /// The directory was synced, or could not be.
-    pub fn name_synced(&mut self, outcome: Result<(), Fault>) -> Option<ToDatabase> {
+    pub fn name_synced(&mut self, outcome: Result<(), Fault>) -> Option<StorageReply> {
         let number = self.in_place.take()?;
         let result = self.writer.name_synced(outcome);
         self.publish();
-        Some(ToDatabase::Rewrite(
+        Some(StorageReply::Rewrite(
             number,
             result
                 .map(|()| RewriteStage::Lasting)
@@ -249,12 +253,12 @@ impl<D: Disk> Committer<D> {
     }
 
     /// A durable record may have had the name synced on its way.
-    fn name_answer(&mut self) -> Option<ToDatabase> {
+    fn name_answer(&mut self) -> Option<StorageReply> {
         if self.writer.is_name_unsynced() {
             return None;
         }
         let number = self.in_place.take()?;
-        Some(ToDatabase::Rewrite(number, Ok(RewriteStage::Lasting)))
+        Some(StorageReply::Rewrite(number, Ok(RewriteStage::Lasting)))
     }
 
     /// Open handles on replaced files, to be closed where nobody waits.
@@ -269,10 +273,10 @@ impl<D: Disk> Committer<D> {
     pub fn rewrite(
         &self,
         number: RewriteNumber,
-        content: Content,
+        content: Box<dyn FileContent>,
         end: u64,
     ) -> Result<Rewriter<D>, StoreError> {
-        let rewrite = if content.with_tail {
+        let rewrite = if content.with_tail() {
             self.writer.rewrite_from(end)?
         } else {
             self.writer.replace()

@@ -1,8 +1,10 @@
 //! Writes a new file beside the present one: schema, all rows of a snapshot, then what was committed meanwhile.
 
-use corvid_log::{Disk, DiskError, Rewrite, Stamp, write_schema, write_snapshot};
+use std::fmt;
 
-use crate::message::{Content, RewriteNumber, StoreError};
+use super::{RewriteNumber, StoreError};
+use crate::disk::{Disk, DiskError};
+use crate::rewrite::Rewrite;
 
 /// Written between two syncs, bytes: so little is unwritten at a time that other files on the disk do not notice.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
@@ -13,18 +15,37 @@ const SMALL_BYTES: u64 = 64 * 1024;
 /// Rounds of copying before a swap is tried with whatever is missing.
 const ROUNDS_MAX: usize = 16;
 
+/// What a new file holds: a schema, and one record with all rows.
+pub trait FileContent: Send + fmt::Debug {
+    /// Name of the database, for messages.
+    fn database(&self) -> &str;
+
+    /// Whether records appended to the present file meanwhile belong in the new one too.
+    fn with_tail(&self) -> bool;
+
+    /// Passes the whole content to `sink`, in pieces.
+    ///
+    /// # Errors
+    /// The first failure of `sink`.
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError>;
+}
+
 /// A new file in the making; everything but the swap happens without any lock.
 #[derive(Debug)]
 pub struct Rewriter<D: Disk> {
     number: RewriteNumber,
     /// `None` once it has been written.
-    content: Option<Content>,
+    content: Option<Box<dyn FileContent>>,
     rewrite: Rewrite<D>,
     base: u64,
 }
 
 impl<D: Disk> Rewriter<D> {
-    pub(super) fn new(number: RewriteNumber, content: Content, rewrite: Rewrite<D>) -> Rewriter<D> {
+    pub(super) fn new(
+        number: RewriteNumber,
+        content: Box<dyn FileContent>,
+        rewrite: Rewrite<D>,
+    ) -> Rewriter<D> {
         Rewriter {
             number,
             content: Some(content),
@@ -61,7 +82,7 @@ impl<D: Disk> Rewriter<D> {
         is_wanted: impl Fn() -> bool,
     ) -> Result<(), StoreError> {
         if let Some(content) = self.content.take() {
-            self.write(&content, is_wanted)?;
+            self.write(&*content, is_wanted)?;
             drop(content);
             self.base = self.rewrite.written();
         }
@@ -86,36 +107,24 @@ impl<D: Disk> Rewriter<D> {
         Ok(self.rewrite.sync()?)
     }
 
-    fn write(&mut self, content: &Content, is_wanted: impl Fn() -> bool) -> Result<(), DiskError> {
-        let schema = content.snapshot.schema();
-        let stamp = Stamp {
-            date_ms: content.date_ms,
-            comment: content.comment,
-            is_diff: content.is_diff,
-            with_defaults: false,
-        };
-        let mut head = Vec::new();
-        write_schema(&mut head, schema);
-        self.rewrite.write(&head)?;
+    fn write(
+        &mut self,
+        content: &dyn FileContent,
+        is_wanted: impl Fn() -> bool,
+    ) -> Result<(), DiskError> {
         let rewrite = &mut self.rewrite;
         let mut unsynced = 0;
-        write_snapshot(
-            schema,
-            &stamp,
-            |table| content.snapshot.rows(table),
-            &mut |piece| {
-                if !is_wanted() {
-                    return Err(rewrite.given_up());
-                }
-                rewrite.write(piece)?;
-                unsynced += piece.len() as u64;
-                if unsynced >= SYNC_BYTES {
-                    unsynced = 0;
-                    rewrite.sync()?;
-                }
-                Ok(())
-            },
-        )?;
-        Ok(())
+        content.write(&mut |piece| {
+            if !is_wanted() {
+                return Err(rewrite.given_up());
+            }
+            rewrite.write(piece)?;
+            unsynced += piece.len() as u64;
+            if unsynced >= SYNC_BYTES {
+                unsynced = 0;
+                rewrite.sync()?;
+            }
+            Ok(())
+        })
     }
 }

@@ -1,0 +1,28 @@
+//! The storage of one database: which records are written at once, which are left to a disk thread, and how a new file is written
+//! beside the present one. Decided here over a [`Disk`](crate::Disk); threads and files belong to the server.
+//!
+//! ```text
+//! StorageRequest --> Routing --+-- ordinary records, disk idle and quick --> Committer::append      (the holder of the database)
+//!                              +-- everything else ------------------------> Committer::carry_out   (disk thread)
+//!                              +-- Rewrite, Extend, Swap, Abandon ---------> Rewriter               (rewrite thread)
+//! ```
+//!
+//! Invariant: replies leave in the order of the requests. Replies about a new file are ordered among themselves only.
+//!
+//! This module knows no rows: the content of a new file writes itself through [`FileContent`].
+
+mod committer;
+mod pace;
+mod published;
+mod request;
+mod rewriter;
+mod routing;
+
+pub use committer::{Committer, DiskTask};
+pub use pace::QUICK_WRITES_MIN;
+pub use published::Published;
+pub use request::{
+    FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
+};
+pub use rewriter::{FileContent, Rewriter};
+pub use routing::{Route, Routing};

@@ -1,0 +1,48 @@
+//! The content of a new file: a schema and one record with all rows of a snapshot.
+//!
+//! Invariant: the snapshot is frozen, so the rows are the same however long writing takes, and the database commits meanwhile. Made by
+//! compaction and conversion; written on a rewrite thread.
+
+use corvid_engine::Snapshot;
+use corvid_log::storage::FileContent;
+use corvid_log::{DiskError, Stamp, write_schema, write_snapshot};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Content {
+    /// The rows.
+    pub snapshot: Snapshot,
+    /// `_comment` of their record.
+    pub comment: &'static str,
+    /// `_date` of their record, ms since the Unix epoch.
+    pub date_ms: i64,
+    /// Its record says that it holds column differences, which makes no difference to rows that are all new.
+    pub is_diff: bool,
+    /// Whether records appended to the present file meanwhile belong in the new one too: they do unless the schema changes.
+    pub with_tail: bool,
+}
+
+impl FileContent for Content {
+    fn database(&self) -> &str {
+        &self.snapshot.schema().name
+    }
+
+    fn with_tail(&self) -> bool {
+        self.with_tail
+    }
+
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError> {
+        let schema = self.snapshot.schema();
+        let stamp = Stamp {
+            date_ms: self.date_ms,
+            comment: self.comment,
+            is_diff: self.is_diff,
+            with_defaults: false,
+        };
+        let mut head = Vec::new();
+        write_schema(&mut head, schema);
+        sink(&head)?;
+        write_snapshot(schema, &stamp, |table| self.snapshot.rows(table), sink)?;
+        Ok(())
+    }
+}
