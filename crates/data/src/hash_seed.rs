@@ -4,7 +4,7 @@
 //! draws one seed when it starts, a simulation takes its run's; crates without effects are handed it and keep it in no global.
 //!
 //! All of the hash's state is secret. A seed for each hasher over constants that everybody knows, which is what
-//! `FixedState::with_seed` takes, would not do: the constants alone decide about keys that multiply by zero (`crates/sim/tests/flooding`
+//! `FixedState::with_seed` takes, would not do: the constants alone decide about keys that multiply by zero (`crates/sim/tests/sim/flooding`
 //! makes such keys).
 
 use std::fmt;

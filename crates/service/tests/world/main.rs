@@ -20,6 +20,7 @@ mod random;
 mod recording;
 mod removal;
 mod storage;
+mod turns;
 mod unread;
 mod waits;
 mod world;

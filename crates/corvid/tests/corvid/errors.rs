@@ -9,7 +9,7 @@ use corvid::{
 };
 
 fn class() -> Class {
-    let text = include_bytes!("../doc/inventory.ovsschema");
+    let text = include_bytes!("../../doc/inventory.ovsschema");
     let json = corvid::json::Value::parse(text).expect("JSON");
     let schema = Schema::from_json(&json).expect("a schema");
     Class::everything(corvid::data::Arc::new(schema))

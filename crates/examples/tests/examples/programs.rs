@@ -65,7 +65,7 @@ fn on_each(play: impl Fn(&str, &mut Client)) {
             eprintln!("SKIPPED: the reference server is not installed");
             continue;
         }
-        let schema = serde_json::from_str(include_str!("../schemas/northbound.ovsschema"));
+        let schema = serde_json::from_str(include_str!("../../schemas/northbound.ovsschema"));
         let setup = Setup {
             databases: vec![schema.expect("JSON")],
             ..Setup::default()

@@ -31,7 +31,7 @@ fn written(datum: &Datum, column_type: &ColumnType) -> String {
 
 #[test]
 fn data_are_written_back_or_get_their_error() {
-    let cases = include_str!("../testdata/data.txt");
+    let cases = include_str!("../../testdata/data.txt");
     let mut lines = cases
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));

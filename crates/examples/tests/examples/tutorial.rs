@@ -15,7 +15,7 @@ include!(concat!(env!("OUT_DIR"), "/tutorial.rs"));
 /// Longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const TUTORIAL: &str = include_str!("../../../docs/client-tutorial.md");
+const TUTORIAL: &str = include_str!("../../../../docs/client-tutorial.md");
 
 /// The program behind `make run`, ended with its handle.
 struct Demo(Child);

@@ -10,7 +10,7 @@ fn parse(text: &str) -> Result<Schema, String> {
 
 #[test]
 fn schemas_get_their_canonical_form_or_their_error() {
-    let cases = include_str!("../testdata/schemas.txt");
+    let cases = include_str!("../../testdata/schemas.txt");
     let mut lines = cases
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -28,7 +28,7 @@ fn schemas_get_their_canonical_form_or_their_error() {
 
 #[test]
 fn canonical_forms_parse_to_the_same_schema() {
-    let cases = include_str!("../testdata/schemas.txt");
+    let cases = include_str!("../../testdata/schemas.txt");
     for canonical in cases.lines().filter_map(|line| line.strip_prefix("ok ")) {
         let schema = parse(canonical).expect("canonical forms parse");
         assert_eq!(schema.to_json().to_string(), canonical);

@@ -1,0 +1,11 @@
+//! The simulator's runs: engine, monitors, log and backups against models, servers on failing disks, clients on failing networks.
+
+mod clients;
+mod crashes;
+mod differential;
+mod flooding;
+mod hash_seeds;
+mod log_writer;
+mod model;
+mod monitors;
+mod replication;
