@@ -59,7 +59,7 @@ mod tests {
     fn digits_of_either_case_and_nothing_else() {
         for byte in 0..=u8::MAX {
             let expected = char::from(byte).to_digit(16);
-            for at in 0..40 {
+            for at in (0..40).step_by(if cfg!(miri) { 13 } else { 1 }) {
                 let mut digits = [*b"00000000"; 5];
                 digits.as_flattened_mut()[at] = byte;
                 let found = bytes(&digits);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// Generated cases of each property; under miri each takes a thousand times as long.
-    const CASES: u32 = if cfg!(miri) { 16 } else { 2048 };
+    const CASES: u32 = if cfg!(miri) { 8 } else { 2048 };
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(CASES))]

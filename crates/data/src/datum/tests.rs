@@ -18,6 +18,11 @@ impl Shuffle {
     }
 }
 
+/// How many steps a test of many random changes takes; miri is a thousand times as slow.
+const fn steps(usual: usize) -> usize {
+    if cfg!(miri) { usual / 20 } else { usual }
+}
+
 fn integers(values: impl IntoIterator<Item = i64>) -> Datum {
     let mut builder = DatumBuilder::new();
     for value in values {
@@ -58,10 +63,10 @@ fn a_large_set_grows_and_shrinks_like_a_sorted_set() {
     let mut shuffle = Shuffle(0x9e37_79b9_7f4a_7c15);
     let mut model = std::collections::BTreeSet::new();
     let mut datum = Datum::empty();
-    for step in 0..12_000 {
+    for step in 0..steps(12_000) {
         // Grow first, then shrink back through both limits.
-        let is_growing = shuffle.below(10) < if step < 6_000 { 8 } else { 2 };
-        let key = shuffle.below(4_000) as i64;
+        let is_growing = shuffle.below(10) < if step < steps(6_000) { 8 } else { 2 };
+        let key = shuffle.below(steps(4_000) as u64) as i64;
         if is_growing {
             let added = datum.insert(Atom::Integer(key), None);
             assert_eq!(added, model.insert(key));
@@ -94,9 +99,9 @@ fn a_large_map_keeps_old_versions_intact() {
     let mut model: BTreeMap<i64, i64> = BTreeMap::new();
     let mut datum = Datum::empty();
     let mut versions = Vec::new();
-    for step in 0..6_000_i64 {
-        let key = shuffle.below(1_500) as i64;
-        let is_shrinking = step > 3_000;
+    for step in 0..steps(6_000) as i64 {
+        let key = shuffle.below(steps(1_500) as u64) as i64;
+        let is_shrinking = step > steps(3_000) as i64;
         if is_shrinking && shuffle.below(3) > 0 {
             assert_eq!(
                 datum.remove(AtomRef::Integer(key)),
@@ -113,7 +118,7 @@ fn a_large_map_keeps_old_versions_intact() {
             model.insert(key, step);
             datum.replace(Atom::Integer(key), Atom::Integer(step));
         }
-        if step % 500 == 0 {
+        if step % steps(500) as i64 == 0 {
             versions.push((datum.clone(), model.clone()));
         }
     }
@@ -178,7 +183,7 @@ fn short_data_change_like_any_other_and_become_leaves_with_hysteresis() {
     let text = |number: i64| Atom::String(number.to_string().as_str().into());
     let mut shuffle = Shuffle(7);
     let (mut map, mut model) = (Datum::empty(), BTreeMap::new());
-    for _ in 0..4_000 {
+    for _ in 0..steps(4_000) {
         let (key, value) = (shuffle.below(24) as i64, shuffle.below(3) as i64);
         let before = map.clone();
         match shuffle.below(4) {
@@ -224,9 +229,12 @@ fn short_data_change_like_any_other_and_become_leaves_with_hysteresis() {
 #[test]
 fn the_difference_of_one_change_visits_few_nodes_however_large_the_set() {
     for size in [1_000_i64, 10_000, 100_000] {
+        if cfg!(miri) && size > 1_000 {
+            break;
+        }
         let old = integers((0..size).map(|value| 2 * value));
         let mut shuffle = Shuffle(3);
-        for _ in 0..100 {
+        for _ in 0..steps(100) {
             let mut new = old.clone();
             let key = shuffle.below(2 * size as u64) as i64;
             let is_present = key % 2 == 0;
@@ -254,6 +262,7 @@ fn the_difference_of_one_change_visits_few_nodes_however_large_the_set() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "30,000 elements take long")]
 fn sharing_survives_many_changes_between_two_versions() {
     let old = integers((0..30_000).map(|value| 2 * value));
     let mut new = old.clone();
@@ -278,6 +287,7 @@ fn sharing_survives_many_changes_between_two_versions() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "100,000 elements take long")]
 fn trees_of_every_length_are_well_formed() {
     for len in (65..3_000)
         .step_by(13)
@@ -290,9 +300,10 @@ fn trees_of_every_length_are_well_formed() {
 #[test]
 fn large_trees_shrink_from_either_end() {
     for is_reversed in [false, true] {
-        let mut datum = integers(0..6_000);
-        for step in 0..6_000 {
-            let key = if is_reversed { 5_999 - step } else { step };
+        let length = steps(6_000) as i64;
+        let mut datum = integers(0..length);
+        for step in 0..length {
+            let key = if is_reversed { length - 1 - step } else { step };
             assert!(datum.remove(AtomRef::Integer(key)));
             if step % 100 == 0 {
                 check_form(&datum);
@@ -353,7 +364,7 @@ fn a_map_whose_every_value_is_replaced_is_its_own_difference() {
         }
         map.finish().expect("distinct")
     };
-    for len in [1, 2, 20, 60, 100, 1000] {
+    for len in [1, 2, 20, 60, 100, steps(1000).max(100)] {
         let old = map(len, &|key| key);
         let new = map(len, &|key| key + 1);
         let diff = Datum::diff(&old, &new, &map_type).expect("they differ");
