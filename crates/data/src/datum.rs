@@ -10,11 +10,11 @@
 mod algebra;
 mod builder;
 mod cursor;
-mod few;
-mod firsts;
 mod leaf;
 mod order;
+mod separators;
 mod short;
+mod small_strings;
 mod tree;
 
 use triomphe::Arc;
@@ -23,8 +23,8 @@ pub(crate) use algebra::{is_lookup_cheaper, merge};
 pub use builder::DatumBuilder;
 pub use cursor::Iter;
 pub(crate) use cursor::{Chunks, Path};
-pub(crate) use few::FewStrings;
 pub(crate) use leaf::{Chunk, Element, Leaf};
+pub(crate) use small_strings::SmallStrings;
 pub(crate) use tree::{Inner, Node};
 
 use short::{SHORT_AGAIN, Short};
@@ -267,7 +267,7 @@ impl Datum {
                 }
                 let mut leaf = Leaf::single(present.clone(), None);
                 let at = usize::from(*present < key);
-                leaf.put(at, key, value);
+                leaf.insert_owned(at, key, value);
                 *self = builder::from_sorted(leaf);
             }
             Repr::Short(short) => {
@@ -275,7 +275,7 @@ impl Datum {
                     return false;
                 };
                 let mut leaf = short.unpack();
-                leaf.put(at, key, value);
+                leaf.insert_owned(at, key, value);
                 *self = builder::from_sorted(leaf);
             }
             Repr::Leaf(leaf) => {
@@ -288,11 +288,11 @@ impl Datum {
                 }
             }
             Repr::Tree(tree) => {
-                let (place, _) = tree.locate(key.as_ref());
-                if place.at.is_ok() {
+                let (position, _) = tree.locate(key.as_ref());
+                if position.at.is_ok() {
                     return false;
                 }
-                Inner::insert(tree, &place, key, value);
+                Inner::insert(tree, &position, key, value);
             }
         }
         true
@@ -301,11 +301,11 @@ impl Datum {
     /// Adds a pair or replaces the value at its key. O(log n).
     pub fn replace(&mut self, key: Atom, value: Atom) {
         if let Repr::Tree(tree) = &mut self.0 {
-            let (place, leaf) = tree.locate(key.as_ref());
-            match place.at {
-                Err(_) => Inner::insert(tree, &place, key, Some(value)),
+            let (position, leaf) = tree.locate(key.as_ref());
+            match position.at {
+                Err(_) => Inner::insert(tree, &position, key, Some(value)),
                 Ok(at) if leaf.chunk().get(at).1 == Some(value.as_ref()) => {}
-                Ok(_) => Inner::set_value(tree, &place, value),
+                Ok(_) => Inner::set_value(tree, &position, value),
             }
             return;
         }
@@ -337,16 +337,16 @@ impl Datum {
     pub(crate) fn toggle(&mut self, key: AtomRef<'_>, value: Option<AtomRef<'_>>) {
         let owned = || value.map(AtomRef::to_owned);
         if let Repr::Tree(tree) = &mut self.0 {
-            let (place, leaf) = tree.locate(key);
-            match place.at.map(|at| leaf.chunk().get(at).1) {
-                Err(_) => Inner::insert(tree, &place, key.to_owned(), owned()),
+            let (position, leaf) = tree.locate(key);
+            match position.at.map(|at| leaf.chunk().get(at).1) {
+                Err(_) => Inner::insert(tree, &position, key.to_owned(), owned()),
                 Ok(present) if present == value => {
-                    Inner::remove(tree, &place);
+                    Inner::remove(tree, &position);
                     self.shrink();
                 }
                 Ok(_) => {
                     if let Some(value) = owned() {
-                        Inner::set_value(tree, &place, value);
+                        Inner::set_value(tree, &position, value);
                     }
                 }
             }
@@ -382,7 +382,7 @@ impl Datum {
                     return false;
                 };
                 let mut leaf = short.unpack();
-                leaf.take(at);
+                leaf.remove_owned(at);
                 *self = builder::from_sorted(leaf);
             }
             Repr::Leaf(leaf) => {
@@ -391,18 +391,18 @@ impl Datum {
                 };
                 if leaf.len() <= SHORT_AGAIN + 1 {
                     let mut leaf = Leaf::clone(leaf);
-                    leaf.take(at);
+                    leaf.remove_owned(at);
                     *self = builder::from_sorted(leaf);
                 } else {
                     Leaf::remove(leaf, at);
                 }
             }
             Repr::Tree(tree) => {
-                let (place, _) = tree.locate(key);
-                if place.at.is_err() {
+                let (position, _) = tree.locate(key);
+                if position.at.is_err() {
                     return false;
                 }
-                Inner::remove(tree, &place);
+                Inner::remove(tree, &position);
                 self.shrink();
             }
         }
@@ -449,17 +449,17 @@ impl Datum {
     /// for number in 0..10_000 {
     ///     set.insert(Atom::Integer(number), None);
     /// }
-    /// assert!(set.atoms_alone(20_000) == 10_000 && set.atoms_alone(100) < 1_000);
+    /// assert!(set.unshared_atoms(20_000) == 10_000 && set.unshared_atoms(100) < 1_000);
     /// let before = set.clone();
-    /// assert_eq!(before.atoms_alone(100), 0);
+    /// assert_eq!(before.unshared_atoms(100), 0);
     /// set.insert(Atom::Integer(10_000), None);
-    /// assert!(before.atoms_alone(100) < 100);
+    /// assert!(before.unshared_atoms(100) < 100);
     /// ```
     #[must_use]
-    pub fn atoms_alone(&self, enough: u64) -> u64 {
+    pub fn unshared_atoms(&self, enough: u64) -> u64 {
         let elements = match &self.0 {
             Repr::Tree(tree) => {
-                Inner::len_alone(tree, usize::try_from(enough).unwrap_or(usize::MAX))
+                Inner::unshared_len(tree, usize::try_from(enough).unwrap_or(usize::MAX))
             }
             // So few that it does not matter whose they are.
             _ => self.len(),

@@ -15,7 +15,7 @@ use foldhash::fast::{FixedState, FoldHasher};
 
 /// For maps whose keys the server numbers itself, or an administrator writes: nobody floods these, so a hash that everybody can
 /// compute will do.
-pub type OwnKeys = FixedState;
+pub type TrustedKeys = FixedState;
 
 /// Seeds a hash; 16 bytes, copied freely. As a [`BuildHasher`] it belongs into maps.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct HashSeed {
 
 impl HashSeed {
     /// The seed that everybody knows: for tests and for programs that read nobody's data but their user's.
-    pub const KNOWN: HashSeed = HashSeed {
+    pub const FIXED: HashSeed = HashSeed {
         first: 0x082e_fa98_ec4e_6c89,
         shared: SharedSeed::global_fixed(),
     };
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_known_seed_is_that_of_a_fixed_state() {
         for text in ["", "a", "0123456789abcdef0123456789abcdef"] {
-            let known = HashSeed::KNOWN.hash_one(text);
+            let known = HashSeed::FIXED.hash_one(text);
             assert_eq!(known, FixedState::default().hash_one(text));
             assert_ne!(known, HashSeed::new(1).hash_one(text));
         }

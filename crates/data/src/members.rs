@@ -15,7 +15,7 @@ use crate::{Tag, WireError};
 
 /// What is being parsed, as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What<'a> {
+pub enum Subject<'a> {
     /// One operation of a `transact` request; `number` counts from 1.
     Operation {
         /// Its place, from 1.
@@ -45,23 +45,23 @@ pub enum What<'a> {
     RemoteOptions,
 }
 
-impl fmt::Display for What<'_> {
+impl fmt::Display for Subject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Operation { number, params } => {
+            Subject::Operation { number, params } => {
                 let count = elements(params).saturating_sub(1);
                 write!(f, "ovsdb operation {number} of {count}")
             }
-            What::Table(table) => write!(f, "table {table}"),
-            What::TableSelect(table) => write!(f, "table {table} select"),
-            What::DatabaseSchema => f.write_str("database schema"),
-            What::TableSchema(table) => write!(f, "table schema for table {table}"),
-            What::Column(column) => write!(f, "schema for column {column}"),
-            What::Type => f.write_str("ovsdb type"),
-            What::RaftHeader => f.write_str("raft header"),
-            What::RaftRecord => f.write_str("raft log record"),
-            What::Database(name) => write!(f, "database {name}"),
-            What::RemoteOptions => f.write_str("JSON-RPC options"),
+            Subject::Table(table) => write!(f, "table {table}"),
+            Subject::TableSelect(table) => write!(f, "table {table} select"),
+            Subject::DatabaseSchema => f.write_str("database schema"),
+            Subject::TableSchema(table) => write!(f, "table schema for table {table}"),
+            Subject::Column(column) => write!(f, "schema for column {column}"),
+            Subject::Type => f.write_str("ovsdb type"),
+            Subject::RaftHeader => f.write_str("raft header"),
+            Subject::RaftRecord => f.write_str("raft log record"),
+            Subject::Database(name) => write!(f, "database {name}"),
+            Subject::RemoteOptions => f.write_str("JSON-RPC options"),
         }
     }
 }
@@ -152,7 +152,7 @@ pub type List<'a, V> = SmallVec<[Member<'a, V>; 8]>;
 pub struct Member<'a, V> {
     name: Cow<'a, [u8]>,
     value: V,
-    is_taken: bool,
+    is_read: bool,
 }
 
 impl<'a, V> Member<'a, V> {
@@ -160,7 +160,7 @@ impl<'a, V> Member<'a, V> {
         Member {
             name,
             value,
-            is_taken: false,
+            is_read: false,
         }
     }
 }
@@ -233,15 +233,15 @@ impl<'a> MemberValue<'a> for &'a Value {
 /// The members of one object.
 ///
 /// ```
-/// use corvid_data::{Kinds, Members, What};
+/// use corvid_data::{Kinds, Members, Subject};
 ///
 /// let raw: &[u8] = br#"{"op":"insert","table":"T","row":{},"x":1}"#;
 /// let params = br#"["D",{"op":"insert","table":"T","row":{},"x":1},{}]"#;
-/// let mut members = Members::parse(What::Operation { number: 1, params }, raw)?;
-/// let table = members.take_required("table", Kinds::ID)?;
+/// let mut members = Members::parse(Subject::Operation { number: 1, params }, raw)?;
+/// let table = members.required("table", Kinds::ID)?;
 /// assert_eq!(table, br#""T""#);
-/// members.take_required("op", Kinds::STRING)?;
-/// members.take_optional("row", Kinds::OBJECT)?;
+/// members.required("op", Kinds::STRING)?;
+/// members.optional("row", Kinds::OBJECT)?;
 /// let error = members.finish().expect_err("x is unknown");
 /// assert_eq!(
 ///     error.details,
@@ -251,7 +251,7 @@ impl<'a> MemberValue<'a> for &'a Value {
 /// ```
 #[derive(Debug)]
 pub struct Members<'a, V> {
-    what: What<'a>,
+    what: Subject<'a>,
     whole: V,
     members: List<'a, V>,
 }
@@ -264,7 +264,7 @@ impl<'a> Members<'a, &'a [u8]> {
     /// Those of [`Members::parse`]; the reader has passed the value.
     #[inline(always)]
     pub fn read(
-        what: What<'a>,
+        what: Subject<'a>,
         text: &'a [u8],
         reader: &mut Reader<'a>,
     ) -> Result<Members<'a, &'a [u8]>, WireError> {
@@ -290,7 +290,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     /// # Errors
     /// `Parsing WHAT failed: Object expected.`, without a fragment.
     #[inline(always)]
-    pub fn parse(what: What<'a>, whole: V) -> Result<Members<'a, V>, WireError> {
+    pub fn parse(what: Subject<'a>, whole: V) -> Result<Members<'a, V>, WireError> {
         let mut members = Members {
             what,
             whole,
@@ -320,8 +320,8 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     ///
     /// # Errors
     /// It is missing, or of another kind.
-    pub fn take_required(&mut self, name: &str, kinds: Kinds) -> Result<V, WireError> {
-        match self.take_optional(name, kinds)? {
+    pub fn required(&mut self, name: &str, kinds: Kinds) -> Result<V, WireError> {
+        match self.optional(name, kinds)? {
             Some(value) => Ok(value),
             None => Err(self.error(&format!("Required '{name}' member is missing."))),
         }
@@ -331,11 +331,11 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     ///
     /// # Errors
     /// It is there, but of another kind.
-    pub fn take_optional(&mut self, name: &str, kinds: Kinds) -> Result<Option<V>, WireError> {
+    pub fn optional(&mut self, name: &str, kinds: Kinds) -> Result<Option<V>, WireError> {
         let mut found = None;
         for member in &mut self.members {
             if *member.name == *name.as_bytes() {
-                member.is_taken = true;
+                member.is_read = true;
                 found = Some(member.value);
             }
         }
@@ -353,7 +353,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     /// The message about unexpected members.
     #[inline]
     pub fn finish(&self) -> Result<(), WireError> {
-        if self.members.iter().all(|member| member.is_taken) {
+        if self.members.iter().all(|member| member.is_read) {
             return Ok(());
         }
         Err(self.unexpected())
@@ -364,7 +364,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         let mut unexpected: Vec<&[u8]> = self
             .members
             .iter()
-            .filter(|member| !member.is_taken)
+            .filter(|member| !member.is_read)
             .map(|member| &*member.name)
             .collect();
         unexpected.sort_unstable();
@@ -388,7 +388,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
 }
 
 #[cold]
-fn no_object(what: What<'_>) -> WireError {
+fn no_object(what: Subject<'_>) -> WireError {
     WireError::new(
         Tag::SyntaxError,
         format!("Parsing {what} failed: Object expected."),
@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     fn operation(raw: &str) -> Members<'_, &[u8]> {
-        let what = What::Operation {
+        let what = Subject::Operation {
             number: 2,
             params: br#"["D", {}, 2, []]"#,
         };
@@ -458,14 +458,14 @@ mod tests {
     #[test]
     fn an_object_is_expected() {
         for raw in ["[]", "5", "\"x\"", "null"] {
-            let error = Members::parse(What::Table("T"), raw.as_bytes()).expect_err(raw);
+            let error = Members::parse(Subject::Table("T"), raw.as_bytes()).expect_err(raw);
             assert_eq!(
                 error.to_string(),
                 "syntax error: Parsing table T failed: Object expected."
             );
             let tree = Value::parse(raw.as_bytes()).expect("json");
             assert_eq!(
-                Members::parse(What::Table("T"), &tree).expect_err(raw),
+                Members::parse(Subject::Table("T"), &tree).expect_err(raw),
                 error
             );
         }
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn missing_and_mistyped_members_show_the_whole_object_sorted() {
         let error = operation(r#"{"z":1, "a":2.50}"#)
-            .take_required("op", Kinds::STRING)
+            .required("op", Kinds::STRING)
             .expect_err("missing");
         assert_eq!(
             error.to_string(),
@@ -489,24 +489,24 @@ mod tests {
             (r#"{"m":[]}"#, Kinds::OBJECT),
         ] {
             let error = operation(raw)
-                .take_optional("m", kinds)
+                .optional("m", kinds)
                 .expect_err("another kind");
             assert_eq!(
                 error.details,
                 "Parsing ovsdb operation 2 of 3 failed: Type mismatch for member 'm'."
             );
             let tree = Value::parse(raw.as_bytes()).expect("json");
-            let mut members = Members::parse(What::Type, &tree).expect("object");
-            assert!(members.take_optional("m", kinds).is_err());
+            let mut members = Members::parse(Subject::Type, &tree).expect("object");
+            assert!(members.optional("m", kinds).is_err());
         }
     }
 
     #[test]
     fn the_last_of_repeated_members_wins() {
         let mut members = operation(r#"{"m":1,"\u006d":2,"n":true}"#);
-        let raw = members.take_required("m", Kinds::INTEGER).expect("there");
+        let raw = members.required("m", Kinds::INTEGER).expect("there");
         assert_eq!(integer(raw), Some(2));
-        let raw = members.take_required("n", Kinds::BOOLEAN).expect("there");
+        let raw = members.required("n", Kinds::BOOLEAN).expect("there");
         assert_eq!(boolean(raw), Some(true));
         members.finish().expect("all taken");
     }

@@ -5,11 +5,11 @@
 
 use std::sync::LazyLock;
 
-use crate::{AtomType, ColumnType, OwnKeys, Str};
+use crate::{AtomType, ColumnType, Str, TrustedKeys};
 
 /// Ids by name. Names come from schemas, which administrators write.
 /// Bytes, because names in messages need not be valid UTF-8 to be asked for.
-type Names<T> = hashbrown::HashMap<Box<[u8]>, T, OwnKeys>;
+type Names<T> = hashbrown::HashMap<Box<[u8]>, T, TrustedKeys>;
 
 /// A table's place in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

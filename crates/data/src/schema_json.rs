@@ -5,7 +5,7 @@
 
 use corvid_json::{Object, Value};
 
-use crate::members::{Kinds, Members, What, is_id};
+use crate::members::{Kinds, Members, Subject, is_id};
 use crate::schema::{ColumnId, ColumnSchema, Schema, TableSchema};
 use crate::{ColumnType, RefType, Str, Tag, WireError};
 
@@ -18,11 +18,11 @@ impl Schema {
     /// # Errors
     /// The texts of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<Schema, WireError> {
-        let mut members = Members::parse(What::DatabaseSchema, json)?;
-        let name = members.take_required("name", Kinds::ID)?;
-        let version = members.take_optional("version", Kinds::STRING)?;
-        let cksum = members.take_optional("cksum", Kinds::STRING)?;
-        let tables_json = members.take_required("tables", Kinds::OBJECT)?;
+        let mut members = Members::parse(Subject::DatabaseSchema, json)?;
+        let name = members.required("name", Kinds::ID)?;
+        let version = members.optional("version", Kinds::STRING)?;
+        let cksum = members.optional("cksum", Kinds::STRING)?;
+        let tables_json = members.required("tables", Kinds::OBJECT)?;
         members.finish()?;
         let version = match version {
             Some(version) => {
@@ -41,7 +41,7 @@ impl Schema {
         for (table, table_json) in named_members(json, tables_json)? {
             tables.push(TableSchema::from_json(table, table_json)?);
         }
-        settle_roots(&mut tables);
+        apply_root_rule(&mut tables);
         let mut schema = Schema::from_parts(
             Str::new(&text_of(name)),
             version,
@@ -171,12 +171,12 @@ impl Schema {
 
 impl TableSchema {
     fn from_json(name: &str, json: &Value) -> Result<TableSchema, WireError> {
-        let mut members = Members::parse(What::TableSchema(name), json)?;
-        let columns_json = members.take_required("columns", Kinds::OBJECT)?;
-        let mutable = members.take_optional("mutable", Kinds::BOOLEAN)?;
-        let max_rows = members.take_optional("maxRows", Kinds::INTEGER)?;
-        let is_root = members.take_optional("isRoot", Kinds::BOOLEAN)?;
-        let indexes = members.take_optional("indexes", Kinds::ARRAY)?;
+        let mut members = Members::parse(Subject::TableSchema(name), json)?;
+        let columns_json = members.required("columns", Kinds::OBJECT)?;
+        let mutable = members.optional("mutable", Kinds::BOOLEAN)?;
+        let max_rows = members.optional("maxRows", Kinds::INTEGER)?;
+        let is_root = members.optional("isRoot", Kinds::BOOLEAN)?;
+        let indexes = members.optional("indexes", Kinds::ARRAY)?;
         members.finish()?;
         let max_rows = match max_rows.and_then(Value::as_integer) {
             Some(..=0) => {
@@ -280,10 +280,10 @@ impl TableSchema {
 
 impl ColumnSchema {
     fn from_json(name: &str, json: &Value) -> Result<ColumnSchema, WireError> {
-        let mut members = Members::parse(What::Column(name), json)?;
-        let mutable = members.take_optional("mutable", Kinds::BOOLEAN)?;
-        let ephemeral = members.take_optional("ephemeral", Kinds::BOOLEAN)?;
-        let column_type = members.take_required("type", Kinds::STRING.or(Kinds::OBJECT))?;
+        let mut members = Members::parse(Subject::Column(name), json)?;
+        let mutable = members.optional("mutable", Kinds::BOOLEAN)?;
+        let ephemeral = members.optional("ephemeral", Kinds::BOOLEAN)?;
+        let column_type = members.required("type", Kinds::STRING.or(Kinds::OBJECT))?;
         members.finish()?;
         Ok(ColumnSchema {
             name: Str::new(name),
@@ -309,7 +309,7 @@ impl ColumnSchema {
 }
 
 /// A schema without any root table has only root tables (docs/spec/protocol.md 3.2).
-fn settle_roots(tables: &mut [TableSchema]) {
+fn apply_root_rule(tables: &mut [TableSchema]) {
     if tables.iter().any(|table| table.is_root) {
         return;
     }

@@ -4,7 +4,7 @@
 
 use corvid_json::{Object, Reader, Value};
 
-use crate::members::{Kinds, Members, What};
+use crate::members::{Kinds, Members, Subject};
 use crate::types::Bounds;
 use crate::{
     AtomType, BaseType, ColumnType, Datum, RefType, Reference, Str, TableId, WireError, wire,
@@ -46,11 +46,11 @@ impl ColumnType {
             return AtomType::from_json(json).map(ColumnType::scalar);
         }
         let base = Kinds::STRING.or(Kinds::OBJECT);
-        let mut members = Members::parse(What::Type, json)?;
-        let key = members.take_required("key", base)?;
-        let value = members.take_optional("value", base)?;
-        let min = members.take_optional("min", Kinds::INTEGER)?;
-        let max = members.take_optional("max", Kinds::INTEGER.or(Kinds::STRING))?;
+        let mut members = Members::parse(Subject::Type, json)?;
+        let key = members.required("key", base)?;
+        let value = members.optional("value", base)?;
+        let min = members.optional("min", Kinds::INTEGER)?;
+        let max = members.optional("max", Kinds::INTEGER.or(Kinds::STRING))?;
         members.finish()?;
         let column_type = ColumnType {
             key: BaseType::from_json(key)?,
@@ -99,10 +99,10 @@ impl BaseType {
         if let Value::String(_) = json {
             return AtomType::from_json(json).map(BaseType::plain);
         }
-        let mut members = Members::parse(What::Type, json)?;
-        let atom = AtomType::from_json(members.take_required("type", Kinds::STRING)?)?;
+        let mut members = Members::parse(Subject::Type, json)?;
+        let atom = AtomType::from_json(members.required("type", Kinds::STRING)?)?;
         let mut base = BaseType::plain(atom);
-        if let Some(choices) = members.take_optional("enum", Kinds::ANY)? {
+        if let Some(choices) = members.optional("enum", Kinds::ANY)? {
             base.enumeration = Some(enumeration(atom, choices)?);
         } else {
             match atom {
@@ -203,7 +203,7 @@ fn enumeration(atom: AtomType, json: &Value) -> Result<Datum, WireError> {
 
 fn integer_bounds<'a>(members: &mut Members<'a, &'a Value>) -> Result<Bounds, WireError> {
     let mut bound = |name: &str, limit: i64| -> Result<i64, WireError> {
-        let json = members.take_optional(name, Kinds::INTEGER)?;
+        let json = members.optional(name, Kinds::INTEGER)?;
         Ok(json.and_then(Value::as_integer).unwrap_or(limit))
     };
     let (min, max) = (
@@ -219,7 +219,7 @@ fn integer_bounds<'a>(members: &mut Members<'a, &'a Value>) -> Result<Bounds, Wi
 
 fn real_bounds<'a>(members: &mut Members<'a, &'a Value>) -> Result<Bounds, WireError> {
     let mut bound = |name: &str, limit: f64| -> Result<f64, WireError> {
-        Ok(match members.take_optional(name, Kinds::NUMBER)? {
+        Ok(match members.optional(name, Kinds::NUMBER)? {
             Some(Value::Integer(integer)) => *integer as f64,
             Some(Value::Real(real)) => *real,
             _ => limit,
@@ -236,7 +236,7 @@ fn real_bounds<'a>(members: &mut Members<'a, &'a Value>) -> Result<Bounds, WireE
 
 fn length_bounds<'a>(members: &mut Members<'a, &'a Value>) -> Result<Bounds, WireError> {
     let mut bound = |name: &str, limit: u32| -> Result<u32, WireError> {
-        let Some(json) = members.take_optional(name, Kinds::INTEGER)? else {
+        let Some(json) = members.optional(name, Kinds::INTEGER)? else {
             return Ok(limit);
         };
         let length = json
@@ -269,10 +269,10 @@ fn ordered<'a>(
 }
 
 fn reference<'a>(members: &mut Members<'a, &'a Value>) -> Result<Option<Reference>, WireError> {
-    let Some(table) = members.take_optional("refTable", Kinds::ID)? else {
+    let Some(table) = members.optional("refTable", Kinds::ID)? else {
         return Ok(None);
     };
-    let ref_type = match members.take_optional("refType", Kinds::ID)? {
+    let ref_type = match members.optional("refType", Kinds::ID)? {
         None => RefType::Strong,
         Some(json) => match text_of(json) {
             b"strong" => RefType::Strong,

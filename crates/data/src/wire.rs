@@ -7,11 +7,11 @@
 mod atom;
 mod compact;
 mod read;
-mod repeats;
+mod string_cache;
 mod write;
 
 pub use read::{read_atom, read_datum, read_datum_unconstrained, read_diff};
-pub use repeats::Repeats;
+pub use string_cache::StringCache;
 pub use write::{write_atom, write_datum};
 
 use crate::{Str, Uuid, WireError};

@@ -104,7 +104,7 @@ fn main() {
     };
     let json = Value::parse(SCHEMA.as_bytes()).expect("JSON");
     let schema = Arc::new(Schema::from_json(&json).expect("a schema"));
-    let mut database = Database::new(Arc::clone(&schema), HashSeed::KNOWN);
+    let mut database = Database::new(Arc::clone(&schema), HashSeed::FIXED);
     let mut uuids = Splitmix(7);
     let datapath = execute(
         &mut database,

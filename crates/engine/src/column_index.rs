@@ -83,7 +83,7 @@ impl ColumnIndexes {
     }
 
     /// An operation is about to look for rows by `column`, in a table of so many rows. Whether an index was begun.
-    pub(crate) fn note_walk(&mut self, column: ColumnId, rows: usize) -> bool {
+    pub(crate) fn count_walk(&mut self, column: ColumnId, rows: usize) -> bool {
         let is_there = self.indexes.iter().any(|index| index.column == column);
         if is_there || rows < ROWS_MIN {
             // Wanted again, or in vain.
@@ -258,7 +258,7 @@ mod tests {
             persistent: true,
         };
         let schema = TableSchema::new("T".into(), vec![column]);
-        Table::new(&schema, HashSeed::KNOWN)
+        Table::new(&schema, HashSeed::FIXED)
     }
 
     fn host(number: usize) -> Datum {

@@ -16,10 +16,10 @@ mod weak;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Delta, WireError};
 
-use crate::allowance::TooLong;
 use crate::hash::{Map, Set};
 use crate::row_id::RowId;
 use crate::transaction::Transaction;
+use crate::work_budget::TooLong;
 
 /// A commit in progress.
 struct Commit<'t, 'd> {
@@ -38,7 +38,7 @@ struct Commit<'t, 'd> {
 pub(crate) enum Refusal {
     /// It breaks a rule.
     Error(WireError),
-    /// It does not fit into the allowance of its transaction.
+    /// It does not fit into the budget of its transaction.
     TooLong,
 }
 
@@ -54,7 +54,7 @@ impl From<TooLong> for Refusal {
     }
 }
 
-/// [`commit`] that may be too long for the allowance of the transaction; then too nothing has changed.
+/// [`commit`] that may be too long for the budget of the transaction; then too nothing has changed.
 pub(crate) fn commit_within(
     txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
@@ -69,14 +69,14 @@ pub(crate) fn commit_within(
 /// The first violation found, in the words of docs/spec/protocol.md 5.12.
 pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result<Delta, WireError> {
     let mut dropped = Set::with_hasher(txn.database.seed);
-    commit_noting(txn, uuids, &mut dropped)
+    commit_recording_dropped(txn, uuids, &mut dropped)
 }
 
 /// [`commit`] that adds to `dropped` the rows, absent after it, to which weak references left their columns.
 ///
 /// # Errors
 /// As [`commit`].
-pub(crate) fn commit_noting(
+pub(crate) fn commit_recording_dropped(
     txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
     dropped: &mut Set<RowId>,

@@ -79,7 +79,7 @@ impl Condition {
     #[must_use]
     pub fn always() -> Condition {
         // It has nothing to hash.
-        Condition::new(Vec::new(), HashSeed::KNOWN)
+        Condition::new(Vec::new(), HashSeed::FIXED)
     }
 
     /// The seed that it was made with.

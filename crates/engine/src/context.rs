@@ -5,7 +5,7 @@ use corvid_data::{Arc, Delta, RowChange, TableId};
 use smallvec::SmallVec;
 
 use crate::condition::Condition;
-use crate::selection::LeftOut;
+use crate::selection::DeferredSelection;
 use crate::tally::Tally;
 
 /// Whether the requesting session owns a lock now (`assert`).
@@ -39,10 +39,10 @@ pub enum Outcome {
     Done {
         /// The `result` array as JSON text (docs/spec/protocol.md 5.1).
         result: Vec<u8>,
-        /// What of it was left out because it is long ([`Allowance::but_for_selects`](crate::Allowance::but_for_selects)).
-        left_out: Vec<LeftOut>,
+        /// What of it was left out because it is long ([`WorkBudget::with_select_steps`](crate::WorkBudget::with_select_steps)).
+        deferred_selections: Vec<DeferredSelection>,
         /// Of a transaction with changes: how long the left out selections are that repeat earlier ones, bytes.
-        owed_bytes: usize,
+        deferred_bytes: usize,
         /// What changed; `None` when nothing did (failure, reads only, no net change). Already applied to the database.
         delta: Option<Arc<Delta>>,
         /// A `commit` with `durable: true` was among the operations of a successful transaction.
@@ -55,13 +55,13 @@ pub enum Outcome {
         /// Milliseconds since the request's arrival after which to try again; `None`: no deadline.
         deadline_ms: Option<u64>,
         /// What the attempt depended on; as long as none of that changes, another attempt before the deadline is in vain.
-        reads: Reads,
+        reads: ReadSet,
     },
 }
 
 /// What the outcome of a blocked attempt depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reads {
+pub enum ReadSet {
     /// Rows of tables; a table may be named several times.
     Rows(SmallVec<[RowsRead; 4]>),
     /// More than that: locks, or what a role may do.
@@ -80,10 +80,10 @@ pub struct RowsRead {
 /// Changes of one commit that a condition is compared with; one that changes more rows of the table concerns it in any case.
 const COMPARED_MAX: usize = 64;
 
-impl Reads {
+impl ReadSet {
     /// Adds rows of a table.
     pub(crate) fn add(&mut self, table: TableId, condition: Option<Condition>) {
-        let Reads::Rows(read) = self else { return };
+        let ReadSet::Rows(read) = self else { return };
         let mut present = read.iter().filter(|present| present.table == table);
         if !present.any(|present| present.condition.is_none()) {
             let condition = condition.map(Box::new);
@@ -93,19 +93,19 @@ impl Reads {
 
     /// Whether another attempt may come to another outcome after these changes of one commit, all of `table`.
     #[must_use]
-    pub fn are_concerned(&self, table: TableId, changes: &[RowChange]) -> bool {
+    pub fn are_affected_by(&self, table: TableId, changes: &[RowChange]) -> bool {
         match self {
-            Reads::Anything => true,
-            Reads::Rows(read) => {
+            ReadSet::Anything => true,
+            ReadSet::Rows(read) => {
                 let mut read = read.iter().filter(|read| read.table == table);
-                read.any(|read| read.is_concerned(changes))
+                read.any(|read| read.is_affected_by(changes))
             }
         }
     }
 }
 
 impl RowsRead {
-    fn is_concerned(&self, changes: &[RowChange]) -> bool {
+    fn is_affected_by(&self, changes: &[RowChange]) -> bool {
         let Some(condition) = &self.condition else {
             return true;
         };
@@ -151,12 +151,12 @@ mod tests {
             function: Function::Equal,
             argument: number(5),
         };
-        let condition = Condition::new(vec![is_five], HashSeed::KNOWN);
-        let mut reads = Reads::Rows(SmallVec::new());
+        let condition = Condition::new(vec![is_five], HashSeed::FIXED);
+        let mut reads = ReadSet::Rows(SmallVec::new());
         reads.add(TableId(1), Some(condition));
-        let concerned = |reads: &Reads, changes: &[RowChange]| {
-            assert!(!reads.are_concerned(TableId(2), changes));
-            reads.are_concerned(TableId(1), changes)
+        let concerned = |reads: &ReadSet, changes: &[RowChange]| {
+            assert!(!reads.are_affected_by(TableId(2), changes));
+            reads.are_affected_by(TableId(1), changes)
         };
         let other = change(Some(3), Some(4));
         assert!(!concerned(&reads, std::slice::from_ref(&other)));
@@ -166,6 +166,6 @@ mod tests {
         assert!(concerned(&reads, &many), "not worth looking");
         reads.add(TableId(1), None);
         assert!(concerned(&reads, &[other]));
-        assert!(Reads::Anything.are_concerned(TableId(2), &[]));
+        assert!(ReadSet::Anything.are_affected_by(TableId(2), &[]));
     }
 }

@@ -8,9 +8,9 @@
 
 use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableId, UuidSource, WireError};
 
-use crate::commit::commit_noting;
+use crate::commit::commit_recording_dropped;
 use crate::database::Database;
-use crate::hash::{OwnSet, Set};
+use crate::hash::{Set, TrustedSet};
 use crate::mapping::Mapping;
 use crate::row_id::RowId;
 use crate::snapshot::Snapshot;
@@ -36,7 +36,7 @@ pub enum Misfit {
     Reappeared,
     /// A row was deleted to which something may refer that the new schema has taken away.
     #[error("a row was deleted to which dropped content may refer")]
-    Held,
+    Referenced,
     /// Whether a limit of rows is kept depends on when garbage was collected.
     #[error("a limit of rows depends on garbage")]
     Limited,
@@ -48,7 +48,7 @@ struct Losses {
     /// Rows to which weak references were dropped that the source still holds.
     references: Set<RowId>,
     /// Tables of the new schema with rows that are garbage there and still exist in the source.
-    garbage: OwnSet<TableId>,
+    garbage: TrustedSet<TableId>,
 }
 
 /// Builds a new database of `schema` with every table and column that both have; all commit checks see every row as inserted.
@@ -73,9 +73,9 @@ pub(crate) fn convert(
     }
     let mut losses = Losses {
         references: Set::with_hasher(source.hash_seed()),
-        garbage: OwnSet::default(),
+        garbage: TrustedSet::default(),
     };
-    commit_noting(txn, uuids, &mut losses.references)?;
+    commit_recording_dropped(txn, uuids, &mut losses.references)?;
     for (table, _) in schema.iter() {
         let before = mapping
             .source_of(table)
@@ -125,13 +125,14 @@ impl Converted {
                 return Err(Misfit::Violation(error));
             }
         }
-        let carried = commit_noting(txn, uuids, &mut dropped).map_err(Misfit::Violation)?;
+        let carried =
+            commit_recording_dropped(txn, uuids, &mut dropped).map_err(Misfit::Violation)?;
         if self.brings_back(&carried) {
             self.database.undo(&carried);
             return Err(Misfit::Reappeared);
         }
         self.losses.references.extend(dropped);
-        self.note_garbage(delta, &carried);
+        self.record_garbage(delta, &carried);
         Ok(Delta {
             comment: delta.comment.clone(),
             durable: delta.durable,
@@ -150,7 +151,7 @@ impl Converted {
                 continue;
             };
             if change.new.is_none() && self.mapping.is_unguarded(table) {
-                return Err(Misfit::Held);
+                return Err(Misfit::Referenced);
             }
             let limit = self.database.schema().table(table).max_rows;
             if change.old.is_none() && limit != u32::MAX && self.losses.garbage.contains(&table) {
@@ -170,7 +171,7 @@ impl Converted {
     }
 
     /// Notes tables that lost rows which the source keeps.
-    fn note_garbage(&mut self, delta: &Delta, carried: &Delta) {
+    fn record_garbage(&mut self, delta: &Delta, carried: &Delta) {
         let mut deleted = Set::with_hasher(self.database.seed);
         for change in &delta.changes {
             let Some(table) = self.mapping.target_of(change.table) else {

@@ -3,7 +3,7 @@
 //! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables are exactly at
 //! the last commit, and [`Database::audit`] holds.
 
-use corvid_data::wire::Repeats;
+use corvid_data::wire::StringCache;
 use corvid_data::{
     Arc, Delta, HashSeed, Recorded, Row, Schema, TableId, Uuid, UuidSource, WireError,
 };
@@ -11,7 +11,7 @@ use corvid_data::{
 use crate::layout::Layout;
 use crate::page::PAGE_SLOTS;
 use crate::table::Table;
-use crate::{Allowance, Context, Converted, Outcome, Snapshot, TooLong};
+use crate::{Context, Converted, Outcome, Snapshot, TooLong, WorkBudget};
 use crate::{audit, execution, lookup, replay, undo};
 
 /// One database in memory. A single writer owns it.
@@ -24,7 +24,7 @@ pub struct Database {
     /// One per table, in order of their ids.
     pub(crate) tables: Box<[Table]>,
     /// Strings that transactions brought, to be shared by those to come.
-    pub(crate) strings: Repeats,
+    pub(crate) strings: StringCache,
     /// A strong reference to another table that held the identity of its own row was added at some time.
     pub(crate) has_own_references: bool,
     /// Indexes over columns were begun and do not cover their tables yet.
@@ -40,7 +40,7 @@ impl Database {
             layouts: Layout::of_schema(&schema),
             tables: tables.map(|table| Table::new(table, seed)).collect(),
             seed,
-            strings: Repeats::default(),
+            strings: StringCache::default(),
             has_own_references: false,
             is_indexing: false,
             schema,
@@ -62,14 +62,14 @@ impl Database {
     /// Executes one attempt of a `transact` request. `params` is the raw text of the `params` array, a valid JSON array whose
     /// first element (the database name) is skipped. On success the changes are applied.
     pub fn execute(&mut self, params: &[u8], context: &mut Context<'_>) -> Outcome {
-        let mut unlimited = Allowance::unlimited();
+        let mut unlimited = WorkBudget::unlimited();
         match execution::execute(self, params, context, &mut unlimited) {
             Ok(outcome) => outcome,
             Err(TooLong) => unreachable!("nothing limits it"),
         }
     }
 
-    /// The same within an allowance, from which the work is taken off.
+    /// The same within a budget, from which the work is taken off.
     ///
     /// # Errors
     /// It would take longer; nothing has changed.
@@ -77,9 +77,9 @@ impl Database {
         &mut self,
         params: &[u8],
         context: &mut Context<'_>,
-        allowance: &mut Allowance,
+        budget: &mut WorkBudget,
     ) -> Result<Outcome, TooLong> {
-        execution::execute(self, params, context, allowance)
+        execution::execute(self, params, context, budget)
     }
 
     /// Takes back a commit that could not be stored; deltas are undone newest first.
@@ -165,10 +165,10 @@ impl Database {
 
     /// Rows that match all clauses of `condition` are about to be looked for: a column by which operations do that again and again gets an
     /// index too.
-    pub(crate) fn note_walk(&mut self, table: TableId, condition: &crate::Condition) {
+    pub(crate) fn count_walk(&mut self, table: TableId, condition: &crate::Condition) {
         let table = &mut self.tables[usize::from(table.0)];
         if let Some(column) = lookup::column_walked(table, condition) {
-            self.is_indexing |= table.note_column_walk(column);
+            self.is_indexing |= table.count_column_walk(column);
         }
     }
 

@@ -6,19 +6,19 @@
 use corvid_data::{Arc, ColumnId, Delta, Row, TableId, Tag, WireError};
 use smallvec::SmallVec;
 
-use crate::allowance::{self, Allowance, TooLong};
 use crate::commit::Refusal;
 use crate::condition::Condition;
-use crate::context::{Context, LockOwner, Outcome, Reads};
+use crate::context::{Context, LockOwner, Outcome, ReadSet};
 use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
 use crate::operation::{self, Operation};
 use crate::operations::Operations;
-use crate::selection::{self, LeftOut};
+use crate::selection::{self, DeferredSelection};
 use crate::table;
 use crate::tally::Tally;
 use crate::transaction::Transaction;
+use crate::work_budget::{self, TooLong, WorkBudget};
 
 /// A transaction with changes may leave out repeated selections of this length, bytes. Measuring them takes some 100 ms, during which the
 /// database does nothing else.
@@ -58,11 +58,11 @@ pub(crate) struct Execution<'e, 'd> {
     /// The smallest `timeout` of the waits so far.
     pub(crate) deadline_ms: Option<u64>,
     /// What the operations so far looked at.
-    pub(crate) reads: Reads,
+    pub(crate) reads: ReadSet,
     /// The result so far.
     pub(crate) out: Vec<u8>,
     /// What is missing in it.
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) deferred_selections: Vec<DeferredSelection>,
     /// Tables that were selected from.
     selected: SmallVec<[TableId; 4]>,
     /// Of the result so far, what repeats a selection from the same table, bytes.
@@ -76,7 +76,7 @@ pub(crate) enum Failure {
     Error(WireError),
     /// It waits for the database to change.
     Blocked,
-    /// It does not fit into its allowance.
+    /// It does not fit into its budget.
     TooLong,
 }
 
@@ -97,20 +97,20 @@ pub(crate) fn execute(
     database: &mut Database,
     params: &[u8],
     context: &mut Context<'_>,
-    allowance: &mut Allowance,
+    budget: &mut WorkBudget,
 ) -> Result<Outcome, TooLong> {
     // What is too long in any case is not begun.
-    if allowance
+    if budget
         .foresee(Operations::count_max(params), params.len())
         .is_err()
     {
-        allowance.foresee(Operations::count(params), params.len())?;
+        budget.foresee(Operations::count(params), params.len())?;
     }
     // Lent for the time of the execution, which holds the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
     let seed = database.seed;
     let mut txn = Transaction::begin(database);
-    txn.allowance = *allowance;
+    txn.budget = *budget;
     let execution = Execution {
         txn,
         names: Names::new(&mut *context.uuids, &mut strings, params, seed),
@@ -125,14 +125,14 @@ pub(crate) fn execute(
         comment: String::new(),
         is_durable: false,
         deadline_ms: None,
-        reads: Reads::Rows(SmallVec::new()),
+        reads: ReadSet::Rows(SmallVec::new()),
         out: Vec::with_capacity(RESULT_BYTES.min(params.len())),
-        left_out: Vec::new(),
+        deferred_selections: Vec::new(),
         selected: SmallVec::new(),
         repeated_bytes: 0,
         tally: Tally::default(),
     };
-    let outcome = execution.run(Operations::new(params), allowance);
+    let outcome = execution.run(Operations::new(params), budget);
     database.strings = strings;
     outcome
 }
@@ -144,11 +144,11 @@ fn too_much_selected() -> WireError {
 }
 
 impl Execution<'_, '_> {
-    /// What was spent is taken off `allowance`.
+    /// What was spent is taken off `budget`.
     fn run(
         mut self,
         mut operations: Operations<'_>,
-        allowance: &mut Allowance,
+        budget: &mut WorkBudget,
     ) -> Result<Outcome, TooLong> {
         self.out.push(b'[');
         while operations.advance() {
@@ -157,7 +157,7 @@ impl Execution<'_, '_> {
             }
             let start = self.out.len();
             let outcome = self.run_one(&mut operations);
-            *allowance = self.txn.allowance;
+            *budget = self.txn.budget;
             match outcome {
                 Ok(()) => {}
                 Err(Failure::Blocked) => {
@@ -181,9 +181,9 @@ impl Execution<'_, '_> {
     }
 
     fn run_one(&mut self, operations: &mut Operations<'_>) -> Result<(), Failure> {
-        self.txn.allowance.spend(allowance::OPERATION)?;
+        self.txn.budget.spend(work_budget::OPERATION)?;
         let (members, bytes) = operations.split();
-        self.txn.allowance.read(bytes)?;
+        self.txn.budget.read(bytes)?;
         let schema = Arc::clone(self.txn.schema());
         let operation = Operation::parse(&schema, operations.what(), members?)?;
         let name = operation.name();
@@ -191,7 +191,7 @@ impl Execution<'_, '_> {
         let is_writing = operation.is_writing();
         let asks_for_right = is_writing && self.requester.role.is_some();
         if asks_for_right || operation.asks_for_lock() {
-            self.reads = Reads::Anything;
+            self.reads = ReadSet::Anything;
         } else if let Some(table) = operation.depends_on() {
             self.reads.add(table, None);
         }
@@ -215,8 +215,8 @@ impl Execution<'_, '_> {
         self.out.push(b']');
         Outcome::Done {
             result: self.out,
-            left_out: self.left_out,
-            owed_bytes: 0,
+            deferred_selections: self.deferred_selections,
+            deferred_bytes: 0,
             delta: None,
             durable: false,
             tally: self.tally,
@@ -224,11 +224,11 @@ impl Execution<'_, '_> {
     }
 
     fn commit(mut self, count: usize) -> Result<Outcome, TooLong> {
-        let owed_bytes = match self.measure_owed() {
+        let deferred_bytes = match self.measure_owed() {
             Ok(bytes) => bytes,
             Err(error) => {
                 // What was selected is too much to be told: the transaction fails as if its first operation did.
-                self.left_out.clear();
+                self.deferred_selections.clear();
                 self.out.truncate(1);
                 return Ok(self.fail(&error, count - 1));
             }
@@ -239,7 +239,7 @@ impl Execution<'_, '_> {
             comment,
             is_durable,
             mut out,
-            left_out,
+            deferred_selections,
             mut tally,
             ..
         } = self;
@@ -266,8 +266,8 @@ impl Execution<'_, '_> {
         out.push(b']');
         Ok(Outcome::Done {
             result: out,
-            left_out,
-            owed_bytes,
+            deferred_selections,
+            deferred_bytes,
             delta,
             durable,
             tally,
@@ -275,7 +275,7 @@ impl Execution<'_, '_> {
     }
 
     /// Notes a selection from a table. Whether there was one before.
-    pub(crate) fn note_selection(&mut self, table: TableId) -> bool {
+    pub(crate) fn record_selection(&mut self, table: TableId) -> bool {
         let is_repeated = self.selected.contains(&table);
         if !is_repeated {
             self.selected.push(table);
@@ -292,7 +292,7 @@ impl Execution<'_, '_> {
         start: usize,
         is_repeated: bool,
     ) -> Result<(), WireError> {
-        if self.out.len() > self.txn.allowance.result_bytes() {
+        if self.out.len() > self.txn.budget.result_bytes() {
             return Err(too_much_selected());
         }
         if is_repeated {
@@ -307,7 +307,7 @@ impl Execution<'_, '_> {
     /// They are too many together.
     fn count_repeated(&mut self, bytes: usize) -> Result<(), WireError> {
         self.repeated_bytes += bytes;
-        if self.repeated_bytes > self.txn.allowance.repeated_bytes() {
+        if self.repeated_bytes > self.txn.budget.repeated_bytes() {
             return Err(too_much_selected());
         }
         Ok(())
@@ -319,11 +319,11 @@ impl Execution<'_, '_> {
     /// # Errors
     /// They are too long.
     fn measure_owed(&mut self) -> Result<usize, WireError> {
-        if self.left_out.is_empty() || self.txn.journal.rows().is_empty() {
+        if self.deferred_selections.is_empty() || self.txn.journal.rows().is_empty() {
             return Ok(0);
         }
-        let max = MEASURED_BYTES_MAX.min(self.txn.allowance.repeated_bytes());
-        let bytes = selection::repeated_bytes(&self.left_out, max);
+        let max = MEASURED_BYTES_MAX.min(self.txn.budget.repeated_bytes());
+        let bytes = selection::repeated_bytes(&self.deferred_selections, max);
         self.count_repeated(bytes)?;
         if bytes > max {
             return Err(too_much_selected());
@@ -352,18 +352,16 @@ impl Execution<'_, '_> {
         condition: &Condition,
     ) -> Result<Slots, TooLong> {
         let Transaction {
-            database,
-            allowance,
-            ..
+            database, budget, ..
         } = &mut self.txn;
         let found = lookup::matching_by_key(&database.tables[usize::from(table.0)], condition);
         if let Some(found) = found {
             return Ok(found);
         }
         if !condition.clauses.is_empty() {
-            database.note_walk(table, condition);
+            database.count_walk(table, condition);
         }
-        lookup::matching_all(&database.tables[usize::from(table.0)], condition, allowance)
+        lookup::matching_all(&database.tables[usize::from(table.0)], condition, budget)
     }
 
     /// Pays for reading every atom of the rows at `slots`, and `each` for each of them besides.
@@ -377,14 +375,12 @@ impl Execution<'_, '_> {
         each: u64,
     ) -> Result<(), TooLong> {
         let Transaction {
-            database,
-            allowance,
-            ..
+            database, budget, ..
         } = &mut self.txn;
-        allowance.spend(each.saturating_mul(slots.len() as u64))?;
+        budget.spend(each.saturating_mul(slots.len() as u64))?;
         let table = &database.tables[usize::from(table.0)];
         for slot in slots {
-            allowance.spend(table::row_atoms(table.at(*slot)))?;
+            budget.spend(table::row_atoms(table.at(*slot)))?;
         }
         Ok(())
     }
@@ -400,16 +396,14 @@ impl Execution<'_, '_> {
         columns: &(impl Iterator<Item = ColumnId> + Clone),
     ) -> Result<(), TooLong> {
         let Transaction {
-            database,
-            allowance,
-            ..
+            database, budget, ..
         } = &mut self.txn;
-        allowance.spend(allowance::CHANGE.saturating_mul(slots.len() as u64))?;
+        budget.spend(work_budget::CHANGE.saturating_mul(slots.len() as u64))?;
         let table = &database.tables[usize::from(table.0)];
         for slot in slots {
             let row = table.at(*slot);
             for column in columns.clone().filter(|column| !column.is_standard()) {
-                allowance.spend(row.columns[usize::from(column.0)].len() as u64)?;
+                budget.spend(row.columns[usize::from(column.0)].len() as u64)?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use corvid_data::{Datum, HashSeed, OwnKeys, Uuid};
+use corvid_data::{Datum, HashSeed, TrustedKeys, Uuid};
 
 /// A hash map whose keys clients choose.
 pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, HashSeed>;
@@ -14,7 +14,7 @@ pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, HashSeed>;
 pub(crate) type Set<K> = hashbrown::HashSet<K, HashSeed>;
 
 /// A hash set of what the engine numbers itself: tables and slots.
-pub(crate) type OwnSet<K> = hashbrown::HashSet<K, OwnKeys>;
+pub(crate) type TrustedSet<K> = hashbrown::HashSet<K, TrustedKeys>;
 
 /// The hash of an identity. Identities may come from clients, so they are no hashes themselves.
 pub(crate) fn hash_uuid(seed: HashSeed, uuid: Uuid) -> u64 {

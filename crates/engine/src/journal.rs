@@ -45,7 +45,7 @@ pub(crate) struct Touched {
 
 impl Touched {
     /// Notes that `column`, which is `now`, is about to become something else; `diff` is the difference if it is known.
-    pub(crate) fn tell(&mut self, column: ColumnId, now: &Datum, diff: Option<Datum>) {
+    pub(crate) fn record_write(&mut self, column: ColumnId, now: &Datum, diff: Option<Datum>) {
         let Some(old) = &self.old else { return };
         self.diffs.retain(|known| known.column != column);
         // After an earlier change it would not be the difference from what was there before the transaction.

@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 
 use crate::merge_sort::MergeSort;
 use crate::page::{PAGE_SLOTS, Slot};
-use crate::selection::{LeftOut, Rows, Selection};
+use crate::selection::{DeferredSelection, Rows, Selection};
 use crate::slice::{Resumable, Slice};
 
 /// Where a long result is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
@@ -34,17 +34,17 @@ type Text = Option<Vec<StdArc<[u8]>>>;
 #[derive(Debug)]
 pub struct LongResult {
     around: Vec<u8>,
-    left_out: Vec<LeftOut>,
+    deferred_selections: Vec<DeferredSelection>,
     text: Resumable<Writer, Text>,
 }
 
 impl LongResult {
     /// Of the parts that an execution yields.
     #[must_use]
-    pub fn new(around: Vec<u8>, left_out: Vec<LeftOut>) -> LongResult {
+    pub fn new(around: Vec<u8>, deferred_selections: Vec<DeferredSelection>) -> LongResult {
         LongResult {
             around,
-            left_out,
+            deferred_selections,
             text: Resumable::new(Writer::default()),
         }
     }
@@ -87,7 +87,10 @@ impl LongResult {
     /// How many rows are looked at to write it, at most. O(selections).
     #[must_use]
     pub fn rows(&self) -> usize {
-        let selections = self.left_out.iter().map(|left_out| &left_out.selection);
+        let selections = self
+            .deferred_selections
+            .iter()
+            .map(|deferred_selections| &deferred_selections.selection);
         selections.map(Selection::row_count).sum()
     }
 }
@@ -142,14 +145,17 @@ impl Writer {
         meter: Meter<'_>,
         slice: &mut Slice,
     ) -> Option<Text> {
-        while let Some(left_out) = result.left_out.get(self.number) {
-            if !self.select(result, left_out, meter, slice)? {
+        while let Some(deferred_selections) = result.deferred_selections.get(self.number) {
+            if !self.select(result, deferred_selections, meter, slice)? {
                 return Some(None);
             }
             self.number += 1;
             self.stage = Stage::default();
         }
-        let written = result.left_out.last().map_or(0, |left_out| left_out.at);
+        let written = result
+            .deferred_selections
+            .last()
+            .map_or(0, |deferred_selections| deferred_selections.at);
         self.out.extend_from_slice(&result.around[written..]);
         let is_allowed = meter(self.out.len(), false);
         self.pieces.push(std::mem::take(&mut self.out).into());
@@ -158,11 +164,11 @@ impl Writer {
 
     /// About how many rows are left.
     fn rows_left(&self, result: &LongResult) -> usize {
-        let mut selections = result.left_out.iter().skip(self.number);
-        let present = selections
-            .next()
-            .map_or(0, |left_out| self.stage.rows_left(&left_out.selection));
-        let later = selections.map(|left_out| left_out.selection.row_count());
+        let mut selections = result.deferred_selections.iter().skip(self.number);
+        let present = selections.next().map_or(0, |deferred_selections| {
+            self.stage.rows_left(&deferred_selections.selection)
+        });
+        let later = selections.map(|deferred_selections| deferred_selections.selection.row_count());
         present + later.sum::<usize>()
     }
 
@@ -170,11 +176,11 @@ impl Writer {
     fn select(
         &mut self,
         result: &LongResult,
-        left_out: &LeftOut,
+        deferred_selections: &DeferredSelection,
         meter: Meter<'_>,
         slice: &mut Slice,
     ) -> Option<bool> {
-        let selection = &left_out.selection;
+        let selection = &deferred_selections.selection;
         while !matches!(self.stage, Stage::Writing { .. }) {
             self.stage = self.stage.prepare(selection, slice)?;
         }
@@ -183,9 +189,9 @@ impl Writer {
         };
         if *from == 0 {
             let before = self.number.checked_sub(1);
-            let written = before.map_or(0, |before| result.left_out[before].at);
+            let written = before.map_or(0, |before| result.deferred_selections[before].at);
             self.out
-                .extend_from_slice(&result.around[written..left_out.at]);
+                .extend_from_slice(&result.around[written..deferred_selections.at]);
             self.out.extend_from_slice(b"{\"rows\":[");
         }
         let table = selection.schema.table(selection.table);
@@ -202,7 +208,7 @@ impl Writer {
                 let bytes = self.out.len();
                 self.pieces.push(StdArc::from(&*self.out));
                 self.out.clear();
-                if !meter(bytes, left_out.is_repeated) {
+                if !meter(bytes, deferred_selections.is_repeated) {
                     return Some(false);
                 }
             }

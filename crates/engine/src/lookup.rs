@@ -6,14 +6,14 @@
 use corvid_data::{ColumnId, Datum, Uuid};
 use smallvec::SmallVec;
 
-use crate::allowance::{Allowance, TooLong};
 use crate::column_index::ColumnIndex;
 use crate::condition::{Condition, Disjunction};
 use crate::index::Index;
 use crate::page::Slot;
 use crate::table::Table;
+use crate::work_budget::{TooLong, WorkBudget};
 
-/// Places of rows; one is the usual number.
+/// Slots of rows; one is the usual number.
 pub(crate) type Slots = SmallVec<[Slot; 4]>;
 
 /// One row in so many may have the value that is looked for; where more have it, a walk, which goes through memory in order, is quicker.
@@ -41,20 +41,20 @@ pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Sl
 /// The rows for which every clause holds, in slot order.
 ///
 /// # Errors
-/// There are more rows to be looked at than `allowance` has steps.
+/// There are more rows to be looked at than `budget` has steps.
 pub(crate) fn matching_all(
     table: &Table,
     condition: &Condition,
-    allowance: &mut Allowance,
+    budget: &mut WorkBudget,
 ) -> Result<Slots, TooLong> {
     if let Some(found) = matching_by_key(table, condition) {
         return Ok(found);
     }
     if let Some(found) = matching_by_column(table, condition) {
-        allowance.spend(found.len() as u64)?;
+        budget.spend(found.len() as u64)?;
         return Ok(found);
     }
-    allowance.spend(table.len() as u64)?;
+    budget.spend(table.len() as u64)?;
     let mut found = Slots::new();
     table.for_each(|slot, row| {
         if condition.holds_for(row) {
@@ -165,7 +165,7 @@ impl<'t> Finder<'t> {
         declared.or_else(|| table.column_index(column).map(Finder::Column))
     }
 
-    /// Places of rows that probably hold `value`.
+    /// Slots of rows that probably hold `value`.
     fn candidates(&self, value: &'t Datum) -> impl Iterator<Item = Slot> + 't {
         let (declared, column) = match self {
             Finder::Declared(index) => (Some(index.candidates(std::iter::once(value))), None),

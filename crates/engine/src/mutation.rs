@@ -103,7 +103,7 @@ fn read_mutation(
     reader: &mut Reader<'_>,
     mut symbols: Option<&mut dyn Symbols>,
 ) -> Result<Mutation, WireError> {
-    let usual = Triple::take(table, reader, |column, operator, reader| {
+    let usual = Triple::read_usual(table, reader, |column, operator, reader| {
         let mutator = Mutator::from_name(operator)?;
         let schema = table.column(column);
         if !schema.mutable || !mutator.suits(&schema.column_type) {

@@ -5,7 +5,7 @@
 //! name that is mentioned before it is inserted.
 
 use corvid_data::members::{self, is_id};
-use corvid_data::wire::{Content, Repeats};
+use corvid_data::wire::{Content, StringCache};
 use corvid_data::{HashSeed, Str, Symbols, Uuid, UuidSource, WireError};
 use corvid_json::Reader;
 
@@ -15,7 +15,7 @@ use crate::operations::Operations;
 /// The names of one execution, the source of fresh UUIDs and the strings that executions share.
 pub(crate) struct Names<'a> {
     uuids: &'a mut dyn UuidSource,
-    strings: &'a mut Repeats,
+    strings: &'a mut StringCache,
     params: &'a [u8],
     bound: Map<Box<str>, Name>,
     /// What inserts further on bind; `None` until it is needed.
@@ -31,7 +31,7 @@ impl<'a> Names<'a> {
     /// No names yet.
     pub(crate) fn new(
         uuids: &'a mut dyn UuidSource,
-        strings: &'a mut Repeats,
+        strings: &'a mut StringCache,
         params: &'a [u8],
         seed: HashSeed,
     ) -> Names<'a> {
@@ -102,11 +102,11 @@ impl Symbols for Names<'_> {
     }
 
     fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
-        self.strings.share(text)
+        self.strings.intern(text)
     }
 
     fn content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
-        self.strings.share_content(text, role)
+        self.strings.intern_content(text, role)
     }
 }
 
@@ -178,8 +178,8 @@ mod tests {
             {"op":"insert","uuid-name":"b","uuid":"88888888-8888-8888-8888-888888888888"},
             5]"#;
         let mut source = Counter(0);
-        let mut strings = Repeats::default();
-        let mut names = Names::new(&mut source, &mut strings, params, HashSeed::KNOWN);
+        let mut strings = StringCache::default();
+        let mut names = Names::new(&mut source, &mut strings, params, HashSeed::FIXED);
         let given = Uuid([0x99; 16]);
         assert_eq!(names.resolve("a"), given);
         assert_eq!(names.resolve("b"), Uuid([1; 16]));

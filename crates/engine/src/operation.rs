@@ -3,25 +3,25 @@
 //! An operation is read completely, unexpected members included, before anything in it is executed, because errors of its members take
 //! precedence over those of its execution.
 
+mod control;
 mod delete;
 mod insert;
 mod mutate;
-mod notes;
 mod select;
 mod update;
 mod wait;
 
-use corvid_data::members::{self, Kinds, Members, What};
+use corvid_data::members::{self, Kinds, Members, Subject};
 use corvid_data::{Schema, TableId, WireError};
 use corvid_json::write;
 
 use crate::execution::{Execution, Failure};
 use crate::tally::OPERATIONS;
 
+use control::Control;
 use delete::Delete;
 use insert::Insert;
 use mutate::Mutate;
-use notes::Note;
 use select::Select;
 use update::Update;
 use wait::Wait;
@@ -37,13 +37,13 @@ pub(crate) enum Operation<'a> {
     Mutate(Mutate<'a>),
     Delete(Delete<'a>),
     Wait(Wait<'a>),
-    Note(Note<'a>),
+    Control(Control<'a>),
 }
 
 /// Reads the members that name tables.
 struct Source<'a, 's> {
     schema: &'s Schema,
-    what: What<'a>,
+    what: Subject<'a>,
     members: OperationMembers<'a>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Operation<'a> {
     /// The first fault in the order of the table in docs/spec/protocol.md 5.1; unexpected members last.
     pub(crate) fn parse(
         schema: &Schema,
-        what: What<'a>,
+        what: Subject<'a>,
         members: OperationMembers<'a>,
     ) -> Result<Operation<'a>, WireError> {
         let mut source = Source {
@@ -62,7 +62,7 @@ impl<'a> Operation<'a> {
             what,
             members,
         };
-        let op = source.members.take_required("op", Kinds::ID)?;
+        let op = source.members.required("op", Kinds::ID)?;
         let op = members::id(op);
         let operation = match &*op {
             b"insert" => Operation::Insert(Insert::parse(&mut source)?),
@@ -71,8 +71,8 @@ impl<'a> Operation<'a> {
             b"mutate" => Operation::Mutate(Mutate::parse(&mut source)?),
             b"delete" => Operation::Delete(Delete::parse(&mut source)?),
             b"wait" => Operation::Wait(Wait::parse(&mut source)?),
-            other => match Note::parse(other, &mut source)? {
-                Some(note) => Operation::Note(note),
+            other => match Control::parse(other, &mut source)? {
+                Some(note) => Operation::Control(note),
                 None => {
                     let op = String::from_utf8_lossy(&op);
                     return Err(source.error(&format!("No operation \"{op}\"")));
@@ -92,7 +92,7 @@ impl<'a> Operation<'a> {
             Operation::Mutate(_) => 3,
             Operation::Delete(_) => 4,
             Operation::Wait(_) => 5,
-            Operation::Note(note) => note.kind(),
+            Operation::Control(note) => note.kind(),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Operation<'a> {
             | Operation::Mutate(_)
             | Operation::Delete(_) => true,
             Operation::Select(_) | Operation::Wait(_) => false,
-            Operation::Note(note) => note.is_writing(),
+            Operation::Control(note) => note.is_writing(),
         }
     }
 
@@ -120,13 +120,13 @@ impl<'a> Operation<'a> {
             Operation::Update(update) => Some(update.table),
             Operation::Mutate(mutate) => Some(mutate.table),
             Operation::Delete(delete) => Some(delete.table),
-            Operation::Select(_) | Operation::Wait(_) | Operation::Note(_) => None,
+            Operation::Select(_) | Operation::Wait(_) | Operation::Control(_) => None,
         }
     }
 
     /// Whether it depends on who owns a lock.
     pub(crate) fn asks_for_lock(&self) -> bool {
-        matches!(self, Operation::Note(Note::Assert { .. }))
+        matches!(self, Operation::Control(Control::Assert { .. }))
     }
 
     /// Executes it and appends its result.
@@ -138,7 +138,7 @@ impl<'a> Operation<'a> {
             Operation::Mutate(mutate) => mutate.execute(execution)?,
             Operation::Delete(delete) => delete.execute(execution)?,
             Operation::Wait(wait) => wait.execute(execution)?,
-            Operation::Note(note) => note.execute(execution)?,
+            Operation::Control(note) => note.execute(execution)?,
         }
         Ok(())
     }
@@ -146,11 +146,11 @@ impl<'a> Operation<'a> {
 
 impl<'a> Source<'a, '_> {
     fn required(&mut self, name: &str, kinds: Kinds) -> Result<&'a [u8], WireError> {
-        self.members.take_required(name, kinds)
+        self.members.required(name, kinds)
     }
 
     fn optional(&mut self, name: &str, kinds: Kinds) -> Result<Option<&'a [u8]>, WireError> {
-        self.members.take_optional(name, kinds)
+        self.members.optional(name, kinds)
     }
 
     fn condition(&mut self) -> Result<&'a [u8], WireError> {

@@ -1,9 +1,9 @@
 //! The operations of a request, one after the other: where each ends is found by the same look that splits it into members.
 //!
 //! Invariant: the text was read before, as part of its message. An operation is come to only when those before it were executed, so how many
-//! there are is not known, and is counted where somebody asks: by errors, and where the count might matter to an allowance.
+//! there are is not known, and is counted where somebody asks: by errors, and where the count might matter to a budget.
 
-use corvid_data::members::{self, What};
+use corvid_data::members::{self, Subject};
 use corvid_data::{Members, WireError};
 use corvid_json::Reader;
 
@@ -57,8 +57,8 @@ impl<'a> Operations<'a> {
     }
 
     /// How errors name the one come to.
-    pub(crate) fn what(&self) -> What<'a> {
-        What::Operation {
+    pub(crate) fn what(&self) -> Subject<'a> {
+        Subject::Operation {
             number: self.number,
             params: self.params,
         }

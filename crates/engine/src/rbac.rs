@@ -8,11 +8,11 @@ use corvid_data::{
 };
 use smallvec::SmallVec;
 
-use crate::allowance::Allowance;
 use crate::condition::{Clause, Condition, Function};
 use crate::execution::Execution;
 use crate::lookup;
 use crate::transaction::Transaction;
+use crate::work_budget::WorkBudget;
 
 /// Columns that an operation writes.
 pub(crate) type Columns = SmallVec<[ColumnId; 8]>;
@@ -195,7 +195,7 @@ fn find_role<'t>(txn: &'t Transaction<'_>, roles: TableId, role: &str) -> Option
     let condition = Condition::new(vec![is_role], txn.database.seed);
     let table = txn.table(roles);
     // Roles are few.
-    let found = lookup::matching_all(table, &condition, &mut Allowance::unlimited());
+    let found = lookup::matching_all(table, &condition, &mut WorkBudget::unlimited());
     let slot = *found.ok()?.first()?;
     Some(table.at(slot))
 }

@@ -12,7 +12,7 @@ use crate::page::Slot;
 use crate::row_id::RowId;
 use crate::transaction::{Transaction, Written};
 
-mod ahead;
+mod prefetch;
 mod steps;
 
 /// Applies `recorded` and commits.

@@ -113,7 +113,7 @@ impl Selection {
 
 /// Something that was left out of a result.
 #[derive(Debug)]
-pub struct LeftOut {
+pub struct DeferredSelection {
     /// Where it belongs in the text, bytes from the start.
     pub(crate) at: usize,
     /// An earlier operation of the transaction selects from the same table.
@@ -122,10 +122,12 @@ pub struct LeftOut {
 }
 
 /// Length of what repeats earlier selections, bytes; somewhat more than `max` if it is longer than that.
-pub(crate) fn repeated_bytes(left_out: &[LeftOut], max: usize) -> usize {
+pub(crate) fn repeated_bytes(deferred_selections: &[DeferredSelection], max: usize) -> usize {
     let mut sum = 0;
-    let repeated = left_out.iter().filter(|left_out| left_out.is_repeated);
-    for LeftOut { selection, .. } in repeated {
+    let repeated = deferred_selections
+        .iter()
+        .filter(|deferred_selections| deferred_selections.is_repeated);
+    for DeferredSelection { selection, .. } in repeated {
         if sum <= max {
             selection.measure(&mut sum, max);
         }

@@ -1,6 +1,6 @@
 //! Slices of long work: how much of a text is written before other work has its turn, and work that goes on where its last slice ended.
 //!
-//! Work is counted in steps of some 20 ns, as [`crate::Allowance`] counts them: a row that is looked at is one, and so are sixteen bytes
+//! Work is counted in steps of some 20 ns, as [`crate::WorkBudget`] counts them: a row that is looked at is one, and so are sixteen bytes
 //! that are written. Used by the writers of long results here and of contents and updates in `monitor`; which work has the next slice is
 //! decided elsewhere.
 

@@ -21,7 +21,7 @@ pub(crate) struct Table {
     pages: Vec<Arc<Page>>,
     seed: HashSeed,
     /// By the hash of the identity.
-    places: SlotTable,
+    slots_by_uuid: SlotTable,
     /// How many strong references other rows hold to the row in each slot. It ends at the last slot that ever had any: nothing in
     /// tables that nobody refers to.
     strong: Vec<u32>,
@@ -48,7 +48,7 @@ impl Table {
         Table {
             pages: Vec::new(),
             seed,
-            places: SlotTable::default(),
+            slots_by_uuid: SlotTable::default(),
             strong: Vec::new(),
             free: Vec::new(),
             indexes,
@@ -60,7 +60,7 @@ impl Table {
 
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.slots_by_uuid.len()
     }
 
     /// Atoms held.
@@ -106,9 +106,9 @@ impl Table {
     }
 
     /// Rows are about to be looked for by a column that may have no index. Whether one was begun.
-    pub(crate) fn note_column_walk(&mut self, column: ColumnId) -> bool {
+    pub(crate) fn count_column_walk(&mut self, column: ColumnId) -> bool {
         let rows = self.len();
-        self.column_indexes.note_walk(column, rows)
+        self.column_indexes.count_walk(column, rows)
     }
 
     /// Goes on with the indexes that were begun, for so many pages. Whether something is left to do.
@@ -127,7 +127,7 @@ impl Table {
     /// [`SlotTable::collisions`] of places and indexes. For tests.
     pub(crate) fn collisions(&self) -> u64 {
         let indexes = self.indexes.iter().map(Index::collisions);
-        self.places.collisions() + indexes.sum::<u64>()
+        self.slots_by_uuid.collisions() + indexes.sum::<u64>()
     }
 
     /// All rows, in slot order.
@@ -161,13 +161,15 @@ impl Table {
     }
 
     fn find_hashed(&self, hash: u64, uuid: Uuid) -> Option<Slot> {
-        let mut candidates = self.places.candidates(hash);
+        let mut candidates = self.slots_by_uuid.candidates(hash);
         candidates.find(|slot| self.at(*slot).uuid == uuid)
     }
 
     /// The place that a row has, if it is there, without a look at the row: now and then that of another one.
     pub(crate) fn guess(&self, uuid: Uuid) -> Option<Slot> {
-        self.places.candidates(hash_uuid(self.seed, uuid)).next()
+        self.slots_by_uuid
+            .candidates(hash_uuid(self.seed, uuid))
+            .next()
     }
 
     /// A row by identity.
@@ -243,7 +245,7 @@ impl Table {
             index.insert_hashed(slot, *hash);
         }
         self.column_indexes.inserted(slot, &row);
-        self.places.insert(hash, slot);
+        self.slots_by_uuid.insert(hash, slot);
         self.set_strong(slot, strong);
         *self.entry(slot) = Some(row);
         slot
@@ -254,7 +256,7 @@ impl Table {
         let slot = self.find(uuid)?;
         let strong = self.strong_at(slot);
         self.set_strong(slot, 0);
-        self.places.remove(hash_uuid(self.seed, uuid), slot);
+        self.slots_by_uuid.remove(hash_uuid(self.seed, uuid), slot);
         let row = self
             .entry(slot)
             .take()
@@ -361,7 +363,7 @@ mod tests {
             }],
         );
         schema.indexes = vec![vec![ColumnId(0)], vec![ColumnId::UUID]];
-        Table::new(&schema, HashSeed::KNOWN)
+        Table::new(&schema, HashSeed::FIXED)
     }
 
     fn number(n: i64) -> Datum {

@@ -6,20 +6,20 @@
 
 use corvid_data::{Arc, ColumnId, Datum, Row, Schema, TableId, TableSchema, Uuid};
 
-use crate::allowance::Allowance;
 use crate::database::Database;
 use crate::journal::{Journal, Touched};
 use crate::layout::Layout;
 use crate::page::Slot;
 use crate::row_id::RowId;
 use crate::table::Table;
+use crate::work_budget::WorkBudget;
 
 /// Changes to a database that are not yet committed.
 pub(crate) struct Transaction<'d> {
     pub(crate) database: &'d mut Database,
     pub(crate) journal: Journal,
     /// What it may still do.
-    pub(crate) allowance: Allowance,
+    pub(crate) budget: WorkBudget,
 }
 
 /// What becomes of a column.
@@ -46,7 +46,7 @@ impl<'d> Transaction<'d> {
         Transaction {
             journal: Journal::new(database.seed),
             database,
-            allowance: Allowance::unlimited(),
+            budget: WorkBudget::unlimited(),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'d> Transaction<'d> {
 
     /// Whether `uuid` may not be given to a new row: present now, or deleted by this transaction (a row that it also inserted does
     /// not count).
-    pub(crate) fn is_taken(&self, table: TableId, uuid: Uuid) -> bool {
+    pub(crate) fn is_uuid_used(&self, table: TableId, uuid: Uuid) -> bool {
         self.table(table).contains(uuid)
             || self
                 .journal
@@ -108,7 +108,7 @@ impl<'d> Transaction<'d> {
         let touched = touch(&mut self.journal, content, table, slot);
         for written in columns {
             let now = &content.at(slot).columns[usize::from(written.column.0)];
-            touched.tell(written.column, now, written.diff);
+            touched.record_write(written.column, now, written.diff);
             content.write_column(slot, written.column, written.datum);
         }
     }

@@ -48,7 +48,7 @@ impl<'a> Triple<'a> {
     /// Reads the value that `reader` stands before the short way, if it is one of known column and plain operator: `take` is given both and
     /// reads the argument where it stands, or declines. `None` if anything about it is unusual or wrong; then the reader is where it was,
     /// and [`Triple::read`] tells.
-    pub(crate) fn take<T>(
+    pub(crate) fn read_usual<T>(
         table: &TableSchema,
         reader: &mut Reader<'a>,
         take: impl FnOnce(ColumnId, &[u8], &mut Reader<'a>) -> Option<T>,

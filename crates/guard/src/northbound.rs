@@ -31,7 +31,7 @@ impl Northbound {
     /// Without ports; and what made the switches.
     pub(crate) fn new() -> (Northbound, Arc<Delta>) {
         let mut northbound = Northbound {
-            database: Database::new(schema(), HashSeed::KNOWN),
+            database: Database::new(schema(), HashSeed::FIXED),
             uuids: Uuids::default(),
         };
         let topology = northbound.execute(topology().as_bytes());

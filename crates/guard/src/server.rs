@@ -67,7 +67,7 @@ impl Server {
             column_diff: true,
             history: true,
         };
-        let database = Database::new(corvid_data::Arc::new(schema), HashSeed::KNOWN);
+        let database = Database::new(corvid_data::Arc::new(schema), HashSeed::FIXED);
         let uuids = Box::new(Uuids::default());
         let service = DatabaseService::new(NOW, options, database, locks, Eras::default(), uuids);
         Server {

@@ -22,11 +22,11 @@ pub struct Framer {
     brackets: Brackets,
     /// Bytes, line breaks and bytes of the last line that were passed since the last text ended; for errors only. Line
     /// breaks inside a text are not counted across calls.
-    passed: Place,
+    passed: Position,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Place {
+struct Position {
     byte: usize,
     line: usize,
     column: usize,
@@ -89,12 +89,12 @@ impl Framer {
                     return Ok(Framed::Partial { start });
                 }
                 Some(b'[' | b'{') => {}
-                Some(_) => return Err(self.place(&lex::unexpected(input, start, lex::BEGINNING))),
+                Some(_) => return Err(self.locate(&lex::unexpected(input, start, lex::BEGINNING))),
             }
         }
         match self.brackets.close(&input[start..]) {
             Scan::Closed(length) => {
-                self.passed = Place::default();
+                self.passed = Position::default();
                 Ok(Framed::Complete {
                     start,
                     end: start + length,
@@ -104,7 +104,7 @@ impl Framer {
                 self.pass(input);
                 Ok(Framed::Partial { start })
             }
-            Scan::TooDeep(at) => Err(self.place(&lex::too_deep(input, start + at))),
+            Scan::TooDeep(at) => Err(self.locate(&lex::too_deep(input, start + at))),
         }
     }
 
@@ -133,7 +133,7 @@ impl Framer {
 
     /// An error in the current input, as seen from the end of the last text.
     #[cold]
-    fn place(&self, error: &Error) -> Error {
+    fn locate(&self, error: &Error) -> Error {
         let column = if error.line == 0 {
             self.passed.column + error.column
         } else {

@@ -139,11 +139,11 @@ impl Decimal {
         }
         rest = match rest {
             [b'0', b'0'..=b'9', ..] => return Err(Fault::LeadingZero),
-            [b'0'..=b'9', ..] => decimal.take_digits(rest).1,
+            [b'0'..=b'9', ..] => decimal.read_digits(rest).1,
             _ => return Err(Fault::Sign),
         };
         if let [b'.', after @ ..] = rest {
-            let (places, after) = decimal.take_digits(after);
+            let (places, after) = decimal.read_digits(after);
             if places == 0 {
                 return Err(Fault::Point);
             }
@@ -151,7 +151,7 @@ impl Decimal {
             rest = after;
         }
         if let [b'e' | b'E', after @ ..] = rest {
-            rest = decimal.take_exponent(after)?;
+            rest = decimal.read_exponent(after)?;
         }
         if rest.is_empty() {
             Ok(decimal)
@@ -161,7 +161,7 @@ impl Decimal {
     }
 
     /// Takes a run of digits into the significand; returns its length and what follows.
-    fn take_digits<'t>(&mut self, text: &'t [u8]) -> (u64, &'t [u8]) {
+    fn read_digits<'t>(&mut self, text: &'t [u8]) -> (u64, &'t [u8]) {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (run, rest) = text.split_at(length);
         for &byte in run {
@@ -182,7 +182,7 @@ impl Decimal {
     }
 
     /// Takes what follows the `e`; returns what is behind it.
-    fn take_exponent<'t>(&mut self, text: &'t [u8]) -> Result<&'t [u8], Fault> {
+    fn read_exponent<'t>(&mut self, text: &'t [u8]) -> Result<&'t [u8], Fault> {
         let (negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
             [b'+', rest @ ..] => (false, rest),

@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
     /// Hands the next `len` bytes to `read` and passes over them when it makes something of them: a short way for values of
     /// fixed length and spelling. `read` must accept nothing but one whole valid value.
     #[inline]
-    pub fn try_take<T>(
+    pub fn try_fixed<T>(
         &mut self,
         len: usize,
         read: impl FnOnce(&'a [u8]) -> Option<T>,
@@ -548,11 +548,11 @@ impl<'a> Reader<'a> {
             self.fresh = false;
             return Ok(());
         }
-        self.look_closely()
+        self.validate_slowly()
     }
 
     /// The same, token by token, for the sake of exact errors.
-    pub(crate) fn look_closely(&mut self) -> Result<(), Error> {
+    pub(crate) fn validate_slowly(&mut self) -> Result<(), Error> {
         let outside = self.depth;
         let mut levels = Levels::default();
         let kind = self.peek()?;

@@ -8,7 +8,7 @@
 //! checked afterwards. Standard columns inside a row are ignored: honouring a `_uuid` there, as the reference does, would let
 //! one row stand for another. Called by [`crate::Load`]; knows nothing of files or of the rows that exist.
 
-use corvid_data::wire::Repeats;
+use corvid_data::wire::StringCache;
 use corvid_data::{
     ColumnId, Datum, Recorded, RecordedRow, Schema, TableId, TableSchema, Tag, Uuid, WireError,
     wire,
@@ -50,10 +50,10 @@ impl From<WireError> for Failure {
 }
 
 /// What a record probably has in common with those before it: tables, columns and strings. It makes reading faster and changes nothing
-/// that is read. For one thread: see [`Repeats`].
+/// that is read. For one thread: see [`StringCache`].
 #[derive(Debug, Default)]
 pub(crate) struct Habits {
-    repeats: Repeats,
+    repeats: StringCache,
     /// The columns of the last row, in its order.
     columns: Vec<ColumnId>,
     /// Tables of the present record.

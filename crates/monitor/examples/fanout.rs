@@ -123,8 +123,8 @@ impl Bed {
         let json = Value::parse(SCHEMA.as_bytes()).expect("schema text");
         let schema = Arc::new(Schema::from_json(&json).expect("schema"));
         Bed {
-            database: Database::new(schema.clone(), HashSeed::KNOWN),
-            monitors: Monitors::new(schema, Uuid::ZERO, HashSeed::KNOWN),
+            database: Database::new(schema.clone(), HashSeed::FIXED),
+            monitors: Monitors::new(schema, Uuid::ZERO, HashSeed::FIXED),
             tags: Datum::empty(),
         }
     }

@@ -5,7 +5,9 @@
 
 use std::sync::Arc as StdArc;
 
-use corvid_data::{HashSeed, Kinds, Members, Schema, TableId, TableSchema, Tag, What, WireError};
+use corvid_data::{
+    HashSeed, Kinds, Members, Schema, Subject, TableId, TableSchema, Tag, WireError,
+};
 use corvid_engine::Condition;
 
 use crate::Version;
@@ -95,9 +97,9 @@ fn parse_element(
     version: Version,
     raw: &[u8],
 ) -> Result<Option<Condition>, WireError> {
-    let mut members = Members::parse(What::Table(&table.name), raw)?;
-    let columns = members.take_optional("columns", Kinds::ARRAY)?;
-    let condition = members.take_optional("where", Kinds::ARRAY)?;
+    let mut members = Members::parse(Subject::Table(&table.name), raw)?;
+    let columns = members.optional("columns", Kinds::ARRAY)?;
+    let condition = members.optional("where", Kinds::ARRAY)?;
     members.finish()?;
     if columns.is_some() {
         return Err(WireError::syntax(raw, "changing columns is unsupported"));

@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn insert_then_modify_is_an_insert_of_the_last_content() {
-        let mut set = ChangeSet::new(HashSeed::KNOWN);
+        let mut set = ChangeSet::new(HashSeed::FIXED);
         set.push(TABLE, entry(1, None, row(1, 1)));
         set.merge(TABLE, entry(1, row(1, 1), row(1, 2)));
         assert_eq!(content(&set), [(1, None, Some(2))]);
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn insert_then_delete_leaves_nothing_behind() {
-        let mut set = ChangeSet::new(HashSeed::KNOWN);
+        let mut set = ChangeSet::new(HashSeed::FIXED);
         for number in 0..100 {
             set.merge(TABLE, entry(number, None, row(number, 1)));
             if number != 50 {
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn modify_then_delete_is_a_delete_of_what_was_told() {
-        let mut set = ChangeSet::new(HashSeed::KNOWN);
+        let mut set = ChangeSet::new(HashSeed::FIXED);
         set.push(TABLE, entry(1, row(1, 1), row(1, 2)));
         set.merge(TABLE, entry(1, row(1, 2), None));
         assert_eq!(content(&set), [(1, Some(1), None)]);
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn delete_then_insert_is_a_modification() {
-        let mut set = ChangeSet::new(HashSeed::KNOWN);
+        let mut set = ChangeSet::new(HashSeed::FIXED);
         set.push(TABLE, entry(1, row(1, 1), None));
         set.merge(TABLE, entry(1, None, row(1, 3)));
         assert_eq!(content(&set), [(1, Some(1), Some(3))]);
@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn appending_a_larger_later_set_keeps_first_old_and_last_new() {
-        let mut early = ChangeSet::new(HashSeed::KNOWN);
+        let mut early = ChangeSet::new(HashSeed::FIXED);
         early.push(TABLE, entry(1, row(1, 1), row(1, 2)));
         early.push(TABLE, entry(2, None, row(2, 1)));
-        let mut later = ChangeSet::new(HashSeed::KNOWN);
+        let mut later = ChangeSet::new(HashSeed::FIXED);
         later.push(TABLE, entry(1, row(1, 2), row(1, 3)));
         later.push(TABLE, entry(2, row(2, 1), None));
         later.push(TABLE, entry(3, None, row(3, 1)));
@@ -331,11 +331,11 @@ mod tests {
 
     #[test]
     fn appending_a_smaller_later_set_gives_the_same() {
-        let mut early = ChangeSet::new(HashSeed::KNOWN);
+        let mut early = ChangeSet::new(HashSeed::FIXED);
         for number in 1..=5 {
             early.push(TABLE, entry(number, row(number, 0), row(number, 1)));
         }
-        let mut later = ChangeSet::new(HashSeed::KNOWN);
+        let mut later = ChangeSet::new(HashSeed::FIXED);
         later.push(TABLE, entry(3, row(3, 1), None));
         early.append(later);
         assert_eq!(content(&early)[2], (3, Some(0), None));

@@ -28,7 +28,7 @@ impl TableCondition {
     /// any request it is true as well (such a table has nothing selected).
     pub(crate) fn of_requests(requests: Vec<Option<Condition>>) -> TableCondition {
         let mut clauses = Vec::new();
-        let mut seed = HashSeed::KNOWN;
+        let mut seed = HashSeed::FIXED;
         if requests.is_empty() {
             return TableCondition::Always;
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn of(clauses: Vec<Clause>) -> TableCondition {
-        TableCondition::of_requests(vec![Some(Condition::new(clauses, HashSeed::KNOWN))])
+        TableCondition::of_requests(vec![Some(Condition::new(clauses, HashSeed::FIXED))])
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn several_requests_are_a_disjunction_and_an_absent_where_is_true() {
-        let some = |value| Some(Condition::new(vec![equal(value)], HashSeed::KNOWN));
+        let some = |value| Some(Condition::new(vec![equal(value)], HashSeed::FIXED));
         let both = TableCondition::of_requests(vec![some(1), some(2)]);
         assert_eq!(both, of(vec![equal(1), equal(2)]));
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
         let asked = |own: &TableCondition, other: &TableCondition| {
             own.query_beyond(other).map(Cow::into_owned)
         };
-        let some = |value| Some(Condition::new(vec![equal(value)], HashSeed::KNOWN));
+        let some = |value| Some(Condition::new(vec![equal(value)], HashSeed::FIXED));
         assert_eq!(asked(&new, &old), some(3));
         assert_eq!(asked(&old, &new), some(1));
         assert_eq!(asked(&new, &new), None);

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc as StdArc, Weak};
 
-use corvid_data::{Arc, Delta, HashSeed, OwnKeys, Schema, TableId, Uuid};
+use corvid_data::{Arc, Delta, HashSeed, Schema, TableId, TrustedKeys, Uuid};
 use corvid_engine::{Database, Resumable};
 
 use crate::change_set::Entry;
@@ -74,7 +74,7 @@ pub(crate) struct Group {
     /// Commits noted so far: what was encoded at one count holds until the next.
     version: u64,
     /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
-    bodies: HashMap<SegmentId, Option<SharedText>, OwnKeys>,
+    bodies: HashMap<SegmentId, Option<SharedText>, TrustedKeys>,
     /// The update of a commit that is not noted yet, or has just been.
     foretold: Option<StdArc<Foretold>>,
     initial: Option<Shared>,

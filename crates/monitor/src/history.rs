@@ -187,7 +187,7 @@ fn frees_much(delta: &Delta) -> bool {
         if row.is_unique() {
             let columns = row.columns.iter();
             atoms += columns
-                .map(|datum| datum.atoms_alone(LARGE_ATOMS))
+                .map(|datum| datum.unshared_atoms(LARGE_ATOMS))
                 .sum::<u64>();
         }
         if atoms > LARGE_ATOMS {

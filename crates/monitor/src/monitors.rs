@@ -17,7 +17,7 @@ mod start;
 use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, HashSeed, OwnKeys, Schema, Uuid};
+use corvid_data::{Arc, Delta, HashSeed, Schema, TrustedKeys, Uuid};
 use slab::Slab;
 
 use crate::contents::{Contents, ContentsId, Written};
@@ -65,7 +65,7 @@ pub struct Monitors {
     seed: HashSeed,
     groups: Groups,
     monitors: Slab<Monitor>,
-    sessions: HashMap<SessionId, Session, OwnKeys>,
+    sessions: HashMap<SessionId, Session, TrustedKeys>,
     /// Sessions with something to tell, each once ([`Session::is_listed`]).
     listed: Vec<SessionId>,
     history: History,

@@ -6,8 +6,8 @@
 use std::sync::Arc as StdArc;
 
 use corvid_data::{
-    ColumnId, HashSeed, Kinds, Members, Schema, TableId, TableSchema, Tag, Uuid, What, WireError,
-    members,
+    ColumnId, HashSeed, Kinds, Members, Schema, Subject, TableId, TableSchema, Tag, Uuid,
+    WireError, members,
 };
 use corvid_engine::Condition;
 
@@ -119,13 +119,13 @@ impl TableRequests {
     }
 
     fn add(&mut self, table: &TableSchema, version: Version, raw: &[u8]) -> Result<(), WireError> {
-        let mut members = Members::parse(What::Table(&table.name), raw)?;
+        let mut members = Members::parse(Subject::Table(&table.name), raw)?;
         let condition = match version {
             Version::V1 => None,
-            Version::V2 | Version::V3 => members.take_optional("where", Kinds::ARRAY)?,
+            Version::V2 | Version::V3 => members.optional("where", Kinds::ARRAY)?,
         };
-        let columns = members.take_optional("columns", Kinds::ARRAY)?;
-        let select = members.take_optional("select", Kinds::OBJECT)?;
+        let columns = members.optional("columns", Kinds::ARRAY)?;
+        let select = members.optional("select", Kinds::OBJECT)?;
         members.finish()?;
 
         let select = select.map_or(Ok(Select::ALL), |raw| parse_select(table, raw))?;
@@ -193,7 +193,7 @@ impl TableRequests {
 }
 
 fn parse_select(table: &TableSchema, raw: &[u8]) -> Result<Select, WireError> {
-    let mut members = Members::parse(What::TableSelect(&table.name), raw)?;
+    let mut members = Members::parse(Subject::TableSelect(&table.name), raw)?;
     let mut select = Select::ALL;
     for (name, event) in [
         ("initial", Event::Initial),
@@ -201,7 +201,7 @@ fn parse_select(table: &TableSchema, raw: &[u8]) -> Result<Select, WireError> {
         ("delete", Event::Delete),
         ("modify", Event::Modify),
     ] {
-        if let Some(raw) = members.take_optional(name, Kinds::BOOLEAN)? {
+        if let Some(raw) = members.optional(name, Kinds::BOOLEAN)? {
             select = select.with(event, members::boolean(raw).unwrap_or(true));
         }
     }

@@ -17,7 +17,7 @@ pub struct Probe {
     interval_ms: u64,
     phase: Phase,
     /// When reading was last tried.
-    tried_ms: u64,
+    attempted_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ enum Phase {
     /// The peer last showed life then.
     Alive { since_ms: u64 },
     /// It was asked for a sign then.
-    Asked { since_ms: u64 },
+    Pending { since_ms: u64 },
 }
 
 /// What a timer that ran out demands.
@@ -50,7 +50,7 @@ impl Probe {
         Probe {
             interval_ms: raise(interval_ms),
             phase: Phase::Alive { since_ms: now_ms },
-            tried_ms: now_ms,
+            attempted_ms: now_ms,
         }
     }
 
@@ -66,35 +66,35 @@ impl Probe {
     }
 
     /// A byte arrived, or queued output went out.
-    pub fn heard(&mut self, now_ms: u64) {
+    pub fn activity(&mut self, now_ms: u64) {
         self.phase = Phase::Alive { since_ms: now_ms };
     }
 
     /// Reading was tried, whatever came of it.
-    pub fn tried(&mut self, now_ms: u64) {
-        self.tried_ms = now_ms;
+    pub fn receive_attempted(&mut self, now_ms: u64) {
+        self.attempted_ms = now_ms;
     }
 
     /// Whether the peer was asked for a sign of life and has not given it.
     #[must_use]
-    pub fn is_asked(&self) -> bool {
-        matches!(self.phase, Phase::Asked { .. })
+    pub fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Pending { .. })
     }
 
     /// What is due now, if anything. An answer is only given once for each interval that runs out.
     pub fn handle(&mut self, now_ms: u64) -> Option<Demand> {
         let expiry_ms = self.expiry_ms()?;
-        if now_ms < expiry_ms || self.tried_ms < expiry_ms {
+        if now_ms < expiry_ms || self.attempted_ms < expiry_ms {
             return None;
         }
         match self.phase {
             Phase::Alive { since_ms } => {
-                self.phase = Phase::Asked { since_ms: now_ms };
+                self.phase = Phase::Pending { since_ms: now_ms };
                 Some(Demand::Ask {
                     idle_ms: now_ms - since_ms,
                 })
             }
-            Phase::Asked { since_ms } => Some(Demand::GiveUp {
+            Phase::Pending { since_ms } => Some(Demand::GiveUp {
                 unanswered_ms: now_ms - since_ms,
             }),
         }
@@ -105,7 +105,7 @@ impl Probe {
     #[must_use]
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let expiry_ms = self.expiry_ms()?;
-        Some(if now_ms < expiry_ms || self.tried_ms >= expiry_ms {
+        Some(if now_ms < expiry_ms || self.attempted_ms >= expiry_ms {
             expiry_ms
         } else {
             now_ms + 1
@@ -113,7 +113,7 @@ impl Probe {
     }
 
     fn expiry_ms(&self) -> Option<u64> {
-        let (Phase::Alive { since_ms } | Phase::Asked { since_ms }) = self.phase;
+        let (Phase::Alive { since_ms } | Phase::Pending { since_ms }) = self.phase;
         (self.interval_ms > 0).then(|| since_ms.saturating_add(self.interval_ms))
     }
 }
@@ -132,7 +132,7 @@ mod tests {
 
     /// Reads (in vain) and asks.
     fn read(probe: &mut Probe, now_ms: u64) -> Option<Demand> {
-        probe.tried(now_ms);
+        probe.receive_attempted(now_ms);
         probe.handle(now_ms)
     }
 
@@ -156,9 +156,9 @@ mod tests {
     fn any_byte_starts_anew() {
         let mut probe = Probe::new(0, 5000);
         assert!(read(&mut probe, 5000).is_some());
-        assert!(probe.is_asked());
-        probe.heard(9999);
-        assert!(!probe.is_asked());
+        assert!(probe.is_pending());
+        probe.activity(9999);
+        assert!(!probe.is_pending());
         assert_eq!(read(&mut probe, 14_998), None);
         assert_eq!(
             read(&mut probe, 14_999),
@@ -171,7 +171,7 @@ mod tests {
         let mut probe = Probe::new(0, 5000);
         assert_eq!(probe.handle(60_000), None);
         assert_eq!(probe.deadline_ms(60_000), Some(60_001));
-        probe.heard(60_001);
+        probe.activity(60_001);
         assert_eq!(read(&mut probe, 60_001), None);
     }
 

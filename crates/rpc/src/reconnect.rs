@@ -71,7 +71,7 @@ enum State {
 #[derive(Debug, Clone)]
 struct Connection {
     since_ms: u64,
-    heard_ms: u64,
+    active_ms: u64,
     probe: Probe,
 }
 
@@ -188,7 +188,7 @@ impl Reconnect {
         let probe = Probe::new(now_ms, self.probe_interval_ms);
         self.state = State::Connected(Connection {
             since_ms: now_ms,
-            heard_ms: now_ms,
+            active_ms: now_ms,
             probe,
         });
     }
@@ -215,7 +215,7 @@ impl Reconnect {
             }
         };
         self.notices.extend(notice);
-        let lasted_ms = connection.map(|connection| connection.heard_ms - connection.since_ms);
+        let lasted_ms = connection.map(|connection| connection.active_ms - connection.since_ms);
         self.leave(now_ms);
         if !self.take_try() {
             self.state = State::Void;
@@ -228,17 +228,17 @@ impl Reconnect {
     }
 
     /// Bytes arrived, or queued output went out.
-    pub fn heard(&mut self, now_ms: u64) {
+    pub fn activity(&mut self, now_ms: u64) {
         if let State::Connected(connection) = &mut self.state {
-            connection.heard_ms = now_ms;
-            connection.probe.heard(now_ms);
+            connection.active_ms = now_ms;
+            connection.probe.activity(now_ms);
         }
     }
 
     /// Reading was tried.
-    pub fn tried(&mut self, now_ms: u64) {
+    pub fn receive_attempted(&mut self, now_ms: u64) {
         if let State::Connected(connection) = &mut self.state {
-            connection.probe.tried(now_ms);
+            connection.probe.receive_attempted(now_ms);
         }
     }
 
@@ -367,7 +367,7 @@ impl Reconnect {
             State::Waiting { .. } => "BACKOFF",
             State::Listening => "LISTENING",
             State::Trying { .. } => "CONNECTING",
-            State::Connected(connection) if connection.probe.is_asked() => "IDLE",
+            State::Connected(connection) if connection.probe.is_pending() => "IDLE",
             State::Connected(_) => "ACTIVE",
             State::Closing { .. } => "RECONNECT",
         }

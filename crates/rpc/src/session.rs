@@ -13,12 +13,12 @@ pub struct Session {
 
 /// What becomes of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard<'a> {
-    /// It was an `echo` request; send this.
-    Answer(Vec<u8>),
-    /// It answered our own probe.
-    Swallowed,
-    /// It is the user's.
+pub enum Received<'a> {
+    /// It was an `echo` request; this is the reply to send.
+    Echo(Vec<u8>),
+    /// It was the reply to a probe of this side. Nothing is left to do.
+    ProbeReply,
+    /// Any other message: the caller handles it.
     Message(Message<'a>),
 }
 
@@ -50,7 +50,7 @@ impl Session {
 
     /// Sorts a message out.
     #[must_use]
-    pub fn hear<'a>(&self, message: Message<'a>) -> Heard<'a> {
+    pub fn receive<'a>(&self, message: Message<'a>) -> Received<'a> {
         match message {
             Message::Request { method, params, id } if &*method == b"echo" => {
                 let mut answer = Vec::with_capacity(params.len() + id.len() + 32);
@@ -59,10 +59,10 @@ impl Session {
                     &message::canonical_id(id),
                     &message::canonical(params),
                 );
-                Heard::Answer(answer)
+                Received::Echo(answer)
             }
-            Message::Reply { id, .. } if message::is_probe_id(id) => Heard::Swallowed,
-            message => Heard::Message(message),
+            Message::Reply { id, .. } if message::is_probe_id(id) => Received::ProbeReply,
+            message => Received::Message(message),
         }
     }
 
@@ -83,11 +83,11 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use super::{Action, Heard, Session};
+    use super::{Action, Received, Session};
     use crate::message::{Message, PROBE};
 
-    fn hear(text: &str) -> Heard<'_> {
-        Session::new(0, 0).hear(Message::parse(text.as_bytes()).unwrap())
+    fn hear(text: &str) -> Received<'_> {
+        Session::new(0, 0).receive(Message::parse(text.as_bytes()).unwrap())
     }
 
     #[test]
@@ -95,31 +95,34 @@ mod tests {
         let heard = hear(r#"{"method":"echo", "params":[1.50, "a"], "id":{"b":1,"a":2}}"#);
         assert_eq!(
             heard,
-            Heard::Answer(br#"{"id":{"a":2,"b":1},"result":[1.5,"a"],"error":null}"#.to_vec())
+            Received::Echo(br#"{"id":{"a":2,"b":1},"result":[1.5,"a"],"error":null}"#.to_vec())
         );
     }
 
     #[test]
     fn answers_to_probes_are_swallowed_and_nothing_else_is() {
-        assert_eq!(hear(r#"{"id":"echo","result":[]}"#), Heard::Swallowed);
-        assert_eq!(hear(r#"{"id":"\u0065cho","result":[]}"#), Heard::Swallowed);
+        assert_eq!(hear(r#"{"id":"echo","result":[]}"#), Received::ProbeReply);
+        assert_eq!(
+            hear(r#"{"id":"\u0065cho","result":[]}"#),
+            Received::ProbeReply
+        );
         for text in [
             r#"{"id":"echo","error":[]}"#,
             r#"{"id":"other","result":[]}"#,
             r#"{"id":null,"method":"echo","params":[]}"#,
             r#"{"id":1,"method":"transact","params":[]}"#,
         ] {
-            assert!(matches!(hear(text), Heard::Message(_)), "{text}");
+            assert!(matches!(hear(text), Received::Message(_)), "{text}");
         }
     }
 
     #[test]
     fn a_silent_peer_is_probed_and_dropped() {
         let mut session = Session::new(0, 5000);
-        session.probe().tried(5000);
+        session.probe().receive_attempted(5000);
         assert_eq!(session.handle(5000), Some(Action::Send(PROBE)));
         assert_eq!(session.deadline_ms(5000), Some(10_000));
-        session.probe().tried(10_000);
+        session.probe().receive_attempted(10_000);
         assert_eq!(
             session.handle(10_000),
             Some(Action::Close {

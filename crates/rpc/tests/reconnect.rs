@@ -48,7 +48,7 @@ impl Play {
                 return action;
             }
             self.now_ms = self.machine.deadline_ms(self.now_ms)?.max(self.now_ms);
-            self.machine.tried(self.now_ms);
+            self.machine.receive_attempted(self.now_ms);
         }
         panic!("deadlines that nothing comes of: {:?}", self.machine);
     }
@@ -146,7 +146,7 @@ fn a_sign_of_life_keeps_the_connection() {
     for _ in 0..3 {
         assert_eq!(play.wait(), Some(Action::Probe));
         play.now_ms += 10;
-        play.report(Reconnect::heard);
+        play.report(Reconnect::activity);
         assert_eq!(play.machine.state_name(), "ACTIVE");
     }
     assert_eq!(play.now_ms(), 1_015_030);
@@ -160,7 +160,7 @@ fn a_connection_that_lasted_resets_the_wait() {
     play.connect();
     play.trace();
     play.now_ms += 4000;
-    play.report(Reconnect::heard);
+    play.report(Reconnect::activity);
     play.report(|machine, now_ms| machine.disconnected(now_ms, End::Closed));
     assert_eq!(play.trace(), ["11000 connection closed by peer"]);
     play.refuse();

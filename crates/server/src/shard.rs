@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_json::Pieces;
 use corvid_monitor::SessionId;
 use corvid_os::clock::{self, Now};
@@ -91,8 +91,8 @@ pub(crate) type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOpt
 pub(crate) struct ShardSessions {
     number: u16,
     frontend: Frontend,
-    sessions: HashMap<ConnId, Client, OwnKeys>,
-    conns: HashMap<SessionId, ConnId, OwnKeys>,
+    sessions: HashMap<ConnId, Client, TrustedKeys>,
+    conns: HashMap<SessionId, ConnId, TrustedKeys>,
     next_session: u64,
     outgoing: Vec<Outgoing>,
     sources: Sources,
@@ -256,13 +256,13 @@ impl ShardSessions {
         let Some(client) = self.sessions.get_mut(&conn) else {
             return;
         };
-        client.probe.tried(now.mono_ms);
+        client.probe.receive_attempted(now.mono_ms);
         if let Some(received_ms) = io
             .received_ms(conn)
             .filter(|received_ms| *received_ms > client.heard_ms)
         {
             client.heard_ms = received_ms;
-            client.probe.heard(received_ms);
+            client.probe.activity(received_ms);
         }
         match client.probe.handle(now.mono_ms) {
             None => {}

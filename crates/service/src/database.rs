@@ -35,7 +35,7 @@ mod updates;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
@@ -127,7 +127,7 @@ pub struct DatabaseService {
     is_audited: bool,
     /// What is read here beside inputs goes through it.
     tape: Tape,
-    sessions: HashMap<SessionId, Arc<SessionInfo>, OwnKeys>,
+    sessions: HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>,
     locks: Arc<Mutex<Locks>>,
     eras: Eras,
     /// The era that its last conversion began.

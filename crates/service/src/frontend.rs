@@ -13,7 +13,7 @@ mod text;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use corvid_data::{OwnKeys, Tag, Uuid, WireError};
+use corvid_data::{Tag, TrustedKeys, Uuid, WireError};
 use corvid_json::{Kind, Pieces, Reader, Value};
 use corvid_monitor::SessionId;
 
@@ -49,7 +49,7 @@ pub fn session_id(shard: u16, n: u64) -> SessionId {
 #[derive(Debug)]
 pub struct Frontend {
     shard: u16,
-    sessions: HashMap<SessionId, Session, OwnKeys>,
+    sessions: HashMap<SessionId, Session, TrustedKeys>,
     directory: Arc<Directory>,
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
 use crate::quota::LOCKS_MAX;
@@ -63,9 +63,9 @@ struct Claim {
 pub struct Locks {
     /// Ordered, as clients choose the names.
     queues: BTreeMap<String, VecDeque<Claim>>,
-    claimed: HashMap<SessionId, Vec<String>, OwnKeys>,
+    claimed: HashMap<SessionId, Vec<String>, TrustedKeys>,
     /// What sessions have yet to hear, in order.
-    notices: HashMap<SessionId, Vec<Notice>, OwnKeys>,
+    notices: HashMap<SessionId, Vec<Notice>, TrustedKeys>,
 }
 
 impl Locks {

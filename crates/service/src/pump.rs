@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
-use corvid_engine::{Allowance, Database};
+use corvid_engine::{Database, WorkBudget};
 
 pub use output::Output;
 
@@ -246,7 +246,7 @@ impl Pump {
         &mut self,
         holder: &mut impl Holder,
         inputs: &mut Vec<ToDatabase>,
-        budget: &mut Allowance,
+        budget: &mut WorkBudget,
     ) {
         debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
         let mut left = Vec::new();
@@ -264,7 +264,7 @@ impl Pump {
         &mut self,
         holder: &mut impl Holder,
         inputs: &mut impl Iterator<Item = ToDatabase>,
-        budget: &mut Allowance,
+        budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
         debug_assert!(self.kept.is_none(), "only the database thread keeps one");
         self.tape.begin(Some(budget.steps_left()));

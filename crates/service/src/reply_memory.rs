@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use corvid_data::{Tag, WireError};
-use corvid_engine::Allowance;
+use corvid_engine::WorkBudget;
 
 /// Shorter replies are not counted, bytes.
 pub const COUNTED_BYTES: usize = 4 << 10;
@@ -94,16 +94,16 @@ impl ReplyMemory {
 }
 
 /// What a transaction may select beside what it may do anyway, while so much is held and this is the limit, bytes.
-pub(crate) fn limit(allowance: Allowance, bytes_max: u64, held: u64) -> Allowance {
+pub(crate) fn limit(allowance: WorkBudget, bytes_max: u64, held: u64) -> WorkBudget {
     let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let (bytes_max, held) = (bytes(bytes_max), bytes(held));
-    let allowance = allowance.but_for_repeats(share(bytes_max, held));
+    let allowance = allowance.with_repeated_bytes(share(bytes_max, held));
     let result_bytes = if held > bytes_max {
         SHORT_BYTES
     } else {
         usize::MAX
     };
-    allowance.but_for_results(result_bytes)
+    allowance.with_result_bytes(result_bytes)
 }
 
 fn share(bytes_max: usize, others: usize) -> usize {

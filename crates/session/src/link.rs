@@ -191,11 +191,11 @@ impl Link {
 
     /// Bytes arrived, or none did though reading was tried.
     pub(crate) fn received(&mut self, now_ms: u64, bytes: &[u8]) -> Result<(), String> {
-        self.reconnect.tried(now_ms);
+        self.reconnect.receive_attempted(now_ms);
         if bytes.is_empty() {
             return Ok(());
         }
-        self.reconnect.heard(now_ms);
+        self.reconnect.activity(now_ms);
         let mut rest = bytes;
         while !rest.is_empty() {
             let framed = self.framer.advance(rest);
@@ -221,7 +221,7 @@ impl Link {
 
     /// Output went out.
     pub(crate) fn sent(&mut self, now_ms: u64) {
-        self.reconnect.heard(now_ms);
+        self.reconnect.activity(now_ms);
     }
 
     /// Whether more may be read.

@@ -5,7 +5,7 @@
 //! its data for a moment. A table or row that makes no sense is an error; a column or value that makes none is passed over.
 
 use corvid_data::types::Bounds;
-use corvid_data::wire::{Repeats, read_diff};
+use corvid_data::wire::{StringCache, read_diff};
 use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId, Uuid};
 use corvid_json::{Kind, Reader};
 use thiserror::Error;
@@ -101,7 +101,7 @@ pub(crate) struct Decoder {
     plan: Arc<Plan>,
     /// For each table of the schema the types of its columns without constraints.
     types: Vec<Box<[ColumnType]>>,
-    strings: Repeats,
+    strings: StringCache,
 }
 
 impl Decoder {
@@ -116,7 +116,7 @@ impl Decoder {
         Decoder {
             plan,
             types,
-            strings: Repeats::default(),
+            strings: StringCache::default(),
         }
     }
 

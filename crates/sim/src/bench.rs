@@ -76,7 +76,7 @@ impl Bench {
         let schema = Schema::from_json(&generator.schema.json).expect("a valid schema");
         Bench {
             model: Model::new(generator.schema.clone()),
-            database: Database::new(Arc::new(schema), HashSeed::KNOWN),
+            database: Database::new(Arc::new(schema), HashSeed::FIXED),
             known: Known::new(),
             uuids: Counter(0),
         }

@@ -168,9 +168,9 @@ impl Waiter<'_> {
             Ok(Some(Incoming::Reply(id, reply))) if Some(id) == self.asked => {
                 return answer(reply).map(|()| true);
             }
-            Ok(Some(_)) => self.reconnect.heard(now),
+            Ok(Some(_)) => self.reconnect.activity(now),
             Ok(None) => {
-                self.reconnect.tried(now);
+                self.reconnect.receive_attempted(now);
                 self.idle()?;
             }
             Err(_) => {
@@ -206,7 +206,7 @@ impl Waiter<'_> {
             .map(|at| std::time::Duration::from_millis(at.saturating_sub(now)));
         let ready = signals::poll_or_die(Some((fd, libc::POLLIN)), left)?;
         if ready != 0 {
-            self.reconnect.heard(clock::mono_ms());
+            self.reconnect.activity(clock::mono_ms());
         }
         Ok(())
     }

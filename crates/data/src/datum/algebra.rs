@@ -73,11 +73,11 @@ impl Datum {
         self.remove_where(keys, |_, _| true)
     }
 
-    /// Removes each element here whose key is in `other` and for which `is_meant(here, there)`.
+    /// Removes each element here whose key is in `other` and for which `is_selected(here, there)`.
     fn remove_where(
         &mut self,
         other: &Datum,
-        is_meant: impl Fn(Element<'_>, Element<'_>) -> bool,
+        is_selected: impl Fn(Element<'_>, Element<'_>) -> bool,
     ) -> usize {
         let before = self.len();
         if is_lookup_cheaper(other.len(), before) {
@@ -86,14 +86,14 @@ impl Datum {
                 let is_victim = value.is_none()
                     || self
                         .find(key)
-                        .is_some_and(|here| is_meant((key, here), (key, value)));
+                        .is_some_and(|here| is_selected((key, here), (key, value)));
                 if is_victim {
                     self.remove(key);
                 }
             }
         } else {
             let kept = merge_keys(self, other, |here, there| match (here, there) {
-                (Some(here), Some(there)) => (!is_meant(here, there)).then_some(here),
+                (Some(here), Some(there)) => (!is_selected(here, there)).then_some(here),
                 (here, _) => here,
             });
             if kept.len() != before {

@@ -115,7 +115,7 @@ impl Leaf {
     }
 
     /// Inserts at `at` of a leaf of one's own.
-    pub(crate) fn put(&mut self, at: usize, key: Atom, value: Option<Atom>) {
+    pub(crate) fn insert_owned(&mut self, at: usize, key: Atom, value: Option<Atom>) {
         assert_eq!(self.values.is_some(), value.is_some(), "pair in a set");
         self.keys.insert(at, key);
         if let (Some(values), Some(value)) = (&mut self.values, value) {
@@ -124,7 +124,7 @@ impl Leaf {
     }
 
     /// Removes the element at `at` of a leaf of one's own.
-    pub(crate) fn take(&mut self, at: usize) {
+    pub(crate) fn remove_owned(&mut self, at: usize) {
         self.keys.remove(at);
         if let Some(values) = &mut self.values {
             values.remove(at);
@@ -134,7 +134,7 @@ impl Leaf {
     /// Inserts at `at`: in place when nobody else holds the leaf, else into a copy made in one go.
     pub(crate) fn insert(this: &mut Arc<Leaf>, at: usize, key: Atom, value: Option<Atom>) {
         if let Some(leaf) = Arc::get_mut(this) {
-            leaf.put(at, key, value);
+            leaf.insert_owned(at, key, value);
         } else {
             assert_eq!(this.values.is_some(), value.is_some(), "pair in a set");
             *this = Arc::new(Leaf {
@@ -150,7 +150,7 @@ impl Leaf {
 
     /// Removes the element at `at`, copying a shared leaf.
     pub(crate) fn remove(this: &mut Arc<Leaf>, at: usize) {
-        Arc::make_mut(this).take(at);
+        Arc::make_mut(this).remove_owned(at);
     }
 
     /// Replaces the value at `at` of a map, copying a shared leaf.

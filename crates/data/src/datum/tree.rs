@@ -1,19 +1,19 @@
 //! The form of large data: a persistent B+tree whose leaves and inner nodes are shared by reference count.
 //!
 //! ```text
-//!                  Inner { firsts: [a m], children: [. .] }            height 2
+//!                  Inner { separators: [a m], children: [. .] }            height 2
 //!                 /                                        \
 //!     Inner [a f] height 1                          Inner [m t] height 1
 //!      /        \                                     /        \
 //!   a..e        f..l                               m..s        t..z      leaves, up to LEAF_MAX elements
 //! ```
 //!
-//! Invariants: all leaves are equally deep; `firsts[i]` is the smallest key below `children[i]`; `len` counts the elements
+//! Invariants: all leaves are equally deep; `separators[i]` is the smallest key below `children[i]`; `len` counts the elements
 //! below; no child is empty, and every child of a node with more than one is at least `LEAF_MIN` or `FANOUT_MIN` long. A
 //! change copies the shared nodes on one path from the root, so the cost is O(log n) and everything else stays shared.
 //! Only [`crate::Datum`] makes and changes trees.
 //!
-//! A change looks for its key once ([`Inner::locate`]) and goes the way that it found: each comparison on that way looks at a string
+//! A change looks for its key once ([`Inner::locate`]) and goes the path that it found: each comparison on that path looks at a string
 //! that is likely nowhere near.
 //!
 //! Nodes are small because a copied node counts references, each with an atomic instruction and a look at memory that is nowhere near:
@@ -23,8 +23,8 @@
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-use super::firsts::Firsts;
 use super::leaf::Leaf;
+use super::separators::Separators;
 use crate::atoms::Atoms;
 use crate::{Atom, AtomRef};
 
@@ -45,9 +45,9 @@ const FANOUT_FILL: usize = 12;
 pub(crate) struct Inner {
     len: usize,
     height: u32,
-    /// Whether the leaves have values: told here, because the way to a leaf leads through memory that may be far away.
+    /// Whether the leaves have values: told here, because the path to a leaf leads through memory that may be far away.
     is_map: bool,
-    firsts: Firsts,
+    separators: Separators,
     children: Children,
 }
 
@@ -58,9 +58,9 @@ pub(crate) enum Children {
 }
 
 /// Where a key is or belongs, in a tree that has not changed since.
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Which child to go to at each node from the root on.
-    way: SmallVec<[u8; 8]>,
+    path: SmallVec<[u8; 8]>,
     /// Where in the leaf.
     pub(crate) at: Result<usize, usize>,
 }
@@ -153,14 +153,14 @@ impl Inner {
             Some(first) => first,
             None => unreachable!("a node without children"),
         };
-        let mut firsts = Atoms::for_atom(&first, children.len());
-        firsts.push(first);
-        keys.for_each(|key| firsts.push(key));
+        let mut separators = Atoms::for_atom(&first, children.len());
+        separators.push(first);
+        keys.for_each(|key| separators.push(key));
         Inner {
             len: children.elements(),
             height,
             is_map,
-            firsts: Firsts::new(firsts),
+            separators: Separators::new(separators),
             children,
         }
     }
@@ -172,7 +172,7 @@ impl Inner {
 
     /// Elements below nodes that nobody else holds: those that go when `this` is dropped. Counting ends above `enough`; what others hold is
     /// not entered.
-    pub(crate) fn len_alone(this: &Arc<Inner>, enough: usize) -> usize {
+    pub(crate) fn unshared_len(this: &Arc<Inner>, enough: usize) -> usize {
         if !this.is_unique() {
             return 0;
         }
@@ -187,7 +187,7 @@ impl Inner {
                     if alone > enough {
                         break;
                     }
-                    alone += Inner::len_alone(inner, enough - alone);
+                    alone += Inner::unshared_len(inner, enough - alone);
                 }
             }
         }
@@ -216,12 +216,12 @@ impl Inner {
     }
 
     fn first_key(&self) -> Atom {
-        self.firsts.slice().get(0).to_owned()
+        self.separators.slice().get(0).to_owned()
     }
 
     /// The child that holds `key` or where it belongs.
     fn child_of(&self, key: AtomRef<'_>) -> usize {
-        match self.firsts.slice().search(key) {
+        match self.separators.slice().search(key) {
             Ok(at) => at,
             Err(at) => at.saturating_sub(1),
         }
@@ -240,17 +240,17 @@ impl Inner {
     }
 
     /// Where `key` is or belongs, and the leaf there.
-    pub(crate) fn locate(&self, key: AtomRef<'_>) -> (Place, &Leaf) {
-        let (mut node, mut way) = (self, SmallVec::new());
+    pub(crate) fn locate(&self, key: AtomRef<'_>) -> (Position, &Leaf) {
+        let (mut node, mut path) = (self, SmallVec::new());
         loop {
             let at = node.child_of(key);
             // A node has no more than `FANOUT_MAX` children.
-            way.push(u8::try_from(at).unwrap_or(u8::MAX));
+            path.push(u8::try_from(at).unwrap_or(u8::MAX));
             match &node.children {
                 Children::Leaves(leaves) => {
                     let leaf = &*leaves[at];
                     let at = leaf.search(key);
-                    return (Place { way, at }, leaf);
+                    return (Position { path, at }, leaf);
                 }
                 Children::Inners(inners) => node = &inners[at],
             }
@@ -269,11 +269,16 @@ impl Inner {
     }
 
     /// Inserts an element where its key belongs and is absent.
-    pub(crate) fn insert(root: &mut Arc<Inner>, place: &Place, key: Atom, value: Option<Atom>) {
-        let Err(at) = place.at else {
+    pub(crate) fn insert(
+        root: &mut Arc<Inner>,
+        position: &Position,
+        key: Atom,
+        value: Option<Atom>,
+    ) {
+        let Err(at) = position.at else {
             unreachable!("insert of a present key");
         };
-        if let Some(right) = Inner::insert_below(root, &place.way, at, key, value) {
+        if let Some(right) = Inner::insert_below(root, &position.path, at, key, value) {
             let height = root.height + 1;
             let left = Arc::clone(root);
             *root = Arc::new(Inner::over(Children::Inners(vec![left, right]), height));
@@ -283,17 +288,18 @@ impl Inner {
     /// Inserts below `this` and returns the right half when `this` had to be split.
     fn insert_below(
         this: &mut Arc<Inner>,
-        way: &[u8],
+        path: &[u8],
         place: usize,
         key: Atom,
         value: Option<Atom>,
     ) -> Option<Arc<Inner>> {
         let node = Arc::make_mut(this);
-        let at = usize::from(way[0]);
+        let at = usize::from(path[0]);
         node.len += 1;
         // Only the smallest key of all belongs before the first of a leaf.
         if place == 0 {
-            node.firsts.edit(|firsts| firsts.set(at, key.clone()));
+            node.separators
+                .edit(|separators| separators.set(at, key.clone()));
         }
         match &mut node.children {
             Children::Leaves(leaves) => {
@@ -302,16 +308,16 @@ impl Inner {
                 if leaf.len() > LEAF_MAX {
                     let half = leaf.len() / 2;
                     let right = Arc::make_mut(leaf).split_off(half);
-                    node.firsts
-                        .edit(|firsts| firsts.insert(at + 1, right.first_key()));
+                    node.separators
+                        .edit(|separators| separators.insert(at + 1, right.first_key()));
                     leaves.insert(at + 1, Arc::new(right));
                 }
             }
             Children::Inners(inners) => {
                 let below = &mut inners[at];
-                if let Some(right) = Inner::insert_below(below, &way[1..], place, key, value) {
-                    node.firsts
-                        .edit(|firsts| firsts.insert(at + 1, right.first_key()));
+                if let Some(right) = Inner::insert_below(below, &path[1..], place, key, value) {
+                    node.separators
+                        .edit(|separators| separators.insert(at + 1, right.first_key()));
                     inners.insert(at + 1, right);
                 }
             }
@@ -320,29 +326,29 @@ impl Inner {
     }
 
     /// Replaces the value of a map at a place where there is one.
-    pub(crate) fn set_value(root: &mut Arc<Inner>, place: &Place, value: Atom) {
-        let Ok(at) = place.at else {
+    pub(crate) fn set_value(root: &mut Arc<Inner>, position: &Position, value: Atom) {
+        let Ok(at) = position.at else {
             unreachable!("replacement at an absent key");
         };
-        Inner::set_value_below(root, &place.way, at, value);
+        Inner::set_value_below(root, &position.path, at, value);
     }
 
-    fn set_value_below(this: &mut Arc<Inner>, way: &[u8], place: usize, value: Atom) {
-        let at = usize::from(way[0]);
+    fn set_value_below(this: &mut Arc<Inner>, path: &[u8], place: usize, value: Atom) {
+        let at = usize::from(path[0]);
         match &mut Arc::make_mut(this).children {
             Children::Leaves(leaves) => Leaf::set_value(&mut leaves[at], place, value),
             Children::Inners(inners) => {
-                Inner::set_value_below(&mut inners[at], &way[1..], place, value);
+                Inner::set_value_below(&mut inners[at], &path[1..], place, value);
             }
         }
     }
 
     /// Removes what is at a place. The caller keeps trees well above [`LEAF_MAX`] elements, so none becomes empty.
-    pub(crate) fn remove(root: &mut Arc<Inner>, place: &Place) {
-        let Ok(at) = place.at else {
+    pub(crate) fn remove(root: &mut Arc<Inner>, position: &Position) {
+        let Ok(at) = position.at else {
             unreachable!("removal of an absent key");
         };
-        Inner::remove_below(root, &place.way, at);
+        Inner::remove_below(root, &position.path, at);
         while let Children::Inners(inners) = &root.children {
             if inners.len() > 1 {
                 break;
@@ -351,12 +357,12 @@ impl Inner {
         }
     }
 
-    fn remove_below(this: &mut Arc<Inner>, way: &[u8], place: usize) {
+    fn remove_below(this: &mut Arc<Inner>, path: &[u8], place: usize) {
         let node = Arc::make_mut(this);
-        let at = usize::from(way[0]);
+        let at = usize::from(path[0]);
         node.len -= 1;
         // The first of the first leaf below is the first of all below.
-        let is_first = place == 0 && way[1..].iter().all(|&at| at == 0);
+        let is_first = place == 0 && path[1..].iter().all(|&at| at == 0);
         let (size, minimum, first) = match &mut node.children {
             Children::Leaves(leaves) => {
                 let leaf = &mut leaves[at];
@@ -364,7 +370,7 @@ impl Inner {
                 (leaf.len(), LEAF_MIN, is_first.then(|| leaf.first_key()))
             }
             Children::Inners(inners) => {
-                Inner::remove_below(&mut inners[at], &way[1..], place);
+                Inner::remove_below(&mut inners[at], &path[1..], place);
                 let inner = &inners[at];
                 (
                     inner.children.len(),
@@ -374,7 +380,7 @@ impl Inner {
             }
         };
         if let Some(first) = first {
-            node.firsts.edit(|firsts| firsts.set(at, first));
+            node.separators.edit(|separators| separators.set(at, first));
         }
         if size < minimum && node.children.len() > 1 {
             // The last child leans on its left neighbour, any other on its right one.
@@ -384,7 +390,7 @@ impl Inner {
 
     /// Joins children `at` and `at + 1`, and cuts the outcome in halves when it is too long for one.
     fn join(&mut self, at: usize) {
-        self.firsts.edit(|firsts| firsts.remove(at + 1));
+        self.separators.edit(|separators| separators.remove(at + 1));
         match &mut self.children {
             Children::Leaves(leaves) => {
                 let right = leaves.remove(at + 1);
@@ -392,8 +398,8 @@ impl Inner {
                 left.append(right.chunk());
                 if left.len() > LEAF_MAX {
                     let half = left.split_off(left.len() / 2);
-                    self.firsts
-                        .edit(|firsts| firsts.insert(at + 1, half.first_key()));
+                    self.separators
+                        .edit(|separators| separators.insert(at + 1, half.first_key()));
                     leaves.insert(at + 1, Arc::new(half));
                 }
             }
@@ -401,14 +407,14 @@ impl Inner {
                 let right = inners.remove(at + 1);
                 let left = Arc::make_mut(&mut inners[at]);
                 left.len += right.len;
-                let more = right.firsts.slice();
-                left.firsts
-                    .edit(|firsts| firsts.extend_from(more, 0, more.len()));
+                let more = right.separators.slice();
+                left.separators
+                    .edit(|separators| separators.extend_from(more, 0, more.len()));
                 left.children.append(&right.children);
                 if left.children.len() > FANOUT_MAX {
                     let half = left.split_half();
-                    self.firsts
-                        .edit(|firsts| firsts.insert(at + 1, half.first_key()));
+                    self.separators
+                        .edit(|separators| separators.insert(at + 1, half.first_key()));
                     inners.insert(at + 1, Arc::new(half));
                 }
             }
@@ -423,7 +429,10 @@ impl Inner {
             len: children.elements(),
             height: self.height,
             is_map: self.is_map,
-            firsts: Firsts::new(self.firsts.edit(|firsts| firsts.split_off(half))),
+            separators: Separators::new(
+                self.separators
+                    .edit(|separators| separators.split_off(half)),
+            ),
             children,
         };
         self.len -= right.len;
@@ -453,7 +462,7 @@ impl Inner {
     #[cfg(test)]
     pub(crate) fn check(&self, is_root: bool) {
         assert_eq!(self.len, self.children.elements());
-        assert_eq!(self.firsts.slice().len(), self.children.len());
+        assert_eq!(self.separators.slice().len(), self.children.len());
         assert!(self.children.len() <= FANOUT_MAX);
         assert!(is_root || self.children.len() >= FANOUT_MIN);
         for at in 0..self.children.len() {
@@ -461,13 +470,13 @@ impl Inner {
                 Node::Leaf(leaf) => {
                     assert_eq!(self.is_map, leaf.values.is_some());
                     assert_eq!(self.height, 1);
-                    assert!(self.firsts.slice().get(at) == leaf.first_key().as_ref());
+                    assert!(self.separators.slice().get(at) == leaf.first_key().as_ref());
                     assert!(leaf.len() <= LEAF_MAX && leaf.len() >= LEAF_MIN);
                     assert!(leaf.values.as_ref().is_none_or(|v| v.len() == leaf.len()));
                 }
                 Node::Inner(inner) => {
                     assert_eq!(self.height, inner.height + 1);
-                    assert!(self.firsts.slice().get(at) == inner.firsts.slice().get(0));
+                    assert!(self.separators.slice().get(at) == inner.separators.slice().get(0));
                     inner.check(false);
                 }
             }

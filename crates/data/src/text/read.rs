@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use corvid_json::escape;
 
-use super::token::{DELIMITERS, skip_blanks, take_word};
+use super::token::{DELIMITERS, read_word, skip_blanks};
 use crate::{Atom, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Real, Str, Uuid};
 
 /// Elements that one range may stand for.
@@ -124,7 +124,7 @@ pub fn read_datum(text: &str, column_type: &ColumnType, names: Names<'_>) -> Res
         if rest.is_empty() || is_bracketed && rest.starts_with(close) {
             break;
         }
-        elements.take(&mut rest, names)?;
+        elements.read(&mut rest, names)?;
         skip_blanks(&mut rest);
         rest = rest.strip_prefix(',').unwrap_or(rest);
     }
@@ -151,7 +151,7 @@ struct Elements<'t> {
 
 impl Elements<'_> {
     /// Takes one element, range or pair.
-    fn take(&mut self, rest: &mut &str, names: Names<'_>) -> Result<(), String> {
+    fn read(&mut self, rest: &mut &str, names: Names<'_>) -> Result<(), String> {
         let start = *rest;
         if let Some(delimiter) = start.chars().next().filter(|&c| DELIMITERS.contains(c)) {
             return Err(format!(
@@ -160,7 +160,7 @@ impl Elements<'_> {
                 self.column_type.english()
             ));
         }
-        let word = take_word(rest)?;
+        let word = read_word(rest)?;
         let Some(value_type) = &self.column_type.value else {
             match read_atom_or_range(&word, &self.column_type.key, names)? {
                 AtomOrRange::Atom(atom) => self.builder.push(atom, None),
@@ -179,7 +179,7 @@ impl Elements<'_> {
             return Err(error);
         };
         *rest = after;
-        let word = take_word(rest)?;
+        let word = read_word(rest)?;
         let value = read_atom(&word, value_type, names)?;
         self.builder.push(key, Some(value));
         Ok(())

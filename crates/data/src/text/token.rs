@@ -10,7 +10,7 @@ pub(super) const DELIMITERS: &str = ":=, []{}!<>";
 ///
 /// # Errors
 /// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, S being what remained.
-pub(super) fn take_word(rest: &mut &str) -> Result<String, String> {
+pub(super) fn read_word(rest: &mut &str) -> Result<String, String> {
     skip_blanks(rest);
     let start = *rest;
     let mut word = String::new();
@@ -68,7 +68,7 @@ mod tests {
             ("a\tb;(c)", "a\tb;(c)", ""),
         ] {
             let mut rest = text;
-            assert_eq!(take_word(&mut rest).as_deref(), Ok(word), "{text}");
+            assert_eq!(read_word(&mut rest).as_deref(), Ok(word), "{text}");
             assert_eq!(rest, remains, "{text}");
         }
     }
@@ -84,7 +84,7 @@ mod tests {
             ),
         ] {
             let mut rest = text;
-            assert_eq!(take_word(&mut rest), Err(error.to_owned()));
+            assert_eq!(read_word(&mut rest), Err(error.to_owned()));
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn atom(
             };
             Atom::String(text.map_err(Fault::new)?)
         }
-        (AtomType::Uuid, _) => Atom::Uuid(match reader.try_take(COMPACT_LEN, compact_uuid) {
+        (AtomType::Uuid, _) => Atom::Uuid(match reader.try_fixed(COMPACT_LEN, compact_uuid) {
             Some(uuid) => uuid,
             None => uuid(reader.skip().map_err(broken)?, names)?,
         }),

@@ -6,7 +6,7 @@
 
 use super::Content;
 use super::atom::{COMPACT_LEN, Names, compact_uuid};
-use crate::datum::FewStrings;
+use crate::datum::SmallStrings;
 use crate::{Atom, AtomRef, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Str};
 
 /// Longest run of digits that fits an integer whatever the digits are.
@@ -30,7 +30,7 @@ pub(super) fn datum(
         Some(_) => b"[\"map\",[",
         None => b"[\"set\",[",
     };
-    let datum = match cursor.take(class) {
+    let datum = match cursor.consume(class) {
         Some(()) if is_of_strings => cursor.strings(column_type, is_unlimited, names)?,
         Some(()) => {
             let builder = DatumBuilder::new();
@@ -51,7 +51,7 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Passes these bytes.
     #[inline]
-    fn take(&mut self, expected: &[u8]) -> Option<()> {
+    fn consume(&mut self, expected: &[u8]) -> Option<()> {
         let is_there = self.text[self.at..].starts_with(expected);
         is_there.then(|| self.at += expected.len())
     }
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         is_unlimited: bool,
         names: &mut Names<'_>,
     ) -> Option<Datum> {
-        if !builder.is_empty() || self.take(b"]]").is_none() {
+        if !builder.is_empty() || self.consume(b"]]").is_none() {
             loop {
                 let (key, value) = match &column_type.value {
                     None => (
@@ -72,20 +72,20 @@ impl<'a> Cursor<'a> {
                         None,
                     ),
                     Some(value) => {
-                        self.take(b"[")?;
+                        self.consume(b"[")?;
                         let key = self.atom(&column_type.key, None, names)?;
-                        self.take(b",")?;
+                        self.consume(b",")?;
                         let value = self.atom(value, Some(Content::Value), names)?;
-                        self.take(b"]")?;
+                        self.consume(b"]")?;
                         (key, Some(value))
                     }
                 };
                 builder.push(key, value);
-                if self.take(b",").is_none() {
+                if self.consume(b",").is_none() {
                     break;
                 }
             }
-            self.take(b"]]")?;
+            self.consume(b"]]")?;
         }
         if !is_unlimited && !column_type.admits(builder.len()) {
             return None;
@@ -100,8 +100,8 @@ impl<'a> Cursor<'a> {
         is_unlimited: bool,
         names: &mut Names<'_>,
     ) -> Option<Datum> {
-        let mut few = FewStrings::default();
-        if self.take(b"]]").is_none() {
+        let mut small = SmallStrings::default();
+        if self.consume(b"]]").is_none() {
             loop {
                 let (key, value) = match &column_type.value {
                     None => (
@@ -109,28 +109,28 @@ impl<'a> Cursor<'a> {
                         None,
                     ),
                     Some(value) => {
-                        self.take(b"[")?;
+                        self.consume(b"[")?;
                         let key = self.text(&column_type.key, None, names)?;
-                        self.take(b",")?;
+                        self.consume(b",")?;
                         let value = self.text(value, Some(Content::Value), names)?;
-                        self.take(b"]")?;
+                        self.consume(b"]")?;
                         (key, Some(value))
                     }
                 };
-                few.push(key, value);
-                if self.take(b",").is_none() {
+                small.push(key, value);
+                if self.consume(b",").is_none() {
                     break;
                 }
-                if few.is_full() {
-                    return self.elements(few.into_builder(), column_type, is_unlimited, names);
+                if small.is_full() {
+                    return self.elements(small.into_builder(), column_type, is_unlimited, names);
                 }
             }
-            self.take(b"]]")?;
+            self.consume(b"]]")?;
         }
-        if !is_unlimited && !column_type.admits(few.len()) {
+        if !is_unlimited && !column_type.admits(small.len()) {
             return None;
         }
-        few.finish()
+        small.finish()
     }
 
     /// Reads an atom; `role` is what it is if it is no key of a map.
@@ -149,9 +149,9 @@ impl<'a> Cursor<'a> {
                 Atom::Uuid(compact_uuid(text)?)
             }
             AtomType::Integer => Atom::Integer(self.integer()?),
-            AtomType::Boolean => Atom::Boolean(match self.take(b"true") {
+            AtomType::Boolean => Atom::Boolean(match self.consume(b"true") {
                 Some(()) => true,
-                None => self.take(b"false").map(|()| false)?,
+                None => self.consume(b"false").map(|()| false)?,
             }),
             AtomType::Real => return None,
         };
@@ -181,7 +181,7 @@ impl<'a> Cursor<'a> {
     /// Passes a string; what is between its quotes.
     #[inline]
     fn string(&mut self) -> Option<&'a [u8]> {
-        self.take(b"\"")?;
+        self.consume(b"\"")?;
         let rest = &self.text[self.at..];
         let length = plain(rest);
         if rest.get(length) != Some(&b'"') {
@@ -193,7 +193,7 @@ impl<'a> Cursor<'a> {
 
     /// Passes an integer; what follows, if anything, must end it.
     fn integer(&mut self) -> Option<i64> {
-        let is_negative = self.take(b"-").is_some();
+        let is_negative = self.consume(b"-").is_some();
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| !byte.is_ascii_digit());
         let (digits, end) = rest.split_at(length.unwrap_or(rest.len()));

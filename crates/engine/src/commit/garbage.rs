@@ -3,11 +3,11 @@
 //! Only rows whose counts may have changed are looked at, so cycles of two or more rows stay: their counts never reach zero.
 
 use super::Commit;
-use crate::allowance::{self, TooLong};
 use crate::journal::Effect;
 use crate::page::Slot;
 use crate::row_id::RowId;
 use crate::table;
+use crate::work_budget::{self, TooLong};
 
 impl Commit<'_, '_> {
     /// Empties the list of suspects.
@@ -25,10 +25,10 @@ impl Commit<'_, '_> {
                 continue;
             };
             let row = table.at(slot).clone();
-            let steps = allowance::CHANGE + table::row_atoms(&row);
-            self.txn.allowance.spend(steps)?;
+            let steps = work_budget::CHANGE + table::row_atoms(&row);
+            self.txn.budget.spend(steps)?;
             self.txn.delete(id.table, slot);
-            self.settle_deletion(id);
+            self.record_deletion(id);
             self.release(id, &row, None);
         }
         Ok(())
@@ -42,7 +42,7 @@ impl Commit<'_, '_> {
     }
 
     /// Notes that a touched row is gone.
-    fn settle_deletion(&mut self, id: RowId) {
+    fn record_deletion(&mut self, id: RowId) {
         let position = self.txn.journal.position(id).expect("deleting touches");
         let touched = &mut self.txn.journal.rows_mut()[position];
         touched.diffs.clear();

@@ -36,7 +36,7 @@ impl Commit<'_, '_> {
                         has_own_references |= sign > 0 && is_misplaced(id, target);
                         return;
                     }
-                    if sign > 0 && !txn.is_taken(table, uuid) {
+                    if sign > 0 && !txn.is_uuid_used(table, uuid) {
                         dangling.get_or_insert(target);
                     }
                     // In order of their first mention: the map's own order depends on its seed.

@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 
 use super::net_change::difference;
 use super::{Commit, Refusal};
-use crate::allowance;
 use crate::hash::Set;
 use crate::journal::Effect;
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
 use crate::transaction::{Transaction, Written};
+use crate::work_budget;
 
 /// Rows that hold dangling weak references, with the missing targets.
 type Holders = BTreeMap<RowId, Set<RowId>>;
@@ -30,13 +30,11 @@ impl Commit<'_, '_> {
         }
         for target in self.deleted.drain(..) {
             let Transaction {
-                database,
-                allowance,
-                ..
+                database, budget, ..
             } = &mut *self.txn;
             let table = &database.tables[usize::from(target.table.0)];
             for source in table.backrefs.sources(target.uuid) {
-                allowance.spend(allowance::CHANGE)?;
+                budget.spend(work_budget::CHANGE)?;
                 let missing = holders.entry(source);
                 let none = || Set::with_hasher(database.seed);
                 missing.or_insert_with(none).insert(target);
@@ -97,13 +95,13 @@ impl Commit<'_, '_> {
             written.iter().map(|written| written.column).collect();
         self.txn.write(source.table, slot, written.into_iter());
         let after = self.txn.table(source.table).at(slot).clone();
-        self.settle_columns(source, &columns, &after);
+        self.record_columns(source, &columns, &after);
         self.release(source, &before, Some(&after));
         Ok(())
     }
 
     /// Notes in the journal that `columns` of a row changed again.
-    fn settle_columns(&mut self, id: RowId, columns: &[ColumnId], new: &Row) {
+    fn record_columns(&mut self, id: RowId, columns: &[ColumnId], new: &Row) {
         let schema = self.txn.database.schema.table(id.table);
         let position = self.txn.journal.position(id).expect("writing touches");
         let touched = &mut self.txn.journal.rows_mut()[position];

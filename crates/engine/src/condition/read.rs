@@ -45,7 +45,7 @@ fn read_clause(
         let constant = reader.boolean().map_err(|_| malformed(b"null"))?;
         return Ok(Clause::Constant(constant));
     }
-    let usual = Triple::take(table, reader, |column, operator, reader| {
+    let usual = Triple::read_usual(table, reader, |column, operator, reader| {
         let function = Function::from_name(operator)?;
         if !matches!(function, Function::Equal | Function::NotEqual) {
             return None;

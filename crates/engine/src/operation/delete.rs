@@ -3,9 +3,9 @@
 use corvid_data::{TableId, WireError};
 
 use super::Source;
-use crate::allowance;
 use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
+use crate::work_budget;
 
 /// The members of a `delete`.
 pub(crate) struct Delete<'a> {
@@ -23,7 +23,7 @@ impl<'a> Delete<'a> {
     pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let slots = execution.matching(self.table, &condition)?;
-        execution.spend_on(self.table, &slots, allowance::CHANGE)?;
+        execution.spend_on(self.table, &slots, work_budget::CHANGE)?;
         rbac::check(
             execution,
             &Access::Delete,

@@ -4,10 +4,10 @@ use corvid_data::members::{self, Kinds};
 use corvid_data::{Row, TableId, Tag, Uuid, WireError};
 
 use super::Source;
-use crate::allowance;
 use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::row_input::{Given, read_row};
+use crate::work_budget;
 
 /// The members of an `insert`.
 pub(crate) struct Insert<'a> {
@@ -38,7 +38,7 @@ impl<'a> Insert<'a> {
             self.table,
             std::iter::once(&row),
         )?;
-        execution.txn.allowance.spend(allowance::CHANGE)?;
+        execution.txn.budget.spend(work_budget::CHANGE)?;
         execution.txn.insert(self.table, row);
         execution.out.extend_from_slice(b"{\"uuid\":[\"uuid\",\"");
         execution.out.extend_from_slice(&uuid.to_text());
@@ -68,7 +68,7 @@ impl<'a> Insert<'a> {
     fn given_identity(&self, execution: &Execution<'_, '_>, raw: &[u8]) -> Result<Uuid, WireError> {
         let uuid = members::string(raw).and_then(|text| Uuid::parse(&text));
         let uuid = uuid.ok_or_else(|| WireError::syntax(raw, "bad uuid"))?;
-        if execution.txn.is_taken(self.table, uuid) {
+        if execution.txn.is_uuid_used(self.table, uuid) {
             let details = format!(
                 "This UUID would duplicate a UUID already present within the \"{}\" table or deleted from this table \
                  within the same transaction.",

@@ -7,7 +7,7 @@ use super::Source;
 use crate::column_list::ColumnList;
 use crate::execution::{Execution, Failure};
 use crate::lookup;
-use crate::selection::{Form, LeftOut, Rows, Selection};
+use crate::selection::{DeferredSelection, Form, Rows, Selection};
 use crate::table::row_atoms;
 
 /// The members of a `select`.
@@ -46,11 +46,11 @@ impl<'a> Select<'a> {
             sort,
             seed: execution.txn.database.seed,
         };
-        let is_repeated = execution.note_selection(self.table);
+        let is_repeated = execution.record_selection(self.table);
         let table = execution.txn.table(self.table);
         let steps = table.len() as u64;
-        if lookup::is_walk(table, &condition) && !execution.txn.allowance.allows_select(steps) {
-            execution.txn.database.note_walk(self.table, &condition);
+        if lookup::is_walk(table, &condition) && !execution.txn.budget.allows_select(steps) {
+            execution.txn.database.count_walk(self.table, &condition);
             let pages = execution.txn.table(self.table).pages().to_vec();
             self.leave_out(
                 execution,
@@ -63,7 +63,7 @@ impl<'a> Select<'a> {
         let slots = execution.matching(self.table, &condition)?;
         execution.spend_on(self.table, &slots, 0)?;
         let steps = execution.rows(self.table, &slots).map(row_atoms).sum();
-        if !execution.txn.allowance.allows_select(steps) {
+        if !execution.txn.budget.allows_select(steps) {
             let table = execution.txn.table(self.table);
             let rows = slots.iter().map(|slot| Arc::clone(table.at(*slot)));
             let rows = Rows::Found(rows.collect());
@@ -92,7 +92,7 @@ impl<'a> Select<'a> {
             rows,
             form,
         };
-        execution.left_out.push(LeftOut {
+        execution.deferred_selections.push(DeferredSelection {
             at: execution.out.len(),
             is_repeated,
             selection,

@@ -47,8 +47,8 @@ impl<'a> Wait<'a> {
         let table = execution.txn.table(self.table);
         let is_equal = if lookup::is_walk(table, &condition) {
             let steps = table.len() as u64;
-            execution.txn.allowance.spend(steps)?;
-            execution.txn.database.note_walk(self.table, &condition);
+            execution.txn.budget.spend(steps)?;
+            execution.txn.database.count_walk(self.table, &condition);
             let rows = execution.txn.table(self.table).rows();
             let matching = rows.filter(|row| condition.holds_for(row));
             look_the_same(&columns, seed, &expected, matching.map(|row| &**row))

@@ -20,18 +20,18 @@ use crate::hash::Map;
 use crate::index::Keys;
 use crate::own_reference::{is_misplaced, is_own};
 use crate::page::Slot;
+use crate::row_builder::{NewRow, Prepared, PreparedRow};
 use crate::row_id::RowId;
-use crate::row_maker::{NewRow, Prepared, PreparedRow};
 use crate::transaction::Transaction;
 
 /// What was done to a row.
 struct Step {
     id: RowId,
     slot: Slot,
-    what: What,
+    what: Subject,
 }
 
-enum What {
+enum Subject {
     /// With the hashes of its keys.
     Inserted(Keys),
     /// Columns and what they held before.
@@ -143,7 +143,7 @@ impl Steps {
         self.steps.push(Step {
             id,
             slot,
-            what: What::Written(SmallVec::new()),
+            what: Subject::Written(SmallVec::new()),
         });
         for (column, given) in own(columns) {
             self.write(database, id, slot, column, given, is_diff)?;
@@ -152,13 +152,13 @@ impl Steps {
     }
 
     fn insert(&mut self, database: &mut Database, id: RowId, row: Arc<Row>, keys: Keys) {
-        self.note_references(database, id, None, &row);
+        self.record_references(database, id, None, &row);
         let table = &mut database.tables[usize::from(id.table.0)];
         let slot = table.insert_keyed(row, &keys, 0);
         self.steps.push(Step {
             id,
             slot,
-            what: What::Inserted(keys),
+            what: Subject::Inserted(keys),
         });
     }
 
@@ -188,20 +188,20 @@ impl Steps {
         } else {
             (given, None)
         };
-        self.note_column(database, id, column, &before, &after, diff.as_ref());
+        self.record_column(database, id, column, &before, &after, diff.as_ref());
         database.tables[at].write_column(slot, column, after);
-        if let Some(What::Written(written)) = self.steps.last_mut().map(|step| &mut step.what) {
+        if let Some(Subject::Written(written)) = self.steps.last_mut().map(|step| &mut step.what) {
             written.push((column, before));
         }
         Ok(())
     }
 
     /// Notes the references of a new row.
-    fn note_references(&mut self, database: &Database, id: RowId, old: Option<&Row>, new: &Row) {
+    fn record_references(&mut self, database: &Database, id: RowId, old: Option<&Row>, new: &Row) {
         let layout = &database.layouts[usize::from(id.table.0)];
         for reference in &*layout.strong {
             reference.changes(old, Some(new), None, &mut |table, uuid, sign| {
-                self.note_strong(id, RowId::new(table, uuid), sign);
+                self.record_strong(id, RowId::new(table, uuid), sign);
             });
         }
         for reference in &*layout.weak {
@@ -212,7 +212,7 @@ impl Steps {
     }
 
     /// Notes what changes in the references of a column; work follows the size of `diff`, where there is one.
-    fn note_column(
+    fn record_column(
         &mut self,
         database: &Database,
         id: RowId,
@@ -224,7 +224,7 @@ impl Steps {
         let layout = &database.layouts[usize::from(id.table.0)];
         for reference in layout.strong.iter().filter(|other| other.column == column) {
             reference.datum_changes(before, after, diff, &mut |table, uuid, sign| {
-                self.note_strong(id, RowId::new(table, uuid), sign);
+                self.record_strong(id, RowId::new(table, uuid), sign);
             });
         }
         for reference in layout.weak.iter().filter(|other| other.column == column) {
@@ -234,7 +234,7 @@ impl Steps {
         }
     }
 
-    fn note_strong(&mut self, source: RowId, target: RowId, sign: i64) {
+    fn record_strong(&mut self, source: RowId, target: RowId, sign: i64) {
         if is_own(source, target.uuid) {
             self.has_own_references |= is_misplaced(source, target);
         } else {
@@ -248,7 +248,7 @@ impl Steps {
         for step in &self.steps {
             let schema = database.schema.table(step.id.table);
             let table = &database.tables[usize::from(step.id.table.0)];
-            let is_new = matches!(step.what, What::Inserted(_));
+            let is_new = matches!(step.what, Subject::Inserted(_));
             if is_new && schema.max_rows != u32::MAX && table.len() > schema.max_rows as usize {
                 return Err(Irregular);
             }
@@ -256,8 +256,8 @@ impl Steps {
                 let row = table.at(step.slot);
                 let hash = match &step.what {
                     // If that changes in a later step, the key is looked for there.
-                    What::Inserted(keys) => keys[number],
-                    What::Written(written) => {
+                    Subject::Inserted(keys) => keys[number],
+                    Subject::Written(written) => {
                         let mut columns = written.iter().map(|(column, _)| column);
                         if !columns.any(|column| index.columns().contains(column)) {
                             continue;
@@ -300,7 +300,8 @@ impl Steps {
             }
         }
         for step in &self.steps {
-            if matches!(step.what, What::Written(_)) || database.schema.table(step.id.table).is_root
+            if matches!(step.what, Subject::Written(_))
+                || database.schema.table(step.id.table).is_root
             {
                 continue;
             }
@@ -341,8 +342,8 @@ impl Steps {
         for step in self.steps.iter().rev() {
             let table = &database.tables[usize::from(step.id.table.0)];
             let before = match &step.what {
-                What::Inserted(_) => None,
-                What::Written(written) => {
+                Subject::Inserted(_) => None,
+                Subject::Written(written) => {
                     let present = originals
                         .get(&step.id)
                         .cloned()

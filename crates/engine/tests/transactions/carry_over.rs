@@ -145,7 +145,7 @@ fn play(dice: &mut Dice, tally: &mut Tally) {
                 tally.reasons.insert(match misfit {
                     Misfit::Violation(_) => "violation",
                     Misfit::Reappeared => "reappeared",
-                    Misfit::Held => "held",
+                    Misfit::Referenced => "held",
                     Misfit::Limited => "limited",
                     _ => "other",
                 });
@@ -210,7 +210,7 @@ fn garbage_may_refer_to_a_deleted_row() {
            {"op":"insert","table":"Lone","uuid":"<8>","row":{"to":["uuid","<7>"]}}"#,
         r#"{"op":"delete","table":"Target","where":[]}"#,
     );
-    assert_eq!(misfit, Misfit::Held);
+    assert_eq!(misfit, Misfit::Referenced);
     expect_test::expect!["referential integrity violation: Table Lone column to row <8> references nonexistent row <7> in table Target."].assert_eq(&error);
 }
 

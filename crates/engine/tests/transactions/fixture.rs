@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use corvid_data::{Arc, Delta, HashSeed, Row, Schema, TableId, Uuid, UuidSource};
-use corvid_engine::{Allowance, Context, Database, LockOwner, LongResult, Outcome, Slice};
+use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome, Slice, WorkBudget};
 use corvid_json::Value;
 
 /// Leaves out what selects more than one row or two.
-const SELECTS_LEFT_OUT: Allowance = Allowance::unlimited().but_for_selects(12);
+const SELECTS_LEFT_OUT: WorkBudget = WorkBudget::unlimited().with_select_steps(12);
 
 /// Most tests share this schema.
 pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
@@ -91,7 +91,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new(schema: &str) -> Fixture {
         Fixture {
-            database: Database::new(parse_schema(schema), HashSeed::KNOWN),
+            database: Database::new(parse_schema(schema), HashSeed::FIXED),
             uuids: Counter::default(),
             elapsed_ms: 0,
             read_only: false,
@@ -112,7 +112,7 @@ impl Fixture {
     pub(crate) fn run(&mut self, operations: &str) -> String {
         let before = self.contents();
         let start = self.uuids.0;
-        let first = self.attempt(operations, Allowance::unlimited());
+        let first = self.attempt(operations, WorkBudget::unlimited());
         let Some(delta) = self.last.clone() else {
             assert_eq!(before, self.contents(), "nothing changed");
             // Which of several rows an error names depends on what was tried before.
@@ -147,14 +147,14 @@ impl Fixture {
             uuids: &mut self.uuids,
             locks: &Locks(&self.locks),
         };
-        let mut allowance = Allowance::new(steps);
+        let mut budget = WorkBudget::new(steps);
         let outcome = self
             .database
-            .execute_within(params.as_bytes(), &mut context, &mut allowance);
+            .execute_within(params.as_bytes(), &mut context, &mut budget);
         outcome.is_ok()
     }
 
-    fn attempt(&mut self, operations: &str, mut allowance: Allowance) -> String {
+    fn attempt(&mut self, operations: &str, mut budget: WorkBudget) -> String {
         let comma = if operations.trim().is_empty() {
             ""
         } else {
@@ -173,20 +173,20 @@ impl Fixture {
                 uuids: &mut self.uuids,
                 locks: &Locks(&self.locks),
             },
-            &mut allowance,
+            &mut budget,
         );
         self.database.audit().expect("audit after a transaction");
         match outcome.expect("only selects are limited") {
             Outcome::Done {
                 result,
-                left_out,
+                deferred_selections,
                 delta,
                 durable,
                 ..
             } => {
                 self.last = delta;
                 self.durable = durable;
-                let result = LongResult::new(result, left_out);
+                let result = LongResult::new(result, deferred_selections);
                 let steps = if result.rows() < 1000 { 1 } else { 100 };
                 while result.advance(&|_, _| true, &mut Slice::new(steps)) > 0 {}
                 let result = result.text().concat();

@@ -1,7 +1,7 @@
 //! Loading against replaying: the same contents, errors and counts, transaction after transaction.
 
 use corvid_data::{Atom, Datum, DatumBuilder, Recorded, RecordedRow, TableId, Uuid};
-use corvid_engine::RowMaker;
+use corvid_engine::RowBuilder;
 
 use crate::fixture::{Fixture, numbered};
 
@@ -107,7 +107,7 @@ fn loading_does_what_replaying_does() {
     for seed in 0..400 {
         let mut chance = Chance(seed);
         let mut zoos = [(); 3].map(|()| Fixture::zoo());
-        let rows = RowMaker::new(&zoos[0].database);
+        let rows = RowBuilder::new(&zoos[0].database);
         for step in 0..20 {
             let transaction = chance.transaction(&zoos[0]);
             let [loaded, prepared, replayed] = &mut zoos;
@@ -117,7 +117,7 @@ fn loading_does_what_replaying_does() {
                 .replay(transaction.clone(), &mut replayed.uuids)
                 .map(drop);
             let ready = rows.prepare(transaction.clone(), true, &mut prepared.uuids);
-            mistakes += prepared.database.look_ahead([&ready].into_iter());
+            mistakes += prepared.database.prefetch([&ready].into_iter());
             let load = prepared.database.load_prepared(ready, &mut prepared.uuids);
             assert_eq!(load, replay, "prepared, {context}");
             assert_eq!(

@@ -1,7 +1,7 @@
 //! What concerns a database as a whole: replay, conversion, snapshots, counts.
 
 use corvid_data::{Atom, Datum, HashSeed, Recorded, RecordedRow};
-use corvid_engine::{Database, Fill};
+use corvid_engine::{BulkLoad, Database};
 use expect_test::expect;
 
 use crate::fixture::{Fixture, ZOO, numbered, parse_schema};
@@ -193,7 +193,7 @@ fn rows_that_refer_to_themselves_are_taken_however_they_come() {
     assert_eq!(found.len(), 1);
     let schema = zoo.database.schema().clone();
     // As a compacted file is read.
-    let mut fill = Fill::new(Database::new(schema.clone(), HashSeed::KNOWN));
+    let mut fill = BulkLoad::new(Database::new(schema.clone(), HashSeed::FIXED));
     for (table, _) in schema.iter() {
         let rows = zoo.database.rows(table).cloned();
         fill.add(table, rows).expect("no twins");

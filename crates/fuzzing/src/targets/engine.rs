@@ -43,7 +43,7 @@ pub fn operations(input: &[u8]) {
 fn commits(input: &[u8]) -> usize {
     let mut count = 0;
     let schema = fixture();
-    let mut database = Database::new(schema.clone(), HashSeed::KNOWN);
+    let mut database = Database::new(schema.clone(), HashSeed::FIXED);
     let mut uuids = Counter(0);
     let mut log = Vec::new();
     write_schema(&mut log, &schema);
@@ -80,7 +80,7 @@ fn commits(input: &[u8]) -> usize {
         count += 1;
         let after = contents(&database);
         write_transaction(&mut log, &schema, &delta, 1, true);
-        let mut undone = Database::new(schema.clone(), HashSeed::KNOWN);
+        let mut undone = Database::new(schema.clone(), HashSeed::FIXED);
         std::mem::swap(&mut undone, &mut database);
         undone.undo(&delta);
         audit(&undone);
@@ -115,7 +115,7 @@ fn audit(database: &Database) {
 
 fn replay(log: &[u8]) -> Database {
     let mut load = Load::open(log).expect("own log");
-    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
+    let mut database = Database::new(load.schema().clone(), HashSeed::FIXED);
     let mut uuids = Counter(1 << 32);
     while let Some(recorded) = load.next_transaction().expect("own log") {
         database

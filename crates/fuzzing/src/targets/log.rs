@@ -41,7 +41,7 @@ fn load(file: &[u8]) {
     let Ok(mut load) = Load::open(file) else {
         return;
     };
-    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
+    let mut database = Database::new(load.schema().clone(), HashSeed::FIXED);
     let mut versions = Versions(0);
     loop {
         match load.next_transaction() {

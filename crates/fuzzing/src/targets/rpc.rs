@@ -2,7 +2,7 @@
 
 use corvid_json::Reader;
 use corvid_rpc::message::{Message, canonical_id};
-use corvid_rpc::session::{Heard, Session};
+use corvid_rpc::session::{Received, Session};
 
 /// Messages: the parts of an accepted one are valid JSON, ids have one canonical text, answers are messages.
 ///
@@ -25,7 +25,7 @@ pub fn message(text: &[u8]) {
         let canonical = canonical_id(&canonical_id(id));
         assert_eq!(canonical_id(&canonical), canonical);
     }
-    if let Heard::Answer(answer) = Session::new(0, 0).hear(message) {
+    if let Received::Echo(answer) = Session::new(0, 0).receive(message) {
         assert!(matches!(Message::parse(&answer), Ok(Message::Reply { .. })));
     }
 }

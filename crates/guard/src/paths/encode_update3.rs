@@ -26,7 +26,7 @@ const MONITOR: &[u8] = br#"["OVN_Northbound","northbound",{"Logical_Switch":[{"c
 fn prepare(times: usize) -> Box<dyn FnMut()> {
     let mut northbound = Northbound::with_ports(PORTS);
     let mut uuids = Uuids::default();
-    let mut monitors = Monitors::new(northbound::schema(), uuids.fresh(), HashSeed::KNOWN);
+    let mut monitors = Monitors::new(northbound::schema(), uuids.fresh(), HashSeed::FIXED);
     for session in 0..SESSIONS {
         let session = SessionId(session);
         let database = &northbound.database;

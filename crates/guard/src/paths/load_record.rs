@@ -21,7 +21,7 @@ const DATE_MS: i64 = 1_700_000_000_000;
 
 fn prepare(times: usize) -> Box<dyn FnMut()> {
     let mut load = Load::open(&*file(times).leak()).expect("a schema");
-    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
+    let mut database = Database::new(load.schema().clone(), HashSeed::FIXED);
     let mut uuids = Uuids::default();
     let mut next = move || {
         let recorded = load.next_transaction().expect("no damage");

@@ -97,7 +97,7 @@ impl Server {
                 column_diff: true,
                 history: history && id == DATA,
             };
-            let database = Database::new(corvid_data::Arc::new(schema), HashSeed::KNOWN);
+            let database = Database::new(corvid_data::Arc::new(schema), HashSeed::FIXED);
             let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));
             let (locks, eras) = (locks.clone(), eras.clone());
             let service = DatabaseService::new(now(0), options, database, locks, eras, uuids);

@@ -9,33 +9,33 @@ pub(super) type Fields<'a> = Members<'a, &'a [u8]>;
 /// A 64-bit number; those above 2^63 - 1 are stored as negative integers. `None` when it is absent *or zero*: the reference
 /// does not tell these apart.
 pub(super) fn take_number(from: &mut Fields<'_>, name: &str) -> Result<Option<u64>, WireError> {
-    let raw = from.take_optional(name, Kinds::INTEGER)?;
+    let raw = from.optional(name, Kinds::INTEGER)?;
     Ok(raw.and_then(number).filter(|number| *number != 0))
 }
 
 /// A number that must be there; may be zero.
 pub(super) fn take_required_number(from: &mut Fields<'_>, name: &str) -> Result<u64, WireError> {
-    let raw = from.take_required(name, Kinds::INTEGER)?;
+    let raw = from.required(name, Kinds::INTEGER)?;
     Ok(number(raw).unwrap_or_default())
 }
 
 pub(super) fn take_uuid(from: &mut Fields<'_>, name: &str) -> Result<Option<Uuid>, WireError> {
-    let raw = from.take_optional(name, Kinds::STRING)?;
+    let raw = from.optional(name, Kinds::STRING)?;
     raw.map(|raw| uuid(from, name, raw)).transpose()
 }
 
 pub(super) fn take_required_uuid(from: &mut Fields<'_>, name: &str) -> Result<Uuid, WireError> {
-    let raw = from.take_required(name, Kinds::STRING)?;
+    let raw = from.required(name, Kinds::STRING)?;
     uuid(from, name, raw)
 }
 
 pub(super) fn take_text(from: &mut Fields<'_>, name: &str) -> Result<Option<String>, WireError> {
-    let raw = from.take_optional(name, Kinds::STRING)?;
+    let raw = from.optional(name, Kinds::STRING)?;
     Ok(raw.map(text))
 }
 
 pub(super) fn take_required_text(from: &mut Fields<'_>, name: &str) -> Result<String, WireError> {
-    from.take_required(name, Kinds::STRING).map(text)
+    from.required(name, Kinds::STRING).map(text)
 }
 
 pub(super) fn write_uuid(to: &mut ObjectWriter<'_>, name: &str, uuid: Uuid) {

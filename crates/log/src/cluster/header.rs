@@ -1,6 +1,6 @@
 //! The first record of a member's file: who the member is, and where its log begins.
 
-use corvid_data::{Kinds, Members, Uuid, What, WireError};
+use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
 use corvid_json::{ArrayWriter, ObjectWriter, Value, write};
 
 use super::fields::{
@@ -63,11 +63,11 @@ impl Header {
     /// # Errors
     /// The first problem, in the reference's words.
     pub fn decode(body: &[u8]) -> Result<Header, WireError> {
-        let mut members = Members::parse(What::RaftHeader, body)?;
+        let mut members = Members::parse(Subject::RaftHeader, body)?;
         let server_id = Sid(take_required_uuid(&mut members, "server_id")?);
         let name = take_required_text(&mut members, "name")?;
         let local_address = take_required_text(&mut members, "local_address")?;
-        let remotes = members.take_optional("remote_addresses", Kinds::ARRAY)?;
+        let remotes = members.optional("remote_addresses", Kinds::ARRAY)?;
         let (cluster_id, membership) = match remotes {
             Some(raw) => {
                 let remote_addresses = remote_addresses(&members, raw, &local_address)?;
@@ -77,7 +77,7 @@ impl Header {
                 )
             }
             None => {
-                let raw = members.take_required("prev_servers", Kinds::OBJECT)?;
+                let raw = members.required("prev_servers", Kinds::OBJECT)?;
                 let servers = Servers::decode(raw)?;
                 let cluster_id = take_required_uuid(&mut members, "cluster_id")?;
                 let snapshot = take_snapshot(&mut members)?;
@@ -152,7 +152,7 @@ fn take_snapshot(members: &mut Fields<'_>) -> Result<Option<Snapshot>, WireError
     let Some(index) = take_number(members, "prev_index")? else {
         return Ok(None);
     };
-    let data = members.take_required("prev_data", Kinds::OBJECT.or(Kinds::ARRAY))?;
+    let data = members.required("prev_data", Kinds::OBJECT.or(Kinds::ARRAY))?;
     let eid = Eid(take_required_uuid(members, "prev_eid")?);
     let election_timer_ms = take_number(members, "prev_election_timer")?;
     let term = Term(take_required_number(members, "prev_term")?);

@@ -1,6 +1,6 @@
 //! The records behind the header: entries of the log, and what a member must remember across a restart.
 
-use corvid_data::{Kinds, Members, Uuid, What, WireError};
+use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
 use corvid_json::ObjectWriter;
 
 use super::fields::{
@@ -84,7 +84,7 @@ impl Record {
     /// # Errors
     /// The first problem, in the reference's words.
     pub fn decode(body: &[u8]) -> Result<Record, WireError> {
-        let mut members = Members::parse(What::RaftRecord, body)?;
+        let mut members = Members::parse(Subject::RaftRecord, body)?;
         let comment = take_text(&mut members, "comment")?;
         let kind = take_kind(&mut members)?;
         members.finish()?;
@@ -172,10 +172,10 @@ fn take_kind(members: &mut Fields<'_>) -> Result<Kind, WireError> {
 }
 
 fn take_entry(members: &mut Fields<'_>, term: Term, index: Index) -> Result<Entry, WireError> {
-    let servers = members.take_optional("servers", Kinds::OBJECT)?;
+    let servers = members.optional("servers", Kinds::OBJECT)?;
     let servers = servers.map(Servers::decode).transpose()?;
     let election_timer_ms = take_number(members, "election_timer")?;
-    let data = members.take_optional("data", Kinds::OBJECT.or(Kinds::ARRAY))?;
+    let data = members.optional("data", Kinds::OBJECT.or(Kinds::ARRAY))?;
     let payload = match data {
         Some(data) => Some(Payload {
             eid: Eid(take_required_uuid(members, "eid")?),

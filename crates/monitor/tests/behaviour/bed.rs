@@ -77,8 +77,8 @@ impl Bed {
         let schema = Arc::new(Schema::from_json(&json).expect("schema"));
         let last_txn = if has_history { txn(0) } else { Uuid::ZERO };
         Bed {
-            database: Database::new(schema.clone(), HashSeed::KNOWN),
-            monitors: Monitors::new(schema, last_txn, HashSeed::KNOWN),
+            database: Database::new(schema.clone(), HashSeed::FIXED),
+            monitors: Monitors::new(schema, last_txn, HashSeed::FIXED),
             versions: Counter(0),
             rows: 0,
             commits: 0,

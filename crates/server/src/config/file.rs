@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use corvid_data::{Kinds, Members, What, WireError};
+use corvid_data::{Kinds, Members, Subject, WireError};
 use corvid_json::Value;
 
 use crate::remotes::options::RemoteOptions;
@@ -213,9 +213,9 @@ impl Reading {
     }
 
     fn entry(&mut self, name: &str, json: &Value) -> Result<DatabaseConfig, Fault> {
-        let mut members = Members::parse(What::Database(name), json)?;
+        let mut members = Members::parse(Subject::Database(name), json)?;
         let mut config = DatabaseConfig::default();
-        if let Some(model) = members.take_optional("service-model", Kinds::STRING)? {
+        if let Some(model) = members.optional("service-model", Kinds::STRING)? {
             let text = model.as_str().unwrap_or_default();
             config.model = ServiceModel::parse(text);
             if config.model.is_none() {
@@ -228,9 +228,9 @@ impl Reading {
             }
         }
         if config.model == Some(ServiceModel::ActiveBackup) {
-            let is_backup = members.take_required("backup", Kinds::BOOLEAN)?;
+            let is_backup = members.required("backup", Kinds::BOOLEAN)?;
             config.is_backup = is_backup.as_bool().unwrap_or(false);
-            let tables = members.take_optional("exclude-tables", Kinds::ARRAY)?;
+            let tables = members.optional("exclude-tables", Kinds::ARRAY)?;
             for table in tables.and_then(Value::as_array).unwrap_or_default() {
                 let Some(table) = table.as_str() else {
                     let problem = "'exclude-tables' must contain strings";
@@ -240,11 +240,11 @@ impl Reading {
             }
         }
         let source = match config.model {
-            Some(ServiceModel::Relay) => Some(members.take_required("source", Kinds::OBJECT)?),
+            Some(ServiceModel::Relay) => Some(members.required("source", Kinds::OBJECT)?),
             Some(ServiceModel::ActiveBackup) if config.is_backup => {
-                Some(members.take_required("source", Kinds::OBJECT)?)
+                Some(members.required("source", Kinds::OBJECT)?)
             }
-            Some(ServiceModel::ActiveBackup) => members.take_optional("source", Kinds::OBJECT)?,
+            Some(ServiceModel::ActiveBackup) => members.optional("source", Kinds::OBJECT)?,
             _ => None,
         };
         if let Some(source) = source.and_then(Value::as_object) {
@@ -289,22 +289,22 @@ enum Side {
 
 /// Fills in what is there and right, up to the first fault.
 fn read_options(json: &Value, side: Side, options: &mut RemoteOptions) -> Result<(), WireError> {
-    let mut members = Members::parse(What::RemoteOptions, json)?;
+    let mut members = Members::parse(Subject::RemoteOptions, json)?;
     let integer = |value: &Value| value.as_integer().unwrap_or_default();
-    if let Some(max) = members.take_optional("max-backoff", Kinds::INTEGER)? {
+    if let Some(max) = members.optional("max-backoff", Kinds::INTEGER)? {
         options.set_max_backoff(integer(max));
     }
-    if let Some(interval) = members.take_optional("inactivity-probe", Kinds::INTEGER)? {
+    if let Some(interval) = members.optional("inactivity-probe", Kinds::INTEGER)? {
         options.set_probe_interval(integer(interval));
     }
-    if let Some(dscp) = members.take_optional("dscp", Kinds::INTEGER)? {
+    if let Some(dscp) = members.optional("dscp", Kinds::INTEGER)? {
         options.set_dscp(integer(dscp));
     }
     if side == Side::Server {
-        if let Some(read_only) = members.take_optional("read-only", Kinds::BOOLEAN)? {
+        if let Some(read_only) = members.optional("read-only", Kinds::BOOLEAN)? {
             options.read_only = read_only.as_bool().unwrap_or(false);
         }
-        if let Some(role) = members.take_optional("role", Kinds::STRING)? {
+        if let Some(role) = members.optional("role", Kinds::STRING)? {
             role.as_str()
                 .unwrap_or_default()
                 .clone_into(&mut options.role);

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use corvid_engine::Allowance;
+use corvid_engine::WorkBudget;
 use corvid_os::clock;
 use corvid_os::shard::ShardHandle;
 use corvid_service::frontend::shard_of;
@@ -111,7 +111,7 @@ impl Driver {
 
     /// One batch of a shard. What does not fit, and everything behind it, stays in `inputs`. False when that is something, or when there
     /// is something else that must be left to the database's thread.
-    pub fn work_inline(&mut self, inputs: &mut Vec<ToDatabase>, budget: &mut Allowance) -> bool {
+    pub fn work_inline(&mut self, inputs: &mut Vec<ToDatabase>, budget: &mut WorkBudget) -> bool {
         self.pump.take_inline(&mut self.effects, inputs, budget);
         self.walk();
         coverage::DB_BATCH_INLINE.bump();

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use corvid_engine::Allowance;
+use corvid_engine::WorkBudget;
 use corvid_os::mailbox::MailSender;
 use corvid_service::message::ToDatabase;
 
@@ -52,7 +52,7 @@ impl Inbox {
         if !self.sender.try_acquire(messages) {
             return;
         }
-        let mut budget = Allowance::new(INLINE_STEPS);
+        let mut budget = WorkBudget::new(INLINE_STEPS);
         loop {
             let mut driver = lock(&self.driver);
             let is_done = driver.work_inline(messages, &mut budget);
@@ -111,7 +111,7 @@ pub(crate) mod tests {
         };
         let uuids = Box::new(RandomUuids::new().unwrap());
         let locks = Arc::default();
-        let database = Database::new(schema, corvid_data::HashSeed::KNOWN);
+        let database = Database::new(schema, corvid_data::HashSeed::FIXED);
         let eras = Eras::default();
         let service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
         let poll = mio::Poll::new().unwrap();
@@ -177,13 +177,13 @@ pub(crate) mod tests {
         let (_mailbox, inbox) = database();
         let mut many = (0..500).map(|name| request(&insert(name))).collect();
         let mut driver = lock(&inbox.driver);
-        assert!(driver.work_inline(&mut many, &mut Allowance::unlimited()));
+        assert!(driver.work_inline(&mut many, &mut WorkBudget::unlimited()));
         drop(driver);
         assert_eq!(rows(&inbox.driver), 500);
 
         let long = r#"{"op":"select","table":"Database","where":[]}"#;
         let mut inputs = vec![request(&insert(500)), request(long), request(&insert(501))];
-        let done = lock(&inbox.driver).work_inline(&mut inputs, &mut Allowance::new(400));
+        let done = lock(&inbox.driver).work_inline(&mut inputs, &mut WorkBudget::new(400));
         assert!(
             !done && inputs.len() == 2,
             "what is too long and what follows"
@@ -192,7 +192,7 @@ pub(crate) mod tests {
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
         let mut inputs = vec![closed];
         let mut driver = lock(&inbox.driver);
-        assert!(!driver.work_inline(&mut inputs, &mut Allowance::unlimited()));
+        assert!(!driver.work_inline(&mut inputs, &mut WorkBudget::unlimited()));
         assert!(matches!(inputs.as_slice(), [ToDatabase::Closed(_)]));
     }
 

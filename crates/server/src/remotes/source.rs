@@ -142,7 +142,7 @@ impl Source {
     /// Who does not read does not hear: then silence means nothing.
     fn listen_for_life(&mut self, now: Now, io: &Io) {
         let Some(conn) = self.conn else { return };
-        self.reconnect.tried(now.mono_ms);
+        self.reconnect.receive_attempted(now.mono_ms);
         let heard_ms = if self.is_full() {
             Some(now.mono_ms)
         } else {
@@ -150,7 +150,7 @@ impl Source {
         };
         if let Some(heard_ms) = heard_ms.filter(|heard_ms| *heard_ms > self.heard_ms) {
             self.heard_ms = heard_ms;
-            self.reconnect.heard(heard_ms);
+            self.reconnect.activity(heard_ms);
         }
     }
 

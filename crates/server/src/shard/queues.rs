@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_service::message::{DatabaseId, ToDatabase};
 
 use crate::database::handle::Inbox;
 
 /// The served databases, each with what is yet to be sent.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox(HashMap<DatabaseId, Lane, OwnKeys>);
+pub(crate) struct Outbox(HashMap<DatabaseId, Lane, TrustedKeys>);
 
 #[derive(Debug)]
 struct Lane {

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use corvid_data::{ColumnId, OwnKeys, Schema, TableId};
+use corvid_data::{ColumnId, Schema, TableId, TrustedKeys};
 
 /// What is left out, of all databases, by name.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +21,8 @@ struct Exclusion {
 /// What is left out of one database.
 #[derive(Debug, Default)]
 pub struct Excluded {
-    tables: HashSet<TableId, OwnKeys>,
-    columns: HashSet<(TableId, ColumnId), OwnKeys>,
+    tables: HashSet<TableId, TrustedKeys>,
+    columns: HashSet<(TableId, ColumnId), TrustedKeys>,
 }
 
 impl Exclusions {

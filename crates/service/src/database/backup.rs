@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use corvid_data::wire::Repeats;
+use corvid_data::wire::StringCache;
 use corvid_data::{Recorded, WireError};
 use corvid_json::Pieces;
 
@@ -32,7 +32,7 @@ pub(super) struct Backup {
     comparing: Option<JobNumber>,
     /// Texts that wait for its end.
     waiting: VecDeque<Pieces>,
-    repeats: Repeats,
+    repeats: StringCache,
 }
 
 impl DatabaseService {
@@ -52,7 +52,7 @@ impl DatabaseService {
                 connection: 0,
                 comparing: None,
                 waiting: VecDeque::new(),
-                repeats: Repeats::default(),
+                repeats: StringCache::default(),
             }));
             if self.conversion.is_some() {
                 self.give_up_conversion(now, Some(&conversion_not_allowed(&name)));

@@ -18,7 +18,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_data::{Arc, Schema, Uuid, UuidSource, WireError};
 use corvid_engine::{Converted, Database};
 use corvid_monitor::SessionId;
@@ -65,7 +65,7 @@ pub(super) struct Conversion {
     /// Every input waits.
     is_held: bool,
     /// Sessions whose inputs wait for the end, and those inputs.
-    sessions: HashSet<SessionId, OwnKeys>,
+    sessions: HashSet<SessionId, TrustedKeys>,
     waiting: VecDeque<ToDatabase>,
 }
 

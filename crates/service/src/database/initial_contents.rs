@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_monitor::{Awaited, ContentsId, MonitorResult, ResultHead, SharedText, Written};
 
 use super::outbox::Reason;
@@ -49,7 +49,7 @@ pub(super) enum Contents {
 /// What waits for contents.
 #[derive(Debug)]
 pub(super) struct InitialContents {
-    underway: HashMap<ContentsId, Underway, OwnKeys>,
+    underway: HashMap<ContentsId, Underway, TrustedKeys>,
     /// When contents are dropped.
     forget_at_ms: Option<u64>,
     pub(super) rows_max: usize,

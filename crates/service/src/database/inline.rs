@@ -5,7 +5,7 @@
 //! was, and the inputs behind it must come back too. Inline execution does what [`DatabaseService::handle`] would have done; only
 //! [`DatabaseService::tick`] and what [`DatabaseService::flush_few`] declines are left to the database thread.
 
-use corvid_engine::Allowance;
+use corvid_engine::WorkBudget;
 
 use super::{DatabaseService, Now};
 use crate::message::{Method, ToDatabase};
@@ -22,7 +22,7 @@ impl DatabaseService {
         &mut self,
         now: Now,
         input: ToDatabase,
-        budget: &mut Allowance,
+        budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
         if !self.has_time() || self.outputs.outboxes.must_wait(&input) {
             return Some(input);

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
 use crate::quota::{MONITORS_MAX, is_exhausted};
 
 /// Sizes of requests, by session and monitor.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashMap<SessionId, OfSession, OwnKeys>);
+pub(super) struct Kept(HashMap<SessionId, OfSession, TrustedKeys>);
 
 #[derive(Debug, Default)]
 struct OfSession {

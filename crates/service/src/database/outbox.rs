@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
 use crate::job::garbage::{self, Garbage};
@@ -51,7 +51,7 @@ pub(super) struct Outbox {
 
 /// The outboxes of the sessions that have one.
 #[derive(Debug, Default)]
-pub(super) struct Outboxes(HashMap<SessionId, Outbox, OwnKeys>);
+pub(super) struct Outboxes(HashMap<SessionId, Outbox, TrustedKeys>);
 
 impl Outbox {
     fn is_idle(&self) -> bool {

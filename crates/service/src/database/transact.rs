@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc as StdArc, Mutex, PoisonError};
 
 use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
-use corvid_engine::{Allowance, Context, LockOwner, LongResult, Outcome, TooLong};
+use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget};
 use corvid_monitor::SessionId;
 
 use super::pending::{Answer, Commit, Origin, Pending};
@@ -49,8 +49,8 @@ impl DatabaseService {
     }
 
     /// All the time that it takes, but for long selections.
-    pub(super) fn patience(&self) -> Allowance {
-        Allowance::unlimited().but_for_selects(self.select_steps_max)
+    pub(super) fn patience(&self) -> WorkBudget {
+        WorkBudget::unlimited().with_select_steps(self.select_steps_max)
     }
 
     /// The same, if it fits into the allowance; else the request is handed back, and nothing has changed.
@@ -58,7 +58,7 @@ impl DatabaseService {
         &mut self,
         now: Now,
         mut request: Box<Request>,
-        allowance: &mut Allowance,
+        allowance: &mut WorkBudget,
     ) -> Option<Box<Request>> {
         if request.place.is_none() {
             if self.triggers.find(request.session, &request.id).is_some() {
@@ -128,7 +128,7 @@ impl DatabaseService {
     }
 
     /// What a transaction may select now.
-    fn limit(&self, allowance: Allowance) -> Allowance {
+    fn limit(&self, allowance: WorkBudget) -> WorkBudget {
         let memory = &self.outputs.reply_memory;
         let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
         let held = self.tape.number(|| memory.held() as u64);
@@ -148,7 +148,7 @@ impl DatabaseService {
         &mut self,
         now: Now,
         request: &Request,
-        allowance: &mut Allowance,
+        allowance: &mut WorkBudget,
     ) -> Result<Outcome, TooLong> {
         let locks = SessionLocks {
             locks: &self.locks,
@@ -179,23 +179,23 @@ impl DatabaseService {
         match outcome {
             Outcome::Done {
                 result,
-                left_out,
-                owed_bytes,
+                deferred_selections,
+                deferred_bytes,
                 delta,
                 durable,
                 tally,
             } => {
                 self.counts.executed(&tally, delta.is_some());
                 let refused = self.refusal(&request, tally.error, &result);
-                let answer = if left_out.is_empty() {
+                let answer = if deferred_selections.is_empty() {
                     Answer::Result(result)
                 } else {
                     let memory = &self.outputs.reply_memory;
                     let charge = match delta {
-                        Some(_) => Charge::owed(memory, owed_bytes),
+                        Some(_) => Charge::owed(memory, deferred_bytes),
                         None => Charge::new(memory),
                     };
-                    let result = LongResult::new(result, left_out);
+                    let result = LongResult::new(result, deferred_selections);
                     Answer::Long(Box::new(result), StdArc::new(charge))
                 };
                 if tally.error == Some(Tag::ResourcesExhausted) {

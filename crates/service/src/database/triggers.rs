@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_data::{Delta, TableId};
-use corvid_engine::{Reads, RowsRead};
+use corvid_engine::{ReadSet, RowsRead};
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
@@ -23,7 +23,7 @@ pub(super) struct Trigger {
     /// When to try again at the latest, ms on the monotonic clock.
     pub(super) deadline_ms: Option<u64>,
     /// What it looked at until it blocked.
-    pub(super) reads: Reads,
+    pub(super) reads: ReadSet,
 }
 
 /// Those of one session.
@@ -39,8 +39,8 @@ struct OfSession {
 pub(super) struct Triggers {
     waiting: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
-    by_session: HashMap<SessionId, OfSession, OwnKeys>,
-    by_table: HashMap<TableId, BTreeSet<u64>, OwnKeys>,
+    by_session: HashMap<SessionId, OfSession, TrustedKeys>,
+    by_table: HashMap<TableId, BTreeSet<u64>, TrustedKeys>,
     /// Those that any commit may concern.
     always: BTreeSet<u64>,
 }
@@ -78,10 +78,10 @@ impl Triggers {
         of.places.push(place);
         of.bytes += trigger.request.frame.len();
         match &trigger.reads {
-            Reads::Anything => {
+            ReadSet::Anything => {
                 self.always.insert(place);
             }
-            Reads::Rows(read) => {
+            ReadSet::Rows(read) => {
                 for RowsRead { table, .. } in read {
                     self.by_table.entry(*table).or_default().insert(place);
                 }
@@ -105,10 +105,10 @@ impl Triggers {
             }
         }
         match &trigger.reads {
-            Reads::Anything => {
+            ReadSet::Anything => {
                 self.always.remove(&place);
             }
-            Reads::Rows(read) => {
+            ReadSet::Rows(read) => {
                 for RowsRead { table, .. } in read {
                     if let Some(places) = self.by_table.get_mut(table) {
                         places.remove(&place);
@@ -139,7 +139,7 @@ impl Triggers {
             let waiting = self.by_table.get(&table).into_iter().flatten();
             places.extend(waiting.filter(|place| {
                 let trigger = self.waiting.get(place);
-                trigger.is_some_and(|trigger| trigger.reads.are_concerned(table, changes))
+                trigger.is_some_and(|trigger| trigger.reads.are_affected_by(table, changes))
             }));
         }
         places

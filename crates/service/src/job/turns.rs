@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc as StdArc;
 
-use corvid_data::OwnKeys;
+use corvid_data::TrustedKeys;
 use corvid_engine::Slice;
 use corvid_monitor::{Contents, LateText, SessionId};
 
@@ -38,13 +38,13 @@ type Arrival = u64;
 #[derive(Debug)]
 pub struct Turns {
     slice_steps: u64,
-    lines: HashMap<SessionId, Line, OwnKeys>,
+    lines: HashMap<SessionId, Line, TrustedKeys>,
     /// All texts in lines.
     by_age: BTreeMap<Arrival, SessionId>,
     /// All lines, by rows left; of equal ones by their oldest text.
     by_size: BTreeSet<(usize, Arrival, SessionId)>,
     /// Where a text is that sessions wait for, by its address; it lives while it is here.
-    texts: HashMap<usize, (SessionId, Arrival), OwnKeys>,
+    texts: HashMap<usize, (SessionId, Arrival), TrustedKeys>,
     precomputed: VecDeque<StdArc<dyn LateText>>,
     arrivals: Arrival,
     is_oldest_next: bool,

@@ -3,7 +3,7 @@
 //! Cost: all rows. It is written once, before the database is served.
 
 use corvid_data::{Arc, Datum, HashSeed, Row, Schema, TableId, Uuid, wire};
-use corvid_engine::{Database, Places};
+use corvid_engine::{Database, RowSlots};
 use corvid_json::Value;
 use corvid_log::storage::FileSize;
 
@@ -45,7 +45,7 @@ pub(super) fn write(
     let schema = database.schema();
     out.bytes(&schema.to_json().to_bytes());
     let mut text = Vec::new();
-    for ((id, table), places) in schema.iter().zip(database.places()) {
+    for ((id, table), places) in schema.iter().zip(database.row_slots()) {
         for slots in [&places.rows, &places.free] {
             out.number(slots.len() as u64);
             for slot in slots {
@@ -109,7 +109,7 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
         rows.push(of_rows);
         places.push(of_table);
     }
-    let database = Database::restore(Arc::new(schema), HashSeed::KNOWN, rows, &places);
+    let database = Database::restore(Arc::new(schema), HashSeed::FIXED, rows, &places);
     Ok(Head {
         now,
         options,
@@ -118,7 +118,7 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
     })
 }
 
-fn read_places(from: &mut Reader<'_>) -> Result<Places, Damage> {
+fn read_places(from: &mut Reader<'_>) -> Result<RowSlots, Damage> {
     let mut slots = || {
         let mut slots = Vec::new();
         for _ in 0..from.number()? {
@@ -127,7 +127,7 @@ fn read_places(from: &mut Reader<'_>) -> Result<Places, Damage> {
         }
         Ok(slots)
     };
-    Ok(Places {
+    Ok(RowSlots {
         rows: slots()?,
         free: slots()?,
     })

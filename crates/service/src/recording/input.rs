@@ -9,7 +9,7 @@ use corvid_log::storage::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use corvid_data::{OwnKeys, Uuid};
+use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::Pieces;
 use corvid_monitor::{SessionId, Version};
 
@@ -21,7 +21,7 @@ use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceEvent, SourceId};
 
 /// What is known of sessions, by number.
-pub(super) type Sessions = HashMap<SessionId, Arc<SessionInfo>, OwnKeys>;
+pub(super) type Sessions = HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>;
 
 /// An input, or what stands for it.
 pub(super) enum Input {

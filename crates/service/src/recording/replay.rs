@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use corvid_data::{Uuid, UuidSource};
-use corvid_engine::Allowance;
+use corvid_engine::WorkBudget;
 
 use super::codec::{Checksum, Damage, Reader};
 use super::input::Input;
@@ -182,7 +182,7 @@ impl<'r> Replay<'r> {
         match mode {
             Mode::Inline(steps) => {
                 self.pump
-                    .take_inline_from(&mut player, &mut inputs, &mut Allowance::new(steps));
+                    .take_inline_from(&mut player, &mut inputs, &mut WorkBudget::new(steps));
             }
             _ => self.pump.take_batch(&mut player, &mut inputs),
         }

@@ -108,7 +108,7 @@ mod tests {
                 "r":{"type":{"key":{"type":"uuid","refTable":"T"},"min":0}}}},
             "U":{"columns":{"n":{"type":"integer"}}}}}"#;
         let schema = Schema::from_json(&Value::parse(text.as_bytes()).unwrap()).unwrap();
-        Database::new(Arc::new(schema), HashSeed::KNOWN)
+        Database::new(Arc::new(schema), HashSeed::FIXED)
     }
 
     fn uuid(n: u8) -> String {

@@ -4,7 +4,7 @@
 //! Texts are known to be valid JSON. Whether a row is here is asked, not known: an update becomes a [`Recorded`] transaction that fits
 //! what is here, or an error.
 
-use corvid_data::wire::{self, Repeats};
+use corvid_data::wire::{self, StringCache};
 use corvid_data::{
     ColumnId, Datum, Recorded, RecordedRow, Schema, TableId, TableSchema, Tag, Uuid, WireError,
 };
@@ -23,7 +23,7 @@ pub fn read_update(
     updates: &[u8],
     schema: &Schema,
     encoding: Encoding,
-    repeats: &mut Repeats,
+    repeats: &mut StringCache,
     exists: &dyn Fn(TableId, Uuid) -> bool,
 ) -> Result<Recorded, WireError> {
     let mut recorded = Recorded {
@@ -82,7 +82,7 @@ pub(super) fn read_contents(
     schema: &Schema,
     each: &mut dyn FnMut(TableId, Uuid, Columns),
 ) -> Result<(), WireError> {
-    let mut repeats = Repeats::default();
+    let mut repeats = StringCache::default();
     for_each_row(contents, schema, &mut |table, uuid, members| {
         let row = match (members.new, members.kind) {
             (Some(row), _) | (None, Some((RowKind::Insert, row))) => row,
@@ -166,7 +166,7 @@ fn read_columns(
     table: &TableSchema,
     wanted: Option<&[ColumnId]>,
     is_diff: bool,
-    repeats: &mut Repeats,
+    repeats: &mut StringCache,
 ) -> Result<Columns, WireError> {
     let mut columns = Columns::new();
     if row.peek().map_err(unreadable)? != Kind::Object {
@@ -233,7 +233,7 @@ mod tests {
     fn read(encoding: Encoding, rows: &str) -> Result<Vec<String>, String> {
         let text = format!(r#"{{"T":{rows}}}"#);
         let here = Uuid::parse(HERE.as_bytes()).unwrap();
-        let mut repeats = Repeats::default();
+        let mut repeats = StringCache::default();
         let exists = |_, uuid| uuid == here;
         let recorded = read_update(text.as_bytes(), &schema(), encoding, &mut repeats, &exists)
             .map_err(|error| error.to_string())?;

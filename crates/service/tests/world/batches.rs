@@ -1,6 +1,6 @@
 //! Batches of databases, as their thread or a shard takes them, and what becomes of their outputs. Called by [`World`] when it is drawn.
 
-use corvid_engine::Allowance;
+use corvid_engine::WorkBudget;
 use corvid_service::Now;
 use corvid_service::frontend::shard_of;
 use corvid_service::job::Job;
@@ -61,7 +61,7 @@ impl World {
         };
         let taken = 1 + self.dice.below(served.inbox.len());
         let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
-        let mut budget = Allowance::new(steps);
+        let mut budget = WorkBudget::new(steps);
         let pump = &mut served.pump;
         pump.take_inline(&mut hand, &mut inputs, &mut budget);
         self.walk(id);

@@ -247,7 +247,7 @@ impl Disk {
     pub(crate) fn load(&self, uuids: &mut dyn UuidSource) -> Database {
         let file = lock(&self.platter.0).name.bytes();
         let mut load = Load::open(&file[..]).expect("the file begins with a schema");
-        let mut database = Database::new(corvid_data::Arc::clone(load.schema()), HashSeed::KNOWN);
+        let mut database = Database::new(corvid_data::Arc::clone(load.schema()), HashSeed::FIXED);
         while let Some(recorded) = load.next_transaction().expect("the file is whole") {
             database.replay(recorded, uuids).expect("records apply");
         }

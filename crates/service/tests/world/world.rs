@@ -263,7 +263,7 @@ impl World {
             history: !is_server,
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
-        let database = Database::new(schema.clone(), HashSeed::KNOWN);
+        let database = Database::new(schema.clone(), HashSeed::FIXED);
         let (locks, eras) = (self.locks.clone(), self.eras.clone());
         let limits = Limits {
             long_steps: self.long_steps,

@@ -6,7 +6,7 @@
 use corvid_json::{Kind, Reader};
 use corvid_rpc::Session;
 use corvid_rpc::message::{Message, canonical};
-use corvid_rpc::session::Heard;
+use corvid_rpc::session::Received;
 
 use super::handshake::{method, monitor_id};
 use super::{Client, Purpose, State};
@@ -22,15 +22,15 @@ impl Client {
             Err(error) => return self.retry(Failure::Malformed(error.log_text())),
         };
         // Probes are the link's; only the sorting is wanted here.
-        match Session::new(0, 0).hear(message) {
-            Heard::Answer(answer) => self.send(answer),
-            Heard::Swallowed => {}
-            Heard::Message(Message::Reply { id, result }) => self.reply(id, Ok(result)),
-            Heard::Message(Message::ErrorReply { id, error }) => self.reply(id, Err(error)),
-            Heard::Message(Message::Notification { method, params }) => {
+        match Session::new(0, 0).receive(message) {
+            Received::Echo(answer) => self.send(answer),
+            Received::ProbeReply => {}
+            Received::Message(Message::Reply { id, result }) => self.reply(id, Ok(result)),
+            Received::Message(Message::ErrorReply { id, error }) => self.reply(id, Err(error)),
+            Received::Message(Message::Notification { method, params }) => {
                 self.notification(&method, params);
             }
-            Heard::Message(Message::Request { id, .. }) => {
+            Received::Message(Message::Request { id, .. }) => {
                 let mut answer = Vec::new();
                 let error = br#""unknown method""#;
                 corvid_rpc::message::write_error_reply(&mut answer, &canonical(id), error);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use corvid_data::Uuid;
 use corvid_data::uuid::UuidSource;
-use corvid_engine::{Allowance, Database};
+use corvid_engine::{Database, WorkBudget};
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
 use corvid_service::eras::Eras;
@@ -545,7 +545,7 @@ impl Machine {
         // What has arrived for it meanwhile is taken in the next batch.
         let taken = 1 + dice.below(served.inbox.len());
         let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
-        let mut budget = Allowance::new(self.execution.inline_steps as u64);
+        let mut budget = WorkBudget::new(self.execution.inline_steps as u64);
         let pump = &mut served.pump;
         pump.take_inline(&mut hand, &mut inputs, &mut budget);
         self.batches.inline += 1;

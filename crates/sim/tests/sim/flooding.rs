@@ -58,8 +58,8 @@ fn check<K: Hash + Eq>(
             .collect::<HashSet<_>>()
             .len()
     };
-    assert_eq!(hashes(HashSeed::KNOWN), 1, "{name} collide");
-    let known = comparisons(HashSeed::KNOWN, keys().take(FEW));
+    assert_eq!(hashes(HashSeed::FIXED), 1, "{name} collide");
+    let known = comparisons(HashSeed::FIXED, keys().take(FEW));
     let all_pairs = (FEW * (FEW - 1) / 2) as u64;
     assert!(known >= all_pairs, "{name}: {known} of {all_pairs}");
 
@@ -133,7 +133,7 @@ fn a_server_takes_hostile_rows_as_it_takes_others() {
     let harmless = collisions(seed, &harmless(&mut Dice::new(number)));
     let hostile_rows = hostile();
     let hostile = collisions(seed, &hostile_rows);
-    let known = collisions(HashSeed::KNOWN, &hostile_rows[..FEW]);
+    let known = collisions(HashSeed::FIXED, &hostile_rows[..FEW]);
     println!(
         "collisions: {harmless} of harmless rows, {hostile} of hostile ones, {known} of the first {FEW} under the known seed"
     );

@@ -65,16 +65,17 @@ impl Side {
             uuids: &mut self.uuids,
             locks: &Locks,
         };
-        let (result, left_out, delta) = match self.database.execute(params, &mut context) {
+        let (result, deferred_selections, delta) = match self.database.execute(params, &mut context)
+        {
             Outcome::Blocked { deadline_ms, reads } => return format!("{deadline_ms:?} {reads:?}"),
             Outcome::Done {
                 result,
-                left_out,
+                deferred_selections,
                 delta,
                 ..
-            } => (result, left_out, delta),
+            } => (result, deferred_selections, delta),
         };
-        let mut seen = LongResult::new(result, left_out).text().concat();
+        let mut seen = LongResult::new(result, deferred_selections).text().concat();
         if let Some(delta) = delta {
             let schema = self.database.schema();
             write_transaction(&mut seen, schema, &delta, 0, true);

@@ -63,7 +63,7 @@ impl Stage {
         let bench = Bench::new(&generator);
         let has_history = generator.dice.chance(60);
         let newest = if has_history { txn(0) } else { Uuid::ZERO };
-        let monitors = Monitors::new(bench.database.schema().clone(), newest, HashSeed::KNOWN);
+        let monitors = Monitors::new(bench.database.schema().clone(), newest, HashSeed::FIXED);
         Stage {
             history: BTreeMap::from([(newest, bench.model.tables.clone())]),
             generator,

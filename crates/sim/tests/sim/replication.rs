@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::wire::Repeats;
+use corvid_data::wire::StringCache;
 use corvid_data::{HashSeed, Uuid, UuidSource};
 use corvid_engine::Database;
 use corvid_json::Value;
@@ -38,7 +38,7 @@ struct Stage {
     monitors: Monitors,
     backup: Database,
     replication: Replication,
-    repeats: Repeats,
+    repeats: StringCache,
     uuids: Seeded,
     /// The source knows conditions, and so tells differences.
     knows_conditions: bool,
@@ -65,10 +65,10 @@ impl Stage {
         };
         Stage {
             knows_conditions: generator.dice.chance(70),
-            monitors: Monitors::new(schema.clone(), Uuid::ZERO, HashSeed::KNOWN),
-            backup: Database::new(schema, HashSeed::KNOWN),
+            monitors: Monitors::new(schema.clone(), Uuid::ZERO, HashSeed::FIXED),
+            backup: Database::new(schema, HashSeed::FIXED),
             replication: Replication::new("Gen", following),
-            repeats: Repeats::default(),
+            repeats: StringCache::default(),
             uuids: Seeded(Dice::new(!seed)),
             is_connected: false,
             contents: 0,

@@ -4,7 +4,7 @@
 //! a record that fails in its middle changes nothing. Where the bytes come from and what damage means for the file is the caller's.
 
 use corvid_data::{HashSeed, UuidSource, WireError};
-use corvid_engine::{Database, Fill};
+use corvid_engine::{BulkLoad, Database};
 use corvid_log::split::BATCH_BYTES;
 use corvid_log::{Cause, Damage, Extent, Feed, Load, Source};
 
@@ -104,9 +104,7 @@ fn apply<S: Source>(
                     let rest = transactions.as_slice();
                     if rest.len().is_multiple_of(LOOK_AHEAD) {
                         let next = rest.iter().take(LOOK_AHEAD);
-                        mistakes += loaded
-                            .database
-                            .look_ahead(next.map(|(prepared, _)| prepared));
+                        mistakes += loaded.database.prefetch(next.map(|(prepared, _)| prepared));
                     }
                     match loaded.database.load_prepared(prepared, uuids) {
                         Ok(()) => loaded.extent.accept(end),
@@ -123,10 +121,13 @@ fn apply<S: Source>(
                     loaded.database.schema().clone(),
                     loaded.database.hash_seed(),
                 );
-                fill = Some(Fill::new(std::mem::replace(&mut loaded.database, empty)));
+                fill = Some(BulkLoad::new(std::mem::replace(
+                    &mut loaded.database,
+                    empty,
+                )));
             }
             Done::Rows(table, rows) => {
-                let fill: &mut Fill = fill.as_mut().ok_or(Irregular)?;
+                let fill: &mut BulkLoad = fill.as_mut().ok_or(Irregular)?;
                 fill.add(table, rows).map_err(|_| Irregular)?;
             }
             Done::Filled(end) => {

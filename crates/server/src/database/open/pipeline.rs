@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::{Arc, Row, Schema, TableId, UuidSource};
-use corvid_engine::{Database, Prepared, RowMaker};
+use corvid_engine::{Database, Prepared, RowBuilder};
 use corvid_log::feed::{Decoded, Job};
 use corvid_log::{Feed, ReadError, Source};
 
@@ -37,7 +37,7 @@ pub(super) struct Pipeline<S> {
     room: Condvar,
     limit: usize,
     schema: Arc<Schema>,
-    rows: RowMaker,
+    rows: RowBuilder,
     /// Whether it is worth to guess which rows are new.
     guesses: AtomicBool,
 }
@@ -79,7 +79,7 @@ impl<S: Source> Pipeline<S> {
             room: Condvar::new(),
             limit,
             guesses: AtomicBool::new(true),
-            rows: RowMaker::new(database),
+            rows: RowBuilder::new(database),
             schema: Arc::clone(database.schema()),
         }
     }

@@ -67,7 +67,7 @@ impl Served {
             history: true,
         };
         let (locks, uuids) = (Arc::default(), Box::new(Counter(0)));
-        let (now, database) = (Now::default(), Database::new(schema, HashSeed::KNOWN));
+        let (now, database) = (Now::default(), Database::new(schema, HashSeed::FIXED));
         let mut service =
             DatabaseService::new(now, options, database, locks, Eras::default(), uuids);
         service.set_first_rows_max(rows_max);

@@ -57,7 +57,7 @@ fn outcome(loaded: &Loaded) -> Outcome {
 /// One transaction after the other, by nothing but [`Load`].
 fn one_by_one(file: &[u8]) -> Outcome {
     let mut load = Load::open(file).expect("a schema");
-    let mut database = Database::new(load.schema().clone(), HashSeed::KNOWN);
+    let mut database = Database::new(load.schema().clone(), HashSeed::FIXED);
     let damage = loop {
         match load.next_transaction() {
             Ok(None) => break None,
@@ -88,7 +88,7 @@ fn agree(file: &[u8], context: &str) -> Outcome {
             "a.db",
             workers,
             open,
-            HashSeed::KNOWN,
+            HashSeed::FIXED,
             &mut Versions,
             || Versions,
         )
@@ -97,7 +97,7 @@ fn agree(file: &[u8], context: &str) -> Outcome {
         for run_bytes in [1, 300] {
             let load = Load::open(Unsized(file)).expect("a schema");
             let how = |feed: Feed<_>| feed.with_limits(1, run_bytes);
-            if let Ok(loaded) = finish(load, workers, how, HashSeed::KNOWN, &mut Versions, &|| {
+            if let Ok(loaded) = finish(load, workers, how, HashSeed::FIXED, &mut Versions, &|| {
                 Versions
             }) {
                 let context = format!("{context}, {workers} workers, runs of {run_bytes}");
@@ -255,7 +255,7 @@ fn is_filled(body: String) -> bool {
     agree(&file, "a long record");
     let load = Load::open(Unsized(&file)).expect("a schema");
     let how = |feed: Feed<_>| feed.with_limits(1, 100);
-    finish(load, 1, how, HashSeed::KNOWN, &mut Versions, &|| Versions).is_ok()
+    finish(load, 1, how, HashSeed::FIXED, &mut Versions, &|| Versions).is_ok()
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn jobs_wait_for_room() {
             "a.db",
             workers,
             open,
-            HashSeed::KNOWN,
+            HashSeed::FIXED,
             &mut Versions,
             || Versions,
         )

@@ -17,7 +17,7 @@ use crate::layout::Layout;
 
 /// Makes rows, on any thread.
 #[derive(Clone, Debug)]
-pub struct RowMaker {
+pub struct RowBuilder {
     schema: Arc<Schema>,
     seed: HashSeed,
     layouts: std::sync::Arc<[Layout]>,
@@ -50,11 +50,11 @@ pub(crate) struct NewRow {
 /// The columns that a record gave, in its order.
 type Given = SmallVec<[u8; 16]>;
 
-impl RowMaker {
+impl RowBuilder {
     /// For the tables of `database`.
     #[must_use]
-    pub fn new(database: &Database) -> RowMaker {
-        RowMaker {
+    pub fn new(database: &Database) -> RowBuilder {
+        RowBuilder {
             schema: Arc::clone(&database.schema),
             seed: database.seed,
             layouts: std::sync::Arc::from(&*database.layouts),

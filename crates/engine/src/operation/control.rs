@@ -7,7 +7,7 @@ use super::Source;
 use crate::execution::Execution;
 
 /// One of them with its member.
-pub(crate) enum Note<'a> {
+pub(crate) enum Control<'a> {
     /// Asks for a sync before the reply.
     Commit { is_durable: bool },
     /// Fails.
@@ -18,24 +18,24 @@ pub(crate) enum Note<'a> {
     Assert { lock: &'a [u8] },
 }
 
-impl<'a> Note<'a> {
+impl<'a> Control<'a> {
     /// Reads the members of the operation `op`; `None` when it is another one.
     pub(super) fn parse(
         op: &[u8],
         source: &mut Source<'a, '_>,
-    ) -> Result<Option<Note<'a>>, WireError> {
+    ) -> Result<Option<Control<'a>>, WireError> {
         Ok(Some(match op {
             b"commit" => {
                 let raw = source.required("durable", Kinds::BOOLEAN)?;
-                Note::Commit {
+                Control::Commit {
                     is_durable: members::boolean(raw).unwrap_or_default(),
                 }
             }
-            b"abort" => Note::Abort,
-            b"comment" => Note::Comment {
+            b"abort" => Control::Abort,
+            b"comment" => Control::Comment {
                 text: source.required("comment", Kinds::STRING)?,
             },
-            b"assert" => Note::Assert {
+            b"assert" => Control::Assert {
                 lock: source.required("lock", Kinds::ID)?,
             },
             _ => return Ok(None),
@@ -45,29 +45,29 @@ impl<'a> Note<'a> {
     /// Its place in [`crate::OPERATIONS`].
     pub(super) fn kind(&self) -> usize {
         match self {
-            Note::Commit { .. } => 6,
-            Note::Abort => 7,
-            Note::Comment { .. } => 8,
-            Note::Assert { .. } => 9,
+            Control::Commit { .. } => 6,
+            Control::Abort => 7,
+            Control::Comment { .. } => 8,
+            Control::Assert { .. } => 9,
         }
     }
 
     pub(super) fn is_writing(&self) -> bool {
-        matches!(self, Note::Commit { .. })
+        matches!(self, Control::Commit { .. })
     }
 
     pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), WireError> {
         match self {
-            Note::Commit { is_durable } => execution.is_durable |= is_durable,
-            Note::Abort => return Err(WireError::new(Tag::Aborted, "aborted by request")),
-            Note::Comment { text } => {
+            Control::Commit { is_durable } => execution.is_durable |= is_durable,
+            Control::Abort => return Err(WireError::new(Tag::Aborted, "aborted by request")),
+            Control::Comment { text } => {
                 if !execution.comment.is_empty() {
                     execution.comment.push('\n');
                 }
                 let text = members::string(text).unwrap_or_default();
                 execution.comment.push_str(&String::from_utf8_lossy(&text));
             }
-            Note::Assert { lock } => {
+            Control::Assert { lock } => {
                 let lock = members::text(lock).unwrap_or_default();
                 if !execution.requester.locks.owns(&lock) {
                     let details = format!("Asserted lock {lock} not held.");

@@ -11,7 +11,7 @@
 use std::hash::BuildHasher;
 
 use super::{Content, Symbols};
-use crate::{OwnKeys, Str, Uuid, WireError};
+use crate::{Str, TrustedKeys, Uuid, WireError};
 
 /// Pairs of places: 16 KiB, which stay in the processor's caches.
 const PAIRS: usize = 512;
@@ -24,31 +24,31 @@ const SAMPLE: usize = 8;
 
 /// Recent strings. As [`Symbols`] it admits no names. Takes no memory before the first string.
 #[derive(Debug, Default)]
-pub struct Repeats {
-    pairs: Box<[[Place; 2]]>,
+pub struct StringCache {
+    pairs: Box<[[Entry; 2]]>,
     /// Contents of each kind asked for since one was known.
     unknown: [usize; 2],
 }
 
 /// A string and its hash, which spares most looks at strings that differ. The empty string means nothing is there.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct Entry {
     hash: u64,
     text: Str,
 }
 
-impl Place {
+impl Entry {
     fn holds(&self, hash: u64, text: &[u8]) -> bool {
         self.hash == hash && self.text.as_bytes() == text
     }
 }
 
-impl Repeats {
+impl StringCache {
     /// The string atom of a text, shared with an equal one that came before if that is still known.
     ///
     /// # Errors
     /// As [`Str::from_utf8`].
-    pub fn share(&mut self, text: &[u8]) -> Result<Str, WireError> {
+    pub fn intern(&mut self, text: &[u8]) -> Result<Str, WireError> {
         Ok(self.find_or_add(text)?.0)
     }
 
@@ -57,7 +57,7 @@ impl Repeats {
     ///
     /// # Errors
     /// As [`Str::from_utf8`].
-    pub fn share_content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
+    pub fn intern_content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
         let unknown = self.unknown[role as usize];
         if unknown > UNKNOWN_MAX && !unknown.is_multiple_of(SAMPLE) {
             self.unknown[role as usize] = unknown + 1;
@@ -75,15 +75,15 @@ impl Repeats {
             return Ok((Str::from_utf8(text)?, false));
         }
         if self.pairs.is_empty() {
-            self.pairs = vec![<[Place; 2]>::default(); PAIRS].into();
+            self.pairs = vec![<[Entry; 2]>::default(); PAIRS].into();
         }
         // Strings made to collide cost two comparisons, as others do, and are not shared.
-        let hash = OwnKeys::default().hash_one(text);
+        let hash = TrustedKeys::default().hash_one(text);
         let pair = &mut self.pairs[usize::try_from(hash % PAIRS as u64).unwrap_or(0)];
         if !pair[0].holds(hash, text) {
             if !pair[1].holds(hash, text) {
                 let text = Str::from_utf8(text)?;
-                pair[1] = Place {
+                pair[1] = Entry {
                     hash,
                     text: text.clone(),
                 };
@@ -95,7 +95,7 @@ impl Repeats {
     }
 }
 
-impl Symbols for Repeats {
+impl Symbols for StringCache {
     fn resolve(&mut self, _: &str) -> Uuid {
         unreachable!("names are not admitted")
     }
@@ -105,11 +105,11 @@ impl Symbols for Repeats {
     }
 
     fn string(&mut self, text: &[u8]) -> Result<Str, WireError> {
-        self.share(text)
+        self.intern(text)
     }
 
     fn content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
-        self.share_content(text, role)
+        self.intern_content(text, role)
     }
 }
 
@@ -119,31 +119,31 @@ mod tests {
 
     #[test]
     fn repeated_strings_share_memory() {
-        let mut repeats = Repeats::default();
-        let first = repeats.share(b"requested-chassis").expect("ASCII");
-        let second = repeats.share(b"requested-chassis").expect("ASCII");
+        let mut cache = StringCache::default();
+        let first = cache.intern(b"requested-chassis").expect("ASCII");
+        let second = cache.intern(b"requested-chassis").expect("ASCII");
         assert!(first.ptr_eq(&second));
-        assert_eq!(repeats.share(b"").expect("empty"), Str::default());
+        assert_eq!(cache.intern(b"").expect("empty"), Str::default());
         let long = vec![b'x'; TEXT_BYTES_MAX + 1];
-        let [first, second] = [0, 1].map(|_| repeats.share(&long).expect("ASCII"));
+        let [first, second] = [0, 1].map(|_| cache.intern(&long).expect("ASCII"));
         assert!(first == second && !first.ptr_eq(&second));
     }
 
     #[test]
     fn values_are_shared_again_soon_after_many_that_never_came_twice() {
-        let mut repeats = Repeats::default();
+        let mut cache = StringCache::default();
         for number in 0..if cfg!(miri) { 200 } else { 10_000 } {
             let text = number.to_string();
-            let value = repeats
-                .share_content(text.as_bytes(), Content::Value)
+            let value = cache
+                .intern_content(text.as_bytes(), Content::Value)
                 .expect("ASCII");
             assert_eq!(&*value, text);
         }
         let mut shared = 0;
-        let last = repeats.share(b"true").expect("ASCII");
+        let last = cache.intern(b"true").expect("ASCII");
         for _ in 0..100 {
-            let value = repeats
-                .share_content(b"true", Content::Value)
+            let value = cache
+                .intern_content(b"true", Content::Value)
                 .expect("ASCII");
             shared += usize::from(value.ptr_eq(&last));
         }
@@ -152,19 +152,19 @@ mod tests {
 
     #[test]
     fn whatever_is_forgotten_every_string_is_itself() {
-        let mut repeats = Repeats::default();
+        let mut cache = StringCache::default();
         let count = if cfg!(miri) { 300 } else { 3000 };
         for number in (0..count).chain(0..count) {
             let text = number.to_string();
-            assert_eq!(&*repeats.share(text.as_bytes()).expect("ASCII"), text);
+            assert_eq!(&*cache.intern(text.as_bytes()).expect("ASCII"), text);
         }
-        assert!(repeats.share(b"\xff").is_err());
+        assert!(cache.intern(b"\xff").is_err());
     }
 
     #[test]
     fn what_comes_once_does_not_push_out_what_comes_often() {
-        let mut repeats = Repeats::default();
-        let mut share = |text: &str| repeats.share(text.as_bytes()).expect("ASCII");
+        let mut cache = StringCache::default();
+        let mut share = |text: &str| cache.intern(text.as_bytes()).expect("ASCII");
         let keys = ["requested-chassis", "mcast_flood", "true"];
         let first = keys.map(&mut share);
         for row in 0..if cfg!(miri) { 100 } else { 10_000 } {
@@ -179,19 +179,19 @@ mod tests {
 
     #[test]
     fn elements_that_never_come_twice_leave_values_shared() {
-        let mut repeats = Repeats::default();
+        let mut cache = StringCache::default();
         for number in 0..if cfg!(miri) { 200 } else { 1000 } {
             let name = number.to_string();
-            let element = repeats.share_content(name.as_bytes(), Content::Element);
+            let element = cache.intern_content(name.as_bytes(), Content::Element);
             drop(element.expect("ASCII"));
             let [one, other] = [(); 2].map(|()| {
-                let value = repeats.share_content(b"true", Content::Value);
+                let value = cache.intern_content(b"true", Content::Value);
                 value.expect("ASCII")
             });
             assert!(one.ptr_eq(&other));
         }
         let [first, second] = [(); 2].map(|()| {
-            let element = repeats.share_content(b"x", Content::Element);
+            let element = cache.intern_content(b"x", Content::Element);
             element.expect("ASCII")
         });
         assert!(!first.ptr_eq(&second), "only some are asked for");

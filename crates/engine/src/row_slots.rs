@@ -15,7 +15,7 @@ use crate::table::Table;
 
 /// The places of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct RowSlots {
     /// Slots of the rows, in the order of [`Database::rows`].
     pub rows: Vec<u32>,
     /// Free slots; the last one is taken next.
@@ -34,9 +34,9 @@ impl UuidSource for Versions {
 impl Database {
     /// Where its rows lie, table by table.
     #[must_use]
-    pub fn places(&self) -> Vec<Places> {
+    pub fn row_slots(&self) -> Vec<RowSlots> {
         let number = |slot: Slot| u32::try_from(slot.number()).unwrap_or(u32::MAX);
-        let of_table = |table: &Table| Places {
+        let of_table = |table: &Table| RowSlots {
             rows: table.slots().map(|(slot, _)| number(slot)).collect(),
             free: table.free().iter().map(|slot| number(*slot)).collect(),
         };
@@ -51,7 +51,7 @@ impl Database {
         schema: Arc<Schema>,
         seed: HashSeed,
         rows: Vec<Vec<Row>>,
-        places: &[Places],
+        places: &[RowSlots],
     ) -> Result<Database, WireError> {
         let misplaced = || WireError::new(corvid_data::Tag::SyntaxError, "rows and places differ");
         let mut database = Database::new(schema, seed);
@@ -87,7 +87,7 @@ impl Database {
 
 impl Table {
     /// Gives an empty table the pages for these places, whose rows are inserted next, in order. False when two things have one place.
-    fn lay_out(&mut self, places: &Places) -> bool {
+    fn lay_out(&mut self, places: &RowSlots) -> bool {
         let all = || {
             places
                 .rows
@@ -116,7 +116,7 @@ impl Table {
         true
     }
 
-    fn set_free(&mut self, places: &Places) {
+    fn set_free(&mut self, places: &RowSlots) {
         let free = places.free.iter().map(|slot| Slot::new(*slot as usize));
         self.replace_free(free.collect());
     }
@@ -132,7 +132,7 @@ mod tests {
             br#"{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":true,"columns":{"n":{"type":"integer"}}}}}"#,
         );
         let schema = Arc::new(Schema::from_json(&json.unwrap()).unwrap());
-        let mut database = Database::new(schema.clone(), HashSeed::KNOWN);
+        let mut database = Database::new(schema.clone(), HashSeed::FIXED);
         let mut next = 0;
         let recorded = |range: std::ops::Range<u8>, is_there: bool| Recorded {
             rows: range
@@ -161,16 +161,16 @@ mod tests {
             let rows = database.rows(corvid_data::TableId(0));
             rows.map(|row| Row::clone(row)).collect()
         };
-        let places = database.places();
+        let places = database.row_slots();
         let mut restored = Database::restore(
             schema.clone(),
-            HashSeed::KNOWN,
+            HashSeed::FIXED,
             vec![all(&database)],
             &places,
         )
         .unwrap();
         restored.audit().unwrap();
-        assert_eq!(restored.places(), places);
+        assert_eq!(restored.row_slots(), places);
         assert_eq!(all(&database), all(&restored), "versions too");
         for database in [&mut database, &mut restored] {
             replay(database, recorded(60..70, true));
@@ -180,6 +180,6 @@ mod tests {
         assert_eq!(uuids(&database), uuids(&restored));
         let mut broken = places.clone();
         broken[0].free[0] = broken[0].rows[0];
-        assert!(Database::restore(schema, HashSeed::KNOWN, vec![all(&restored)], &broken).is_err());
+        assert!(Database::restore(schema, HashSeed::FIXED, vec![all(&restored)], &broken).is_err());
     }
 }

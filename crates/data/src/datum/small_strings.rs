@@ -14,12 +14,12 @@ const FEW: usize = 8;
 
 /// Elements in any order.
 #[derive(Default)]
-pub(crate) struct FewStrings {
+pub(crate) struct SmallStrings {
     keys: SmallVec<[Str; FEW]>,
     values: SmallVec<[Str; FEW]>,
 }
 
-impl FewStrings {
+impl SmallStrings {
     /// Adds an element or pair, if there is room.
     #[inline]
     pub(crate) fn push(&mut self, key: Str, value: Option<Str>) {
@@ -89,7 +89,7 @@ mod tests {
 
     /// Both ways to make a datum of numbered strings.
     fn both(numbers: &[usize], is_map: bool) -> [Option<Datum>; 2] {
-        let mut few = FewStrings::default();
+        let mut few = SmallStrings::default();
         let mut builder = DatumBuilder::new();
         for (place, number) in numbers.iter().enumerate() {
             let key = Str::new(&number.to_string());
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_builder_goes_on_where_there_is_no_room() {
-        let mut few = FewStrings::default();
+        let mut few = SmallStrings::default();
         while !few.is_full() {
             let text = Str::new(&(9 - few.len()).to_string());
             few.push(text.clone(), Some(text));

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::database::Database;
 use crate::page::Slot;
-use crate::row_maker::{Prepared, PreparedRow};
+use crate::row_builder::{Prepared, PreparedRow};
 use crate::table::Table;
 
 /// Rows looked at together: more than a processor waits for at the same time gain nothing.
@@ -21,7 +21,7 @@ const TOGETHER: usize = 8;
 impl Database {
     /// Looks at the rows that some transactions are about: at a few of them, when they are many. Tells how many that were guessed new are
     /// there.
-    pub fn look_ahead<'r>(&self, transactions: impl Iterator<Item = &'r Prepared>) -> usize {
+    pub fn prefetch<'r>(&self, transactions: impl Iterator<Item = &'r Prepared>) -> usize {
         let rows = transactions.flat_map(|prepared| &prepared.rows);
         let found: SmallVec<[(&Table, &PreparedRow, Option<Slot>); TOGETHER]> = rows
             .take(TOGETHER)

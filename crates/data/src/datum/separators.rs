@@ -10,7 +10,7 @@ use crate::{Real, Str, Uuid};
 
 /// Keys in order, by type.
 #[derive(Clone, Debug)]
-pub(super) enum Firsts {
+pub(super) enum Separators {
     Integers(ThinArc<(), i64>),
     Reals(ThinArc<(), Real>),
     Booleans(ThinArc<(), bool>),
@@ -22,24 +22,24 @@ fn share<T>(keys: Vec<T>) -> ThinArc<(), T> {
     ThinArc::from_header_and_iter((), keys.into_iter())
 }
 
-impl Firsts {
-    pub(super) fn new(keys: Atoms) -> Firsts {
+impl Separators {
+    pub(super) fn new(keys: Atoms) -> Separators {
         match keys {
-            Atoms::Integer(keys) => Firsts::Integers(share(keys)),
-            Atoms::Real(keys) => Firsts::Reals(share(keys)),
-            Atoms::Boolean(keys) => Firsts::Booleans(share(keys)),
-            Atoms::String(keys) => Firsts::Strings(share(keys)),
-            Atoms::Uuid(keys) => Firsts::Uuids(share(keys)),
+            Atoms::Integer(keys) => Separators::Integers(share(keys)),
+            Atoms::Real(keys) => Separators::Reals(share(keys)),
+            Atoms::Boolean(keys) => Separators::Booleans(share(keys)),
+            Atoms::String(keys) => Separators::Strings(share(keys)),
+            Atoms::Uuid(keys) => Separators::Uuids(share(keys)),
         }
     }
 
     pub(super) fn slice(&self) -> AtomSlice<'_> {
         match self {
-            Firsts::Integers(keys) => AtomSlice::Integer(&keys.slice),
-            Firsts::Reals(keys) => AtomSlice::Real(&keys.slice),
-            Firsts::Booleans(keys) => AtomSlice::Boolean(&keys.slice),
-            Firsts::Strings(keys) => AtomSlice::String(&keys.slice),
-            Firsts::Uuids(keys) => AtomSlice::Uuid(&keys.slice),
+            Separators::Integers(keys) => AtomSlice::Integer(&keys.slice),
+            Separators::Reals(keys) => AtomSlice::Real(&keys.slice),
+            Separators::Booleans(keys) => AtomSlice::Boolean(&keys.slice),
+            Separators::Strings(keys) => AtomSlice::String(&keys.slice),
+            Separators::Uuids(keys) => AtomSlice::Uuid(&keys.slice),
         }
     }
 
@@ -49,7 +49,7 @@ impl Firsts {
         let mut copy = Atoms::with_capacity(keys.atom_type(), keys.len() + 1);
         copy.extend_from(keys, 0, keys.len());
         let outcome = change(&mut copy);
-        *self = Firsts::new(copy);
+        *self = Separators::new(copy);
         outcome
     }
 }

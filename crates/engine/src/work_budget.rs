@@ -10,7 +10,7 @@ pub struct TooLong;
 
 /// Steps that may still be done.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowance {
+pub struct WorkBudget {
     left: u64,
     /// Those that `select` operations may do; one that needs more is left unwritten ([`crate::Selection`]).
     for_selects: u64,
@@ -27,17 +27,17 @@ pub(crate) const CHANGE: u64 = 32;
 /// Bytes that are read in one step.
 const BYTES: usize = 8;
 
-impl Allowance {
+impl WorkBudget {
     /// As much as it takes.
     #[must_use]
-    pub const fn unlimited() -> Allowance {
-        Allowance::new(u64::MAX)
+    pub const fn unlimited() -> WorkBudget {
+        WorkBudget::new(u64::MAX)
     }
 
     /// So many steps.
     #[must_use]
-    pub const fn new(steps: u64) -> Allowance {
-        Allowance {
+    pub const fn new(steps: u64) -> WorkBudget {
+        WorkBudget {
             left: steps,
             for_selects: u64::MAX,
             repeated_bytes: usize::MAX,
@@ -53,8 +53,8 @@ impl Allowance {
 
     /// The same, but no more than so many steps.
     #[must_use]
-    pub const fn at_most(self, steps: u64) -> Allowance {
-        Allowance {
+    pub const fn at_most(self, steps: u64) -> WorkBudget {
+        WorkBudget {
             left: if self.left < steps { self.left } else { steps },
             ..self
         }
@@ -63,8 +63,8 @@ impl Allowance {
     /// The same, of that so many steps for the `select` operations together; the rows of those that need more are left to be written
     /// later ([`crate::Selection`]).
     #[must_use]
-    pub const fn but_for_selects(self, steps: u64) -> Allowance {
-        Allowance {
+    pub const fn with_select_steps(self, steps: u64) -> WorkBudget {
+        WorkBudget {
             for_selects: steps,
             ..self
         }
@@ -72,8 +72,8 @@ impl Allowance {
 
     /// The same, but results may have so many bytes of selections from tables that the transaction has selected from before.
     #[must_use]
-    pub const fn but_for_repeats(self, bytes: usize) -> Allowance {
-        Allowance {
+    pub const fn with_repeated_bytes(self, bytes: usize) -> WorkBudget {
+        WorkBudget {
             repeated_bytes: bytes,
             ..self
         }
@@ -86,8 +86,8 @@ impl Allowance {
 
     /// The same, but results may have no more than so many bytes by the end of any selection that is written at once.
     #[must_use]
-    pub const fn but_for_results(self, bytes: usize) -> Allowance {
-        Allowance {
+    pub const fn with_result_bytes(self, bytes: usize) -> WorkBudget {
+        WorkBudget {
             result_bytes: bytes,
             ..self
         }
@@ -133,7 +133,7 @@ impl Allowance {
     /// Takes off what it costs to read a text of so many bytes.
     ///
     /// # Errors
-    /// As [`Allowance::spend`].
+    /// As [`WorkBudget::spend`].
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), TooLong> {
         self.spend((bytes / BYTES) as u64)
     }
@@ -145,31 +145,31 @@ mod tests {
 
     #[test]
     fn what_is_spent_is_gone_and_too_much_takes_the_rest() {
-        let mut allowance = Allowance::new(10);
-        assert_eq!(allowance.spend(10), Ok(()));
-        assert_eq!(allowance.spend(0), Ok(()));
-        assert_eq!(allowance.spend(1), Err(TooLong));
-        let mut allowance = Allowance::new(10);
-        assert_eq!(allowance.spend(11), Err(TooLong));
-        assert_eq!(allowance.spend(1), Err(TooLong));
-        assert_eq!(Allowance::unlimited().spend(u64::MAX), Ok(()));
+        let mut budget = WorkBudget::new(10);
+        assert_eq!(budget.spend(10), Ok(()));
+        assert_eq!(budget.spend(0), Ok(()));
+        assert_eq!(budget.spend(1), Err(TooLong));
+        let mut budget = WorkBudget::new(10);
+        assert_eq!(budget.spend(11), Err(TooLong));
+        assert_eq!(budget.spend(1), Err(TooLong));
+        assert_eq!(WorkBudget::unlimited().spend(u64::MAX), Ok(()));
     }
 
     #[test]
     fn what_cannot_be_enough_is_foreseen() {
-        let allowance = Allowance::new(100);
-        assert_eq!(allowance.foresee(5, 20 * BYTES), Ok(()));
-        assert_eq!(allowance.foresee(5, 21 * BYTES), Err(TooLong));
-        assert_eq!(allowance.foresee(7, 0), Err(TooLong));
-        assert_eq!(allowance.left, 100);
+        let budget = WorkBudget::new(100);
+        assert_eq!(budget.foresee(5, 20 * BYTES), Ok(()));
+        assert_eq!(budget.foresee(5, 21 * BYTES), Err(TooLong));
+        assert_eq!(budget.foresee(7, 0), Err(TooLong));
+        assert_eq!(budget.left, 100);
     }
 
     #[test]
     fn selects_have_an_allowance_of_their_own() {
-        let mut allowance = Allowance::unlimited().but_for_selects(10);
-        assert_eq!(allowance.spend(1000), Ok(()));
-        assert!(!allowance.allows_select(11));
-        assert!(allowance.allows_select(6) && !allowance.allows_select(6));
-        assert!(Allowance::unlimited().allows_select(u64::MAX));
+        let mut budget = WorkBudget::unlimited().with_select_steps(10);
+        assert_eq!(budget.spend(1000), Ok(()));
+        assert!(!budget.allows_select(11));
+        assert!(budget.allows_select(6) && !budget.allows_select(6));
+        assert!(WorkBudget::unlimited().allows_select(u64::MAX));
     }
 }

@@ -3,7 +3,7 @@
 //! A commit of that many rows would remember each of them, only to find that every reference has its row and no key is there twice. Here rows
 //! go straight into their tables, and the commit's rules are then checked on the whole. Where a commit would have done anything but accept
 //! (an error, garbage, a weak reference to be dropped) the answer is [`Irregular`], and the caller starts again with an ordinary
-//! transaction, which knows what to do and how to word it. So a [`Fill`] needs no rollback: whoever drops it unfinished drops the
+//! transaction, which knows what to do and how to word it. So a [`BulkLoad`] needs no rollback: whoever drops it unfinished drops the
 //! database too.
 
 use corvid_data::{Arc, AtomRef, Datum, Row, TableId};
@@ -19,16 +19,16 @@ pub struct Irregular;
 
 /// A database that is being filled.
 #[derive(Debug)]
-pub struct Fill {
+pub struct BulkLoad {
     database: Database,
 }
 
-impl Fill {
+impl BulkLoad {
     /// Fills `database`, which is empty.
     #[must_use]
-    pub fn new(database: Database) -> Fill {
+    pub fn new(database: Database) -> BulkLoad {
         assert!(database.tables.iter().all(|table| table.len() == 0));
-        Fill { database }
+        BulkLoad { database }
     }
 
     /// Adds rows.
