@@ -22,9 +22,9 @@ pub(crate) fn all() -> [Program; 5] {
     let program = |manual, directory| Program { manual, directory };
     [
         program(corvid_server::manual::manual(), "usr/sbin"),
-        program(corvid_client::manual::manual(), "usr/bin"),
-        program(corvid_tool::manual::manual(), "usr/bin"),
-        program(corvid_appctl::manual::manual(), "usr/bin"),
+        program(corvid_tools::client::manual::manual(), "usr/bin"),
+        program(corvid_tools::tool::manual::manual(), "usr/bin"),
+        program(corvid_tools::appctl::manual::manual(), "usr/bin"),
         program(corvid_idlc::manual::manual(), "usr/bin"),
     ]
 }

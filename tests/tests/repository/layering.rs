@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
 /// for development imports them.
-const LEVELS: [(&str, u32); 19] = [
+const LEVELS: [(&str, u32); 17] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -24,9 +24,7 @@ const LEVELS: [(&str, u32); 19] = [
     ("driver", 5),
     ("service", 5),
     ("server", BINARY),
-    ("client", BINARY),
-    ("tool", BINARY),
-    ("appctl", BINARY),
+    ("tools", BINARY),
     ("idlc", BINARY),
     ("corvid", BINARY),
     ("fuzzing", DEVELOPMENT),
@@ -521,7 +519,7 @@ mod proofs {
             ("monitor", "corvid-service"),
             ("os", "corvid-data"),
             ("service", "corvid-os"),
-            ("server", "corvid-client"),
+            ("server", "corvid-tools"),
             ("server", "corvid-sim"),
             ("driver", "corvid"),
             ("engine", "corvid-unheard-of"),

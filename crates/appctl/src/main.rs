@@ -1,9 +1,0 @@
-//! `ovs-appctl`, the program: [`corvid_appctl::main`] with an allocator.
-
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-fn main() {
-    corvid_appctl::main()
-}

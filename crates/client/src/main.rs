@@ -1,9 +1,0 @@
-//! `ovsdb-client`, the program: [`corvid_client::main`] with an allocator.
-
-#[cfg(feature = "jemalloc")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-fn main() {
-    corvid_client::main()
-}

@@ -1,0 +1,74 @@
+//! What `ovs-appctl` tells people of itself: `--help`, the manual page, completions.
+//!
+//! Options come from the table in [`crate::appctl::options`]. Commands are the daemon's own; those that every daemon has are named here.
+
+use corvid_os::manual::{Chapter, Manual, shared};
+
+use crate::appctl::options;
+
+/// All of it.
+#[must_use]
+pub fn manual() -> Manual {
+    Manual {
+        name: "ovs-appctl",
+        section: 8,
+        purpose: "for querying and controlling Open vSwitch daemons",
+        usage: &["[OPTIONS] COMMAND [ARG...]"],
+        groups: options::GROUPS.to_vec(),
+        options: options::entries(),
+        commands: vec![Chapter::list(
+            "Commands that every daemon has",
+            &[
+                ("list-commands", "list the commands of the target"),
+                ("version", "print the version of the target"),
+                ("vlog/list", "list logging levels"),
+                ("vlog/list-pattern", "list logging patterns"),
+                (
+                    "vlog/set [SPEC]",
+                    "set logging levels: module, destination (syslog, console, file) and level (off, emer, err, warn, info, dbg)",
+                ),
+                ("vlog/reopen", "reopen the log file"),
+            ],
+        )],
+        description: DESCRIPTION,
+        chapters: vec![
+            shared::environment(),
+            Chapter::list(
+                "FILES",
+                &[
+                    (
+                        "{rundir}/TARGET.pid",
+                        "says which process a TARGET is; trusted only while that process has it locked",
+                    ),
+                    ("{rundir}/TARGET.PID.ctl", "its control socket"),
+                ],
+            ),
+            Chapter::list(
+                "EXIT STATUS",
+                &[
+                    ("0", "done"),
+                    ("1", "the target could not be reached"),
+                    ("2", "the target answered with an error"),
+                    ("142", "as shells show it: no time was left (SIGALRM)"),
+                ],
+            ),
+            Chapter::prose("EXAMPLES", EXAMPLES),
+            Chapter::prose("SEE ALSO", "`ovsdb-server`(1)"),
+        ],
+        ..Manual::default()
+    }
+}
+
+const DESCRIPTION: &str = "\
+`{program}` sends one command to a running daemon over its control socket and prints the answer. Options end at the first word that is none:
+what follows goes to the daemon as it is. The manual of `ovsdb-server`(1) lists that daemon's commands.";
+
+const EXAMPLES: &str = "\
+List the commands of the database server of this host, and compact its databases:
+
+    ovs-appctl -t ovsdb-server list-commands
+    ovs-appctl -t ovsdb-server ovsdb-server/compact
+
+Address the server of OVN's northbound database by its socket:
+
+    ovs-appctl -t /var/run/ovn/ovnnb_db.ctl memory/show";

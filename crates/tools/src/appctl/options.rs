@@ -1,0 +1,155 @@
+//! The command line: options up to the first word that is none, then the command and its arguments, for the daemon.
+
+use corvid_os::args::{self, Arg, Args, Item, OptionEntry, Spec};
+use corvid_os::manual::{Manual, Places, help};
+use corvid_os::unixctl::Format;
+use corvid_os::vlog::{self, LogOption};
+use corvid_os::{program, timeout};
+
+use crate::appctl::manual;
+
+/// The daemon that is meant when none is named.
+const TARGET_DEFAULT: &str = "ovs-vswitchd";
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// A pidfile's base name, or the absolute path of a socket.
+    pub(crate) target: String,
+    /// How the reply is shown.
+    pub(crate) format: Format,
+    /// Indent JSON.
+    pub(crate) is_pretty: bool,
+    /// The daemon's command.
+    pub(crate) command: String,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    Target,
+    Execute,
+    Timeout,
+    Format,
+    Pretty,
+    Help,
+    Option,
+    Version,
+    Log(LogOption),
+}
+
+const TARGET: &str = "Target";
+const OUTPUT: &str = "Output";
+
+fn specs() -> Vec<Spec<Id>> {
+    let mut specs = vec![
+        Spec::both("target", 't', Arg::Required, Id::Target)
+            .within(TARGET)
+            .means(
+                "TARGET",
+                "base name of a pidfile, or absolute path of a socket (default: ovs-vswitchd)",
+            ),
+        Spec::both("execute", 'e', Arg::None, Id::Execute)
+            .means("", "accepted for compatibility, without effect"),
+        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        Spec::both("format", 'f', Arg::Required, Id::Format)
+            .within(OUTPUT)
+            .means("FORMAT", "\"text\" (default) or \"json\""),
+        Spec::long("pretty", Arg::None, Id::Pretty)
+            .within(OUTPUT)
+            .means("", "indent JSON"),
+        Spec::both("option", 'o', Arg::None, Id::Option).means("", "list the options and exit"),
+        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+        Spec::both("timeout", 'T', Arg::Required, Id::Timeout)
+            .means("SECS", "give up after SECS seconds")
+            .more(
+                "The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.",
+            ),
+    ];
+    specs.extend(vlog::specs(Id::Log));
+    specs
+}
+
+/// The options, as people read of them.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&specs())
+}
+
+/// Headings of the options, in order.
+pub(crate) const GROUPS: [&str; 3] = [TARGET, OUTPUT, vlog::GROUP];
+
+/// What has been met so far.
+#[derive(Default)]
+struct Seen {
+    target: Option<String>,
+    execute: bool,
+    format: Format,
+    is_pretty: bool,
+    timeout_s: Option<u32>,
+}
+
+impl Options {
+    /// Reads a command line, `argv[0]` included, and arms the deadline. Ends the process after `--help` and the like, and on
+    /// errors.
+    pub(crate) fn parse(line: &[String]) -> Options {
+        let specs = specs();
+        let mut args = Args::new(&specs, line).without_permutation();
+        let mut seen = Seen::default();
+        let mut words = Vec::new();
+        while let Some(item) = args.or_die() {
+            match item {
+                Item::Positional(word) => words.push(word),
+                Item::Option(id, value) => seen.apply(id, value, &specs),
+            }
+        }
+        if words.is_empty() {
+            program::fatal("at least one non-option argument is required (use --help for help)");
+        }
+        if seen.is_pretty && seen.format != Format::Json {
+            program::fatal("--pretty is supported with --format json only");
+        }
+        timeout::arm(seen.timeout_s);
+        Options {
+            target: seen.target.unwrap_or_else(|| TARGET_DEFAULT.to_owned()),
+            format: seen.format,
+            is_pretty: seen.is_pretty,
+            command: words.remove(0),
+            args: words,
+        }
+    }
+}
+
+impl Seen {
+    fn apply(&mut self, id: Id, value: Option<String>, specs: &[Spec<Id>]) {
+        match id {
+            Id::Target if self.target.is_some() => {
+                program::fatal("-t or --target may be specified only once")
+            }
+            Id::Target => self.target = value,
+            // The word is misspelt in the message that scripts may compare.
+            Id::Execute if self.execute => {
+                program::fatal("-e or --execute may be speciifed only once")
+            }
+            Id::Execute => self.execute = true,
+            Id::Format => {
+                let name = value.unwrap_or_default();
+                match Format::parse(&name) {
+                    Some(format) => self.format = format,
+                    None => {
+                        program::fatal(format_args!("value {name} on -f or --format is invalid"))
+                    }
+                }
+            }
+            Id::Pretty => self.is_pretty = true,
+            Id::Timeout => match timeout::parse(&value.unwrap_or_default(), 'T') {
+                Ok(seconds) => self.timeout_s = Some(seconds),
+                Err(error) => program::fatal(error),
+            },
+            Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
+            Id::Option => program::answer(args::listing(specs)),
+            Id::Version => program::answer_version(),
+            Id::Log(option) => vlog::apply(option, value.as_deref()),
+        }
+    }
+}

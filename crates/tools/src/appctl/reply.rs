@@ -1,0 +1,120 @@
+//! What a daemon answered, on standard output and standard error.
+
+use std::io::Write;
+
+use corvid_json::Value;
+use corvid_os::program;
+use corvid_os::unixctl::Format;
+
+use crate::appctl::options::Options;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The daemon did what it was asked to.
+    Answered,
+    /// The answer could not be passed on.
+    Unreachable,
+    /// The daemon refused, or answered with what this format cannot show.
+    Refused,
+}
+
+/// Prints a result.
+pub(crate) fn print(result: &Value, options: &Options) -> Ending {
+    let Some(text) = text(result, options.format, options.is_pretty) else {
+        let kind = kind(result);
+        eprintln!(
+            "{}: Unexpected reply type in JSON rpc reply: {kind}",
+            program::name()
+        );
+        return Ending::Refused;
+    };
+    let mut out = std::io::stdout().lock();
+    match out.write_all(&text).and_then(|()| out.flush()) {
+        Ok(()) => Ending::Answered,
+        Err(_) => Ending::Unreachable,
+    }
+}
+
+/// Prints the error that `target` returned.
+pub(crate) fn print_error(error: &Value, target: &str) -> Ending {
+    let text = match error.as_str() {
+        Some(text) => line(text),
+        None => line(error.to_string()),
+    };
+    let mut out = std::io::stderr().lock();
+    // There is nowhere left to say that this failed.
+    let _ = out.write_all(&text);
+    let _ = writeln!(
+        out,
+        "{}: {target}: server returned an error",
+        program::name()
+    );
+    Ending::Refused
+}
+
+/// The bytes to print; `None` when a text was expected and something else came.
+fn text(result: &Value, format: Format, is_pretty: bool) -> Option<Vec<u8>> {
+    match (format, result) {
+        (Format::Text, Value::String(text)) => Some(line(text)),
+        (Format::Text, _) => None,
+        (Format::Json, _) => {
+            let mut text = Vec::new();
+            if is_pretty {
+                result.write_pretty(&mut text);
+            } else {
+                result.write(&mut text);
+            }
+            Some(line(&text))
+        }
+    }
+}
+
+/// Newer daemons leave the newline at the end to us. An empty text stays empty.
+fn line(text: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut text = text.as_ref().to_vec();
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    text
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(false) => "false",
+        Value::Bool(true) => "true",
+        Value::Integer(_) => "integer",
+        Value::Real(_) => "real",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(json: &str, format: Format, is_pretty: bool) -> Option<String> {
+        let value = Value::parse(json.as_bytes()).unwrap();
+        text(&value, format, is_pretty).map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn texts_end_in_one_newline_unless_empty() {
+        for (json, expected) in [(r#""ok""#, "ok\n"), (r#""ok\n""#, "ok\n"), (r#""""#, "")] {
+            assert_eq!(shown(json, Format::Text, false).as_deref(), Some(expected));
+        }
+        assert_eq!(shown("{}", Format::Text, false), None);
+    }
+
+    #[test]
+    fn json_has_sorted_members() {
+        let json = r#"{"reply-format":"plain","reply":"x"}"#;
+        let expected = "{\"reply\":\"x\",\"reply-format\":\"plain\"}\n";
+        assert_eq!(shown(json, Format::Json, false).as_deref(), Some(expected));
+        let pretty = shown(json, Format::Json, true).unwrap();
+        assert!(pretty.starts_with("{\n  \"reply\""), "{pretty}");
+    }
+}

@@ -1,0 +1,9 @@
+//! `ovs-appctl`, the program: [`corvid_tools::appctl::main`] with an allocator.
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() {
+    corvid_tools::appctl::main()
+}

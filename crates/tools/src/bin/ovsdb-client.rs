@@ -1,0 +1,9 @@
+//! `ovsdb-client`, the program: [`corvid_tools::client::main`] with an allocator.
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() {
+    corvid_tools::client::main()
+}

@@ -1,0 +1,41 @@
+//! `ovsdb-client`: one command against a server, from the command line (docs/spec/cli.md 3).
+//!
+//! Thin: it reads the options, finds server and database, and lets the command talk through a [`session::Session`]. It holds
+//! no database and no replica; what servers answer is printed. The binary is [`main`]; the generator of manual pages reads
+//! [`manual::manual`].
+
+pub(crate) mod commands;
+mod failure;
+mod leader;
+mod selection;
+mod session;
+mod settings;
+mod table;
+mod watch;
+
+pub mod manual;
+
+use corvid_os::{args, program};
+
+use crate::command;
+use crate::failure::Failure;
+
+use settings::Settings;
+
+/// Runs the program: reads the command line of this process, and ends it.
+pub fn main() -> ! {
+    program::init_waiting(&std::env::args_os().next().unwrap_or_default());
+    let (settings, words) = Settings::parse(&args::from_env());
+    match run(&settings, &words) {
+        Ok(()) => program::exit(0),
+        Err(failure) => program::fatal(failure),
+    }
+}
+
+fn run(settings: &Settings, words: &[String]) -> Result<(), Failure> {
+    if words.first().is_some_and(|word| word == "help") {
+        program::answer(manual::help());
+    }
+    let (command, words) = command::find(commands::COMMANDS, words)?;
+    selection::run(command, settings, words)
+}

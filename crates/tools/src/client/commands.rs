@@ -1,0 +1,95 @@
+//! The commands and what each needs before it runs.
+
+pub(crate) mod backup;
+pub(crate) mod convert;
+pub(crate) mod dump;
+pub(crate) mod listing;
+pub(crate) mod lock;
+pub(crate) mod monitor;
+pub(crate) mod ping;
+pub(crate) mod restore;
+pub(crate) mod transact;
+pub(crate) mod wait;
+
+use std::fmt;
+use std::io::Write;
+
+use crate::client::session::Session;
+use crate::client::settings::Settings;
+use crate::command;
+use crate::failure::Failure;
+
+/// Everything a command works with.
+#[derive(Debug)]
+pub(crate) struct Invocation<'a> {
+    /// Options.
+    pub settings: &'a Settings,
+    /// Database name, for [`Action::Database`].
+    pub database: String,
+    /// What follows server and database.
+    pub args: &'a [String],
+}
+
+/// A function that runs a command over a connection.
+pub(crate) type Run = fn(&mut Session, &Invocation<'_>) -> Result<(), Failure>;
+
+/// How a command runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Action {
+    /// With a connection. Its arguments come after the server.
+    Connection(Run),
+    /// With a connection and the name of a database. Its arguments come after both.
+    Database(Run),
+    /// Without a connection: it makes its own. All words are its arguments.
+    Alone(fn(&Settings, &[String]) -> Result<(), Failure>),
+}
+
+/// A command of `ovsdb-client`.
+pub(crate) type Command = command::Command<Action>;
+
+/// Headings of the commands, in order.
+pub(crate) const TOPICS: [&str; 6] = [
+    LOOKING,
+    TRANSACTIONS,
+    WATCHING,
+    SCHEMAS,
+    COPIES,
+    COORDINATION,
+];
+
+const LOOKING: &str = "Looking at databases";
+const TRANSACTIONS: &str = "Transactions";
+const WATCHING: &str = "Watching changes";
+const SCHEMAS: &str = "Schemas";
+const COPIES: &str = "Copies";
+const COORDINATION: &str = "Coordination";
+
+/// All of them.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("list-dbs", 0, 0, Action::Connection(listing::list_dbs)).means(LOOKING, "list-dbs [SERVER]", "print the names of the databases"),
+    Command::new("get-schema", 0, 0, Action::Database(listing::get_schema)).means(LOOKING, "get-schema [SERVER] [DATABASE]", "print the schema, as JSON"),
+    Command::new("get-schema-version", 0, 0, Action::Database(listing::get_schema_version)).means(LOOKING, "get-schema-version [SERVER] [DATABASE]", "print the version of the schema"),
+    Command::new("get-schema-cksum", 0, 0, Action::Database(listing::get_schema_cksum)).means(LOOKING, "get-schema-cksum [SERVER] [DATABASE]", "print the checksum of the schema"),
+    Command::new("list-tables", 0, 0, Action::Database(listing::list_tables)).means(LOOKING, "list-tables [SERVER] [DATABASE]", "print the names of the tables"),
+    Command::new("list-columns", 0, 1, Action::Database(listing::list_columns)).means(LOOKING, "list-columns [SERVER] [DATABASE] [TABLE]", "print the columns of TABLE, or of all tables, with their types"),
+    Command::new("transact", 1, 1, Action::Connection(transact::transact)).means(TRANSACTIONS, "transact [SERVER] TRANSACTION", "run TRANSACTION, the params of a `transact` request, and print its result"),
+    Command::new("query", 1, 1, Action::Connection(transact::query)).means(TRANSACTIONS, "query [SERVER] TRANSACTION", "the same without keeping any change"),
+    Command::new("monitor", 1, usize::MAX, Action::Database(monitor::monitor)).means(WATCHING, "monitor [SERVER] [DATABASE] TABLE [COLUMN,...]...", "print the contents of TABLE (of all tables, for ALL), then their changes; among the COLUMNs, !initial, !insert, !delete and !modify switch those rows off"),
+    Command::new("monitor-cond", 2, 3, Action::Database(monitor::monitor_cond)).means(WATCHING, "monitor-cond [SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]", "the same for the rows that match CONDITION"),
+    Command::new("monitor-cond-since", 2, 4, Action::Database(monitor::monitor_cond_since)).means(WATCHING, "monitor-cond-since [SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]", "the same, from what changed after transaction LASTID on"),
+    Command::new("wait", 2, 3, Action::Alone(wait::wait)).means(COORDINATION, "wait [SERVER] DATABASE STATE", "wait until DATABASE is \"added\", \"connected\" or \"removed\""),
+    Command::new("dump", 0, usize::MAX, Action::Database(dump::dump)).means(LOOKING, "dump [SERVER] [DATABASE] [TABLE [COLUMN...]]", "print contents: everything, one table, or some of its columns"),
+    Command::new("backup", 0, 0, Action::Database(backup::backup)).means(COPIES, "backup [SERVER] [DATABASE] > SNAPSHOT", "write contents as a database file"),
+    Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] restore [SERVER] [DATABASE] < SNAPSHOT", "replace contents by those of a database file"),
+    Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database that the file SCHEMA names to that schema"),
+    Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if its schema is another one, else \"no\""),
+    Command::new("ping", 0, 2, Action::Alone(ping::ping)).means(LOOKING, "ping [SERVER] [DATABASE]", "print how long SERVER takes to answer; fail if it does not answer within 5 seconds or does not serve DATABASE"),
+    Command::new("lock", 1, 1, Action::Connection(lock::lock)).means(COORDINATION, "lock [SERVER] LOCK", "wait for LOCK and hold it"),
+    Command::new("steal", 1, 1, Action::Connection(lock::steal)).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from whoever holds it"),
+    Command::new("unlock", 1, 1, Action::Connection(lock::unlock)).means(COORDINATION, "unlock [SERVER] LOCK", "give LOCK back"),
+];
+
+/// Prints a line on standard output.
+fn print_line(text: impl fmt::Display) -> Result<(), Failure> {
+    Ok(writeln!(std::io::stdout(), "{text}")?)
+}

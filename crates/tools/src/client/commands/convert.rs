@@ -1,0 +1,86 @@
+//! `convert` and `needs-conversion`: a schema file against the schema that a server has.
+
+use std::path::Path;
+
+use bstr::BStr;
+use corvid_data::Schema;
+use corvid_json::Value;
+use corvid_os::vlog::{self, Module};
+
+use super::{Invocation, print_line};
+use crate::client::leader::{self, Standing};
+use crate::client::session::Session;
+use crate::failure::Failure;
+use crate::schema_file;
+
+pub(crate) fn convert(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let schema = wanted(session, &invocation.args[0])?;
+    session.set_aware(invocation.settings.aware)?;
+    let params = Value::Array(vec![Value::string(&*schema.name), schema.to_json()]);
+    session.call("convert", &params).map(drop)
+}
+
+pub(crate) fn needs_conversion(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+) -> Result<(), Failure> {
+    let wanted = wanted(session, &invocation.args[0])?;
+    let current = session.schema(&wanted.name)?;
+    print_line(if wanted.same_as(&current) {
+        "no"
+    } else {
+        "yes"
+    })
+}
+
+/// The schema of a file, as it can be on this server: clusters keep every column.
+fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
+    let schema = schema_file::read(Path::new(file))?;
+    let is_clustered = match leader::standing(session, &schema.name)? {
+        Standing::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
+        // The request itself tells what is wrong.
+        Standing::Unknown | Standing::Absent => false,
+    };
+    if is_clustered {
+        Ok(make_persistent(schema, file)?)
+    } else {
+        Ok(schema)
+    }
+}
+
+/// Makes every ephemeral column persistent, and says so.
+fn make_persistent(schema: Schema, file: &str) -> Result<Schema, Failure> {
+    let ephemeral: Vec<(&str, &str)> = schema
+        .tables()
+        .iter()
+        .flat_map(|table| table.columns().iter().map(move |column| (table, column)))
+        .filter(|(_, column)| !column.persistent)
+        .map(|(table, column)| (table.name.as_str(), column.name.as_str()))
+        .collect();
+    let Some((table, column)) = ephemeral.first() else {
+        return Ok(schema);
+    };
+    vlog::warn(
+        Module::OvsdbClient,
+        format_args!(
+            "{file}: changed {} columns in '{}' database from ephemeral to persistent, including '{column}' column in \
+             '{table}' table, because clusters do not support ephemeral columns",
+            ephemeral.len(),
+            schema.name
+        ),
+    );
+    let mut json = schema.to_json();
+    for (table, column) in &ephemeral {
+        let member =
+            ["tables", table, "columns", column]
+                .iter()
+                .try_fold(&mut json, |value, name| match value {
+                    Value::Object(members) => members.get_mut(BStr::new(name)),
+                    _ => None,
+                });
+        if let Some(Value::Object(members)) = member {
+            members.remove(BStr::new("ephemeral"));
+        }
+    }
+    Ok(Schema::from_json(&json)?)
+}

@@ -1,0 +1,169 @@
+//! `dump`: whole tables, rows in a stable order (docs/spec/cli.md 3.4).
+
+use std::cmp::Ordering;
+use std::io::Write;
+use std::rc::Rc;
+
+use bstr::BString;
+use corvid_data::{AtomType, ColumnType, Datum, Schema, TableSchema};
+use corvid_json::{Object, Value};
+
+use super::Invocation;
+use crate::client::session::Session;
+use crate::client::table::{Cell, Printer, Table};
+use crate::failure::Failure;
+
+/// A column to be dumped.
+struct Column {
+    name: String,
+    column_type: Rc<ColumnType>,
+}
+
+pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let schema = session.schema(&invocation.database)?;
+    let selected = selection(&schema, invocation.args)?;
+    let mut params = vec![Value::string(&invocation.database)];
+    params.extend(
+        selected
+            .iter()
+            .map(|(table, columns)| select(table, columns)),
+    );
+    let result = session.call("transact", &Value::Array(params))?;
+    let results = result.as_array().unwrap_or_default();
+    if results.len() != selected.len() {
+        return Err(Failure::new(format!(
+            "`transact' reply has {} results but {} were expected",
+            results.len(),
+            selected.len()
+        )));
+    }
+    let mut out = std::io::stdout().lock();
+    let mut printer = Printer::new(invocation.settings.style);
+    for ((table, columns), result) in selected.iter().zip(results) {
+        let Some(rows) = result.get("rows").and_then(Value::as_array) else {
+            let name = &table.name;
+            return Err(Failure::new(format!(
+                "{name} table reply is not an object with a \"rows\" member array: {result}"
+            )));
+        };
+        let mut printed = Table {
+            caption: Some(format!("{} table", table.name)),
+            timestamp: None,
+            headings: columns.iter().map(|column| column.name.clone()).collect(),
+            rows: rows.iter().map(|row| cells(row, columns)).collect(),
+        };
+        printed.rows.sort_by(|a, b| compare(a, b, columns));
+        printer.print(&printed, &mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Tables and columns that the arguments ask for: all, one table, or some columns of one.
+fn selection<'a>(
+    schema: &'a Schema,
+    args: &[String],
+) -> Result<Vec<(&'a TableSchema, Vec<Column>)>, Failure> {
+    let Some((name, columns)) = args.split_first() else {
+        return Ok(schema
+            .tables()
+            .iter()
+            .map(|table| (table, all_columns(table)))
+            .collect());
+    };
+    let id = schema
+        .table_id(name)
+        .ok_or_else(|| Failure::new(format!("No table \"{name}\" found.")))?;
+    let table = schema.table(id);
+    if columns.is_empty() {
+        return Ok(vec![(table, all_columns(table))]);
+    }
+    let mut chosen: Vec<Column> = columns
+        .iter()
+        .map(|column| named(table, column))
+        .collect::<Result<_, _>>()?;
+    // Versions are of no use outside the server's run, so a dump never shows them.
+    chosen.retain(|column| column.name != "_version");
+    chosen.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(vec![(table, chosen)])
+}
+
+fn named(table: &TableSchema, name: &str) -> Result<Column, Failure> {
+    let id = table
+        .column_id(name)
+        .ok_or_else(|| Failure::new(format!("Table \"{}\" has no column {name}.", table.name)))?;
+    let column_type = if id.is_standard() {
+        ColumnType::scalar(AtomType::Uuid)
+    } else {
+        table.column(id).column_type.clone()
+    };
+    Ok(Column {
+        name: name.to_owned(),
+        column_type: Rc::new(column_type),
+    })
+}
+
+/// All columns but `_version`, in name order.
+fn all_columns(table: &TableSchema) -> Vec<Column> {
+    let uuid = Column {
+        name: "_uuid".to_owned(),
+        column_type: Rc::new(ColumnType::scalar(AtomType::Uuid)),
+    };
+    let own = table.columns().iter().map(|column| Column {
+        name: column.name.to_string(),
+        column_type: Rc::new(column.column_type.clone()),
+    });
+    let mut columns: Vec<Column> = std::iter::once(uuid).chain(own).collect();
+    columns.sort_by(|a, b| a.name.cmp(&b.name));
+    columns
+}
+
+fn select(table: &TableSchema, columns: &[Column]) -> Value {
+    let columns = columns
+        .iter()
+        .map(|column| Value::string(&column.name))
+        .collect();
+    let members = [
+        ("op", Value::string("select")),
+        ("table", Value::string(&*table.name)),
+        ("where", Value::Array(Vec::new())),
+        ("columns", Value::Array(columns)),
+    ];
+    Value::Object(
+        members
+            .into_iter()
+            .map(|(name, value)| (BString::from(name), value))
+            .collect::<Object>(),
+    )
+}
+
+fn cells(row: &Value, columns: &[Column]) -> Vec<Cell> {
+    columns
+        .iter()
+        .map(|column| match row.get(&column.name) {
+            None => Cell::Empty,
+            Some(value) => Cell::from_json(value, &column.column_type),
+        })
+        .collect()
+}
+
+/// Columns without UUID keys decide first, in order, then the others.
+fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
+    let by = |uuid_keyed: bool| {
+        columns
+            .iter()
+            .enumerate()
+            .filter(move |(_, column)| {
+                (column.column_type.key.atom == AtomType::Uuid) == uuid_keyed
+            })
+            .map(|(index, _)| datum(&a[index]).cmp(&datum(&b[index])))
+            .find(|order| order.is_ne())
+    };
+    by(false).or_else(|| by(true)).unwrap_or(Ordering::Equal)
+}
+
+fn datum(cell: &Cell) -> Datum {
+    match cell {
+        Cell::Datum(datum, _) => datum.clone(),
+        _ => Datum::empty(),
+    }
+}

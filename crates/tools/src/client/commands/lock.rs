@@ -1,0 +1,59 @@
+//! `lock`, `steal` and `unlock`: one request, then everything that happens to our locks, until the process is ended
+//! (docs/spec/cli.md 3.8). In the background more requests come through the control socket.
+
+use std::io::Write;
+
+use corvid_json::Value;
+
+use super::Invocation;
+use crate::client::session::{Incoming, RequestId, Session};
+use crate::client::watch::{Progress, Watch};
+use crate::failure::Failure;
+
+pub(crate) fn lock(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    run("lock", session, invocation)
+}
+
+pub(crate) fn steal(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    run("steal", session, invocation)
+}
+
+pub(crate) fn unlock(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    run("unlock", session, invocation)
+}
+
+fn run(method: &str, session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let mut watch = Watch::begin(invocation.settings, &[1])?;
+    watch.add_commands(|registry| {
+        for method in ["lock", "steal", "unlock"] {
+            registry.register(method, "LOCK", 1, 1, move |control, args| {
+                control
+                    .requests
+                    .push((method, Value::Array(vec![Value::string(&args[0])])));
+                Ok(String::new())
+            });
+        }
+    });
+    let first = session.send(
+        method,
+        &Value::Array(vec![Value::string(&invocation.args[0])]),
+    )?;
+    watch.run(session, |incoming| print(incoming, first))
+}
+
+fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
+    let mut out = std::io::stdout().lock();
+    match incoming {
+        Incoming::Reply(_, Ok(result)) => writeln!(out, "{result}")?,
+        Incoming::Reply(id, Err(error)) if id == first => {
+            return Err(Failure::returned_error(&error));
+        }
+        // Whoever asked through the control socket has had his answer; the locks that we hold are not touched.
+        Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
+        Incoming::Notification(method, params) => {
+            writeln!(out, "{method}\n{}", Value::Array(params))?;
+        }
+    }
+    out.flush()?;
+    Ok(Progress::Ready)
+}

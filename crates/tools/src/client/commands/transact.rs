@@ -1,0 +1,57 @@
+//! `transact` and `query`.
+
+use bstr::BString;
+use corvid_json::{Object, Value};
+
+use super::{Invocation, print_line};
+use crate::client::session::Session;
+use crate::failure::Failure;
+
+pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let params = parse(&invocation.args[0])?;
+    if invocation.settings.aware == Some(true) {
+        session.set_aware(Some(true))?;
+    }
+    invocation.settings.detach_now();
+    let result = session.call("transact", &params)?;
+    print_line(&result)
+}
+
+/// Like `transact`, with an `abort` at the end whose own error is taken off the result again.
+pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let Value::Array(mut params) = parse(&invocation.args[0])? else {
+        return Err(Failure::new("not a valid OVSDB query"));
+    };
+    params.push(Value::Object(Object::from([(
+        BString::from("op"),
+        Value::string("abort"),
+    )])));
+    let operations = params.len() - 1;
+    invocation.settings.detach_now();
+    let mut result = session.call("transact", &Value::Array(params))?;
+    if let Value::Array(results) = &mut result
+        && results.len() == operations
+        && results
+            .last()
+            .and_then(|last| last.get("error"))
+            .and_then(Value::as_str)
+            == Some("aborted")
+    {
+        results.pop();
+    }
+    print_line(&result)
+}
+
+fn parse(text: &str) -> Result<Value, Failure> {
+    let value = Value::parse_text(text.as_bytes())
+        .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
+    let names_database = value
+        .as_array()
+        .and_then(|params| params.first())
+        .is_some_and(|first| first.as_str().is_some());
+    if names_database {
+        Ok(value)
+    } else {
+        Err(Failure::new("not a valid OVSDB query"))
+    }
+}

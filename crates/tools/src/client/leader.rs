@@ -1,0 +1,167 @@
+//! Choosing among several servers: the first that can be reached, serves the database and suits (docs/spec/cli.md 3.1).
+//!
+//! Each address is tried once, in the order given. What a server is shows its row of `_Server`; a server that has no such
+//! database is taken as it is.
+
+use std::sync::Arc;
+
+use bstr::BString;
+use corvid_json::{Object, Value};
+use corvid_os::blocking::Connection;
+use corvid_os::tls::Credentials;
+use corvid_os::vlog::{self, Module};
+use corvid_os::{clock, errno};
+use corvid_rpc::backoff::MIN_MS;
+use corvid_rpc::notice::{End, Level, Notice};
+use corvid_rpc::remote::RemoteList;
+
+use crate::client::session::Session;
+use crate::client::settings::Settings;
+use crate::failure::Failure;
+
+/// A session with the first server that suits; `database: None` takes any that can be reached.
+///
+/// # Errors
+/// `no servers were available`
+pub(crate) fn connect(
+    list: &RemoteList,
+    database: Option<&str>,
+    settings: &Settings,
+) -> Result<Session, Failure> {
+    for remote in &list.remotes {
+        let Some(mut session) = attempt(remote, &settings.credentials) else {
+            continue;
+        };
+        let refusal = match database {
+            None => None,
+            Some(database) => refusal(
+                &mut session,
+                database,
+                list.cluster_id.as_deref(),
+                settings.leader_only,
+            ),
+        };
+        match refusal {
+            None => return Ok(session),
+            Some(reason) => {
+                vlog::info(
+                    Module::OvsdbClient,
+                    format_args!("{remote}: {reason}; trying another server"),
+                );
+                report(remote, &Notice::ClosedByClient);
+            }
+        }
+    }
+    Err(Failure::new("no servers were available"))
+}
+
+fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
+    report(remote, &Notice::Connecting);
+    match Connection::open_with(remote, Some(clock::mono_ms() + MIN_MS), Some(credentials)) {
+        Ok(connection) => {
+            report(remote, &Notice::Connected);
+            Some(Session::over(connection))
+        }
+        Err(error) => {
+            let end = match error.kind() {
+                std::io::ErrorKind::TimedOut if error.raw_os_error().is_none() => End::Local,
+                _ => End::Failed(errno::text(&error)),
+            };
+            report(
+                remote,
+                &Notice::AttemptFailed {
+                    is_passive: false,
+                    end,
+                },
+            );
+            None
+        }
+    }
+}
+
+/// Logs what happened to a connection.
+pub(crate) fn report(remote: &str, notice: &Notice) {
+    let level = match notice.level() {
+        Level::Debug => vlog::Level::Dbg,
+        Level::Info => vlog::Level::Info,
+        Level::Warn => vlog::Level::Warn,
+        Level::Error => vlog::Level::Err,
+    };
+    vlog::log(Module::Reconnect, level, format_args!("{remote}: {notice}"));
+}
+
+/// What a server's `_Server` says about a database.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// It has no such database: an old server.
+    Unknown,
+    /// It does not serve the database.
+    Absent,
+    /// The database's row.
+    Row(Value),
+}
+
+/// Asks a server about `database`.
+///
+/// # Errors
+/// The connection broke.
+pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing, Failure> {
+    let clause = ["name", "==", database].map(Value::string).to_vec();
+    let select = [
+        ("op", Value::string("select")),
+        ("table", Value::string("Database")),
+        ("where", Value::Array(vec![Value::Array(clause)])),
+    ];
+    let select: Object = select
+        .into_iter()
+        .map(|(name, value)| (BString::from(name), value))
+        .collect();
+    let params = Value::Array(vec![Value::string("_Server"), Value::Object(select)]);
+    let Ok(result) = session.transact("transact", &params)? else {
+        return Ok(Standing::Unknown);
+    };
+    let rows = result
+        .as_array()
+        .and_then(|results| results.first())
+        .and_then(|result| result.get("rows"));
+    Ok(match rows.and_then(Value::as_array).map(<[Value]>::first) {
+        None => Standing::Unknown,
+        Some(None) => Standing::Absent,
+        Some(Some(row)) => Standing::Row(row.clone()),
+    })
+}
+
+/// Why a server is of no use for `database`; `None` when it is.
+pub(crate) fn refusal(
+    session: &mut Session,
+    database: &str,
+    cluster_id: Option<&str>,
+    leader_only: bool,
+) -> Option<String> {
+    let row = match standing(session, database) {
+        Ok(Standing::Row(row)) => row,
+        Ok(Standing::Unknown) => return None,
+        Ok(Standing::Absent) => return Some(format!("server does not have {database} database")),
+        Err(failure) => return Some(failure.to_string()),
+    };
+    let is = |column: &str| row.get(column).and_then(Value::as_bool).unwrap_or(false);
+    let is_member = |wanted: &str| {
+        let cid = row
+            .get("cid")
+            .and_then(Value::as_array)
+            .and_then(|uuid| uuid.get(1))
+            .and_then(Value::as_str);
+        cid.is_some_and(|cid| cid.starts_with(wanted))
+    };
+    if !cluster_id.is_none_or(is_member) {
+        Some("database server belongs to another cluster".to_owned())
+    } else if row.get("model").and_then(Value::as_str) == Some("standalone") {
+        None
+    } else if !is("connected") {
+        Some("clustered database server is disconnected from cluster".to_owned())
+    } else if leader_only && !is("leader") {
+        Some("clustered database server is not cluster leader".to_owned())
+    } else {
+        None
+    }
+}

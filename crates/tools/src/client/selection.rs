@@ -1,0 +1,138 @@
+//! Which server and which database a command line means (docs/spec/cli.md 3.1).
+//!
+//! The words do not say by themselves what they are: a first word with a colon is a server if the command has words to
+//! spare, and a word is a database if the server serves one of that name.
+
+use corvid_os::dirs;
+use corvid_rpc::remote::RemoteList;
+
+use crate::client::commands::{Action, Command, Invocation};
+use crate::client::leader;
+use crate::client::session::Session;
+use crate::client::settings::Settings;
+use crate::failure::Failure;
+
+/// Runs a command on the words that follow it.
+///
+/// # Errors
+/// Whatever ends it.
+pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> Result<(), Failure> {
+    let run = match command.action {
+        Action::Alone(run) => {
+            check_count(command, words)?;
+            return run(settings, words);
+        }
+        Action::Connection(run) | Action::Database(run) => run,
+    };
+    let (list, words) = server(command, words);
+    let (mut session, database, words) = match list.remotes.as_slice() {
+        [server] if list.cluster_id.is_none() => {
+            let mut session = Session::open(server, &settings.credentials)?;
+            let (database, words) = match command.action {
+                Action::Database(_) => database(command, &mut session, words)?,
+                _ => (String::new(), words),
+            };
+            (session, database, words)
+        }
+        _ => {
+            let (database, words) = explicit_database(command, words)?;
+            let session = leader::connect(&list, database, settings)?;
+            (session, database.unwrap_or_default().to_owned(), words)
+        }
+    };
+    check_count(command, words)?;
+    run(
+        &mut session,
+        &Invocation {
+            settings,
+            database,
+            args: words,
+        },
+    )
+}
+
+fn check_count(command: &Command, words: &[String]) -> Result<(), Failure> {
+    if (command.args_min..=command.args_max).contains(&words.len()) {
+        Ok(())
+    } else {
+        Err(Failure::new(format!(
+            "invalid syntax for '{}' (use --help for help)",
+            command.name
+        )))
+    }
+}
+
+/// Whether the command has words beyond those it must have.
+fn has_spare(command: &Command, words: &[String]) -> bool {
+    words.len() > command.args_min
+}
+
+/// Whether a word is a server, as opposed to the name of something.
+pub(crate) fn is_server(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.contains(':')
+}
+
+/// The server that is meant when none is named.
+pub(crate) fn default_server() -> String {
+    format!("unix:{}", dirs::run().join("db.sock").display())
+}
+
+fn server<'a>(command: &Command, words: &'a [String]) -> (RemoteList, &'a [String]) {
+    match words.split_first() {
+        Some((first, rest)) if has_spare(command, words) && is_server(first) => {
+            (RemoteList::parse(first), rest)
+        }
+        _ => (
+            RemoteList {
+                remotes: vec![default_server()],
+                cluster_id: None,
+            },
+            words,
+        ),
+    }
+}
+
+/// The database: the next word if it names one that is served, else the one that goes without saying.
+fn database<'a>(
+    command: &Command,
+    session: &mut Session,
+    words: &'a [String],
+) -> Result<(String, &'a [String]), Failure> {
+    let served = session.list_dbs()?;
+    if let Some((first, rest)) = words.split_first()
+        && has_spare(command, words)
+        && served.contains(first)
+    {
+        return Ok((first.clone(), rest));
+    }
+    let mut own = served.iter().filter(|name| !name.starts_with('_'));
+    let chosen = match (
+        served.iter().find(|name| *name == "Open_vSwitch"),
+        own.next(),
+        own.next(),
+    ) {
+        (Some(name), ..) | (None, Some(name), None) => name,
+        _ => {
+            return Err(Failure::new(
+                "could not find a default database, please specify a database name",
+            ));
+        }
+    };
+    Ok((chosen.clone(), words))
+}
+
+/// With several servers nothing can be looked up before one is chosen, so the database must be named.
+fn explicit_database<'a>(
+    command: &Command,
+    words: &'a [String],
+) -> Result<(Option<&'a str>, &'a [String]), Failure> {
+    if !matches!(command.action, Action::Database(_)) {
+        return Ok((None, words));
+    }
+    match words.split_first() {
+        Some((first, rest)) if has_spare(command, words) => Ok((Some(first), rest)),
+        _ => Err(Failure::new(
+            "database name is required with multiple remotes",
+        )),
+    }
+}

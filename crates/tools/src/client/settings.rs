@@ -1,0 +1,302 @@
+//! The command line: options that take effect as they are met, then the words that name command, server and the rest.
+//!
+//! Read once by `main`, before anything is connected. Bad options end the process here.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
+use corvid_os::daemon::{self, DaemonOption, Startup};
+use corvid_os::manual::Manual;
+use corvid_os::tls::options::TlsOption;
+use corvid_os::tls::{self, Credentials};
+use corvid_os::vlog::{self, LogOption};
+use corvid_os::{clock, date, program, timeout};
+
+use crate::client::manual;
+use crate::client::table::{CellStyle, Format, Style};
+
+/// What the options ask for.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// How tables are printed.
+    pub style: Style,
+    /// `--timestamp`
+    pub is_timestamped: bool,
+    /// `--force`
+    pub force: bool,
+    /// Of several servers, take only one that leads its cluster.
+    pub leader_only: bool,
+    /// Tell the server that we can stand changes of its databases: `None` tries and does not mind a refusal.
+    pub aware: Option<bool>,
+    /// For `ssl:` and `pssl:`.
+    pub credentials: Arc<Credentials>,
+    /// `--timeout` or its environment variable ends the program at some time.
+    pub has_timeout: bool,
+    daemon: RefCell<daemon::Options>,
+    is_detached: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    Format,
+    Data,
+    NoHeadings,
+    Pretty,
+    Bare,
+    ColumnWidthMax,
+    Timestamp,
+    Force,
+    LeaderOnly(bool),
+    Aware(bool),
+    Timeout,
+    /// Not built; whoever asks for it must hear that.
+    Refused(&'static str),
+    Help,
+    Version,
+    Log(LogOption),
+    Daemon(DaemonOption),
+    Tls(TlsOption),
+}
+
+const OUTPUT: &str = "Output options";
+const CONNECTION: &str = "Connection options";
+
+/// In the order in which an ambiguous abbreviation lists them.
+fn specs() -> Vec<Spec<Id>> {
+    let output = |name, arg, id| Spec::long(name, arg, id).within(OUTPUT);
+    let connection = |name, id| Spec::long(name, Arg::None, id).within(CONNECTION);
+    let mut specs = vec![
+        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+        output("timestamp", Arg::None, Id::Timestamp)
+            .means("", "print the time above what monitors print"),
+        Spec::long("force", Arg::None, Id::Force)
+            .means("", "restore: ignore differences of schemas"),
+        Spec::both("timeout", 't', Arg::Required, Id::Timeout)
+            .means("SECS", "give up after SECS seconds")
+            .within(CONNECTION)
+            .more(
+                "The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.",
+            ),
+        connection("db-change-aware", Id::Aware(true)).means(
+            "",
+            "insist that the server tells of databases that come and go",
+        ),
+        connection("no-db-change-aware", Id::Aware(false)).means(
+            "",
+            "do not ask the server to tell of databases that come and go",
+        ),
+        connection("leader-only", Id::LeaderOnly(true))
+            .means("", "of several servers use only a cluster leader (default)"),
+        connection("no-leader-only", Id::LeaderOnly(false))
+            .means("", "use any server that is connected to its cluster"),
+    ];
+    specs.extend(vlog::specs(Id::Log));
+    specs.extend(daemon::specs(Id::Daemon));
+    specs.extend(tls::options::specs(Id::Tls));
+    specs.extend([
+        Spec::both("format", 'f', Arg::Required, Id::Format)
+            .within(OUTPUT)
+            .means(
+                "FORMAT",
+                "\"table\" (default), \"list\", \"html\", \"csv\" or \"json\"",
+            ),
+        Spec::both("data", 'd', Arg::Required, Id::Data)
+            .within(OUTPUT)
+            .means(
+                "FORMAT",
+                "cells as \"string\" (default), \"bare\" or \"json\"",
+            ),
+        output("no-headings", Arg::None, Id::NoHeadings).means("", "no heading rows"),
+        output("pretty", Arg::None, Id::Pretty).means("", "indent JSON"),
+        output("bare", Arg::None, Id::Bare)
+            .means("", "the same as --format=list --data=bare --no-headings"),
+        output("max-column-width", Arg::Required, Id::ColumnWidthMax).means(
+            "N",
+            "cut the columns of tables to N bytes, but not below their headings",
+        ),
+    ]);
+    specs.extend(["record", "replay"].map(|name| {
+        Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
+    }));
+    specs
+}
+
+/// The options, as people read of them.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&specs())
+}
+
+/// Headings of the options, in order.
+pub(crate) const GROUPS: [&str; 5] = [
+    OUTPUT,
+    CONNECTION,
+    tls::options::GROUP,
+    daemon::GROUP,
+    vlog::GROUP,
+];
+
+impl Settings {
+    /// Reads a command line, `argv[0]` included: the options, and the words that are none. Ends the process after `--help`
+    /// and the like, and on errors. Arms the deadline of `--timeout`.
+    #[must_use]
+    pub(crate) fn parse(line: &[String]) -> (Settings, Vec<String>) {
+        let mut parser = Parser {
+            settings: Settings {
+                style: Style::default(),
+                is_timestamped: false,
+                force: false,
+                leader_only: true,
+                aware: None,
+                credentials: Arc::default(),
+                has_timeout: false,
+                daemon: RefCell::default(),
+                is_detached: false,
+            },
+            daemon: daemon::Options::default(),
+            tls: tls::Settings::default(),
+            timeout_s: None,
+        };
+        let specs = specs();
+        let mut words = Vec::new();
+        let mut args = Args::new(&specs, line);
+        while let Some(item) = args.or_die() {
+            match item {
+                Item::Positional(word) => words.push(word),
+                Item::Option(id, value) => parser.apply(id, value.as_deref()),
+            }
+        }
+        parser.settings.has_timeout = timeout::arm(parser.timeout_s);
+        let Parser {
+            mut settings,
+            daemon,
+            tls,
+            ..
+        } = parser;
+        settings.credentials = Credentials::new(&tls);
+        settings.is_detached = daemon.is_detached();
+        settings.daemon.replace(daemon);
+        (settings, words)
+    }
+
+    /// The time to print above a table, if asked for.
+    #[must_use]
+    pub(crate) fn timestamp(&self) -> Option<String> {
+        self.is_timestamped
+            .then(|| date::utc_text(clock::wall_ms()))
+    }
+
+    /// Whether the program is to run in the background.
+    #[must_use]
+    pub(crate) fn is_detached(&self) -> bool {
+        self.is_detached
+    }
+
+    /// Becomes a daemon as far as the options ask for it, keeping the standard descriptors `kept` open. The caller waits
+    /// until the result is completed. A second call does nothing more.
+    pub(crate) fn start_daemon(&self, kept: &[i32]) -> Startup {
+        let mut options = self.daemon.take();
+        kept.iter()
+            .for_each(|&descriptor| options.keep_open(descriptor));
+        options.start()
+    }
+
+    /// As [`Settings::start_daemon`], ready at once: output goes where the caller's went.
+    pub(crate) fn detach_now(&self) {
+        self.start_daemon(&[1, 2]).complete();
+    }
+}
+
+struct Parser {
+    settings: Settings,
+    daemon: daemon::Options,
+    tls: tls::Settings,
+    timeout_s: Option<u32>,
+}
+
+impl Parser {
+    fn apply(&mut self, id: Id, value: Option<&str>) {
+        let text = value.unwrap_or_default();
+        let settings = &mut self.settings;
+        match id {
+            Id::Format => match Format::parse(text) {
+                Some(format) => settings.style.format = format,
+                None => program::fatal(format_args!("unknown output format \"{text}\"")),
+            },
+            Id::Data => match CellStyle::parse(text) {
+                Some(cells) => settings.style.cells = cells,
+                None => program::fatal(format_args!("unknown data format \"{text}\"")),
+            },
+            Id::NoHeadings => settings.style.headings = false,
+            Id::Pretty => settings.style.pretty = true,
+            Id::Bare => {
+                settings.style.format = Format::List;
+                settings.style.cells = CellStyle::Bare;
+                settings.style.headings = false;
+            }
+            Id::ColumnWidthMax => settings.style.column_width_max = column_width(text),
+            Id::Timestamp => settings.is_timestamped = true,
+            Id::Force => settings.force = true,
+            Id::LeaderOnly(only) => settings.leader_only = only,
+            Id::Aware(aware) => settings.aware = Some(aware),
+            Id::Timeout => match timeout::parse(text, 't') {
+                Ok(seconds) => self.timeout_s = Some(seconds),
+                Err(error) => program::fatal(error),
+            },
+            Id::Refused(name) => program::fatal(format_args!("--{name} is not supported")),
+            Id::Help => program::answer(manual::help()),
+            Id::Version => program::answer_version(),
+            Id::Log(option) => vlog::apply(option, value),
+            Id::Tls(option) => self.tls.apply(option, value),
+            Id::Daemon(option) => self.daemon.apply(option, value),
+        }
+    }
+}
+
+/// A width as the reference reads it, with the C library's `atoi`: digits up to anything else, cut to 32 bits. Zero, a negative
+/// number and a word mean no limit.
+fn column_width(text: &str) -> usize {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let number = digits
+        .bytes()
+        .map_while(|byte| byte.is_ascii_digit().then(|| i64::from(byte - b'0')))
+        .map(|digit| if is_negative { -digit } else { digit })
+        .fold(0_i64, |value, digit| {
+            value.saturating_mul(10).saturating_add(digit)
+        });
+    // The low 32 bits, as a signed number.
+    let bytes = number.to_le_bytes();
+    let low = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    usize::try_from(low).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::column_width;
+
+    #[test]
+    fn widths_are_read_as_the_c_library_reads_integers() {
+        let widths = [
+            "5",
+            " +5",
+            "5x",
+            "4294967301",
+            "0",
+            "",
+            "x",
+            "-5",
+            "0x5",
+            "4294967296",
+        ];
+        let read = [5, 5, 5, 5, 0, 0, 0, 0, 0, 0];
+        assert_eq!(widths.map(column_width), read);
+        for huge in ["99999999999999999999", "-99999999999999999999"] {
+            assert_eq!(column_width(huge), 0);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Commands that go on until they are ended: monitors and locks. In the background they take orders from a control socket
+//! (docs/spec/cli.md 3.6).
+//!
+//! Orders become requests on the session or change the flags of [`Control`]; handlers never touch a socket. Everything runs
+//! on the main thread, between two waits.
+
+use corvid_json::Value;
+use corvid_os::daemon::Startup;
+use corvid_os::unixctl::{Registry, Server};
+
+use crate::client::session::{Incoming, Session};
+use crate::client::settings::Settings;
+use crate::failure::Failure;
+
+/// What the control socket has ordered.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    /// Requests to be sent: method and parameters.
+    pub requests: Vec<(&'static str, Value)>,
+    /// Nothing is to be received for now.
+    pub is_blocked: bool,
+    is_exiting: bool,
+}
+
+/// A command that watches its session.
+pub(crate) struct Watch {
+    startup: Option<Startup>,
+    socket: Option<Server<Control>>,
+}
+
+/// Whether something that arrived is what the caller of a background command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Not yet.
+    Waiting,
+    /// The first result has been printed.
+    Ready,
+}
+
+impl Watch {
+    /// Goes to the background if the options ask for it, with the standard descriptors `kept` still open, and opens the
+    /// control socket there.
+    ///
+    /// # Errors
+    /// The socket cannot be opened.
+    pub(crate) fn begin(settings: &Settings, kept: &[i32]) -> Result<Watch, Failure> {
+        let startup = settings.start_daemon(kept);
+        let socket = if settings.is_detached() {
+            let mut socket = Server::open(None).map_err(Failure::new)?;
+            socket
+                .registry()
+                .register("exit", "", 0, 0, |control: &mut Control, _| {
+                    control.is_exiting = true;
+                    Ok(String::new())
+                });
+            Some(socket)
+        } else {
+            None
+        };
+        Ok(Watch {
+            startup: Some(startup),
+            socket,
+        })
+    }
+
+    /// Adds control commands, where there is a control socket.
+    pub(crate) fn add_commands(&mut self, register: impl FnOnce(&mut Registry<Control>)) {
+        if let Some(socket) = &mut self.socket {
+            register(socket.registry());
+        }
+    }
+
+    /// Hands everything that arrives to `handle`, until the control command `exit`.
+    ///
+    /// # Errors
+    /// The connection broke, or `handle` has had enough.
+    pub(crate) fn run(
+        mut self,
+        session: &mut Session,
+        mut handle: impl FnMut(Incoming) -> Result<Progress, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(mut socket) = self.socket.take() else {
+            loop {
+                let incoming = session.receive()?;
+                self.advance(handle(incoming)?);
+            }
+        };
+        socket.watch(session.fd())?;
+        let mut control = Control::default();
+        while !control.is_exiting {
+            if !control.is_blocked {
+                while let Some(incoming) = session.poll()? {
+                    self.advance(handle(incoming)?);
+                }
+            }
+            socket.turn(&mut control, None)?;
+            for (method, params) in control.requests.drain(..) {
+                session.send(method, &params)?;
+            }
+        }
+        socket.close();
+        Ok(())
+    }
+
+    fn advance(&mut self, progress: Progress) {
+        if progress == Progress::Ready
+            && let Some(startup) = self.startup.take()
+        {
+            startup.complete();
+        }
+    }
+}

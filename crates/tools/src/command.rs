@@ -1,0 +1,93 @@
+//! The table of a program's commands: how the command line finds an entry, and how the manual lists the entries.
+//!
+//! What an entry does is up to the program: the type `A`. `ovs-appctl` has no table, its commands are the daemon's.
+
+use corvid_os::manual::{Chapter, Entry};
+
+use crate::failure::Failure;
+
+/// A command of the command line.
+pub(crate) struct Command<A> {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// The smallest number of arguments.
+    pub(crate) args_min: usize,
+    /// The largest number of arguments.
+    pub(crate) args_max: usize,
+    /// What it does.
+    pub(crate) action: A,
+    /// The heading that it is listed under.
+    topic: &'static str,
+    /// Its name and arguments, as the manual shows them.
+    synopsis: &'static str,
+    /// What it does, in one line.
+    meaning: &'static str,
+}
+
+impl<A> Command<A> {
+    /// A command without a description.
+    pub(crate) const fn new(
+        name: &'static str,
+        args_min: usize,
+        args_max: usize,
+        action: A,
+    ) -> Command<A> {
+        Command {
+            name,
+            args_min,
+            args_max,
+            action,
+            topic: "",
+            synopsis: "",
+            meaning: "",
+        }
+    }
+
+    /// Adds the description for the manual.
+    pub(crate) const fn means(
+        mut self,
+        topic: &'static str,
+        synopsis: &'static str,
+        meaning: &'static str,
+    ) -> Command<A> {
+        self.topic = topic;
+        self.synopsis = synopsis;
+        self.meaning = meaning;
+        self
+    }
+}
+
+/// The command that the first word names, and the words after it.
+///
+/// # Errors
+/// There is no word, or it does not name a command.
+pub(crate) fn find<'a, 'b, A>(
+    commands: &'a [Command<A>],
+    words: &'b [String],
+) -> Result<(&'a Command<A>, &'b [String]), Failure> {
+    let Some((name, args)) = words.split_first() else {
+        return Err(Failure::new("missing command name; use --help for help"));
+    };
+    let command = commands.iter().find(|command| command.name == name);
+    command
+        .map(|command| (command, args))
+        .ok_or_else(|| Failure::new(format!("unknown command '{name}'; use --help for help")))
+}
+
+/// The commands as chapters of a manual, one for each topic.
+pub(crate) fn chapters<A>(topics: &[&'static str], commands: &[Command<A>]) -> Vec<Chapter> {
+    let of_topic = |topic| Chapter {
+        title: topic,
+        text: "",
+        entries: commands
+            .iter()
+            .filter(|command| command.topic == topic)
+            .map(|command| Entry {
+                term: command.synopsis.to_owned(),
+                meaning: command.meaning,
+                detail: "",
+            })
+            .collect(),
+    };
+    topics.iter().copied().map(of_topic).collect()
+}

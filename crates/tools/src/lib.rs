@@ -1,0 +1,46 @@
+//! The command-line programs `ovsdb-client`, `ovsdb-tool` and `ovs-appctl`.
+//!
+//! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the allocator. At the root are the parts
+//! that programs share: the table of commands, the type of a fatal error, schema files. No program uses the module of another one.
+
+mod command;
+mod failure;
+mod schema_file;
+
+pub mod appctl;
+pub mod client;
+pub mod tool;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Command, chapters};
+
+    #[test]
+    fn manuals_describe_every_option_and_command() {
+        for manual in [
+            client::manual::manual(),
+            tool::manual::manual(),
+            appctl::manual::manual(),
+        ] {
+            assert_eq!(manual.complaints(), [""; 0], "{}", manual.name);
+        }
+    }
+
+    #[test]
+    fn manuals_list_every_command() {
+        fn missing<A>(topics: &[&'static str], commands: &[Command<A>]) -> usize {
+            let chapters = chapters(topics, commands);
+            let listed: usize = chapters.iter().map(|chapter| chapter.entries.len()).sum();
+            commands.len() - listed
+        }
+        assert_eq!(
+            missing(&client::commands::TOPICS, client::commands::COMMANDS),
+            0
+        );
+        assert_eq!(
+            missing(&tool::commands::TOPICS, &tool::commands::COMMANDS),
+            0
+        );
+    }
+}

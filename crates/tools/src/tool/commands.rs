@@ -1,0 +1,273 @@
+//! The table of commands, and how a command line finds its entry.
+
+mod check_cluster;
+mod cluster_to_standalone;
+mod compact;
+mod convert;
+mod create;
+mod execute;
+mod identity;
+mod new_member;
+mod schema;
+mod show_log;
+mod versions;
+
+use std::path::PathBuf;
+
+use corvid_os::dirs;
+
+use crate::command;
+use crate::failure::Failure;
+use crate::tool::answer::Answer;
+use crate::tool::manual;
+use crate::tool::options::Options;
+
+/// What a command gets.
+#[derive(Debug)]
+pub(crate) struct Invocation<'a> {
+    /// Arguments, as many as the command allows.
+    pub(crate) args: &'a [String],
+    /// The options.
+    pub(crate) options: &'a Options,
+}
+
+type Outcome = Result<Answer, Failure>;
+
+/// How a command runs, and how `list-commands` shows it.
+pub(crate) struct Action {
+    /// Its arguments, as `list-commands` prints them.
+    arguments: &'static str,
+    run: fn(&Invocation<'_>) -> Outcome,
+}
+
+/// A command of `ovsdb-tool`.
+type Command = command::Command<Action>;
+
+/// Headings of the commands, in order.
+pub(crate) const TOPICS: [&str; 6] = [FILES, LOOKING, TRANSACTIONS, SCHEMAS, CLUSTERS, HELP];
+
+const FILES: &str = "Making and rewriting database files";
+const LOOKING: &str = "Looking into them";
+const TRANSACTIONS: &str = "Transactions";
+const SCHEMAS: &str = "Schemas";
+const CLUSTERS: &str = "Clusters";
+const HELP: &str = "Help";
+
+const fn command(
+    name: &'static str,
+    arguments: &'static str,
+    args_min: usize,
+    args_max: usize,
+    run: fn(&Invocation<'_>) -> Outcome,
+) -> Command {
+    Command::new(name, args_min, args_max, Action { arguments, run })
+}
+
+/// All of them.
+pub(crate) const COMMANDS: [Command; 25] = [
+    command("create", "[db [schema]]", 0, 2, create::create).means(
+        FILES,
+        "create [DB [SCHEMA]]",
+        "make DB, empty, with SCHEMA",
+    ),
+    command(
+        "create-cluster",
+        "db contents local",
+        3,
+        3,
+        new_member::create_cluster,
+    )
+    .means(
+        CLUSTERS,
+        "[--election-timer=MS] create-cluster DB CONTENTS LOCAL",
+        "make the first member of a cluster",
+    ),
+    command(
+        "join-cluster",
+        "db name local remote...",
+        4,
+        usize::MAX,
+        new_member::join_cluster,
+    )
+    .means(
+        CLUSTERS,
+        "[--cid=UUID] join-cluster DB NAME LOCAL REMOTE...",
+        "make a member that will join a cluster",
+    ),
+    command("compact", "[db [dst]]", 0, 2, compact::compact).means(
+        FILES,
+        "compact [DB [DST]]",
+        "drop history from DB (result to DST, which must be new)",
+    ),
+    command("convert", "[db [schema [dst]]]", 0, 3, convert::convert).means(
+        FILES,
+        "convert [DB [SCHEMA [DST]]]",
+        "fit DB's contents to SCHEMA (result to DST, which must be new)",
+    ),
+    command("needs-conversion", "", 0, 2, convert::needs_conversion).means(
+        FILES,
+        "needs-conversion [DB [SCHEMA]]",
+        "print \"yes\" if DB has another schema than SCHEMA, else \"no\"",
+    ),
+    command("db-name", "[db]", 0, 1, schema::db_name).means(
+        LOOKING,
+        "db-name [DB]",
+        "print the name of DB's schema",
+    ),
+    command("db-version", "[db]", 0, 1, schema::db_version).means(
+        LOOKING,
+        "db-version [DB]",
+        "print the version of DB's schema",
+    ),
+    command("db-cksum", "[db]", 0, 1, schema::db_cksum).means(
+        LOOKING,
+        "db-cksum [DB]",
+        "print the checksum of DB's schema",
+    ),
+    command("db-cid", "db", 1, 1, identity::cluster_id).means(
+        LOOKING,
+        "db-cid DB",
+        "print clustered DB's cluster ID",
+    ),
+    command("db-sid", "db", 1, 1, identity::server_id).means(
+        LOOKING,
+        "db-sid DB",
+        "print clustered DB's server ID",
+    ),
+    command("db-local-address", "db", 1, 1, identity::local_address).means(
+        LOOKING,
+        "db-local-address DB",
+        "print clustered DB's local address",
+    ),
+    command("db-is-clustered", "db", 1, 1, identity::is_clustered).means(
+        LOOKING,
+        "db-is-clustered DB",
+        "succeed if DB is a clustered database",
+    ),
+    command("db-is-standalone", "db", 1, 1, identity::is_standalone).means(
+        LOOKING,
+        "db-is-standalone DB",
+        "succeed if DB is a standalone database",
+    ),
+    command("schema-name", "[schema]", 0, 1, schema::schema_name).means(
+        SCHEMAS,
+        "schema-name [SCHEMA]",
+        "print SCHEMA's name",
+    ),
+    command("schema-version", "[schema]", 0, 1, schema::schema_version).means(
+        SCHEMAS,
+        "schema-version [SCHEMA]",
+        "print SCHEMA's version",
+    ),
+    command("schema-cksum", "[schema]", 0, 1, schema::schema_cksum).means(
+        SCHEMAS,
+        "schema-cksum [SCHEMA]",
+        "print SCHEMA's checksum",
+    ),
+    command("query", "[db] trns", 1, 2, execute::query).means(
+        TRANSACTIONS,
+        "query [DB] TRNS",
+        "execute TRNS on DB's contents, keep no change",
+    ),
+    command("transact", "[db] trns", 1, 2, execute::transact).means(
+        TRANSACTIONS,
+        "transact [DB] TRNS",
+        "execute TRNS on DB",
+    ),
+    command("show-log", "[db]", 0, 1, show_log::show_log).means(
+        LOOKING,
+        "[-m]... show-log [DB]",
+        "print DB's records",
+    ),
+    command(
+        "check-cluster",
+        "db...",
+        1,
+        usize::MAX,
+        check_cluster::check_cluster,
+    )
+    .means(
+        CLUSTERS,
+        "check-cluster DB...",
+        "check members' files against each other",
+    ),
+    command("compare-versions", "a op b", 3, 3, versions::compare).means(
+        SCHEMAS,
+        "compare-versions A OP B",
+        "succeed if A OP B holds for schema versions A and B",
+    ),
+    command("help", "", 0, usize::MAX, help).means(HELP, "help", "print what --help prints"),
+    command("list-commands", "", 0, usize::MAX, list).means(
+        HELP,
+        "list-commands",
+        "print the names of the commands",
+    ),
+    command(
+        "cluster-to-standalone",
+        "db clusterdb",
+        2,
+        2,
+        cluster_to_standalone::cluster_to_standalone,
+    )
+    .means(
+        CLUSTERS,
+        "cluster-to-standalone DB CLUSTERDB",
+        "rescue the contents of a member",
+    ),
+];
+
+/// Runs the command that the options name.
+///
+/// # Errors
+/// No such command, a wrong number of arguments, or what the command itself reports.
+pub(crate) fn run(options: &Options) -> Outcome {
+    let (command, args) = command::find(&COMMANDS, &options.words)?;
+    let name = command.name;
+    if args.len() < command.args_min {
+        return Err(Failure::new(format!(
+            "'{name}' command requires at least {} arguments",
+            command.args_min
+        )));
+    }
+    if args.len() > command.args_max {
+        return Err(Failure::new(format!(
+            "'{name}' command takes at most {} arguments",
+            command.args_max
+        )));
+    }
+    (command.action.run)(&Invocation { args, options })
+}
+
+impl Invocation<'_> {
+    /// The database at this place among the arguments, or the default one.
+    fn database(&self, place: usize) -> PathBuf {
+        self.args
+            .get(place)
+            .map_or_else(default_database, PathBuf::from)
+    }
+
+    /// The schema at this place among the arguments, or the default one.
+    fn schema(&self, place: usize) -> PathBuf {
+        self.args
+            .get(place)
+            .map_or_else(|| dirs::pkgdata().join("vswitch.ovsschema"), PathBuf::from)
+    }
+}
+
+/// The database that is meant when none is named.
+fn default_database() -> PathBuf {
+    dirs::db().join("conf.db")
+}
+
+fn help(_: &Invocation<'_>) -> Outcome {
+    print!("{}", manual::help());
+    Ok(Answer::Yes)
+}
+
+fn list(_: &Invocation<'_>) -> Outcome {
+    println!("The available commands are:");
+    for command in &COMMANDS {
+        println!("  {:<23} {}", command.name, command.action.arguments);
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,103 @@
+//! `check-cluster`: whether the files of a cluster's members could have come about by the algorithm (docs/spec/storage.md 16).
+//!
+//! First all headers, then the records of each file by the rules of its own log, then the properties that concern several
+//! logs. The first thing found ends the command. Memory: some 40 bytes an entry; entries themselves are read again when two
+//! of them have to be shown.
+
+mod member;
+mod properties;
+
+use std::path::Path;
+
+use super::{Invocation, Outcome};
+use crate::failure::Failure;
+use crate::tool::answer::Answer;
+use crate::tool::cluster_file::ClusterFile;
+use corvid_data::Uuid;
+use corvid_log::cluster::{Cid, Membership, Sid, ids};
+use member::{Member, Note};
+use properties::Properties;
+
+/// Silent if all is well, but for notices of what is unusual.
+pub(super) fn check_cluster(invocation: &Invocation<'_>) -> Outcome {
+    let files = open_all(invocation.args)?;
+    let names = Names::of(&files);
+    let mut properties = Properties::default();
+    let mut members = Vec::with_capacity(files.len());
+    for file in files {
+        let member = Member::read(file, &names, print_note)?;
+        properties.elections(&member, &names)?;
+        members.push(member);
+    }
+    properties.check(&members)?;
+    Ok(Answer::Yes)
+}
+
+/// How messages call servers: by their files, if they are among those that are checked.
+struct Names(Vec<(Sid, String)>);
+
+impl Names {
+    fn of(files: &[ClusterFile]) -> Names {
+        let name = |file: &ClusterFile| (file.header.server_id, file.name.clone());
+        Names(files.iter().map(name).collect())
+    }
+
+    fn of_server(&self, sid: Sid) -> String {
+        let known = self.0.iter().find(|(known, _)| *known == sid);
+        known.map_or_else(|| sid.to_string(), |(_, name)| name.clone())
+    }
+}
+
+/// Opens the files of members and compares what their headers say. Those of servers that have not joined are left out.
+fn open_all(names: &[String]) -> Result<Vec<ClusterFile>, Failure> {
+    let mut files: Vec<ClusterFile> = Vec::with_capacity(names.len());
+    for name in names {
+        let file = ClusterFile::open(Path::new(name))?;
+        if let Membership::Joining { .. } = file.header.membership {
+            println!("{name} has not joined the cluster, omitting");
+            continue;
+        }
+        if let Some(first) = files.first() {
+            compare(first, &file, &files)?;
+        }
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn compare(
+    first: &ClusterFile,
+    file: &ClusterFile,
+    earlier: &[ClusterFile],
+) -> Result<(), Failure> {
+    let sid = file.header.server_id;
+    if let Some(twin) = earlier.iter().find(|other| other.header.server_id == sid) {
+        return Err(Failure::new(format!(
+            "Duplicate server ID {sid} in {} and {}.",
+            file.name, twin.name
+        )));
+    }
+    if first.header.cluster_id != file.header.cluster_id {
+        let [one, other] = [first, file].map(|file| {
+            let cluster_id = file.header.cluster_id.map_or(Uuid::ZERO, Cid::uuid);
+            format!("{} has cluster ID {}", file.name, ids::short(cluster_id))
+        });
+        return Err(Failure::new(format!("{one} but {other}")));
+    }
+    if first.header.name != file.header.name {
+        return Err(Failure::new(format!(
+            "{} is named \"{}\" but {} is named \"{}\"",
+            first.name, first.header.name, file.name, file.header.name
+        )));
+    }
+    Ok(())
+}
+
+fn print_note(file: &str, number: u64, note: Note) {
+    match note {
+        Note::Truncated(from, to) => {
+            println!("{file}: record {number} truncates log from {from} to {to} entries");
+        }
+        Note::Left => println!("{file}: record {number} shows that the server left the cluster"),
+    }
+}

@@ -1,0 +1,153 @@
+//! `query` and `transact`: one transaction on a file that no server has open.
+
+use std::path::PathBuf;
+
+use corvid_data::{Delta, Tag, WireError};
+use corvid_engine::{Context, Database, LockOwner};
+use corvid_json::Value;
+use corvid_log::DiskError;
+use corvid_log::write_transaction;
+use corvid_os::clock;
+use corvid_os::log_file::{LogFile, OpenMode};
+
+use super::{Invocation, Outcome, default_database};
+use crate::failure::Failure;
+use crate::tool::answer::Answer;
+use crate::tool::database::DatabaseFile;
+use crate::tool::uuids::RandomUuids;
+
+/// Executes on the contents in memory: results are those of a transaction that commits, and nothing is stored.
+pub(super) fn query(invocation: &Invocation<'_>) -> Outcome {
+    run(invocation, OpenMode::ReadOnly)
+}
+
+/// Executes and appends the change to the file.
+pub(super) fn transact(invocation: &Invocation<'_>) -> Outcome {
+    run(invocation, OpenMode::ReadWrite)
+}
+
+/// Nobody holds a lock of a file at rest.
+struct NoLocks;
+
+impl LockOwner for NoLocks {
+    fn owns(&self, _: &str) -> bool {
+        false
+    }
+}
+
+fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
+    // With one argument, that is the transaction and not the file.
+    let (path, text) = match invocation.args {
+        [text] => (default_database(), text),
+        [path, text] => (PathBuf::from(path), text),
+        _ => return Err(Failure::new("a transaction is required")),
+    };
+    let mut uuids = RandomUuids::new()?;
+    let file = DatabaseFile::open_as(&path, mode)?;
+    let request = Value::parse_text(text.as_bytes())
+        .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
+    let (mut database, mut file) = file.load()?.finish(&mut uuids)?;
+    if let Err(error) = check_request(&request, database.schema().name.as_str()) {
+        print_json(&error_object(&error))?;
+        return Ok(Answer::Yes);
+    }
+    let (mut results, delta) = execute(
+        &mut database,
+        &request,
+        invocation.options.role.as_deref(),
+        &mut uuids,
+    )?;
+    if mode == OpenMode::ReadWrite
+        && let Some(delta) = delta
+        && let Err(error) = store(&mut file, &database, &delta)
+        && let Value::Array(results) = &mut results
+    {
+        results.push(error_object(&disk_error(&error)));
+    }
+    print_json(&results)?;
+    Ok(Answer::Yes)
+}
+
+/// The request as a whole: an array that begins with the database's name.
+fn check_request(request: &Value, name: &str) -> Result<(), WireError> {
+    let error = |details: &str| WireError::syntax(&request.to_bytes(), details);
+    let elements = request.as_array().ok_or_else(|| error("array expected"))?;
+    if elements.first().and_then(Value::as_str) == Some(name) {
+        Ok(())
+    } else {
+        Err(error("database name expected as first parameter"))
+    }
+}
+
+type Executed = (Value, Option<corvid_data::Arc<Delta>>);
+
+fn execute(
+    database: &mut Database,
+    request: &Value,
+    role: Option<&str>,
+    uuids: &mut RandomUuids,
+) -> Result<Executed, Failure> {
+    let mut context = Context {
+        elapsed_ms: 0,
+        read_only: false,
+        role,
+        client_id: None,
+        can_wait: false,
+        uuids,
+        locks: &NoLocks,
+    };
+    match database.execute(&request.to_bytes(), &mut context) {
+        corvid_engine::Outcome::Done { result, delta, .. } => {
+            let results =
+                Value::parse(&result).map_err(|error| Failure::new(format!("results: {error}")))?;
+            Ok((results, delta))
+        }
+        // An engine that may not wait never blocks; should it, nothing has changed.
+        corvid_engine::Outcome::Blocked { .. } => {
+            let error = WireError::new(Tag::NotSupported, "triggers not supported");
+            Ok((Value::Array(vec![error_object(&error)]), None))
+        }
+    }
+}
+
+fn store(file: &mut LogFile, database: &Database, delta: &Delta) -> Result<(), DiskError> {
+    let mut record = Vec::new();
+    if write_transaction(
+        &mut record,
+        database.schema(),
+        delta,
+        clock::wall_ms(),
+        true,
+    )
+    .is_none()
+    {
+        return Ok(());
+    }
+    let end = file.end();
+    file.append(&[&record])?;
+    if delta.durable {
+        // After a failure nothing is left of the record: whoever asked is told that nothing happened.
+        file.sync(end)
+    } else {
+        Ok(())
+    }
+}
+
+fn disk_error(error: &DiskError) -> WireError {
+    let mut wire = WireError::new(Tag::IoError, error.to_string());
+    wire.io_error = Some(error.fault.text.clone().into());
+    wire
+}
+
+fn error_object(error: &WireError) -> Value {
+    let mut text = Vec::new();
+    error.write_json(&mut text);
+    Value::parse(&text).unwrap_or(Value::Null)
+}
+
+/// Prints one line as bytes: strings need not be UTF-8.
+fn print_json(value: &Value) -> Result<(), Failure> {
+    let mut line = value.to_bytes();
+    line.push(b'\n');
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &line).map_err(Failure::output)
+}

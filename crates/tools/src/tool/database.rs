@@ -1,0 +1,163 @@
+//! Database files opened for reading, and replayed into memory.
+//!
+//! A file is identified by its first line before anything else is read, and then read once from its beginning, so pipes
+//! pass (`/dev/stdin`). Tools give up at the first damage of any kind, unlike a server, which goes on with what it has: whoever
+//! rewrites a file must not lose rows silently.
+
+use std::path::Path;
+
+use corvid_data::{Arc, Schema, Tag, WireError};
+use corvid_engine::Database;
+use corvid_log::header::LINE_BYTES_MAX;
+use corvid_log::{Disk, Load, Magic, Source};
+use corvid_os::errno;
+use corvid_os::log_file::{self, LogFile, OpenError, OpenMode};
+use corvid_os::progress::Progress;
+
+use crate::failure::{Failure, shown};
+use crate::tool::uuids::RandomUuids;
+
+/// An identified database file, to be read from its beginning.
+#[derive(Debug)]
+pub(crate) struct DatabaseFile {
+    file: LogFile,
+    magic: Magic,
+    /// What identification has read, still to be handed out.
+    prefix: Vec<u8>,
+    progress: Option<Progress>,
+}
+
+/// A standalone file on its way into memory.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    name: String,
+    load: Load<DatabaseFile>,
+}
+
+impl DatabaseFile {
+    /// Opens a file for reading, without locking it.
+    ///
+    /// # Errors
+    /// It cannot be opened or is no database.
+    pub(crate) fn open(path: &Path) -> Result<DatabaseFile, Failure> {
+        DatabaseFile::open_as(path, OpenMode::ReadOnly)
+    }
+
+    /// Opens a file, locking it when the mode can write.
+    ///
+    /// # Errors
+    /// As [`DatabaseFile::open`], and a lock held by somebody else.
+    pub(crate) fn open_as(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
+        let name = shown(path);
+        let mut file = log_file::open(&name, mode).map_err(|error| tagged(&error))?;
+        let mut prefix = vec![0; LINE_BYTES_MAX];
+        let mut held = 0;
+        while held < prefix.len() {
+            match file.file().read(&mut prefix[held..]) {
+                Ok(0) => break,
+                Ok(got) => held += got,
+                Err(error) => return Err(Failure::io(&name, "read error", &error)),
+            }
+        }
+        prefix.truncate(held);
+        let magic = Magic::identify(&prefix).map_err(|error| Failure::format(&name, error))?;
+        Ok(DatabaseFile {
+            file,
+            magic,
+            prefix,
+            progress: None,
+        })
+    }
+
+    /// Shows how far it has been read to whoever waits at a terminal.
+    #[must_use]
+    pub(crate) fn with_progress(mut self) -> DatabaseFile {
+        let bytes = std::fs::metadata(self.file.disk().path()).map_or(0, |data| data.len());
+        self.progress = Some(Progress::of_bytes("Reading", bytes));
+        self
+    }
+
+    /// What kind of database it is.
+    pub(crate) fn magic(&self) -> Magic {
+        self.magic
+    }
+
+    /// The name as the user gave it.
+    pub(crate) fn name(&self) -> &str {
+        self.file.disk().shown_name()
+    }
+
+    /// Reads the schema of a standalone database.
+    ///
+    /// # Errors
+    /// The file is a cluster's, or its first record is damaged or no schema.
+    pub(crate) fn load(self) -> Result<Replay, Failure> {
+        let name = self.name().to_owned();
+        if self.magic == Magic::Clustered {
+            let details = format!("{name}: cannot apply this operation to clustered database file");
+            return Err(WireError::new(Tag::OvsdbError, details).into());
+        }
+        match Load::open(self) {
+            Ok(load) => Ok(Replay { name, load }),
+            Err(damage) => Err(Failure::damage(&name, &damage)),
+        }
+    }
+}
+
+impl Replay {
+    /// The schema of record 0.
+    pub(crate) fn schema(&self) -> Arc<Schema> {
+        self.load.schema().clone()
+    }
+
+    /// Applies every record. Also returns the file, which is to be appended to behind its last record.
+    ///
+    /// # Errors
+    /// The first record that is damaged, does not fit the schema or does not commit.
+    pub(crate) fn finish(
+        mut self,
+        uuids: &mut RandomUuids,
+    ) -> Result<(Database, LogFile), Failure> {
+        let mut database = Database::new(self.schema(), uuids.hash_seed());
+        loop {
+            let damage = match self.load.next_transaction() {
+                Ok(None) => break,
+                Ok(Some(recorded)) => match database.load(recorded, uuids) {
+                    Ok(()) => continue,
+                    Err(error) => self.load.reject(error),
+                },
+                Err(damage) => damage,
+            };
+            return Err(Failure::damage(&self.name, &damage));
+        }
+        let end = self.load.good_end();
+        let mut file = self.load.into_source().file;
+        file.set_end(end);
+        Ok((database, file))
+    }
+}
+
+impl Source for DatabaseFile {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        if self.prefix.is_empty() {
+            let got = self
+                .file
+                .file()
+                .read(room)
+                .map_err(|error| errno::text(&error))?;
+            if let Some(progress) = &self.progress {
+                progress.advance(got as u64);
+            }
+            return Ok(got);
+        }
+        let taken = self.prefix.len().min(room.len());
+        room[..taken].copy_from_slice(&self.prefix[..taken]);
+        self.prefix.drain(..taken);
+        Ok(taken)
+    }
+}
+
+/// The error with its tag, as every command but those that replace files shows it.
+pub(crate) fn tagged(error: &OpenError) -> Failure {
+    Failure::new(format!("{}: {error}", Tag::IoError.text()))
+}

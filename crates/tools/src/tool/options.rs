@@ -1,0 +1,120 @@
+//! The command line: options that take effect as they are met, then the command and its arguments.
+
+use corvid_data::Uuid;
+use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
+use corvid_os::args::{self, Arg, Args, Item, OptionEntry, Spec};
+use corvid_os::manual::Manual;
+use corvid_os::{program, vlog};
+
+use crate::failure::Failure;
+use crate::tool::manual;
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    /// How often `-m` was given.
+    pub(crate) verbosity: u32,
+    /// `--rbac-role`
+    pub(crate) role: Option<String>,
+    /// `--cid`, not zero
+    pub(crate) cluster_id: Option<Uuid>,
+    /// `--election-timer`, within its range
+    pub(crate) election_timer_ms: Option<u64>,
+    /// The command and its arguments.
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    More,
+    Role,
+    Cid,
+    ElectionTimer,
+    Verbose,
+    Help,
+    Options,
+    Version,
+}
+
+const SPECS: [Spec<Id>; 8] = [
+    Spec::both("more", 'm', Arg::None, Id::More)
+        .means("", "show-log: print rows (once) and columns (twice)"),
+    Spec::long("rbac-role", Arg::Required, Id::Role)
+        .means("ROLE", "query and transact with the rights of ROLE"),
+    Spec::long("cid", Arg::Required, Id::Cid)
+        .means("UUID", "join-cluster: join no other cluster than this"),
+    Spec::long("election-timer", Arg::Required, Id::ElectionTimer)
+        .means("MS", "create-cluster: election timer, 100 to 600000"),
+    vlog::verbose_spec(Id::Verbose),
+    Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+    Spec::both("option", 'o', Arg::None, Id::Options).means("", "list the options and exit"),
+    Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+];
+
+/// The options, as people read of them.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&SPECS)
+}
+
+impl Options {
+    /// Reads a command line, `argv[0]` included. Ends the process after `--help` and the like, and on errors.
+    pub(crate) fn parse(line: &[String]) -> Options {
+        let mut options = Options::default();
+        let mut args = Args::new(&SPECS, line);
+        while let Some(item) = args.or_die() {
+            match item {
+                Item::Positional(word) => options.words.push(word),
+                Item::Option(id, value) => options.apply(id, value),
+            }
+        }
+        options
+    }
+
+    fn apply(&mut self, id: Id, value: Option<String>) {
+        match id {
+            Id::More => self.verbosity += 1,
+            Id::Role => self.role = value,
+            Id::Cid => self.cluster_id = value.map(|text| or_die(parse_cluster_id(&text))),
+            Id::ElectionTimer => {
+                self.election_timer_ms = value.map(|text| or_die(parse_election_timer(&text)));
+            }
+            Id::Verbose => set_verbosity(value.as_deref().unwrap_or_default()),
+            Id::Help => program::answer(manual::help()),
+            Id::Options => program::answer(args::listing(&SPECS)),
+            Id::Version => program::answer_version(),
+        }
+    }
+}
+
+/// Arguments of options are checked as they are met, whatever the command.
+fn or_die<T>(parsed: Result<T, Failure>) -> T {
+    parsed.unwrap_or_else(|failure| program::fatal(failure))
+}
+
+/// The argument of `--cid`: a UUID, not all zeros.
+fn parse_cluster_id(text: &str) -> Result<Uuid, Failure> {
+    Uuid::parse(text.as_bytes())
+        .filter(|uuid| *uuid != Uuid::ZERO)
+        .ok_or_else(|| Failure::new(format!("{text}: not a valid UUID")))
+}
+
+/// The argument of `--election-timer`, ms.
+fn parse_election_timer(text: &str) -> Result<u64, Failure> {
+    let range = ELECTION_TIMER_MIN_MS..=ELECTION_TIMER_MAX_MS;
+    text.parse()
+        .ok()
+        .filter(|timer| range.contains(timer))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "ovsdb error: election timer must be between {} and {}, in msec.",
+                range.start(),
+                range.end()
+            ))
+        })
+}
+
+fn set_verbosity(spec: &str) {
+    if let Err(error) = vlog::set(spec) {
+        program::fatal(format_args!("processing \"{spec}\": {error}"));
+    }
+}

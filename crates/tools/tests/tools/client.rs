@@ -1,0 +1,7 @@
+//! `ovsdb-client`: against servers that play a script, and beside the reference's program.
+
+mod reference;
+mod scripted;
+
+/// The program under test.
+const OURS: &str = env!("CARGO_BIN_EXE_ovsdb-client");

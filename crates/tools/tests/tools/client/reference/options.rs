@@ -1,0 +1,61 @@
+//! Options, and command lines that make no sense.
+
+use crate::client::reference::Compare::{Exactly, Status};
+use crate::client::reference::compare_all;
+use crate::client::reference::fixture::Fixture;
+
+#[test]
+fn bad_command_lines_fail_alike() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    let cases: &[&[&str]] = &[
+        &[],
+        &["frobnicate"],
+        &["--frobnicate", "list-dbs"],
+        &["list-dbs", "one", "two"],
+        &["list-dbs", "unix:db.sock", "two"],
+        &["get-schema", "mydb", "two"],
+        &["monitor"],
+        &["monitor", "unix:db.sock", "mydb"],
+        &["monitor-cond", "mydb", "[]"],
+        &["-f", "yaml", "list-dbs"],
+        &["-f"],
+        &["--format"],
+        &["--no", "list-dbs"],
+        &["-d", "yaml", "list-dbs"],
+        &["-t", "0", "list-dbs"],
+        &["-t", "soon", "list-dbs"],
+        &["-t", "5", "list-dbs"],
+        &["--pretty=1", "list-dbs"],
+        &["-q", "list-dbs"],
+        &["-vnonsense", "list-dbs"],
+        &[
+            "-vconsole:off",
+            "get-schema-version",
+            "unix:nobody.sock,unix:db.sock",
+            "mydb",
+        ],
+        &["list-dbs", "-vconsole:off", "unix:db.sock"],
+        &["list-dbs", "--", "unix:db.sock"],
+        &[
+            "--timeout=5",
+            "--leader-only",
+            "--no-leader-only",
+            "--force",
+            "list-dbs",
+        ],
+        &["needs-conversion", "nofile"],
+        &["convert", "nofile"],
+    ];
+    compare_all(&fixture, Exactly, cases.iter().copied());
+    let helped: &[&[&str]] = &[
+        &["--help"],
+        &["-h"],
+        &["help"],
+        &["help", "me"],
+        &["--version"],
+        &["-V"],
+    ];
+    compare_all(&fixture, Status, helped.iter().copied());
+}

@@ -1,0 +1,145 @@
+//! Connections: what arrives out of turn, ends early or never comes.
+
+use crate::client::OURS;
+use crate::client::scripted::peer::serve;
+use crate::support::{Dir, run};
+
+#[test]
+fn echoes_are_answered_and_strange_messages_passed_over_while_a_reply_is_due() {
+    let dir = Dir::new();
+    let server = serve(dir.path(), "db.sock", |peer| {
+        let (id, _) = peer.expect("list_dbs");
+        peer.probe();
+        peer.notify("update", "[null,{}]");
+        peer.reply("99", "[]");
+        peer.reply("\"echo\"", "[]");
+        peer.reply(&id, "[\"A\"]");
+    });
+    let done = run(OURS, dir.path(), &["list-dbs"], b"");
+    server.join().expect("the script ran to its end");
+    assert_eq!(
+        (done.status, done.stdout.as_str(), done.stderr.as_str()),
+        (0, "A\n", "")
+    );
+}
+
+#[test]
+fn a_connection_that_breaks_is_an_error() {
+    let broken = |bytes: &'static [u8]| {
+        let dir = Dir::new();
+        let server = serve(dir.path(), "db.sock", |peer| {
+            peer.expect("transact");
+            peer.send(bytes);
+        });
+        let done = run(
+            OURS,
+            dir.path(),
+            &["-vconsole:off", "transact", "[\"D\"]"],
+            b"",
+        );
+        server.join().expect("the script ran to its end");
+        assert_eq!((done.status, done.stdout.as_str()), (1, ""));
+        done.stderr
+    };
+    assert_eq!(
+        broken(b""),
+        "ovsdb-client: transaction failed (End of file)\n"
+    );
+    assert_eq!(
+        broken(b"{\"id\":0,\"result\""),
+        "ovsdb-client: transaction failed (End of file)\n"
+    );
+    assert_eq!(
+        broken(b"{]"),
+        "ovsdb-client: transaction failed (Protocol error)\n"
+    );
+    assert_eq!(
+        broken(b"{\"id\":0}"),
+        "ovsdb-client: transaction failed (Protocol error)\n"
+    );
+    assert_eq!(
+        broken(b"[]"),
+        "ovsdb-client: transaction failed (Protocol error)\n"
+    );
+}
+
+#[test]
+fn a_deadline_ends_the_program_by_its_signal() {
+    let dir = Dir::new();
+    let server = serve(dir.path(), "db.sock", |peer| {
+        peer.expect("list_dbs");
+        let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| peer.receive()));
+        assert!(gone.is_err(), "nothing follows");
+    });
+    let done = run(OURS, dir.path(), &["-t1", "list-dbs"], b"");
+    server.join().expect("the script ran to its end");
+    assert_eq!(done.status, -14);
+    assert_eq!(
+        done.stderr,
+        "fatal_signal|WARN|terminating with signal 14 (Alarm clock)\n"
+    );
+}
+
+#[test]
+fn waiting_survives_a_lost_connection() {
+    let dir = Dir::new();
+    let path = dir.path().to_owned();
+    let (sender, second) = std::sync::mpsc::channel();
+    let server = serve(dir.path(), "db.sock", move |peer| {
+        peer.expect("set_db_change_aware");
+        peer.expect("transact");
+        let again = serve(&path, "db.sock", |peer| {
+            peer.refuse("set_db_change_aware", "\"unknown method\"");
+            let params = peer.answer("transact", "[{}]");
+            let wait = r#"{"columns":["connected"],"op":"wait","rows":[{"connected":true}],"table":"Database","until":"==","where":[["name","==","D"]]}"#;
+            assert_eq!(params.to_string(), format!("[\"_Server\",{wait}]"));
+        });
+        sender.send(again).expect("the test waits");
+    });
+    let done = run(OURS, dir.path(), &["wait", "D", "connected"], b"");
+    server.join().expect("the script ran to its end");
+    let second = second.recv().expect("there was a second connection");
+    second.join().expect("the script ran to its end");
+    assert_eq!((done.status, done.stdout.as_str()), (0, ""));
+    let log: Vec<&str> = done
+        .stderr
+        .lines()
+        .filter_map(|line| line.rsplit_once("db.sock: "))
+        .map(|(_, what)| what)
+        .collect();
+    assert_eq!(
+        log,
+        [
+            "connecting...",
+            "connected",
+            "connection closed by peer",
+            "connecting...",
+            "connected"
+        ]
+    );
+}
+
+#[test]
+fn clusters_get_no_ephemeral_columns() {
+    let dir = Dir::new();
+    let schema = r#"{"name":"D","tables":{"T":{"columns":{"e":{"type":"string","ephemeral":true},"p":{"type":"string"}}}}}"#;
+    std::fs::write(dir.file("schema"), schema).expect("the schema can be written");
+    let server = serve(dir.path(), "db.sock", |peer| {
+        peer.answer(
+            "transact",
+            r#"[{"rows":[{"name":"D","model":"clustered"}]}]"#,
+        );
+        peer.answer("set_db_change_aware", "{}");
+        let params = peer.answer("convert", "{}");
+        let columns = r#"{"e":{"type":"string"},"p":{"type":"string"}}"#;
+        let expected = format!(r#"["D",{{"name":"D","tables":{{"T":{{"columns":{columns}}}}}}}]"#);
+        assert_eq!(params.to_string(), expected);
+    });
+    let done = run(OURS, dir.path(), &["convert", "schema"], b"");
+    let served = server.join();
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(served.is_ok());
+    let warning = "ovsdb_client|WARN|schema: changed 1 columns in 'D' database from ephemeral to persistent, including 'e' \
+                   column in 'T' table, because clusters do not support ephemeral columns\n";
+    assert_eq!(done.stderr, warning);
+}
