@@ -33,6 +33,7 @@ pub use schema_match::{Mismatch, mismatches};
 
 use corvid_data::Uuid;
 use corvid_json::Pieces;
+pub use corvid_session::update::Encoding;
 
 /// Tells one time of being a backup from the next: texts of an earlier one are not taken for those of the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,13 +119,4 @@ impl Standing {
             Standing::Failed => "failed",
         }
     }
-}
-
-/// How updates are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// `monitor`, `update`: changed rows whole.
-    Values,
-    /// `monitor_cond`, `update2`: changed columns as differences.
-    Differences,
 }

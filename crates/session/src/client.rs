@@ -31,6 +31,7 @@ use corvid_rpc::remote::RemoteList;
 
 use crate::condition::Condition;
 use crate::conditions::Conditions;
+use crate::decoder::Decoder;
 use crate::event::{Event, Input, Outcome, Output, RequestId};
 use crate::link::{Demand, Link};
 use crate::lock::Lock;
@@ -38,7 +39,6 @@ use crate::metrics::SessionMetrics;
 use crate::note::{Cause, Failure, LastError, Note};
 use crate::plan::{Interest, Plan};
 use crate::server_db::{ServerDb, ServerStatus, Wish};
-use crate::update::Decoder;
 
 /// Messages handled at one call; the rest waits for the next, which is due at once.
 pub const MESSAGES_MAX: usize = 50;

@@ -21,6 +21,7 @@ pub mod chance;
 pub mod client;
 pub mod condition;
 mod conditions;
+mod decoder;
 pub mod event;
 mod link;
 mod lock;

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use corvid_data::{Arc, ColumnId, Datum, Schema, Str, Uuid};
 
+use crate::decoder::Decoder;
 use crate::note::{Failure, Note};
 use crate::plan::{Interest, Plan, TableInterest};
-use crate::update::{Decoder, RowChange, TableUpdates};
+use crate::update::{RowChange, TableUpdates};
 
 /// Name of the database.
 pub(crate) const NAME: &str = "_Server";

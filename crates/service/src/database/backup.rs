@@ -126,13 +126,14 @@ impl DatabaseService {
                 Step::Reconnect => order(SourceOrder::Reconnect),
                 Step::Rest => order(SourceOrder::Rest),
                 Step::Notice(notice) => self.outputs.events.push(Event::Replication(notice)),
-                Step::Contents(place) => {
+                Step::Contents(place, encoding) => {
                     self.last_job += 1;
                     let number = JobNumber(self.last_job);
                     backup.comparing = Some(number);
                     let contents = Contents {
                         text: std::mem::take(&mut text),
                         place,
+                        encoding,
                         excluded: backup.replication.following().excluded.clone(),
                     };
                     self.outputs.jobs.push(Job::Compare {

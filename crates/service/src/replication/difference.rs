@@ -10,9 +10,10 @@ use corvid_data::{
     ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, TableId, TableSchema, Uuid, WireError,
 };
 use corvid_engine::Snapshot;
+use corvid_session::update::Columns;
 
-use super::Exclusions;
-use super::read::{Columns, read_contents};
+use super::read::read_contents;
+use super::{Encoding, Exclusions};
 
 /// Contents as they arrived.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Contents {
     pub text: Vec<u8>,
     /// Where in it its `<table-updates>` or `<table-updates2>` are.
     pub place: Range<usize>,
+    /// How its rows are encoded.
+    pub encoding: Encoding,
     /// Tables that are left alone.
     pub excluded: Exclusions,
 }
@@ -34,9 +37,14 @@ pub fn difference(contents: &Contents, snapshot: &Snapshot) -> Result<Recorded, 
     let mut wanted: Vec<HashMap<Uuid, Columns, HashSeed>> = Vec::new();
     wanted.resize_with(schema.tables().len(), || HashMap::with_hasher(seed));
     let text = &contents.text[contents.place.clone()];
-    read_contents(text, schema, &mut |table, uuid, columns| {
-        wanted[usize::from(table.0)].insert(uuid, columns);
-    })?;
+    read_contents(
+        text,
+        schema,
+        contents.encoding,
+        &mut |table, uuid, columns| {
+            wanted[usize::from(table.0)].insert(uuid, columns);
+        },
+    )?;
     let mut recorded = Recorded::default();
     for ((id, table), mut wanted) in schema.iter().zip(wanted) {
         if contents.excluded.contains(&table.name) {
@@ -120,6 +128,11 @@ mod tests {
         let contents = Contents {
             text: text.as_bytes().to_vec(),
             place: 0..text.len(),
+            encoding: if text.contains("\"new\"") {
+                Encoding::Values
+            } else {
+                Encoding::Differences
+            },
             excluded: Exclusions::of("D", excluded),
         };
         let recorded = difference(&contents, &database.snapshot()).unwrap();

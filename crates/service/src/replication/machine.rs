@@ -18,7 +18,7 @@ pub enum Step {
     Send(Vec<u8>),
     /// Bring the database to these contents, then call [`Replication::applied`] or [`Replication::contents_refused`]; texts that arrive
     /// meanwhile are kept for afterwards.
-    Contents(Range<usize>),
+    Contents(Range<usize>, Encoding),
     /// Apply this update; if it does not fit, call [`Replication::update_refused`].
     Update(Range<usize>, Encoding),
     /// Give the connection up for another.
@@ -123,7 +123,7 @@ impl Replication {
             }
             Ok(Message::Notification { method, params }) => {
                 if let State::Replicating(encoding) = self.state
-                    && *method == *encoding.update_method()
+                    && *method == *update_method(encoding)
                 {
                     match self.updates(params) {
                         Some(updates) => {
@@ -201,7 +201,7 @@ impl Replication {
                 self.state = State::Applying(encoding);
                 steps.extend([
                     Step::Notice(Notice::Resetting(self.database.clone())),
-                    Step::Contents(place(text, result)),
+                    Step::Contents(place(text, result), encoding),
                 ]);
             }
             State::Disconnected | State::Applying(_) | State::Replicating(_) | State::Failed => {}
@@ -281,7 +281,7 @@ impl Replication {
             b"]",
         ]
         .concat();
-        self.ask(encoding.method(), &params, steps);
+        self.ask(monitor_method(encoding), &params, steps);
     }
 
     /// All columns of all tables that are not left out.
@@ -354,19 +354,19 @@ impl Replication {
     }
 }
 
-impl Encoding {
-    fn method(self) -> &'static str {
-        match self {
-            Encoding::Values => "monitor",
-            Encoding::Differences => "monitor_cond",
-        }
+/// The request that has updates encoded so.
+fn monitor_method(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Values => "monitor",
+        Encoding::Differences => "monitor_cond",
     }
+}
 
-    fn update_method(self) -> &'static [u8] {
-        match self {
-            Encoding::Values => b"update",
-            Encoding::Differences => b"update2",
-        }
+/// The notification that carries updates encoded so.
+fn update_method(encoding: Encoding) -> &'static [u8] {
+    match encoding {
+        Encoding::Values => b"update",
+        Encoding::Differences => b"update2",
     }
 }
 
@@ -422,7 +422,7 @@ mod tests {
             for step in steps {
                 let line = match step {
                     Step::Send(bytes) => format!("> {}", String::from_utf8_lossy(&bytes)),
-                    Step::Contents(place) => format!("contents {}", &text[place]),
+                    Step::Contents(place, _) => format!("contents {}", &text[place]),
                     Step::Update(place, encoding) => format!("{encoding:?} {}", &text[place]),
                     Step::Reconnect => "reconnect".to_owned(),
                     Step::Rest => "rest".to_owned(),

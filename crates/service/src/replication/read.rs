@@ -1,193 +1,147 @@
-//! Reads what a source tells: contents, and updates of both encodings (docs/spec/protocol.md 4.6, 4.7), guided by our own schema, with no
-//! tree.
+//! Reads the contents and the updates that a source sends, in both encodings, by our own schema and its constraints.
 //!
-//! Texts are known to be valid JSON. Whether a row is here is asked, not known: an update becomes a [`Recorded`] transaction that fits
-//! what is here, or an error.
+//! Texts are known to be valid JSON. An update becomes a [`Recorded`] transaction that fits the rows that exist here, or an error. The
+//! syntax is that of [`corvid_session::update`].
 
 use corvid_data::wire::{self, StringCache};
 use corvid_data::{
-    ColumnId, Datum, Recorded, RecordedRow, Schema, TableId, TableSchema, Tag, Uuid, WireError,
+    ColumnId, Datum, Recorded, RecordedRow, Schema, Symbols, TableId, TableSchema, Tag, Uuid,
+    WireError,
 };
-use corvid_json::{Kind, Reader};
+use corvid_json::Reader;
+use corvid_session::update::{Columns, RowChange, UpdateError, UpdateVisitor, read_updates};
 
 use super::Encoding;
-
-/// Columns with values or differences.
-pub(super) type Columns = Vec<(ColumnId, Datum)>;
 
 /// Reads an update; `updates` is the text of its `<table-updates>` or `<table-updates2>`.
 ///
 /// # Errors
-/// It is malformed, or, with differences, about rows that are not what it takes them for.
+/// It is malformed, or, with differences, inserts a row that exists or changes one that does not.
 pub fn read_update(
     updates: &[u8],
     schema: &Schema,
     encoding: Encoding,
-    repeats: &mut StringCache,
+    strings: &mut StringCache,
     exists: &dyn Fn(TableId, Uuid) -> bool,
 ) -> Result<Recorded, WireError> {
     let mut recorded = Recorded {
         is_diff: encoding == Encoding::Differences,
         ..Recorded::default()
     };
-    for_each_row(updates, schema, &mut |table, uuid, members| {
-        let described = schema.table(table);
-        let is_here = exists(table, uuid);
-        let columns = match encoding {
-            Encoding::Values => match (members.old, members.new) {
-                // It went here before: only rows of tables that are left out referred to it.
-                (Some(_), _) if !is_here => return Ok(()),
-                (Some(_), None) => None,
-                (Some(old), Some(new)) => {
-                    let changed = names(old, described)?;
-                    Some(read_columns(
-                        new,
-                        described,
-                        Some(&changed),
-                        false,
-                        repeats,
-                    )?)
+    let mut visitor = Strict {
+        schema,
+        strings,
+        receive: &mut |table, uuid, change| {
+            let exists = exists(table, uuid);
+            let columns = match change {
+                // With values, a row may be deleted here before the source deletes it: only rows of excluded tables referred to it.
+                RowChange::Replace(_) | RowChange::Delete
+                    if encoding == Encoding::Values && !exists =>
+                {
+                    return Ok(());
                 }
-                (None, Some(new)) => Some(read_columns(new, described, None, false, repeats)?),
-                (None, None) => return Err(malformed("row update")),
-            },
-            Encoding::Differences => {
-                let (kind, value) = members.kind.ok_or_else(|| malformed("row update"))?;
-                if is_here == (kind == RowKind::Insert) {
-                    return Err(surprise(uuid, is_here));
+                RowChange::Insert(_) if encoding == Encoding::Differences && exists => {
+                    return Err(unfit(uuid, exists));
                 }
-                match kind {
-                    RowKind::Insert => Some(read_columns(value, described, None, false, repeats)?),
-                    RowKind::Modify => Some(read_columns(value, described, None, true, repeats)?),
-                    RowKind::Delete => None,
+                RowChange::Diff(_) | RowChange::Delete if !exists => {
+                    return Err(unfit(uuid, exists));
                 }
-            }
-        };
-        recorded.rows.push(RecordedRow {
-            table,
-            uuid,
-            columns,
-        });
-        Ok(())
-    })?;
+                RowChange::Insert(columns)
+                | RowChange::Replace(columns)
+                | RowChange::Diff(columns) => Some(columns),
+                RowChange::Delete => None,
+            };
+            recorded.rows.push(RecordedRow {
+                table,
+                uuid,
+                columns,
+            });
+            Ok(())
+        },
+    };
+    read_updates(&mut Reader::trusted(updates), encoding, &mut visitor).map_err(wire_error)?;
     Ok(recorded)
 }
 
-/// Reads contents, each row once; columns that are not told have their defaults.
+/// Reads contents, each row once. Columns that the source leaves out have their defaults.
 ///
 /// # Errors
 /// They are malformed, or do not fit the schema.
 pub(super) fn read_contents(
     contents: &[u8],
     schema: &Schema,
+    encoding: Encoding,
     each: &mut dyn FnMut(TableId, Uuid, Columns),
 ) -> Result<(), WireError> {
-    let mut repeats = StringCache::default();
-    for_each_row(contents, schema, &mut |table, uuid, members| {
-        let row = match (members.new, members.kind) {
-            (Some(row), _) | (None, Some((RowKind::Insert, row))) => row,
-            _ => return Err(malformed("row of initial contents")),
-        };
-        let columns = read_columns(row, schema.table(table), None, false, &mut repeats)?;
-        each(table, uuid, columns);
-        Ok(())
-    })
+    let mut visitor = Strict {
+        schema,
+        strings: &mut StringCache::default(),
+        receive: &mut |table, uuid, change| match change {
+            RowChange::Insert(columns) => {
+                each(table, uuid, columns);
+                Ok(())
+            }
+            _ => Err(malformed("row of initial contents")),
+        },
+    };
+    read_updates(&mut Reader::trusted(contents), encoding, &mut visitor).map_err(wire_error)
 }
 
-/// What an update says of a row.
-#[derive(Default)]
-struct Members<'t> {
-    old: Option<Reader<'t>>,
-    new: Option<Reader<'t>>,
-    kind: Option<(RowKind, Reader<'t>)>,
+/// Reads by a schema with its constraints. Every table and column must be in the schema, every value must be of its column's type.
+struct Strict<'a> {
+    schema: &'a Schema,
+    strings: &'a mut StringCache,
+    receive: &'a mut dyn FnMut(TableId, Uuid, RowChange) -> Result<(), WireError>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RowKind {
-    /// `insert`, and `initial`
-    Insert,
-    Modify,
-    Delete,
-}
+impl UpdateVisitor for Strict<'_> {
+    const CHANGED_ONLY: bool = true;
 
-fn for_each_row<'t>(
-    updates: &'t [u8],
-    schema: &Schema,
-    each: &mut dyn FnMut(TableId, Uuid, Members<'t>) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    let mut reader = Reader::trusted(updates);
-    reader.begin_object().map_err(unreadable)?;
-    while let Some(name) = reader.next_member().map_err(unreadable)? {
-        let table = schema.table_named(&name).ok_or_else(|| {
-            let name = String::from_utf8_lossy(&name);
-            WireError::new(Tag::UnknownTable, format!("No table named {name}."))
-        })?;
-        reader.begin_object().map_err(unreadable)?;
-        while let Some(name) = reader.next_member().map_err(unreadable)? {
-            let uuid = Uuid::parse(&name).ok_or_else(|| malformed("row identity"))?;
-            each(table, uuid, members(&mut reader)?)?;
-        }
+    fn table(&mut self, name: &[u8]) -> Option<TableId> {
+        self.schema.table_named(name)
     }
-    Ok(())
-}
 
-fn members<'t>(reader: &mut Reader<'t>) -> Result<Members<'t>, WireError> {
-    let mut members = Members::default();
-    reader.begin_object().map_err(unreadable)?;
-    while let Some(name) = reader.next_member().map_err(unreadable)? {
-        let value = reader.clone();
-        reader.skip().map_err(unreadable)?;
-        match &*name {
-            b"old" => members.old = Some(value),
-            b"new" => members.new = Some(value),
-            b"initial" | b"insert" => members.kind = Some((RowKind::Insert, value)),
-            b"modify" => members.kind = Some((RowKind::Modify, value)),
-            b"delete" => members.kind = Some((RowKind::Delete, value)),
-            _ => return Err(malformed("row update")),
-        }
+    fn column(&mut self, table: TableId, name: &[u8]) -> Result<Option<ColumnId>, UpdateError> {
+        let id = column(name, self.schema.table(table))?;
+        Ok((!id.is_standard()).then_some(id))
     }
-    Ok(members)
-}
 
-/// The columns that a row names.
-fn names(mut row: Reader<'_>, table: &TableSchema) -> Result<Vec<ColumnId>, WireError> {
-    let mut names = Vec::new();
-    row.begin_object().map_err(unreadable)?;
-    while let Some(name) = row.next_member().map_err(unreadable)? {
-        names.push(column(&name, table)?);
-        row.skip().map_err(unreadable)?;
-    }
-    Ok(names)
-}
-
-/// The columns of a row, all or those `wanted`.
-fn read_columns(
-    mut row: Reader<'_>,
-    table: &TableSchema,
-    wanted: Option<&[ColumnId]>,
-    is_diff: bool,
-    repeats: &mut StringCache,
-) -> Result<Columns, WireError> {
-    let mut columns = Columns::new();
-    if row.peek().map_err(unreadable)? != Kind::Object {
-        return Err(malformed("row"));
-    }
-    row.begin_object().map_err(unreadable)?;
-    while let Some(name) = row.next_member().map_err(unreadable)? {
-        let id = column(&name, table)?;
-        if id.is_standard() || wanted.is_some_and(|wanted| !wanted.contains(&id)) {
-            row.skip().map_err(unreadable)?;
-            continue;
-        }
-        let column_type = &table.column(id).column_type;
+    fn value(
+        &mut self,
+        table: TableId,
+        column: ColumnId,
+        is_diff: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<Datum>, UpdateError> {
+        let column_type = &self.schema.table(table).column(column).column_type;
+        let symbols: Option<&mut dyn Symbols> = Some(self.strings);
         let datum = if is_diff {
-            wire::read_diff(&mut row, column_type, Some(repeats))?
+            wire::read_diff(reader, column_type, symbols)?
         } else {
-            wire::read_datum(&mut row, column_type, Some(repeats))?
+            wire::read_datum(reader, column_type, symbols)?
         };
-        columns.push((id, datum));
+        Ok(Some(datum))
     }
-    Ok(columns)
+
+    fn row(&mut self, table: TableId, uuid: Uuid, change: RowChange) -> Result<(), UpdateError> {
+        Ok((self.receive)(table, uuid, change)?)
+    }
+}
+
+/// The error as it is logged.
+fn wire_error(error: UpdateError) -> WireError {
+    match error {
+        UpdateError::Refused(error) => error,
+        UpdateError::TableUnknown(name) => {
+            WireError::new(Tag::UnknownTable, format!("No table named {name}."))
+        }
+        UpdateError::NotUuid(_) => malformed("row identity"),
+        UpdateError::Kind { what: "row", .. } => malformed("row"),
+        UpdateError::Nothing | UpdateError::NotOne | UpdateError::MemberUnknown(_) => {
+            malformed("row update")
+        }
+        other => WireError::new(Tag::SyntaxError, other.to_string()),
+    }
 }
 
 fn column(name: &[u8], table: &TableSchema) -> Result<ColumnId, WireError> {
@@ -202,13 +156,8 @@ fn malformed(what: &str) -> WireError {
     WireError::new(Tag::SyntaxError, format!("malformed {what}"))
 }
 
-#[allow(clippy::needless_pass_by_value)] // It is handed to `map_err`.
-fn unreadable(error: corvid_json::Error) -> WireError {
-    WireError::new(Tag::SyntaxError, error.to_string())
-}
-
-fn surprise(uuid: Uuid, is_here: bool) -> WireError {
-    let details = if is_here {
+fn unfit(uuid: Uuid, exists: bool) -> WireError {
+    let details = if exists {
         format!("row {uuid} is inserted and exists")
     } else {
         format!("row {uuid} is changed and does not exist")
@@ -233,9 +182,9 @@ mod tests {
     fn read(encoding: Encoding, rows: &str) -> Result<Vec<String>, String> {
         let text = format!(r#"{{"T":{rows}}}"#);
         let here = Uuid::parse(HERE.as_bytes()).unwrap();
-        let mut repeats = StringCache::default();
+        let mut strings = StringCache::default();
         let exists = |_, uuid| uuid == here;
-        let recorded = read_update(text.as_bytes(), &schema(), encoding, &mut repeats, &exists)
+        let recorded = read_update(text.as_bytes(), &schema(), encoding, &mut strings, &exists)
             .map_err(|error| error.to_string())?;
         assert_eq!(recorded.is_diff, encoding == Encoding::Differences);
         let row = |row: &RecordedRow| match &row.columns {
@@ -270,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_must_fit_what_is_here() {
+    fn differences_must_fit_what_exists() {
         let rows = format!(
             r#"{{"{HERE}":{{"modify":{{"s":["set",[3,9]]}}}},"{AWAY}":{{"insert":{{"n":1}}}}}}"#
         );

@@ -10,7 +10,7 @@ use super::inbound::{begin_array, element, expect_element};
 use super::{Client, Purpose, State};
 use crate::event::{Event, Update};
 use crate::note::Failure;
-use crate::update::Form;
+use crate::update::Encoding;
 
 impl Client {
     /// The reply to a monitor request.
@@ -72,13 +72,13 @@ impl Client {
         let Some(decoder) = &mut self.decoder else {
             return Err("nothing was asked for".to_owned());
         };
-        let form = if version == 1 {
-            Form::Whole
+        let encoding = if version == 1 {
+            Encoding::Values
         } else {
-            Form::Diff
+            Encoding::Differences
         };
         let mut notes = Vec::new();
-        let read = decoder.read(reader, form, &mut notes);
+        let read = decoder.read(reader, encoding, &mut notes);
         let plan = decoder.plan().clone();
         notes.into_iter().for_each(|note| self.note(note));
         let updates = read.map_err(|error| error.to_string())?;

@@ -5,10 +5,11 @@ use corvid_data::{Arc, Schema, Str, Uuid};
 use corvid_json::{ArrayWriter, Reader, Value, write};
 
 use super::{Client, Purpose, State, names};
+use crate::decoder::Decoder;
 use crate::note::Failure;
 use crate::plan::Plan;
 use crate::server_db::{self, ServerDb};
-use crate::update::{Decoder, Form};
+use crate::update::Encoding;
 
 impl Client {
     /// Begins at the top, on a connection in being.
@@ -99,7 +100,7 @@ impl Client {
         let mut notes = Vec::new();
         let outcome = server_db
             .decoder
-            .read(reader, Form::Diff, &mut notes)
+            .read(reader, Encoding::Differences, &mut notes)
             .map_err(|error| Failure::Malformed(error.to_string()))
             .and_then(|updates| server_db.apply(&updates));
         notes.into_iter().for_each(|note| self.note(note));

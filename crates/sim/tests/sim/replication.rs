@@ -152,10 +152,11 @@ impl Stage {
                     self.hear(&reply)?;
                     continue;
                 }
-                Step::Contents(place) => {
+                Step::Contents(place, encoding) => {
                     let contents = Contents {
                         text: text.to_vec(),
                         place,
+                        encoding,
                         excluded: Exclusions::of("Gen", ""),
                     };
                     self.replication.applied();
