@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status, TableCondition};
-use corvid_os::readiness;
+use corvid_net::readiness;
 
 use crate::abort::Abort;
 use crate::committed::Committed;

@@ -23,16 +23,15 @@ use std::time::Duration;
 
 use corvid_data::Uuid;
 use corvid_idl::{Class, Idl, Misuse, TableCondition};
-use corvid_os::clock;
-use corvid_os::random::Random;
-use corvid_os::readiness::Wanted;
-use corvid_os::stream::Resolve;
-use corvid_os::tls::Credentials;
+use corvid_net::clock;
+use corvid_net::random::Random;
+use corvid_net::readiness::Wanted;
+use corvid_net::stream::Resolve;
+use corvid_net::tls::Credentials;
 use corvid_session::{Input, Options};
 
 use crate::error::Error;
 use crate::failure::{self, Failure};
-use crate::logging;
 use crate::notes::NoteLog;
 use crate::remotes::{self, RemoteError};
 use crate::session::SessionState;
@@ -102,7 +101,6 @@ impl Client {
     /// # Errors
     /// The operating system gives no randomness.
     pub fn new(class: Class, options: Option<Options>) -> io::Result<Client> {
-        logging::init();
         let mut random = Random::new()?;
         let seed = u64::from_ne_bytes(random.bytes()?);
         let idl = match options {

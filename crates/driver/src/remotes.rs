@@ -1,8 +1,8 @@
 //! Whether a list of remotes can be connected to at all: what is wrong with it is told before the first attempt, not by attempts that
 //! fail for ever.
 
-use corvid_os::target::{Active, Passive, Target, TargetError};
-use corvid_os::tls::Credentials;
+use corvid_net::target::{Active, Passive, Target, TargetError};
+use corvid_net::tls::Credentials;
 use corvid_rpc::remote::RemoteList;
 use thiserror::Error;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_os::tls::Credentials;
+use corvid_net::tls::Credentials;
 
 /// Settings of a client. Most of them can be changed later, by the methods of [`crate::polled::Client`].
 ///

@@ -30,7 +30,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use corvid_idl::{Class, Idl, Metrics, Misuse, Status, TableCondition, TxnId};
-use corvid_os::waker::{self, Sleeper, Waker};
+use corvid_net::waker::{self, Sleeper, Waker};
 
 use crate::abort::Abort;
 use crate::committed::Committed;

@@ -7,7 +7,7 @@
 use std::ops::{Deref, DerefMut};
 
 use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status, TableCondition, TxnId};
-use corvid_os::readiness;
+use corvid_net::readiness;
 
 use crate::abort::Abort;
 use crate::committed::Committed;

@@ -9,12 +9,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use corvid_os::errno;
-use corvid_os::listener::Listener;
-use corvid_os::socket::DSCP_DEFAULT;
-use corvid_os::stream::{Resolve, Stream};
-use corvid_os::target::{Active, Host, Passive, Target};
-use corvid_os::tls::Credentials;
+use corvid_net::errno;
+use corvid_net::listener::Listener;
+use corvid_net::socket::DSCP_DEFAULT;
+use corvid_net::stream::{Resolve, Stream};
+use corvid_net::target::{Active, Host, Passive, Target};
+use corvid_net::tls::Credentials;
 use corvid_rpc::notice::End;
 use corvid_session::Output;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use corvid_idlc::options::Options;
-use corvid_os::{args, program};
+use corvid_shell::{args, program};
 
 fn main() -> ExitCode {
     program::init(&std::env::args_os().next().unwrap_or_default());

@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::options`].
 
-use corvid_os::manual::{Chapter, Manual};
+use corvid_shell::manual::{Chapter, Manual};
 
 use crate::options;
 

@@ -1,8 +1,8 @@
 //! The command line: options anywhere, a command and its arguments.
 
-use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
-use corvid_os::manual::{Manual, Places, help};
-use corvid_os::program;
+use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
+use corvid_shell::manual::{Manual, Places, help};
+use corvid_shell::program;
 
 use crate::manual;
 

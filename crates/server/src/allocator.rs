@@ -14,7 +14,7 @@ const SETTINGS: &str = "_RJEM_MALLOC_CONF";
 /// (`_RJEM_MALLOC_CONF`) prevents it, for comparisons.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn give_back() {
-    use corvid_os::vlog::{self, Module};
+    use corvid_shell::vlog::{self, Module};
 
     let settings = std::env::var(SETTINGS).unwrap_or_default();
     if settings

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use corvid_os::vlog::{self, Module, RateLimit};
-use corvid_os::{clock, date, errno};
+use corvid_net::{clock, errno};
 use corvid_service::audit::{Entry, Exclusions};
+use corvid_shell::date;
+use corvid_shell::vlog::{self, Module, RateLimit};
 use crossbeam_channel::{Receiver, Sender};
 
 /// Entries wait as long as they keep no more than this, or nothing else waits.

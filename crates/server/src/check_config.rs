@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 
+use crate::http::Address;
 use corvid_engine::Database;
-use corvid_os::http::Address;
-use corvid_os::target::Target;
-use corvid_os::{errno, program};
+use corvid_net::errno;
+use corvid_net::target::Target;
 use corvid_rpc::remote::{ColumnRemote, RemoteList};
 use corvid_service::remote_rows::{RemoteColumn, RemoteRows};
 use corvid_service::server_db;
+use corvid_shell::program;
 
 use crate::config::applied::{self, Configured, Failed};
 use crate::config::file::DatabaseConfig;
@@ -182,7 +183,7 @@ impl Check {
 
     /// Key, certificate and the like, where something is said of them or a remote needs them.
     fn tls(&mut self, line: &CommandLine) {
-        if !self.needs_tls && line.tls == corvid_os::tls::Settings::default() {
+        if !self.needs_tls && line.tls == corvid_net::tls::Settings::default() {
             return;
         }
         let mut settings = TlsSettings::new(line.tls.clone());

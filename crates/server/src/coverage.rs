@@ -1,10 +1,10 @@
-//! The counters of `coverage/show` that are about databases and sessions; the shell's own are in `corvid_os::coverage`.
+//! The counters of `coverage/show` that are about databases and sessions; the shell's own are in `corvid_net::coverage`.
 //!
 //! What a database counts anyway ([`Counts`]) is not counted again: its driver takes over what was added, once for each batch.
 //! Names of outcomes are those that the reference's client library counts for the same outcomes.
 
 use corvid_data::Tag;
-use corvid_os::coverage::Counter;
+use corvid_net::coverage::Counter;
 use corvid_service::counts::Counts;
 
 /// Transactions that changed something and were stored.

@@ -1,13 +1,14 @@
 //! What clients may have the server hold: the options, their defaults, and what the limit of descriptors makes of them.
 //!
 //! Called by the command line and once at start. Knows nothing of what happens at a limit
-//! ([`corvid_os::shard::Limits`], [`corvid_service::reply_memory`]); what one session may keep in a database is not configured
+//! ([`corvid_reactor::shard::Limits`], [`corvid_service::reply_memory`]); what one session may keep in a database is not configured
 //! ([`corvid_service::quota`]).
 
-use corvid_os::args::{Arg, Spec};
-use corvid_os::shard::Limits;
-use corvid_os::vlog::{self, Module};
-use corvid_os::{descriptors, errno, program, size};
+use corvid_net::errno;
+use corvid_reactor::shard::Limits;
+use corvid_shell::args::{Arg, Spec};
+use corvid_shell::vlog::{self, Module};
+use corvid_shell::{descriptors, program, size};
 
 /// A message may be this long unless told otherwise, bytes: more than any transaction that restores a known database.
 const MESSAGE_BYTES: u64 = 1 << 30;

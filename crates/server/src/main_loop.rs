@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_os::http::{self, Address};
-use corvid_os::memory::{self, MemoryLog};
-use corvid_os::service_manager::{self, Watchdog};
-use corvid_os::unixctl::Server as ControlServer;
-use corvid_os::vlog::{self, Module};
-use corvid_os::{cleanup, clock, descriptors, dirs, hangup, program, signals};
+use crate::http::{self, Address};
+use corvid_net::{cleanup, clock, dirs};
 use corvid_service::reply_memory::ReplyMemory;
+use corvid_shell::memory::{self, MemoryLog};
+use corvid_shell::service_manager::{self, Watchdog};
+use corvid_shell::unixctl::Server as ControlServer;
+use corvid_shell::vlog::{self, Module};
+use corvid_shell::{descriptors, hangup, program, signals};
 
 use crate::allocator;
 use crate::audit::AuditLog;
@@ -146,7 +147,7 @@ pub fn run(line: CommandLine) {
         if hangup::take() {
             server.hang_up();
         }
-        corvid_os::coverage::run(clock::mono_ms());
+        corvid_net::coverage::run(clock::mono_ms());
         if memory_log.run(clock::mono_ms()) {
             server.ask(|server, reports| {
                 memory::log_usage(reports::usage(&reports, server.session_count()));

@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::options`], control commands from the registry that `control::commands` fills.
 
-use corvid_os::manual::{Chapter, Manual, shared};
+use corvid_shell::manual::{Chapter, Manual, shared};
 
 use crate::control::commands;
 use crate::options;

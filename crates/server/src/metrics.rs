@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use corvid_os::shard::{Refusals, ShardHandle};
-use corvid_os::tls::Credentials;
+use corvid_net::tls::Credentials;
+use corvid_reactor::shard::{Refusals, ShardHandle};
 use corvid_service::locks::Locks;
 use corvid_service::reply_memory::ReplyMemory;
 

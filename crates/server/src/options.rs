@@ -1,17 +1,17 @@
 //! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options and what they ask for. How to add one:
-//! [`corvid_os::args::spec`].
+//! [`corvid_shell::args::spec`].
 
 use std::path::PathBuf;
 
-use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
-use corvid_os::daemon::{self, DaemonOption};
-use corvid_os::dirs;
-use corvid_os::manual::{Manual, Places, help};
-use corvid_os::program;
-use corvid_os::tls;
-use corvid_os::tls::options::TlsOption;
-use corvid_os::vlog::options::{self as log_options, LogOption};
+use corvid_net::dirs;
+use corvid_net::tls;
 use corvid_service::audit::Exclusions;
+use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
+use corvid_shell::daemon::{self, DaemonOption};
+use corvid_shell::manual::{Manual, Places, help};
+use corvid_shell::program;
+use corvid_shell::tls_options::{self, TlsOption};
+use corvid_shell::vlog::options::{self as log_options, LogOption};
 
 use crate::limits::{self, LimitOption};
 use crate::manual;
@@ -128,8 +128,8 @@ fn specs() -> Vec<Spec<Id>> {
     ];
     specs.extend(daemon::specs(Id::Daemon));
     specs.extend(log_options::specs(Id::Log));
-    specs.push(tls::options::peer_spec(Id::Tls));
-    specs.extend(tls::options::specs(Id::Tls));
+    specs.push(tls_options::peer_spec(Id::Tls));
+    specs.extend(tls_options::specs(Id::Tls));
     specs.extend([
         Spec::long("record", Arg::Optional, Id::Record)
             .means("DIR", "record everything that databases are given in DIR (default: {rundir})")
@@ -227,7 +227,7 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 pub(crate) const GROUPS: [&str; 7] = [
     CONNECTIONS,
     DATABASES,
-    tls::options::GROUP,
+    tls_options::GROUP,
     daemon::GROUP,
     log_options::GROUP,
     limits::GROUP,
@@ -323,7 +323,7 @@ impl CommandLine {
             Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
-            Id::Tls(option) => self.tls.apply(option, value.as_deref()),
+            Id::Tls(option) => option.apply(&mut self.tls, value.as_deref()),
             Id::Limit(option) => self.limits.apply(option, value.as_deref()),
             Id::Daemon(option) => self.daemon.apply(option, value.as_deref()),
         }

@@ -10,14 +10,14 @@ pub(crate) mod source;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use corvid_os::clock::Now;
-use corvid_os::shard::{ListenerHandle, ListenerId, ListenerStatus, Shards};
-use corvid_os::target::Target;
-use corvid_os::vlog::{self, Module};
+use corvid_net::clock::Now;
+use corvid_net::target::Target;
+use corvid_reactor::shard::{ListenerHandle, ListenerId, ListenerStatus, Shards};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::locks::Locks;
 use corvid_service::remote_rows::RemoteRows;
 use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
+use corvid_shell::vlog::{self, Module};
 
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{Board, Standing};

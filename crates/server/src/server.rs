@@ -22,15 +22,15 @@ use std::sync::{Arc, Mutex};
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
-use corvid_os::shard::{Limits, Shards};
-use corvid_os::tls::Settings;
-use corvid_os::unixctl::Replier;
+use corvid_net::tls::Settings;
+use corvid_reactor::shard::{Limits, Shards};
 use corvid_service::directory::Directory;
 use corvid_service::eras::Eras;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::server_db;
+use corvid_shell::unixctl::Replier;
 use crossbeam_channel::Receiver;
 
 use crate::audit::AuditLog;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use corvid_os::tls::{Authority, Credentials, Settings};
+use corvid_net::tls::{Authority, Credentials, Settings};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::remote_rows::RemoteRows;
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_os::service_manager::{self, Watchdog};
-use corvid_os::vlog::{self, Module};
+use corvid_shell::service_manager::{self, Watchdog};
+use corvid_shell::vlog::{self, Module};
 
 use crate::liveness::{Heartbeat, Heartbeats, STUCK_MS};
 

@@ -4,7 +4,7 @@
 //! plaintext and back for whoever owns the socket. Peers are judged by their chain and never by their name ([`verify`]), in
 //! both directions and by the rules that deployments with certificates of `ovs-pki` rely on.
 //!
-//! Called by `os`, which reads the files, watches them, and puts sessions over sockets. Knows nothing of paths, of OVSDB, or of
+//! Called by `net`, which reads the files, watches them, and puts sessions over sockets. Knows nothing of paths, of OVSDB, or of
 //! what is logged where.
 
 pub mod authorities;

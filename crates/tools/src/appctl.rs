@@ -8,8 +8,8 @@ pub mod manual;
 mod options;
 mod reply;
 
-use corvid_os::unixctl::{Client, Format, socket_of};
-use corvid_os::{args, program};
+use corvid_shell::unixctl::{Client, Format, socket_of};
+use corvid_shell::{args, program};
 
 use options::Options;
 use reply::Ending;

@@ -15,7 +15,7 @@ mod watch;
 
 pub mod manual;
 
-use corvid_os::{args, program};
+use corvid_shell::{args, program};
 
 use crate::command;
 use crate::failure::Failure;

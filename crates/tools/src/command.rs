@@ -2,7 +2,7 @@
 //!
 //! What an entry does is up to the program: the type `A`. `ovs-appctl` has no table, its commands are the daemon's.
 
-use corvid_os::manual::{Chapter, Entry};
+use corvid_shell::manual::{Chapter, Entry};
 
 use crate::failure::Failure;
 

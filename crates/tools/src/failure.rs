@@ -37,6 +37,6 @@ impl From<WireError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
-        Failure(corvid_os::errno::text(&error))
+        Failure(corvid_net::errno::text(&error))
     }
 }

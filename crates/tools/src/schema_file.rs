@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use corvid_data::Schema;
-use corvid_os::json_file;
+use corvid_shell::json_file;
 
 use crate::failure::{Failure, shown};
 

@@ -16,7 +16,7 @@ mod uuids;
 
 use std::process::ExitCode;
 
-use corvid_os::{args, program};
+use corvid_shell::{args, program};
 
 /// Runs the program on the command line of this process.
 #[must_use]

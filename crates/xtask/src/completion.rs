@@ -7,8 +7,8 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::Shell;
-use corvid_os::args::{self, OptionEntry};
-use corvid_os::manual::{Chapter, Manual};
+use corvid_shell::args::{self, OptionEntry};
+use corvid_shell::manual::{Chapter, Manual};
 
 use crate::{Outcome, programs};
 

@@ -1,6 +1,6 @@
 //! `corvid-xtask`: what is made from the tables of the programs, and the Debian package. Behind `make docs` and `make deb`.
 //!
-//! Nothing that it makes is checked in. It reads the programs' manuals as values ([`corvid_os::manual`]); it knows no option and no command
+//! Nothing that it makes is checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]); it knows no option and no command
 //! by itself, so a new one is in every page and completion at once.
 
 mod completion;

@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::Path;
 
-use corvid_os::args::OptionEntry;
-use corvid_os::manual::prose::{Block, blocks};
-use corvid_os::manual::{Chapter, Manual, Places, shared};
+use corvid_shell::args::OptionEntry;
+use corvid_shell::manual::prose::{Block, blocks};
+use corvid_shell::manual::{Chapter, Manual, Places, shared};
 use roff::{Inline, Roff, bold, roman};
 
 use crate::{Outcome, programs};

@@ -1,6 +1,6 @@
 //! The programs that are shipped, and where each belongs on a system.
 
-use corvid_os::manual::Manual;
+use corvid_shell::manual::Manual;
 
 /// A program.
 pub(crate) struct Program {

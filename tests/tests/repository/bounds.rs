@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/design/bounds.md";
 
 /// Crates whose queues are told of.
-const CRATES: [&str; 10] = [
-    "server", "service", "os", "monitor", "engine", "log", "rpc", "session", "driver", "idl",
+const CRATES: [&str; 12] = [
+    "server", "service", "net", "reactor", "shell", "monitor", "engine", "log", "rpc", "session",
+    "driver", "idl",
 ];
 
 /// What makes a queue in Rust.
 const QUEUES: [&str; 3] = ["VecDeque<", "unbounded()", "channel()"];
 
 /// Files whose queues end with the call that made them.
-const SHORT_LIVED: [&str; 1] = ["crates/os/src/args.rs"];
+const SHORT_LIVED: [&str; 1] = ["crates/shell/src/args.rs"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -247,17 +247,17 @@ mod proofs {
 
     #[test]
     fn paths_are_told_from_other_code() {
-        let text = "See `crates/os`, `x/src/y.rs`, `memory/show`, `/proc/x.rs`, `tests/a b`, `P.md` and [it](docs/a.md#b), \
+        let text = "See `crates/net`, `x/src/y.rs`, `memory/show`, `/proc/x.rs`, `tests/a b`, `P.md` and [it](docs/a.md#b), \
                     [web](https://x/y.md), [here](#c).\n```sh\n`crates/no`\n```\n";
         assert_eq!(
             paths(text),
-            ["docs/a.md", "crates/os", "x/src/y.rs", "P.md"]
+            ["docs/a.md", "crates/net", "x/src/y.rs", "P.md"]
         );
     }
 
     #[test]
     fn witnesses_are_the_spans_of_the_test_column() {
-        let text = "| F | S | Test |\n|---|---|---|\n| `a/b` | same | `locks/*`, `os/process: x`, `os: y` |\n| z | same | `word` |\n\
+        let text = "| F | S | Test |\n|---|---|---|\n| `a/b` | same | `locks/*`, `shell/process: x`, `net: y` |\n| z | same | `word` |\n\
                     | | |\n|---|---|\n| 1 | `tcp:[::1]`: `null/x`. `wait/no-such-case` |\n";
         let found = witnesses(text);
         let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
@@ -265,14 +265,14 @@ mod proofs {
             names,
             [
                 "locks/*",
-                "os/process: x",
-                "os: y",
+                "shell/process: x",
+                "net: y",
                 "word",
                 "wait/no-such-case"
             ]
         );
         assert_eq!(found[0].1, Some(Witness::Case("locks", "*")));
-        assert_eq!(found[1].1, Some(Witness::Named("os", "process", "x")));
+        assert_eq!(found[1].1, Some(Witness::Named("shell", "process", "x")));
         assert_eq!(found[3].1, None);
     }
 

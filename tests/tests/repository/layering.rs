@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
 /// for development imports them.
-const LEVELS: [(&str, u32); 17] = [
+const LEVELS: [(&str, u32); 19] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -20,7 +20,9 @@ const LEVELS: [(&str, u32); 17] = [
     ("tls", 2),
     ("session", 3),
     ("idl", 4),
-    ("os", 3),
+    ("net", 3),
+    ("reactor", 4),
+    ("shell", 5),
     ("driver", 5),
     ("service", 5),
     ("server", BINARY),
@@ -42,7 +44,7 @@ const PURE: [&str; 10] = [
 ];
 
 /// Names that bring effects into a crate, as identifiers.
-const EFFECTS: [&str; 27] = [
+const EFFECTS: [&str; 30] = [
     "Instant",
     "SystemTime",
     "RandomState",
@@ -62,7 +64,10 @@ const EFFECTS: [&str; 27] = [
     "rand",
     "tokio",
     "crossbeam_channel",
-    "corvid_os",
+    "corvid_net",
+    "corvid_reactor",
+    "corvid_shell",
+    "rustix",
     "stdin",
     "stdout",
     "stderr",
@@ -76,8 +81,11 @@ const EFFECTS: [&str; 27] = [
 const EFFECT_MODULES: [&str; 6] = ["net", "fs", "thread", "process", "env", "os"];
 
 /// Packages that a pure crate may not depend on.
-const EFFECT_PACKAGES: [&str; 8] = [
-    "corvid-os",
+const EFFECT_PACKAGES: [&str; 11] = [
+    "corvid-net",
+    "corvid-reactor",
+    "corvid-shell",
+    "rustix",
     "libc",
     "mio",
     "socket2",
@@ -88,10 +96,12 @@ const EFFECT_PACKAGES: [&str; 8] = [
 ];
 
 /// Files, or folders that end in `/`, that may hold `unsafe`.
-const UNSAFE: [&str; 3] = [
+const UNSAFE: [&str; 5] = [
     "crates/json/src/scan/x86_64.rs",
     "crates/data/src/str.rs",
-    "crates/os/",
+    "crates/net/",
+    "crates/reactor/",
+    "crates/shell/",
 ];
 
 const LINES_MAX: usize = 800;
@@ -159,9 +169,24 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
             },
         };
         // Bytes only: framing, the disk of `log`, sessions of `tls`.
-        if name == "os" && !["json", "log", "tls"].contains(&lower) {
+        let carries_bytes = match name {
+            "net" => Some(&["tls"][..]),
+            "reactor" => Some(&["json", "net"][..]),
+            "shell" => Some(&["json", "log", "net", "reactor"][..]),
+            _ => None,
+        };
+        if let Some(allowed) = carries_bytes.filter(|allowed| !allowed.contains(&lower)) {
+            let allowed = allowed.join(", ");
             complaints.push(format!(
-                "os: depends on {lower}; it may on json, log and tls only"
+                "{name}: depends on {lower}; it may on {allowed} only"
+            ));
+        }
+        // A program that embeds the client library has its own log, signals and daemon.
+        if ["session", "idl", "driver", "corvid"].contains(&name)
+            && ["reactor", "shell"].contains(&lower)
+        {
+            complaints.push(format!(
+                "{name}: a library for other programs, but depends on {lower}"
             ));
         }
         if level < DEVELOPMENT && level_of(lower).is_none_or(|lower| lower >= level) {
@@ -511,14 +536,18 @@ mod proofs {
     #[test]
     fn crates_import_lower_levels_only() {
         assert!(manifest("engine", &["corvid-json", "corvid-data", "bstr"]).is_empty());
-        assert!(manifest("server", &["corvid-service", "corvid-os", "libc"]).is_empty());
+        assert!(manifest("server", &["corvid-service", "corvid-shell", "libc"]).is_empty());
         assert!(manifest("sim", &["corvid-server", "corvid-sim"]).is_empty());
         let refused = [
             ("data", "corvid-engine"),
             ("engine", "corvid-log"),
             ("monitor", "corvid-service"),
-            ("os", "corvid-data"),
-            ("service", "corvid-os"),
+            ("net", "corvid-json"),
+            ("reactor", "corvid-data"),
+            ("shell", "corvid-data"),
+            ("driver", "corvid-shell"),
+            ("corvid", "corvid-reactor"),
+            ("service", "corvid-net"),
             ("server", "corvid-tools"),
             ("server", "corvid-sim"),
             ("driver", "corvid"),
@@ -602,11 +631,12 @@ mod proofs {
     fn unsafe_stands_where_it_may_and_has_reasons() {
         let reasoned = "fn f() {\n    // SAFETY: it is.\n    let x =\n        unsafe { g() };\n}";
         let bare = "fn f() {\n    // SAFETY: of another one.\n    g();\n    unsafe { g() };\n}";
-        let os = |body| source("os", "crates/os/src/x.rs", body);
-        assert!(os(reasoned).is_empty());
-        assert_eq!(os(bare).len(), 1);
+        let shell = |body| source("shell", "crates/shell/src/x.rs", body);
+        assert!(shell(reasoned).is_empty());
+        assert_eq!(shell(bare).len(), 1);
         assert!(
-            os("#![allow(unsafe_code)]\n// unsafe { }\nconst S: &str = \"unsafe {\";").is_empty()
+            shell("#![allow(unsafe_code)]\n// unsafe { }\nconst S: &str = \"unsafe {\";")
+                .is_empty()
         );
         assert_eq!(pure(reasoned).len(), 1);
         assert_eq!(

@@ -94,7 +94,7 @@ fn a_stripped_program_tells_what_it_has() {
     }
     let report = report_of(&stripped);
     // The handler at least is a function of its own, however much is inlined.
-    let handler = "   0: corvid_os::crash::last_line\n";
+    let handler = "   0: corvid_shell::crash::last_line\n";
     assert!(report.contains(handler), "{report}");
     assert!(!report.contains("run.rs:"), "{report}");
     assert!(strip("--strip-all"));

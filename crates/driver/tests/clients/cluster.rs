@@ -134,7 +134,7 @@ fn a_client_follows_the_leader() {
     client
         .idl_mut()
         .session()
-        .force_reconnect(corvid_os::clock::mono_ms());
+        .force_reconnect(corvid_net::clock::mono_ms());
     insert(&mut client, "dan");
     assert_ne!(member_of(&client), leader);
 }

@@ -41,7 +41,7 @@ fn a_life_is_counted() {
         insert(&mut client, "bob");
         // Another connection, over which the contents are carried on or, by a server without history, come anew.
         let seqno = client.session_state().session_seqno();
-        let now_ms = corvid_os::clock::mono_ms();
+        let now_ms = corvid_net::clock::mono_ms();
         client.idl_mut().session().force_reconnect(now_ms);
         client
             .wait_until(PATIENCE, |idl| {

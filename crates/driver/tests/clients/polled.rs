@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use corvid_driver::polled::Client;
 use corvid_idl::{Misuse, Status};
-use corvid_os::signals;
+use corvid_net::poll;
 
 use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
 
@@ -25,7 +25,7 @@ fn run_until(clients: &mut [&mut Client], mut holds: impl FnMut(&[&mut Client]) 
             let fd = wait.fd.map(|fd| (fd, readable | writable));
             let short = Duration::from_millis(5);
             let timeout = wait.timeout.map_or(short, |timeout| timeout.min(short));
-            signals::poll_or_die(fd, Some(timeout)).expect("polled");
+            poll::wait(fd, Some(timeout)).expect("polled");
         }
     }
 }

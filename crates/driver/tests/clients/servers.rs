@@ -25,7 +25,7 @@ fn narrow(implementation: Implementation) -> Server {
 }
 
 fn set_remote(client: &mut Client, remotes: &str) {
-    let now_ms = corvid_os::clock::mono_ms();
+    let now_ms = corvid_net::clock::mono_ms();
     let session = client.idl_mut().session();
     session.set_shuffle_remotes(false);
     session.set_remote(now_ms, remotes, true);
@@ -84,7 +84,7 @@ fn connections_that_are_asked_for_wait_for_nothing() {
         client.wait_for_contents(PATIENCE).expect("contents");
         for _ in 0..5 {
             let seqno = client.session_state().session_seqno();
-            let now_ms = corvid_os::clock::mono_ms();
+            let now_ms = corvid_net::clock::mono_ms();
             client.idl_mut().session().force_reconnect(now_ms);
             let is_back = |idl: &Idl| {
                 let state = idl.session_state();

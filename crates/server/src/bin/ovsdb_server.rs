@@ -1,7 +1,7 @@
 //! `ovsdb-server`: serves OVSDB databases.
 
-use corvid_os::{args, program};
 use corvid_server::options::CommandLine;
+use corvid_shell::{args, program};
 
 // Neither feature: the system's allocator.
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]

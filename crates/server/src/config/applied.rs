@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use corvid_log::Magic;
-use corvid_os::vlog::{self, Module};
-use corvid_os::{dirs, errno};
+use corvid_net::{dirs, errno};
+use corvid_shell::vlog::{self, Module};
 
 use crate::config::file::{ConfigFile, DatabaseConfig, ServiceModel};
 use crate::config::replication::ActiveBackup;

@@ -16,8 +16,8 @@ use std::os::unix::fs::FileExt;
 
 use bstr::BString;
 use corvid_json::Value;
-use corvid_os::anonymous;
-use corvid_os::vlog::{self, Module};
+use corvid_shell::anonymous;
+use corvid_shell::vlog::{self, Module};
 
 use crate::config::replication::Sync;
 

@@ -1,8 +1,9 @@
 //! The commands of the control socket that concern the server (docs/spec/cli.md 2.4).
 
-use corvid_os::unixctl::{Registry, register_builtin};
-use corvid_os::vlog::FileError;
-use corvid_os::{errno, memory, vlog};
+use corvid_net::errno;
+use corvid_shell::unixctl::{Registry, register_builtin};
+use corvid_shell::vlog::FileError;
+use corvid_shell::{memory, vlog};
 
 use crate::control::replication_commands;
 use crate::control::reports;

@@ -3,7 +3,7 @@
 //! A command that changes roles is answered when every database has its new role: who has been told that a server is active may write,
 //! and who has been told that it is a backup finds it read-only.
 
-use corvid_os::unixctl::{Registry, Replier};
+use corvid_shell::unixctl::{Registry, Replier};
 
 use crate::control::commands::by_hand;
 use crate::server::Server;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use corvid_os::memory::Usage;
 use corvid_service::message::Report;
+use corvid_shell::memory::Usage;
 
 use crate::server::Server;
 
@@ -172,7 +172,7 @@ mod tests {
         report.usage.atoms = 35;
         report.usage.cells = 44;
         let reports = Reports::from([("a".to_owned(), report.clone()), ("b".to_owned(), report)]);
-        let shown = corvid_os::memory::show(usage(&reports, 1));
+        let shown = corvid_shell::memory::show(usage(&reports, 1));
         assert_eq!(
             shown,
             "atoms:70 cells:88 monitors:0 n-weak-refs:0 sessions:1\n"

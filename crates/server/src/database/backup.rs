@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_engine::Snapshot;
 use corvid_log::{Stamp, write_schema, write_snapshot};
-use corvid_os::replacement::Replacement;
-use corvid_os::{clock, errno, priority};
+use corvid_net::{clock, errno};
+use corvid_reactor::priority;
+use corvid_shell::replacement::Replacement;
 
 use crate::main_thread::MainThread;
 

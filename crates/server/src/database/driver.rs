@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use corvid_engine::WorkBudget;
-use corvid_os::clock;
-use corvid_os::shard::ShardHandle;
+use corvid_net::clock;
+use corvid_reactor::shard::ShardHandle;
 use corvid_service::frontend::shard_of;
 use corvid_service::message::{Deliver, Event, Method, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};

@@ -3,12 +3,12 @@
 //! Waking a thread and being woken by its answer costs more than a small transaction. So a shard with requests for a database at which
 //! nobody is at work executes them itself, within a work budget for all of them together; what does not fit goes to the thread, with
 //! everything behind it. Whoever finds somebody at work leaves its requests to them. Order and exclusion are the mailbox's
-//! ([`corvid_os::mailbox`]).
+//! ([`corvid_reactor::mailbox`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_engine::WorkBudget;
-use corvid_os::mailbox::MailSender;
+use corvid_reactor::mailbox::MailSender;
 use corvid_service::message::ToDatabase;
 
 use crate::database::driver::Driver;
@@ -85,8 +85,8 @@ pub(crate) mod tests {
     use std::sync::Weak;
 
     use corvid_engine::Database;
-    use corvid_os::mailbox::Mailbox;
-    use corvid_os::shard::Shards;
+    use corvid_reactor::mailbox::Mailbox;
+    use corvid_reactor::shard::Shards;
     use corvid_service::eras::Eras;
     use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
     use corvid_service::{DatabaseService, Model, Options, Pump, server_db};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use corvid_os::priority;
+use corvid_reactor::priority;
 use corvid_service::job::Job;
 use corvid_service::job::turns::Turns;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};

@@ -6,10 +6,10 @@ use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::storage::FileSize;
 use corvid_log::{DiskFile, Fault, Magic, Source};
-use corvid_os::errno;
-use corvid_os::log_file::{self, Handle, LogFile, OpenMode};
-use corvid_os::random::{Random, Scattered};
+use corvid_net::errno;
+use corvid_net::random::{Random, Scattered};
 use corvid_service::storage::FileState;
+use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
 
 mod damage;
 mod load;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use corvid_os::priority;
+use corvid_reactor::priority;
 use corvid_service::job::garbage::Garbage;
 use crossbeam_channel::{Receiver, Sender};
 

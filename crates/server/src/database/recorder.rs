@@ -13,9 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use corvid_os::errno;
-use corvid_os::vlog::{self, Module};
+use corvid_net::errno;
 use corvid_service::recording::{MAGIC, Replay};
+use corvid_shell::vlog::{self, Module};
 
 /// What may wait to be written, bytes.
 const QUEUED_BYTES_MAX: usize = 64 << 20;

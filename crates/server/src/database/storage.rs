@@ -15,19 +15,19 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use corvid_log::Disk;
-use corvid_os::coverage::Counter;
-use corvid_os::log_file::{LogFile, Place};
-use corvid_os::mailbox::MailSender;
-use corvid_os::priority;
-use corvid_os::vlog::{self, Level, Module};
+use corvid_net::coverage::Counter;
+use corvid_reactor::mailbox::MailSender;
+use corvid_reactor::priority;
 use corvid_service::message::ToDatabase;
+use corvid_shell::log_file::{LogFile, Place};
+use corvid_shell::vlog::{self, Level, Module};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
 use crate::metrics::database::DatabaseFigures;
 
 /// Replaced files are kept open no longer than until this is received.
-type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_os::log_file::Handle>>;
+type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_shell::log_file::Handle>>;
 
 /// For the disk thread.
 enum ToDisk {
@@ -207,7 +207,7 @@ impl Storage {
             })
             .map_err(|error| StoreError {
                 details: format!("{database}: cannot start a thread"),
-                io_error: corvid_os::errno::text(&error),
+                io_error: corvid_net::errno::text(&error),
             })?;
         self.rewrite = Some(RewriteThread {
             orders,

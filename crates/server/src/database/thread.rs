@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use corvid_os::clock;
-use corvid_os::mailbox::Mailbox;
-use corvid_os::poll_interval::PollInterval;
+use corvid_net::clock;
+use corvid_reactor::mailbox::Mailbox;
+use corvid_reactor::poll_interval::PollInterval;
 use corvid_service::message::ToDatabase;
 
 use crate::coverage;

@@ -5,10 +5,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use corvid_os::clock;
-use corvid_os::durations::Durations;
-use corvid_os::mailbox::MailSender;
+use corvid_net::clock;
+use corvid_reactor::mailbox::MailSender;
 use corvid_service::message::{Report, ToDatabase};
+use corvid_shell::durations::Durations;
 
 use super::call::Call;
 

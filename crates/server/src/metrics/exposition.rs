@@ -7,13 +7,14 @@ use std::fmt::Error;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use crate::process_figures::ProcessFigures;
 use corvid_engine::OPERATIONS;
-use corvid_os::durations::{BOUNDS_NS, Counted};
-use corvid_os::process_figures::ProcessFigures;
-use corvid_os::shard::Refusals;
-use corvid_os::{clock, program};
+use corvid_net::clock;
+use corvid_reactor::shard::Refusals;
 use corvid_service::message::{FileReport, Report};
 use corvid_service::replication;
+use corvid_shell::durations::{BOUNDS_NS, Counted};
+use corvid_shell::program;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, text};
 use prometheus_client::metrics::MetricType;

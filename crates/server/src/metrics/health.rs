@@ -9,7 +9,7 @@
 
 use std::fmt::Write;
 
-use corvid_os::http::{Request, Response};
+use crate::http::{Request, Response};
 
 use crate::liveness::STUCK_MS;
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use corvid_os::clock;
-use corvid_os::durations::Durations;
+use corvid_net::clock;
+use corvid_shell::durations::Durations;
 
 use super::call::Call;
 

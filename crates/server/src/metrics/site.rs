@@ -1,7 +1,7 @@
 //! Which page shows what. Runs on the thread that serves HTTP.
 
-use corvid_os::clock;
-use corvid_os::http::{Request, Response, Site};
+use crate::http::{Request, Response, Site};
+use corvid_net::clock;
 use corvid_service::replication::Standing;
 
 use super::call::Call;

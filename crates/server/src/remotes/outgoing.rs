@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_monitor::SessionId;
-use corvid_os::clock::Now;
-use corvid_os::errno;
-use corvid_os::shard::{CloseReason, ConnId, Io};
-use corvid_os::target::{Active, Target};
-use corvid_os::vlog::{self, Level as LogLevel, Module};
+use corvid_net::clock::Now;
+use corvid_net::errno;
+use corvid_net::target::{Active, Target};
+use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_rpc::notice::{End, Level};
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::{Reconnect, backoff};
+use corvid_shell::vlog::{self, Level as LogLevel, Module};
 
 use crate::coverage;
 use crate::remotes::options::RemoteOptions;

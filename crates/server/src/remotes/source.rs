@@ -5,10 +5,10 @@
 //! conversation is the database's ([`corvid_service::replication`]).
 
 use corvid_json::Pieces;
-use corvid_os::clock::Now;
-use corvid_os::errno;
-use corvid_os::shard::{CloseReason, ConnId, Io};
-use corvid_os::target::{Active, Target};
+use corvid_net::clock::Now;
+use corvid_net::errno;
+use corvid_net::target::{Active, Target};
+use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_rpc::message::{PROBE, is_probe_id, write_reply};
 use corvid_rpc::notice::End;
 use corvid_rpc::reconnect::Action;

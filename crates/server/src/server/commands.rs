@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use corvid_os::errno;
-use corvid_os::unixctl::Replier;
-use corvid_os::vlog::{self, Module};
+use corvid_net::errno;
 use corvid_service::message::{Control, ToDatabase, ToShard};
+use corvid_shell::unixctl::Replier;
+use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use crate::control::reports::Reports;

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use corvid_os::vlog::{self, Module, RateLimit};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::eras::Era;
 use corvid_service::message::{Control, Event, ToDatabase, ToShard};
 use corvid_service::server_db;
+use corvid_shell::vlog::{self, Module, RateLimit};
 
 use super::{Server, answer};
 use crate::main_thread::Report;

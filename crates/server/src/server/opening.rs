@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use corvid_data::HashSeed;
-use corvid_os::unixctl::Replier;
+use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use super::serving::{check_name, is_relay, same_file};

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use corvid_engine::Snapshot;
-use corvid_os::log_file::UnforcedName;
-use corvid_os::mailbox::MailSender;
-use corvid_os::unixctl::Replier;
+use corvid_reactor::mailbox::MailSender;
 use corvid_service::message::{DatabaseId, ToDatabase};
+use corvid_shell::log_file::UnforcedName;
+use corvid_shell::unixctl::Replier;
 
 use super::tls_columns;
 use crate::control::sessions::Listed;

@@ -9,9 +9,9 @@
 
 use std::collections::VecDeque;
 
-use corvid_os::service_manager;
-use corvid_os::unixctl::Replier;
-use corvid_os::vlog::{self, Module};
+use corvid_shell::service_manager;
+use corvid_shell::unixctl::Replier;
+use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use super::opening::{Asker, Request};

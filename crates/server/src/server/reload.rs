@@ -1,8 +1,9 @@
 //! Reading again what the server was started with: the configuration file by command, and everything that lies in files by SIGHUP. Part of the
 //! main thread.
 
-use corvid_os::vlog::{self, Module};
-use corvid_os::{errno, service_manager};
+use corvid_net::errno;
+use corvid_shell::service_manager;
+use corvid_shell::vlog::{self, Module};
 
 use corvid_service::message::Control;
 

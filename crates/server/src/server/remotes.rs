@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use corvid_os::clock::Now;
-use corvid_os::unixctl::Replier;
-use corvid_os::vlog::{self, Module};
+use corvid_net::clock::Now;
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::remote_rows::RemoteRows;
+use corvid_shell::unixctl::Replier;
+use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use crate::remotes::options::RemoteOptions;

@@ -3,16 +3,16 @@
 //!
 //! Invariant: a database is told of its role before clients can reach it, and its connection is opened when the shard can reach the database.
 
-use corvid_os::unixctl::Replier;
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::replication::{Exclusions, Following, Notice, Role, SourceId};
 use corvid_service::{replication, server_db};
+use corvid_shell::unixctl::Replier;
 
 use super::serving::Served;
 use super::{Server, answer};
 use crate::config::replication::{self as config_replication, ActiveBackup, Shown, Sync};
 use crate::shard::{ShardMessage, ToSource};
-use corvid_os::vlog::{self, Level, Module};
+use corvid_shell::vlog::{self, Level, Module};
 
 impl Server {
     /// What was set before holds for the databases that are served from now on.

@@ -10,16 +10,16 @@ use std::thread::JoinHandle;
 
 use corvid_data::Schema;
 use corvid_engine::Database;
-use corvid_os::errno;
-use corvid_os::log_file::{LogFile, UnforcedName};
-use corvid_os::mailbox::{MailSender, Mailbox};
-use corvid_os::vlog::{self, Module};
+use corvid_net::errno;
+use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_service::directory::Directory;
 use corvid_service::message::{DatabaseId, ToDatabase};
 use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
+use corvid_shell::log_file::{LogFile, UnforcedName};
+use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use crate::config::replication::ActiveBackup;

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use corvid_monitor::SessionId;
-use corvid_os::unixctl::Replier;
 use corvid_service::frontend::shard_of;
+use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use crate::control::sessions::{self, Listed};

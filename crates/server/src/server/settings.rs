@@ -2,10 +2,10 @@
 //! start. Part of the main thread. A change lasts until the server ends; it is logged.
 
 use corvid_json::{Object, Value};
-use corvid_os::unixctl::Replier;
-use corvid_os::vlog::{self, Module};
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::server_db;
+use corvid_shell::unixctl::Replier;
+use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use crate::limits::LimitOption;

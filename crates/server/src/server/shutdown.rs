@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use corvid_os::unixctl::Replier;
 use corvid_service::message::{Control, Event, ToDatabase};
 use corvid_service::server_db;
+use corvid_shell::unixctl::Replier;
 
 use super::pending_replies::Removal;
 use super::serving::Served;

@@ -1,8 +1,8 @@
 //! Settings of TLS in columns, from the main thread's side: asked for at the start and at each reload, which wait for them, and again
 //! whenever their database comes back.
 
-use corvid_os::vlog::{self, Module};
 use corvid_service::remote_rows::RemoteRows;
+use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 

@@ -1,7 +1,7 @@
 //! What a shard tells operators of its sessions.
 
-use corvid_os::clock::Now;
-use corvid_os::shard::Io;
+use corvid_net::clock::Now;
+use corvid_reactor::shard::Io;
 
 use super::ShardSessions;
 use crate::control::sessions::Listed;

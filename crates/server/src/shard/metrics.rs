@@ -1,7 +1,7 @@
 //! What a shard counts of its sessions, where somebody wants to know.
 
-use corvid_os::clock;
-use corvid_os::shard::{CloseReason, ConnId, ConnInfo, Io};
+use corvid_net::clock;
+use corvid_reactor::shard::{CloseReason, ConnId, ConnInfo, Io};
 use corvid_service::frontend::Close;
 use corvid_service::message::{Piece, ToShard};
 use std::sync::atomic::Ordering;

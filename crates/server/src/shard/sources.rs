@@ -1,8 +1,8 @@
 //! The connections of backups to what they follow, all on one shard: whose is whose, and what their databases are told.
 
 use corvid_json::Pieces;
-use corvid_os::clock::Now;
-use corvid_os::shard::{CloseReason, ConnId, Io};
+use corvid_net::clock::Now;
+use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_service::message::ToDatabase;
 use corvid_service::replication::{SourceEvent, SourceId};
 

@@ -3,7 +3,7 @@
 //! The thread begins with the first text and ends with its shard. Not limited here: no session has more than one text under way.
 
 use corvid_monitor::SessionId;
-use corvid_os::shard::ShardHandle;
+use corvid_reactor::shard::ShardHandle;
 use corvid_service::frontend::Text;
 use crossbeam_channel::{Receiver, Sender};
 

@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::appctl::options`]. Commands are the daemon's own; those that every daemon has are named here.
 
-use corvid_os::manual::{Chapter, Manual, shared};
+use corvid_shell::manual::{Chapter, Manual, shared};
 
 use crate::appctl::options;
 

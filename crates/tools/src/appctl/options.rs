@@ -1,10 +1,10 @@
 //! The command line: options up to the first word that is none, then the command and its arguments, for the daemon.
 
-use corvid_os::args::{self, Arg, Args, Item, OptionEntry, Spec};
-use corvid_os::manual::{Manual, Places, help};
-use corvid_os::unixctl::Format;
-use corvid_os::vlog::{self, LogOption};
-use corvid_os::{program, timeout};
+use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
+use corvid_shell::manual::{Manual, Places, help};
+use corvid_shell::unixctl::Format;
+use corvid_shell::vlog::{self, LogOption};
+use corvid_shell::{program, timeout};
 
 use crate::appctl::manual;
 

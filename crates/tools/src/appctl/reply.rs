@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use corvid_json::Value;
-use corvid_os::program;
-use corvid_os::unixctl::Format;
+use corvid_shell::program;
+use corvid_shell::unixctl::Format;
 
 use crate::appctl::options::Options;
 

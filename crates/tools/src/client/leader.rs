@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bstr::BString;
 use corvid_json::{Object, Value};
-use corvid_os::blocking::Connection;
-use corvid_os::tls::Credentials;
-use corvid_os::vlog::{self, Module};
-use corvid_os::{clock, errno};
+use corvid_net::tls::Credentials;
+use corvid_net::{clock, errno};
 use corvid_rpc::backoff::MIN_MS;
 use corvid_rpc::notice::{End, Level, Notice};
 use corvid_rpc::remote::RemoteList;
+use corvid_shell::blocking::Connection;
+use corvid_shell::vlog::{self, Module};
 
 use crate::client::session::Session;
 use crate::client::settings::Settings;

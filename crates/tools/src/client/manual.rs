@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::client::settings`], commands from the one in [`crate::client::commands`].
 
-use corvid_os::manual::{Chapter, Manual, Places, help, shared};
+use corvid_shell::manual::{Chapter, Manual, Places, help, shared};
 
 use crate::client::commands::{COMMANDS, TOPICS};
 use crate::client::settings;

@@ -3,7 +3,7 @@
 //! The words do not say by themselves what they are: a first word with a colon is a server if the command has words to
 //! spare, and a word is a database if the server serves one of that name.
 
-use corvid_os::dirs;
+use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
 use crate::client::commands::{Action, Command, Invocation};

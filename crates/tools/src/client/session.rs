@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use corvid_data::Schema;
 use corvid_json::Value;
-use corvid_os::blocking::Connection;
-use corvid_os::target::Target;
-use corvid_os::tls::Credentials;
-use corvid_os::vlog::{self, Module};
-use corvid_os::{errno, signals};
+use corvid_net::errno;
+use corvid_net::target::Target;
+use corvid_net::tls::Credentials;
 use corvid_rpc::Message;
 use corvid_rpc::message::{write_reply, write_request};
+use corvid_shell::blocking::Connection;
+use corvid_shell::signals;
+use corvid_shell::vlog::{self, Module};
 
 use crate::failure::Failure;
 

@@ -5,13 +5,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use corvid_os::args::{Arg, Args, Item, OptionEntry, Spec};
-use corvid_os::daemon::{self, DaemonOption, Startup};
-use corvid_os::manual::Manual;
-use corvid_os::tls::options::TlsOption;
-use corvid_os::tls::{self, Credentials};
-use corvid_os::vlog::{self, LogOption};
-use corvid_os::{clock, date, program, timeout};
+use corvid_net::clock;
+use corvid_net::tls::{self, Credentials};
+use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
+use corvid_shell::daemon::{self, DaemonOption, Startup};
+use corvid_shell::manual::Manual;
+use corvid_shell::tls_options::{self, TlsOption};
+use corvid_shell::vlog::{self, LogOption};
+use corvid_shell::{date, program, timeout};
 
 use crate::client::manual;
 use crate::client::table::{CellStyle, Format, Style};
@@ -94,7 +95,7 @@ fn specs() -> Vec<Spec<Id>> {
     ];
     specs.extend(vlog::specs(Id::Log));
     specs.extend(daemon::specs(Id::Daemon));
-    specs.extend(tls::options::specs(Id::Tls));
+    specs.extend(tls_options::specs(Id::Tls));
     specs.extend([
         Spec::both("format", 'f', Arg::Required, Id::Format)
             .within(OUTPUT)
@@ -132,7 +133,7 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 pub(crate) const GROUPS: [&str; 5] = [
     OUTPUT,
     CONNECTION,
-    tls::options::GROUP,
+    tls_options::GROUP,
     daemon::GROUP,
     vlog::GROUP,
 ];
@@ -248,7 +249,7 @@ impl Parser {
             Id::Help => program::answer(manual::help()),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value),
-            Id::Tls(option) => self.tls.apply(option, value),
+            Id::Tls(option) => option.apply(&mut self.tls, value),
             Id::Daemon(option) => self.daemon.apply(option, value),
         }
     }

@@ -5,8 +5,8 @@
 //! on the main thread, between two waits.
 
 use corvid_json::Value;
-use corvid_os::daemon::Startup;
-use corvid_os::unixctl::{Registry, Server};
+use corvid_shell::daemon::Startup;
+use corvid_shell::unixctl::{Registry, Server};
 
 use crate::client::session::{Incoming, Session};
 use crate::client::settings::Settings;

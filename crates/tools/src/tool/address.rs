@@ -2,7 +2,7 @@
 
 use corvid_data::WireError;
 use corvid_log::cluster::address;
-use corvid_os::vlog::{self, Module};
+use corvid_shell::vlog::{self, Module};
 
 use crate::failure::Failure;
 

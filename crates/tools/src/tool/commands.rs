@@ -14,7 +14,7 @@ mod versions;
 
 use std::path::PathBuf;
 
-use corvid_os::dirs;
+use corvid_net::dirs;
 
 use crate::command;
 use crate::failure::Failure;

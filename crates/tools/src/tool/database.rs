@@ -10,9 +10,9 @@ use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{Disk, Load, Magic, Source};
-use corvid_os::errno;
-use corvid_os::log_file::{self, LogFile, OpenError, OpenMode};
-use corvid_os::progress::Progress;
+use corvid_net::errno;
+use corvid_shell::log_file::{self, LogFile, OpenError, OpenMode};
+use corvid_shell::progress::Progress;
 
 use crate::failure::{Failure, shown};
 use crate::tool::uuids::RandomUuids;

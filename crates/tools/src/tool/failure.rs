@@ -4,7 +4,7 @@ use std::io;
 
 use corvid_data::{Tag, WireError};
 use corvid_log::{Damage, FormatError, ReadError};
-use corvid_os::errno;
+use corvid_net::errno;
 
 use crate::failure::Failure;
 

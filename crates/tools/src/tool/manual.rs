@@ -2,8 +2,8 @@
 //!
 //! Options come from the table in [`crate::tool::options`], commands from the one in [`crate::tool::commands`].
 
-use corvid_os::manual::{Chapter, Manual, Places, help, shared};
-use corvid_os::vlog;
+use corvid_shell::manual::{Chapter, Manual, Places, help, shared};
+use corvid_shell::vlog;
 
 use crate::command;
 use crate::tool::commands::{COMMANDS, TOPICS};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use corvid_log::DiskError;
-use corvid_os::log_file::{self, LogFile, OpenMode, sync_directory_of};
+use corvid_shell::log_file::{self, LogFile, OpenMode, sync_directory_of};
 
 use crate::failure::{Failure, shown};
 use crate::tool::database::tagged;

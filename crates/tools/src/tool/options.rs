@@ -2,9 +2,9 @@
 
 use corvid_data::Uuid;
 use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
-use corvid_os::args::{self, Arg, Args, Item, OptionEntry, Spec};
-use corvid_os::manual::Manual;
-use corvid_os::{program, vlog};
+use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
+use corvid_shell::manual::Manual;
+use corvid_shell::{program, vlog};
 
 use crate::failure::Failure;
 use crate::tool::manual;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use corvid_engine::Database;
 use corvid_log::{Stamp, write_schema, write_snapshot};
-use corvid_os::lockfile::{Lockfile, follow_links};
-use corvid_os::progress::Progress;
-use corvid_os::replacement::Replacement;
-use corvid_os::{clock, errno};
+use corvid_net::{clock, errno};
+use corvid_shell::lockfile::{Lockfile, follow_links};
+use corvid_shell::progress::Progress;
+use corvid_shell::replacement::Replacement;
 
 use crate::failure::{Failure, shown};
 

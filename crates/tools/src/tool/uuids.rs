@@ -2,8 +2,8 @@
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Uuid};
-use corvid_os::program;
-use corvid_os::random::Random;
+use corvid_net::random::Random;
+use corvid_shell::program;
 
 use crate::failure::Failure;
 
@@ -21,7 +21,7 @@ impl RandomUuids {
         random.map(RandomUuids).map_err(|error| {
             Failure::new(format!(
                 "cannot read random numbers ({})",
-                corvid_os::errno::text(&error)
+                corvid_net::errno::text(&error)
             ))
         })
     }

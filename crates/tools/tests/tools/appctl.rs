@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use corvid_json::Value;
-use corvid_os::blocking::Connection;
-use corvid_os::clock;
+use corvid_net::clock;
+use corvid_shell::blocking::Connection;
 
 const OURS: &str = env!("CARGO_BIN_EXE_ovs-appctl");
 const THEIRS: &str = "/usr/bin/ovs-appctl";

@@ -10,9 +10,9 @@ use corvid_data::{Tag, WireError};
 use corvid_log::load::Cause;
 use corvid_log::salvage::{self, Bytes};
 use corvid_log::{Damage, DiskFile, Magic, ReadError};
-use corvid_os::errno;
-use corvid_os::log_file::{Handle, LogFile};
-use corvid_os::vlog::{self, Module};
+use corvid_net::errno;
+use corvid_shell::log_file::{Handle, LogFile};
+use corvid_shell::vlog::{self, Module};
 
 use super::{Progress, salvage_copy};
 

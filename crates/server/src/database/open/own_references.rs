@@ -1,7 +1,7 @@
 //! Rows of a file that refer to themselves where they should refer to rows of another table: named in the log, and served as they are.
 
 use corvid_engine::{Database, OwnReference};
-use corvid_os::vlog::{self, Module};
+use corvid_shell::vlog::{self, Module};
 
 /// Rows that are named one by one; the others are counted.
 const NAMED_MAX: usize = 20;

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use corvid_os::clock;
+use corvid_net::clock;
 
 use crate::liveness::Heartbeat;
 

@@ -6,8 +6,8 @@ use bstr::BString;
 use corvid_data::{Arc, ColumnSchema, Datum, Row, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::{Object, Reader, Value};
 use corvid_log::{Stamp, write_schema, write_snapshot};
-use corvid_os::clock;
-use corvid_os::progress::{Progress, Waiting};
+use corvid_net::clock;
+use corvid_shell::progress::{Progress, Waiting};
 
 use super::Invocation;
 use crate::client::session::Session;

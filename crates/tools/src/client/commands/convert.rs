@@ -5,7 +5,7 @@ use std::path::Path;
 use bstr::BStr;
 use corvid_data::Schema;
 use corvid_json::Value;
-use corvid_os::vlog::{self, Module};
+use corvid_shell::vlog::{self, Module};
 
 use super::{Invocation, print_line};
 use crate::client::leader::{self, Standing};

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use corvid_json::Value;
-use corvid_os::clock;
+use corvid_net::clock;
 use corvid_rpc::remote::RemoteList;
 
 use crate::client::leader;

@@ -14,10 +14,11 @@ use corvid_engine::Database;
 use corvid_json::{Object, Value};
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{Damage, Load, Magic};
-use corvid_os::progress::Waiting;
-use corvid_os::random::Random;
-use corvid_os::vlog::{self, Module};
-use corvid_os::{errno, program, signals};
+use corvid_net::errno;
+use corvid_net::random::Random;
+use corvid_shell::program;
+use corvid_shell::progress::Waiting;
+use corvid_shell::vlog::{self, Module};
 
 use super::Invocation;
 use crate::client::session::Session;
@@ -61,7 +62,7 @@ fn read_input() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let mut room = vec![0; 256 * 1024];
     loop {
-        signals::poll_or_die(Some((input.as_raw_fd(), libc::POLLIN)), None)?;
+        corvid_net::poll::wait(Some((input.as_raw_fd(), libc::POLLIN)), None)?;
         match input.read(&mut room) {
             Ok(0) => return Ok(bytes),
             Ok(count) => bytes.extend_from_slice(&room[..count]),

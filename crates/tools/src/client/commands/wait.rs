@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bstr::BString;
 use corvid_json::{Object, Value};
-use corvid_os::blocking::Connection;
-use corvid_os::target::Target;
-use corvid_os::tls::Credentials;
-use corvid_os::{clock, errno, signals};
+use corvid_net::target::Target;
+use corvid_net::tls::Credentials;
+use corvid_net::{clock, errno};
 use corvid_rpc::notice::End;
 use corvid_rpc::reconnect::{Action, Reconnect};
 use corvid_rpc::remote::Scheme;
+use corvid_shell::blocking::Connection;
 
 use crate::client::leader;
 use crate::client::selection;
@@ -204,7 +204,7 @@ impl Waiter<'_> {
             .reconnect
             .deadline_ms(now)
             .map(|at| std::time::Duration::from_millis(at.saturating_sub(now)));
-        let ready = signals::poll_or_die(Some((fd, libc::POLLIN)), left)?;
+        let ready = corvid_net::poll::wait(Some((fd, libc::POLLIN)), left)?;
         if ready != 0 {
             self.reconnect.activity(clock::mono_ms());
         }
@@ -219,7 +219,7 @@ impl Waiter<'_> {
             .deadline_ms(now)
             .unwrap_or(now)
             .saturating_sub(now);
-        signals::poll_or_die(None, Some(std::time::Duration::from_millis(left)))?;
+        corvid_net::poll::wait(None, Some(std::time::Duration::from_millis(left)))?;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use corvid_data::{Arc, Schema};
 use corvid_json::{Reader, Value};
 use corvid_log::cluster::{Data, Index, Kind, Parts, Replay};
 use corvid_log::{Magic, ReadError, Record, write_schema};
-use corvid_os::program;
+use corvid_shell::program;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use corvid_engine::Database;
-use corvid_os::program;
+use corvid_shell::program;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;

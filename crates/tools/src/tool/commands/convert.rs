@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use corvid_data::Arc;
-use corvid_os::program;
+use corvid_shell::program;
 
 use super::{Invocation, Outcome, compact, schema};
 use crate::failure::Failure;

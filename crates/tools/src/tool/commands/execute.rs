@@ -7,8 +7,8 @@ use corvid_engine::{Context, Database, LockOwner};
 use corvid_json::Value;
 use corvid_log::DiskError;
 use corvid_log::write_transaction;
-use corvid_os::clock;
-use corvid_os::log_file::{LogFile, OpenMode};
+use corvid_net::clock;
+use corvid_shell::log_file::{LogFile, OpenMode};
 
 use super::{Invocation, Outcome, default_database};
 use crate::failure::Failure;

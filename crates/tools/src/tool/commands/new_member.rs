@@ -8,8 +8,8 @@ use corvid_log::cluster::{
     Cid, Data, Eid, Entry, Header, Index, Kind, Membership, Record, Servers, Sid, Snapshot, Term,
 };
 use corvid_log::{Magic, Stamp, snapshot};
-use corvid_os::clock;
-use corvid_os::vlog::{self, Module};
+use corvid_net::clock;
+use corvid_shell::vlog::{self, Module};
 
 use super::{Invocation, Outcome};
 use crate::failure::{Failure, shown};

@@ -9,7 +9,7 @@ use corvid_data::{ColumnType, Schema, TableSchema, text, wire};
 use corvid_json::{Object, Reader, Value};
 use corvid_log::decode::date_to_ms;
 use corvid_log::{Magic, RecordReader};
-use corvid_os::date::utc_text;
+use corvid_shell::date::utc_text;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use corvid_json::Value;
-use corvid_os::blocking::Connection;
-use corvid_os::clock;
+use corvid_net::clock;
 use corvid_rpc::message::{
     Message, write_error_reply, write_notification, write_reply, write_request,
 };
+use corvid_shell::blocking::Connection;
 
 use crate::support::{PATIENCE, wait_until};
 

@@ -1,0 +1,66 @@
+//! Blocking waits for one or two descriptors, by poll(2).
+//!
+//! A wait retries when a signal handler interrupted it. What the program has installed in [`crate::interrupt`] runs during a wait.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use crate::{errno, interrupt};
+
+/// Waits until `wanted` (a descriptor and poll events) is ready or the time is over. Returns the events that are ready, 0 when the time is
+/// over. `None` waits for ever.
+///
+/// # Errors
+/// poll(2) fails.
+pub fn wait(wanted: Option<(RawFd, i16)>, timeout: Option<Duration>) -> io::Result<i16> {
+    wait_for_two([wanted, None], timeout).map(|[events, _]| events)
+}
+
+/// As [`wait`], for two descriptors.
+///
+/// # Errors
+/// As there.
+pub fn wait_for_two(
+    wanted: [Option<(RawFd, i16)>; 2],
+    timeout: Option<Duration>,
+) -> io::Result<[i16; 2]> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    loop {
+        interrupt::run();
+        let interrupting = (interrupt::fd(), libc::POLLIN);
+        let mut fds = [wanted[0], wanted[1], Some(interrupting)].map(|each| {
+            let (fd, events) = each.unwrap_or((-1, 0));
+            libc::pollfd {
+                fd,
+                events,
+                revents: 0,
+            }
+        });
+        let timeout_ms = deadline.map_or(-1, |deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Rounded up: waking early would make the caller spin through its last millisecond.
+            left.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32
+        });
+        // SAFETY: `fds` is a valid array of the stated length; negative descriptors are skipped by poll.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
+        match errno::check(ready) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) if fds[2].revents != 0 => {}
+            Ok(_) => return Ok([fds[0].revents, fds[1].revents]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_for_nothing_ends_with_its_timeout() {
+        assert_eq!(wait(None, Some(Duration::from_millis(2))).unwrap(), 0);
+    }
+}

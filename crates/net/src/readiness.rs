@@ -1,0 +1,107 @@
+//! Waiting for one descriptor, or for none, with a limit: by poll(2), or as a future of tokio.
+//!
+//! For clients, which have one connection at a time; who has many uses the crate `reactor`. It says when to try again, not what would
+//! succeed: whoever waited tries what it wanted, and may find that it would still block.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+#[cfg(feature = "tokio")]
+use tokio::io::{Interest, unix::AsyncFd};
+
+use crate::poll;
+
+/// What to wait for; whatever is ready first ends the wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// `None`: only time passes.
+    pub fd: Option<BorrowedFd<'a>>,
+    /// It can be read, or has failed.
+    pub readable: bool,
+    /// It can be written, or has failed.
+    pub writable: bool,
+    /// `None` is for ever.
+    pub timeout: Option<Duration>,
+}
+
+/// Waits, keeping the thread. What the program has installed in [`crate::interrupt`] runs meanwhile.
+///
+/// # Errors
+/// poll(2) fails.
+pub fn wait(wanted: &Wanted<'_>) -> io::Result<()> {
+    let readable = if wanted.readable { libc::POLLIN } else { 0 };
+    let writable = if wanted.writable { libc::POLLOUT } else { 0 };
+    let fd = wanted.fd.map(|fd| (fd.as_raw_fd(), readable | writable));
+    poll::wait(fd, wanted.timeout).map(drop)
+}
+
+/// Waits within a runtime of tokio that has sockets and time. With the feature `tokio`.
+///
+/// # Errors
+/// The descriptor cannot be polled.
+///
+/// # Panics
+/// Outside of such a runtime.
+#[cfg(feature = "tokio")]
+pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
+    let timeout = wanted.timeout.unwrap_or(Duration::MAX);
+    let interest = match (wanted.readable, wanted.writable) {
+        (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+        (false, true) => Some(Interest::WRITABLE),
+        (true, false) => Some(Interest::READABLE),
+        (false, false) => None,
+    };
+    let (Some(fd), Some(interest)) = (wanted.fd, interest) else {
+        tokio::time::sleep(timeout).await;
+        return Ok(());
+    };
+    // SAFETY: the descriptor is borrowed for longer than `registered` lives, so it stays open, and a borrow never changes its number.
+    let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
+    let registered = registered.map_err(|error| error.into_parts().1)?;
+    match tokio::time::timeout(timeout, registered.ready(interest)).await {
+        Ok(outcome) => outcome.map(drop),
+        // Time is over.
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(all(test, feature = "tokio"))]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_of_waiting_end_when_something_is_ready_or_time_is_over() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut wanted = Wanted {
+            fd: Some(ours.as_fd()),
+            readable: true,
+            writable: false,
+            timeout: Some(Duration::from_millis(2)),
+        };
+        wait(&wanted).unwrap();
+        runtime.block_on(ready(wanted)).unwrap();
+        theirs.write_all(b"x").unwrap();
+        wanted.timeout = None;
+        wait(&wanted).unwrap();
+        runtime.block_on(ready(wanted)).unwrap();
+        let nothing = Wanted {
+            fd: None,
+            timeout: Some(Duration::from_millis(2)),
+            ..wanted
+        };
+        wait(&nothing).unwrap();
+        runtime.block_on(ready(nothing)).unwrap();
+    }
+}

@@ -1,0 +1,95 @@
+//! Host names to addresses: at once for programs that may wait, in a helper thread for those that may not.
+//!
+//! A daemon asks again on every connection attempt: the first answer is "not known yet" and starts the look-up, a later
+//! one finds the result. Results are kept for [`KEEP_MS`]. At most one look-up per name is under way.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::clock;
+use crate::logging::{self, Module, RateLimit};
+
+/// How long a result is good, ms.
+const KEEP_MS: u64 = 30_000;
+/// Names remembered at most; beyond, old ones are forgotten. Remotes name a handful of hosts.
+const NAMES_MAX: usize = 256;
+
+static CACHE: Mutex<Option<HashMap<String, Entry>>> = Mutex::new(None);
+
+enum Entry {
+    Pending,
+    Known { ip: Option<IpAddr>, at_ms: u64 },
+}
+
+fn cache() -> MutexGuard<'static, Option<HashMap<String, Entry>>> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks a name up and waits for the answer.
+#[must_use]
+pub fn now(name: &str) -> Option<IpAddr> {
+    static LIMIT: RateLimit = RateLimit::new(5, 5);
+    match (name, 0).to_socket_addrs() {
+        Ok(mut addresses) => addresses.next().map(|address| address.ip()),
+        Err(_) => {
+            logging::warn_limited(
+                &LIMIT,
+                Module::DnsResolve,
+                format_args!("{name}: failed to resolve"),
+            );
+            None
+        }
+    }
+}
+
+/// The address of a name if it is known; otherwise starts a look-up.
+#[must_use]
+pub fn later(name: &str) -> Option<IpAddr> {
+    let mut guard = cache();
+    let cache = guard.get_or_insert_with(HashMap::new);
+    match cache.get(name) {
+        Some(Entry::Pending) => return None,
+        Some(Entry::Known { ip, at_ms }) if clock::mono_ms() < at_ms + KEEP_MS => return *ip,
+        _ => {}
+    }
+    if cache.len() >= NAMES_MAX {
+        cache.retain(|_, entry| matches!(entry, Entry::Pending));
+    }
+    cache.insert(name.to_owned(), Entry::Pending);
+    drop(guard);
+    let owned = name.to_owned();
+    let started = thread::Builder::new()
+        .name("resolver".into())
+        .spawn(move || {
+            let ip = now(&owned);
+            let entry = Entry::Known {
+                ip,
+                at_ms: clock::mono_ms(),
+            };
+            self::cache()
+                .get_or_insert_with(HashMap::new)
+                .insert(owned, entry);
+        });
+    if started.is_err() {
+        self::cache().get_or_insert_with(HashMap::new).remove(name);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_becomes_known_after_the_first_question() {
+        let started = clock::mono_ms();
+        let mut found = later("localhost");
+        while found.is_none() && clock::mono_ms() < started + 10_000 {
+            thread::yield_now();
+            found = later("localhost");
+        }
+        assert!(found.is_some_and(|ip| ip.is_loopback()));
+    }
+}

@@ -1,0 +1,32 @@
+//! TLS for streams: files, settings and sockets around the sessions of `corvid-tls`.
+//!
+//! [`Credentials`] is what a process shows of itself and whom it believes, kept up to date with the files. [`stream`](crate::stream) and [`listener`](crate::listener) take it along to open `ssl:` and `pssl:`.
+
+#[cfg(not(feature = "tls"))]
+mod absent;
+#[cfg(feature = "tls")]
+mod bootstrap;
+#[cfg(feature = "tls")]
+mod carrier;
+#[cfg(feature = "tls")]
+mod credentials;
+#[cfg(feature = "tls")]
+mod file;
+#[cfg(feature = "tls")]
+mod settings;
+
+#[cfg(not(feature = "tls"))]
+pub use absent::{Carrier, Credentials};
+#[cfg(feature = "tls")]
+pub use carrier::Carrier;
+#[cfg(feature = "tls")]
+pub use credentials::Credentials;
+#[cfg(feature = "tls")]
+pub use settings::{Authority, Settings};
+
+#[cfg(feature = "tls")]
+use crate::logging::RateLimit;
+
+/// For what peers can provoke.
+#[cfg(feature = "tls")]
+static PEER_LIMIT: RateLimit = RateLimit::new(10, 25);

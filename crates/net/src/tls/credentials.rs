@@ -1,0 +1,431 @@
+//! What a process shows of itself and whom it believes, kept up to date with the files.
+//!
+//! Files are looked at whenever a connection is to be made and whenever the owner asks ([`Credentials::refresh`]). A key and a
+//! certificate that do not belong together leave the old pair in force, so they may be replaced one after the other.
+//! Connections that stand are not touched.
+//!
+//! Shared by everything that opens `ssl:` and `pssl:`; the lock is held while files are read.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_tls::{
+    Authorities, CipherChoice, Clock, Config, Error, Identity, Material, Protocols, Trust,
+    UnixTime, pem,
+};
+
+use super::PEER_LIMIT;
+use super::bootstrap;
+use super::file::{Look, WatchedFile};
+use super::settings::{Authority, Settings};
+use crate::logging::{self, Module};
+use crate::{clock, errno};
+
+/// The value of `--ca-cert` that believes everybody.
+const NONE: &str = "none";
+
+/// How the files of our identity are spoken of.
+const KEY: &str = "Private key";
+const CERTIFICATE: &str = "Certificate";
+const AUTHORITY: &str = "CA certificate";
+
+/// Key, certificate, trust and settings for connections of this process.
+#[derive(Debug, Default)]
+pub struct Credentials(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    settings: Settings,
+    key: WatchedFile,
+    certificate: WatchedFile,
+    authority: WatchedFile,
+    identity: Option<Identity>,
+    /// Which of the two files is there and cannot be used.
+    unusable: Option<&'static str>,
+    /// What the CA file holds.
+    authorities: Option<Arc<Authorities>>,
+    extra_chain: Vec<corvid_tls::CertificateDer<'static>>,
+    protocols: Protocols,
+    ciphers: CipherChoice,
+    /// A setting that is no file was refused.
+    has_refused: bool,
+    /// For new connections; `None` after a change.
+    config: Option<Config>,
+}
+
+/// The system's clock, as sessions want it.
+#[derive(Debug)]
+struct WallClock;
+
+impl Clock for WallClock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let wall_ms = u64::try_from(clock::wall_ms()).ok()?;
+        Some(UnixTime::since_unix_epoch(
+            std::time::Duration::from_millis(wall_ms),
+        ))
+    }
+}
+
+impl Credentials {
+    /// Credentials by these settings. What is wrong with them is logged and left out; what is missing is complained of when a
+    /// connection needs it.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Arc<Credentials> {
+        let credentials = Arc::<Credentials>::default();
+        credentials.set(settings);
+        credentials
+    }
+
+    /// Takes other settings; those that are as before change nothing. A setting that is taken back stays in force.
+    pub fn set(&self, settings: &Settings) {
+        let mut state = self.lock();
+        state.set(settings);
+        state.refresh();
+    }
+
+    /// Looks whether files have changed.
+    pub fn refresh(&self) {
+        self.lock().refresh();
+    }
+
+    /// When our own certificate ends, seconds since the Unix epoch; `None` without one.
+    #[must_use]
+    pub fn certificate_expiry_s(&self) -> Option<i64> {
+        let state = self.lock();
+        let identity = state.identity.as_ref();
+        identity.map(|identity| identity.certificate().not_after_s())
+    }
+
+    /// What a new connection is made with.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT` (Protocol not available) when something is missing, `EPROTO` when the settings leave nothing to offer;
+    /// logged.
+    pub(crate) fn config(&self) -> io::Result<Config> {
+        let mut state = self.lock();
+        state.refresh();
+        state.config()
+    }
+
+    /// Whether connections can be made; what is missing is logged.
+    ///
+    /// # Errors
+    /// As for a connection.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.config().map(drop)
+    }
+
+    /// What is missing before a connection can succeed: private key, certificate, CA certificate. Files are looked at now; one that
+    /// cannot be read counts as missing, unless it is a CA file that the first connection is to write.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut state = self.lock();
+        state.refresh();
+        let mut missing = state.missing();
+        let has_file = state.authority.path().is_some();
+        if has_file && state.authorities.is_none() && !state.is_bootstrapped() {
+            missing.push(AUTHORITY);
+        }
+        missing
+    }
+
+    /// Whether all settings can be used, also those that connections could be made without. What cannot has been logged.
+    #[must_use]
+    pub fn are_sound(&self) -> bool {
+        let is_complete = self.missing().is_empty();
+        let mut state = self.lock();
+        let can_connect = state.config().is_ok();
+        let has_chain = state.settings.peer_authority.is_none() || !state.extra_chain.is_empty();
+        is_complete && can_connect && has_chain && !state.has_refused
+    }
+
+    /// The name to ask servers for in place of the host's.
+    pub(crate) fn server_name(&self) -> Option<String> {
+        self.lock().settings.server_name.clone()
+    }
+
+    /// Takes what the first server sent for the CA file.
+    pub(crate) fn learn(&self, chain: &[impl AsRef<[u8]>]) {
+        let mut state = self.lock();
+        if let Some(path) = state.awaited_authority() {
+            bootstrap::learn(&path, chain);
+            state.refresh();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn set(&mut self, new: &Settings) {
+        let old = self.settings.clone();
+        if let Some(file) = changed(&new.private_key, &old.private_key) {
+            self.key.set(Some(file));
+        }
+        if let Some(file) = changed(&new.certificate, &old.certificate) {
+            self.certificate.set(Some(file));
+        }
+        if let Some(authority) = changed(&new.authority, &old.authority) {
+            self.set_authority(authority);
+        }
+        if let Some(file) = changed(&new.peer_authority, &old.peer_authority) {
+            self.set_extra_chain(file);
+        }
+        if let Some(text) = changed(&new.protocols, &old.protocols) {
+            self.set_protocols(text);
+        }
+        if let Some(text) = changed(&new.ciphers, &old.ciphers) {
+            let outcome = self.ciphers.set_ciphers(text);
+            self.ciphers_set("SSL_CTX_set_cipher_list", outcome);
+        }
+        if let Some(text) = changed(&new.ciphersuites, &old.ciphersuites) {
+            let outcome = self.ciphers.set_ciphersuites(text);
+            self.ciphers_set("SSL_CTX_set_ciphersuites", outcome);
+        }
+        self.settings = Settings {
+            private_key: new.private_key.clone().or(old.private_key),
+            certificate: new.certificate.clone().or(old.certificate),
+            authority: new.authority.clone().or(old.authority),
+            peer_authority: new.peer_authority.clone().or(old.peer_authority),
+            protocols: new.protocols.clone().or(old.protocols),
+            ciphers: new.ciphers.clone().or(old.ciphers),
+            ciphersuites: new.ciphersuites.clone().or(old.ciphersuites),
+            server_name: new.server_name.clone().or(old.server_name),
+        };
+    }
+
+    fn set_authority(&mut self, authority: &Authority) {
+        self.config = None;
+        let is_none = authority.file == NONE && !authority.is_bootstrapped;
+        if is_none {
+            logging::warn(
+                Module::StreamSsl,
+                format_args!("Peer certificate validation disabled (this is a security risk)"),
+            );
+        }
+        self.authorities = None;
+        self.authority = WatchedFile::default();
+        self.authority
+            .set((!is_none).then_some(authority.file.as_str()));
+    }
+
+    fn set_extra_chain(&mut self, file: &str) {
+        let text = match std::fs::read(file) {
+            Ok(text) => text,
+            Err(error) => {
+                let why = errno::text(&error);
+                return log_failure(&format!("failed to open {file} for reading"), &why);
+            }
+        };
+        match pem::certificates(&text).map_err(|error| error.to_string()) {
+            Ok(chain) => {
+                self.extra_chain = chain;
+                self.config = None;
+            }
+            Err(why) => log_load(file, &why),
+        }
+    }
+
+    fn set_protocols(&mut self, text: &str) {
+        match Protocols::parse(text) {
+            Ok(protocols) => {
+                let range = protocols.describe();
+                logging::dbg(
+                    Module::StreamSsl,
+                    format_args!("Enabled protocol range: {range}"),
+                );
+                self.protocols = protocols;
+                self.config = None;
+            }
+            Err(error) => {
+                self.has_refused = true;
+                logging::err(Module::StreamSsl, format_args!("{error}"));
+            }
+        }
+    }
+
+    fn ciphers_set(&mut self, what: &str, outcome: Result<Vec<String>, Error>) {
+        match outcome {
+            Ok(unknown) => {
+                if !unknown.is_empty() {
+                    let names = unknown.join(" ");
+                    logging::warn(
+                        Module::StreamSsl,
+                        format_args!("{what}: ignored what is not supported: {names}"),
+                    );
+                }
+                self.config = None;
+            }
+            Err(error) => {
+                self.has_refused = true;
+                logging::err(Module::StreamSsl, format_args!("{what}: {error}"));
+            }
+        }
+    }
+
+    fn refresh(&mut self) {
+        let looks = [
+            ("SSL_use_certificate_file", self.certificate.look()),
+            ("SSL_use_PrivateKey_file", self.key.look()),
+        ];
+        let mut has_changed = false;
+        for (what, look) in looks {
+            match look {
+                Look::Same => {}
+                Look::Changed => has_changed = true,
+                Look::Failed(error) => log_failure(what, &errno::text(&error)),
+            }
+        }
+        if has_changed {
+            self.load_identity();
+        }
+        match self.authority.look() {
+            Look::Same => {}
+            Look::Changed => self.load_authorities(),
+            // It will be made.
+            Look::Failed(error)
+                if error.kind() == io::ErrorKind::NotFound && self.is_bootstrapped() => {}
+            Look::Failed(error) => self.complain_of_authority(&errno::text(&error)),
+        }
+    }
+
+    fn load_identity(&mut self) {
+        let (Some(key), Some(certificate)) = (self.key.content(), self.certificate.content())
+        else {
+            return;
+        };
+        self.unusable = None;
+        match Identity::from_pem(key, certificate) {
+            Ok(identity) => {
+                self.identity = Some(identity);
+                self.config = None;
+            }
+            // The other half is still to be replaced.
+            Err(Error::KeyMismatch) if self.identity.is_some() => logging::info(
+                Module::StreamSsl,
+                format_args!(
+                    "private key and certificate do not match yet, the old ones stay in use"
+                ),
+            ),
+            Err(error @ Error::KeyMismatch) => {
+                self.unusable = Some(KEY);
+                let what = "Private key does not match certificate public key";
+                log_failure(what, &error.to_string());
+            }
+            Err(error @ (Error::NoKey | Error::UnsupportedKey)) => {
+                self.unusable = Some(KEY);
+                log_failure("SSL_use_PrivateKey_file", &error.to_string());
+            }
+            Err(error) => {
+                self.unusable = Some(CERTIFICATE);
+                log_failure("SSL_use_certificate_file", &error.to_string());
+            }
+        }
+    }
+
+    fn load_authorities(&mut self) {
+        let content = self.authority.content().unwrap_or_default();
+        match Authorities::from_pem(content) {
+            Ok(authorities) => {
+                self.authorities = Some(Arc::new(authorities));
+                self.config = None;
+            }
+            Err(error) => self.complain_of_authority(&error.to_string()),
+        }
+    }
+
+    fn complain_of_authority(&self, why: &str) {
+        let file = self.authority.path().map(|path| path.display().to_string());
+        log_load(&file.unwrap_or_default(), why);
+    }
+
+    fn is_bootstrapped(&self) -> bool {
+        let authority = self.settings.authority.as_ref();
+        authority.is_some_and(|authority| authority.is_bootstrapped)
+    }
+
+    /// The CA file that the first server is to fill.
+    fn awaited_authority(&self) -> Option<PathBuf> {
+        let is_awaited = self.is_bootstrapped() && self.authorities.is_none();
+        self.authority.path().filter(|_| is_awaited).cloned()
+    }
+
+    fn config(&mut self) -> io::Result<Config> {
+        if let Some(config) = &self.config {
+            return Ok(config.clone());
+        }
+        for what in self.missing() {
+            let line = format_args!("{what} must be configured to use SSL");
+            logging::err_limited(&PEER_LIMIT, Module::StreamSsl, line);
+        }
+        let identity = self
+            .identity
+            .clone()
+            .filter(|_| self.settings.authority.is_some());
+        let Some(identity) = identity else {
+            return Err(errno::from_code(libc::ENOPROTOOPT));
+        };
+        let material = Material {
+            identity,
+            trust: self.trust(),
+            extra_chain: self.extra_chain.clone(),
+            protocols: self.protocols,
+            ciphers: self.ciphers.clone(),
+        };
+        let clock: Arc<dyn Clock> = Arc::new(WallClock);
+        match Config::new(&material, &clock) {
+            Ok(config) => {
+                self.config = Some(config.clone());
+                Ok(config)
+            }
+            Err(error) => {
+                logging::err_limited(&PEER_LIMIT, Module::StreamSsl, format_args!("{error}"));
+                Err(errno::from_code(libc::EPROTO))
+            }
+        }
+    }
+
+    /// What is not configured, or cannot be used, and is needed for a connection.
+    fn missing(&self) -> Vec<&'static str> {
+        let is_unusable = |what| self.identity.is_none() && self.unusable == Some(what);
+        let parts = [
+            (KEY, self.key.content().is_none() || is_unusable(KEY)),
+            (
+                CERTIFICATE,
+                self.certificate.content().is_none() || is_unusable(CERTIFICATE),
+            ),
+            (AUTHORITY, self.settings.authority.is_none()),
+        ];
+        let missing = parts.iter().filter(|(_, is_missing)| *is_missing);
+        missing.map(|(what, _)| *what).collect()
+    }
+
+    fn trust(&self) -> Trust {
+        match (&self.authorities, self.authority.path()) {
+            (Some(authorities), _) => Trust::Authorities(authorities.clone()),
+            (None, None) => Trust::Everybody,
+            (None, Some(_)) if self.is_bootstrapped() => Trust::FirstServer,
+            // A CA file that cannot be read vouches for nobody.
+            (None, Some(_)) => Trust::Authorities(Arc::default()),
+        }
+    }
+}
+
+/// A setting, if it was given and is another one than before.
+fn changed<'a, T: PartialEq>(new: &'a Option<T>, old: &Option<T>) -> Option<&'a T> {
+    new.as_ref().filter(|_| new != old)
+}
+
+fn log_failure(what: &str, why: &str) {
+    logging::err(Module::StreamSsl, format_args!("{what}: {why}"));
+}
+
+fn log_load(file: &str, why: &str) {
+    logging::err(
+        Module::StreamSsl,
+        format_args!("failed to load client certificates from {file}: {why}"),
+    );
+}

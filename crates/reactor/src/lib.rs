@@ -1,0 +1,12 @@
+//! Many connections on a few threads: poll loops, timers, limits of output, and mailboxes between threads.
+//!
+//! A [`shard`] is a thread with a poll loop that carries framed JSON texts for its connections; a [`mailbox`] brings work to a thread. It
+//! knows nothing of OVSDB: no database, schema, monitor or transaction is named here. Servers are its users; a client has one connection
+//! and uses `net` alone.
+
+pub mod events;
+pub mod mailbox;
+pub mod poll_interval;
+pub mod priority;
+pub mod segment;
+pub mod shard;

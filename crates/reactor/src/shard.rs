@@ -1,0 +1,151 @@
+//! Connection shards: threads that each own many connections and run a state machine over them.
+//!
+//! A shard is one epoll loop. It reads, cuts the stream into JSON texts, hands them to its [`Handler`], and writes what the
+//! handler queued: one vectored write per connection and wake-up. Readiness is edge-triggered; a write is tried first and
+//! writability asked for only after the kernel refused. Everything a handler does happens on its shard's thread, so it
+//! needs no locks; other threads talk to it through [`ShardHandle::post`], which wakes it once per batch.
+//!
+//! Invariants:
+//! - While a connection has unsent output (a write left bytes over) nothing is read from it and no text is delivered.
+//! - Texts of a connection are delivered in arrival order. Those before a framing error, a text that is too long or an end of file
+//!   are delivered, and the handler answers them, before the connection is closed. Bytes after that point are not read.
+//! - [`Handler::closed`] is called exactly once for each connection, and nothing about it afterwards.
+//!
+//! The loop knows texts, not their meaning: requests, probes, sessions and reconnecting belong to the handler.
+
+mod accept;
+mod conn;
+mod group;
+mod inbox;
+mod io;
+mod limits;
+mod output;
+mod remains;
+mod run;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use accept::{ListenerId, ListenerStatus};
+pub use group::{ListenerHandle, Shards};
+pub use inbox::ShardHandle;
+pub use io::Io;
+pub use limits::{Limits, Refusals};
+
+use corvid_json::Pieces;
+
+use corvid_net::clock::Now;
+
+/// Names a connection for the life of the process; never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(u64);
+
+impl ConnId {
+    const SLOT_BITS: u32 = 24;
+
+    fn new(serial: u64, slot: usize) -> ConnId {
+        ConnId(serial << Self::SLOT_BITS | slot as u64)
+    }
+
+    /// Where in its shard's table the connection is.
+    fn slot(self) -> usize {
+        (self.0 & ((1 << Self::SLOT_BITS) - 1)) as usize
+    }
+}
+
+/// What is known of a connection from the outside.
+#[derive(Debug, Clone)]
+pub struct ConnInfo {
+    /// The name that log lines use: `tcp:IP:PORT`, `unix#N`, or the target of a connection that we opened.
+    pub name: Arc<str>,
+    /// The listener that accepted it; `None` for a connection that we opened.
+    pub listener: Option<ListenerId>,
+    /// Whether it crosses a network, where a silent peer may be gone.
+    pub is_network: bool,
+    /// Who the peer is by its certificate, with TLS.
+    pub identity: Option<Arc<str>>,
+}
+
+/// Why a connection is no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// The handler asked for it.
+    Local,
+    /// The peer closed, and the handler let it go.
+    EndOfFile,
+    /// Reading or writing failed with this error number; logged where the reference logs it.
+    Failed(i32),
+    /// The stream is not a sequence of JSON objects and arrays; logged.
+    BadFraming,
+    /// The connection that we tried to open was refused, or the handshake of an accepted one failed, with this error number.
+    /// `opened` was never called.
+    ConnectFailed(i32),
+    /// Its peer sent too much or read too little; logged.
+    LimitReached,
+    /// Its listener was removed.
+    ListenerRemoved,
+    /// The shard is shutting down.
+    Shutdown,
+}
+
+/// The state machine that a shard runs. Each method may use `io` freely; none may block.
+pub trait Handler: Send + 'static {
+    /// What other threads send to this shard.
+    type Message: Send + 'static;
+
+    /// A connection stands: accepted, adopted, or opened with [`Io::connect`]; with TLS, once the handshake is complete.
+    fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io);
+
+    /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces: putting it together takes time.
+    fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io);
+
+    /// No further text will be delivered: the peer has closed its sending side, or has sent something that is no text or too long a
+    /// text. The default sends what is queued and closes.
+    fn end_of_input(&mut self, now: Now, conn: ConnId, io: &mut Io) {
+        let _ = now;
+        io.close_after_flush(conn);
+    }
+
+    /// The connection is gone.
+    fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io);
+
+    /// Output that had to wait for the peer has all been sent.
+    fn drained(&mut self, now: Now, conn: ConnId, io: &mut Io);
+
+    /// Another thread sent this.
+    fn message(&mut self, now: Now, message: Self::Message, io: &mut Io);
+
+    /// How many bytes of delivered texts of this connection are still held, which counts against [`Limits::unfinished_bytes_max`].
+    fn held_bytes(&self, conn: ConnId) -> usize {
+        let _ = conn;
+        0
+    }
+
+    /// The time set with [`Io::set_timer`] for this connection has come.
+    fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io);
+
+    /// The time of [`Handler::next_timeout`] has come.
+    fn timeout(&mut self, now: Now, io: &mut Io) {
+        let _ = (now, io);
+    }
+
+    /// When [`Handler::timeout`] should be called, monotonic ms.
+    fn next_timeout(&self) -> Option<u64> {
+        None
+    }
+
+    /// What was queued in this wake-up has been offered to the kernel; [`Io::is_drained`] tells whose output it took whole.
+    fn flushed(&mut self, now: Now, io: &mut Io) {
+        let _ = (now, io);
+    }
+
+    /// All events of one wake-up were handled: the moment to send batches to other threads. Output queued here is still
+    /// part of this wake-up's writes. Called again after answers that came at once.
+    fn batch_end(&mut self, now: Now, io: &mut Io) {
+        let _ = (now, io);
+    }
+}

@@ -1,0 +1,272 @@
+//! Listeners as a shard sees them: accepting, dealing out, and trying again what could not be opened.
+//!
+//! A listener that cannot be opened is never fatal: it is tried again every [`RETRY_MS`], and each new reason is logged
+//! once. Only the first shard accepts; it deals connections to all shards in turn.
+
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+
+use super::ConnInfo;
+use super::limits::{Accounts, Admitted};
+use corvid_net::errno;
+use corvid_net::listener::{ListenError, Listener};
+use corvid_net::logging::{self, Module, RateLimit};
+use corvid_net::stream::Stream;
+use corvid_net::target::Passive;
+use corvid_net::tls::Credentials;
+
+/// Between two looks whether the name of a host is known, ms.
+const RESOLVE_MS: u64 = 100;
+/// Between attempts to open a listener, ms.
+pub(super) const RETRY_MS: u64 = 2500;
+/// Pause after accepting failed (no descriptor left), ms: readiness is edge-triggered, so nothing else would wake us.
+const ACCEPT_PAUSE_MS: u64 = 250;
+/// Connections accepted in one wake-up, so that those that stand are served in between.
+const ACCEPTS_MAX: usize = 64;
+
+/// Names a listener; chosen by its owner, unique among the listeners of a group of shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub u64);
+
+/// How a listener fares; shared with its owner.
+#[derive(Debug, Default)]
+pub struct ListenerStatus {
+    connections: AtomicUsize,
+    /// The socket, once an attempt to open it has succeeded.
+    listener: OnceLock<Arc<Listener>>,
+}
+
+impl ListenerStatus {
+    /// Connections that stand.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The TCP port, once bound.
+    #[must_use]
+    pub fn bound_port(&self) -> Option<u16> {
+        self.listener.get().and_then(|listener| listener.port())
+    }
+
+    /// Whether the socket stands.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.listener
+            .get()
+            .is_some_and(|listener| !listener.is_closed())
+    }
+
+    /// Stops listening at once.
+    pub(super) fn close(&self) {
+        if let Some(listener) = self.listener.get() {
+            listener.close();
+        }
+    }
+}
+
+/// Counts one connection of a listener, and of all, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Counted {
+    status: Arc<ListenerStatus>,
+    _admitted: Admitted,
+}
+
+impl Counted {
+    fn new(status: &Arc<ListenerStatus>, admitted: Admitted) -> Counted {
+        status.connections.fetch_add(1, Ordering::Relaxed);
+        Counted {
+            status: Arc::clone(status),
+            _admitted: admitted,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.status.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that was accepted and not yet given to a shard.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) stream: Stream,
+    pub(super) info: ConnInfo,
+    pub(super) counted: Counted,
+}
+
+/// One listener of the accepting shard, open or waiting to be opened.
+#[derive(Debug)]
+pub(super) struct Intake {
+    pub(super) id: ListenerId,
+    pub(super) status: Arc<ListenerStatus>,
+    name: Arc<str>,
+    target: Passive,
+    dscp: u8,
+    /// For TLS.
+    credentials: Option<Arc<Credentials>>,
+    accounts: Arc<Accounts>,
+    /// The text of the last failure, so that it is logged once.
+    failure: Option<String>,
+    /// When to try again to open or accept, monotonic ms.
+    pub(super) retry_ms: Option<u64>,
+}
+
+impl Intake {
+    pub(super) fn new(
+        id: ListenerId,
+        name: &str,
+        target: Passive,
+        dscp: u8,
+        credentials: Option<Arc<Credentials>>,
+    ) -> Intake {
+        let status = Arc::default();
+        Intake {
+            id,
+            status,
+            name: name.into(),
+            target,
+            dscp,
+            credentials,
+            accounts: Arc::default(),
+            failure: None,
+            retry_ms: None,
+        }
+    }
+
+    /// Sets the limits that hold for all listeners together.
+    pub(super) fn limit(&mut self, accounts: &Arc<Accounts>) {
+        self.accounts = Arc::clone(accounts);
+    }
+
+    /// Tries to open it; failing that, arranges for the next attempt.
+    pub(super) fn open(&mut self, now_ms: u64) {
+        let Some(target) = self.target.resolved() else {
+            // In silence: it will be known soon, or the look-up has told what is wrong.
+            self.retry_ms = Some(now_ms + RESOLVE_MS);
+            return;
+        };
+        match Listener::open(&target, self.dscp, self.credentials.as_ref()) {
+            Ok(listener) => {
+                self.retry_ms = None;
+                self.failure = None;
+                self.status.listener.get_or_init(|| Arc::new(listener));
+            }
+            Err(error) => self.failed(&error, now_ms),
+        }
+    }
+
+    fn failed(&mut self, error: &ListenError, now_ms: u64) {
+        self.retry_ms = Some(now_ms + RETRY_MS);
+        let text = errno::text(&error.error);
+        if self.failure.as_ref() != Some(&text) {
+            error.log();
+            logging::err(
+                Module::OvsdbJsonrpcServer,
+                format_args!("{}: listen failed: {text}", self.name),
+            );
+            self.failure = Some(text);
+        }
+    }
+
+    /// Has the poll tell of who comes. One that it does not take is told of in the log: nobody can be accepted there.
+    pub(super) fn register(&self, registry: &Registry, token: Token) {
+        let Some(listener) = self.status.listener.get() else {
+            return;
+        };
+        let fd = listener.as_raw_fd();
+        if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
+            logging::err(
+                Module::PollLoop,
+                format_args!("register: {}", errno::text(&error)),
+            );
+        }
+    }
+
+    pub(super) fn close(&self, registry: &Registry) {
+        if let Some(listener) = self.status.listener.get() {
+            let _ = registry.deregister(&mut SourceFd(&listener.as_raw_fd()));
+            listener.close();
+        }
+    }
+
+    /// Whether the listener stands.
+    pub(super) fn is_open(&self) -> bool {
+        self.status.listener.get().is_some()
+    }
+
+    /// Accepts what waits; who comes when all places are taken is sent away. When the limit of one wake-up is reached the rest is due
+    /// at once.
+    pub(super) fn accept(&mut self, now_ms: u64) -> Vec<Accepted> {
+        static LIMIT: RateLimit = RateLimit::new(1, 5);
+        let mut accepted = Vec::new();
+        let Some(listener) = self.status.listener.get() else {
+            return accepted;
+        };
+        self.retry_ms = None;
+        let mut count = 0;
+        while !listener.is_closed() {
+            if count == ACCEPTS_MAX {
+                self.retry_ms = Some(now_ms);
+                break;
+            }
+            match listener.accept() {
+                Ok(Some((stream, name))) => {
+                    count += 1;
+                    let Some(admitted) = self.accounts.admit() else {
+                        log_too_many(&self.name, &name, self.accounts.connections_max());
+                        continue;
+                    };
+                    let info = ConnInfo {
+                        name: name.into(),
+                        listener: Some(self.id),
+                        is_network: stream.is_network(),
+                        identity: None,
+                    };
+                    accepted.push(Accepted {
+                        stream,
+                        info,
+                        counted: Counted::new(&self.status, admitted),
+                    });
+                }
+                Ok(None) => break,
+                // A key or the like is missing: who came was sent away, the next one may fare better.
+                Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                    let (name, text) = (listener.shown(&self.name), errno::text(&error));
+                    logging::warn_limited(
+                        &LIMIT,
+                        Module::OvsdbJsonrpcServer,
+                        format_args!("{name}: accept failed: {text}"),
+                    );
+                }
+                Err(error) => {
+                    let (name, text) = (listener.shown(&self.name), errno::text(&error));
+                    logging::err_limited(
+                        &LIMIT,
+                        Module::OvsdbJsonrpcServer,
+                        format_args!("{name}: accept failed: {text}"),
+                    );
+                    self.retry_ms = Some(now_ms + ACCEPT_PAUSE_MS);
+                    break;
+                }
+            }
+        }
+        accepted
+    }
+}
+
+fn log_too_many(listener: &str, client: &str, connections_max: usize) {
+    static LIMIT: RateLimit = RateLimit::new(1, 5);
+    logging::warn_limited(
+        &LIMIT,
+        Module::OvsdbJsonrpcServer,
+        format_args!(
+            "{listener}: {client} is sent away, for the limit of {connections_max} sessions is reached"
+        ),
+    );
+}

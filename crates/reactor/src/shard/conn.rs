@@ -1,0 +1,249 @@
+//! One connection of a shard: its stream, the texts that arrived and the output that waits.
+//!
+//! Holds the state that the loop's rules are about; the rules themselves are in `run`.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use corvid_json::Pieces;
+use corvid_json::frame::{Framed, Framer, unfinishable};
+
+use super::accept::Counted;
+use super::limits::{Accounts, Charge};
+use super::output::{Output, Progress};
+use super::timers::Timer;
+use super::{CloseReason, ConnId, ConnInfo};
+use corvid_net::stream::Stream;
+
+/// The beginning of a text is checked for faults up to this length.
+const PARTIAL_CHECKED_BYTES_MAX: usize = 64 * 1024;
+
+/// How the input of a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum InputEnd {
+    EndOfFile,
+    Failed(i32),
+    BadFraming(String),
+    TooLong,
+}
+
+pub(super) struct Conn {
+    pub(super) id: ConnId,
+    pub(super) info: ConnInfo,
+    pub(super) stream: Stream,
+    /// Whether the connection stands; before, it is being opened.
+    pub(super) is_open: bool,
+    /// The kernel may have input for us: an edge was seen and not yet followed by EAGAIN.
+    pub(super) may_read: bool,
+    /// The peer has closed its sending side: input must be read to its end, for no further edge will come.
+    pub(super) is_read_closed: bool,
+    /// The handler does not want texts now.
+    pub(super) is_paused: bool,
+    /// A write left bytes over: nothing is read until they are gone.
+    pub(super) is_blocked: bool,
+    /// Close as soon as the output is sent.
+    pub(super) is_finishing: bool,
+    /// The connection is to be closed at the end of this wake-up.
+    pub(super) doom: Option<CloseReason>,
+    /// Whether it is queued for being looked at.
+    pub(super) is_scheduled: bool,
+    /// Whether it is queued for writing.
+    pub(super) is_dirty: bool,
+    /// Whether the poll reports writability too.
+    pub(super) wants_writable: bool,
+    /// When bytes were last received (or unsent output shrank), monotonic ms.
+    pub(super) received_ms: u64,
+    /// Received since it was opened, bytes of the text protocol.
+    pub(super) received_bytes: u64,
+    /// Sent since then.
+    pub(super) sent_bytes: u64,
+    pub(super) timer: Timer,
+    /// Held for the sake of its end.
+    pub(super) counted: Option<Counted>,
+    pub(super) output: Output,
+    /// Texts cut but not delivered.
+    pub(super) frames: VecDeque<Pieces>,
+    pub(super) input_end: Option<InputEnd>,
+    /// The end was told to the handler, which may take its time to close.
+    pub(super) is_end_told: bool,
+    framer: Framer,
+    /// The beginning of a text whose end has not arrived.
+    partial: Pieces,
+    /// Its length.
+    partial_bytes: usize,
+    /// For it, and for earlier texts until they are handled.
+    charge: Charge,
+    /// Charged to nobody.
+    is_trusted: bool,
+    /// Its length when it was last checked.
+    checked: usize,
+}
+
+impl Conn {
+    pub(super) fn new(
+        id: ConnId,
+        info: ConnInfo,
+        stream: Stream,
+        is_open: bool,
+        now_ms: u64,
+        accounts: &Arc<Accounts>,
+    ) -> Conn {
+        Conn {
+            id,
+            info,
+            stream,
+            is_open,
+            may_read: is_open,
+            is_read_closed: false,
+            is_paused: false,
+            is_blocked: false,
+            is_finishing: false,
+            doom: None,
+            is_scheduled: false,
+            is_dirty: false,
+            wants_writable: false,
+            received_ms: now_ms,
+            received_bytes: 0,
+            sent_bytes: 0,
+            timer: Timer::default(),
+            counted: None,
+            output: Output::default(),
+            frames: VecDeque::new(),
+            input_end: None,
+            is_end_told: false,
+            framer: Framer::default(),
+            partial: Pieces::default(),
+            partial_bytes: 0,
+            charge: Charge::new(accounts),
+            is_trusted: false,
+            checked: 0,
+        }
+    }
+
+    /// Whether texts may be delivered now.
+    pub(super) fn is_listening(&self) -> bool {
+        self.is_open
+            && !self.is_paused
+            && !self.is_blocked
+            && !self.is_finishing
+            && self.doom.is_none()
+    }
+
+    /// Reads once and cuts texts; returns how many bytes came. Zero means that there is nothing more now.
+    pub(super) fn read(&mut self, scratch: &mut [u8]) -> usize {
+        let received = loop {
+            match self.stream.read(scratch) {
+                Ok(0) => {
+                    self.input_end = Some(InputEnd::EndOfFile);
+                    break 0;
+                }
+                Ok(received) => break received,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break 0,
+                Err(error) => {
+                    self.input_end =
+                        Some(InputEnd::Failed(error.raw_os_error().unwrap_or(libc::EIO)));
+                    break 0;
+                }
+            }
+        };
+        self.received_bytes += received as u64;
+        // A short read has emptied the socket: the next edge will tell, no need to ask.
+        self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
+        self.charge.raise(self.partial_bytes + received);
+        if let Err(end) = self.cut(&scratch[..received]) {
+            self.input_end = Some(end);
+        }
+        received
+    }
+
+    /// Limits texts no longer; before anything is received.
+    pub(super) fn trust(&mut self) {
+        self.is_trusted = true;
+        self.charge = Charge::new(&Arc::default());
+    }
+
+    /// The length of the text in the making, if it is a long one that counts.
+    pub(super) fn unfinished_bytes(&self) -> Option<usize> {
+        let counts = !self.is_trusted && self.charge.bytes() > 0;
+        (self.partial_bytes > 0 && counts).then_some(self.partial_bytes)
+    }
+
+    /// Whether there is anything to [settle](Conn::settle).
+    pub(super) fn is_charged(&self) -> bool {
+        self.charge.bytes() > 0
+    }
+
+    /// Charges what is in the making, and what the handler still holds of earlier texts.
+    pub(super) fn settle(&mut self, held_bytes: usize) {
+        let waiting: usize = self.frames.iter().map(Pieces::len).sum();
+        self.charge.set(self.partial_bytes + waiting + held_bytes);
+    }
+
+    /// Frees the text in the making, for the connection is given up.
+    pub(super) fn drop_unfinished(&mut self) {
+        self.partial = Pieces::default();
+        self.partial_bytes = 0;
+        self.charge.set(0);
+    }
+
+    fn cut(&mut self, mut input: &[u8]) -> Result<(), InputEnd> {
+        while !input.is_empty() {
+            match self
+                .framer
+                .advance(input)
+                .map_err(|error| bad_framing(&error))?
+            {
+                Framed::Complete { start, end } => {
+                    if self.charge.forbids(self.partial_bytes + end - start) {
+                        return Err(InputEnd::TooLong);
+                    }
+                    self.partial_bytes = 0;
+                    let mut frame = std::mem::take(&mut self.partial);
+                    self.checked = 0;
+                    frame.extend(&input[start..end]);
+                    self.frames.push_back(frame);
+                    input = &input[end..];
+                }
+                Framed::Partial { start } => {
+                    let begun = &input[start..];
+                    self.partial_bytes += begun.len();
+                    if self.charge.forbids(self.partial_bytes) {
+                        return Err(InputEnd::TooLong);
+                    }
+                    self.partial.extend(begun);
+                    return self.check_partial().map_err(|error| bad_framing(&error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notices bad bytes before the text that holds them ends, which may be never. Looks again only when the beginning has
+    /// grown by a thousandth, which keeps the cost below that of the reads; long texts wait for their last bracket.
+    fn check_partial(&mut self) -> Result<(), corvid_json::Error> {
+        let length = self.partial_bytes;
+        if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
+            return Ok(());
+        }
+        self.checked = length;
+        unfinishable(self.partial.first()).map_or(Ok(()), Err)
+    }
+
+    /// Writes what is queued. Sending counts as a sign of life only when it frees a peer that was behind.
+    pub(super) fn write(&mut self, now_ms: u64, limit: &mut usize) -> io::Result<Progress> {
+        let before = self.output.bytes();
+        let progress = self.output.write_to(&mut self.stream, limit)?;
+        self.sent_bytes += before.saturating_sub(self.output.bytes()) as u64;
+        let is_less = self.output.bytes() < before || progress == Progress::Drained;
+        if self.is_blocked && is_less {
+            self.received_ms = now_ms;
+        }
+        Ok(progress)
+    }
+}
+
+fn bad_framing(error: &corvid_json::Error) -> InputEnd {
+    InputEnd::BadFraming(error.to_string())
+}

@@ -1,0 +1,162 @@
+//! A group of shards: threads, the remotes they listen on, and how connections are spread over them.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use super::accept::Intake;
+use super::inbox::Envelope;
+use super::limits::{Accounts, Limits, Refusals};
+use super::run::Shard;
+use super::{Handler, ListenerId, ListenerStatus, ShardHandle};
+use corvid_net::clock;
+use corvid_net::target::Passive;
+use corvid_net::tls::Credentials;
+
+/// The token under which a shard's own waker reports.
+pub(super) const WAKER: mio::Token = mio::Token(usize::MAX);
+
+/// Shards that serve the same remotes. Made in two steps, because handlers need the handles of threads (their own shards
+/// included) that do not run yet.
+#[derive(Debug)]
+pub struct Shards<M> {
+    handles: Vec<ShardHandle<M>>,
+    /// Polls of shards that were not started yet.
+    polls: Vec<mio::Poll>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// For remotes over TLS.
+    credentials: Option<Arc<Credentials>>,
+    accounts: Arc<Accounts>,
+}
+
+/// A listener from its owner's side. Dropping it does not close it; see [`Shards::unlisten`].
+#[derive(Debug)]
+pub struct ListenerHandle {
+    id: ListenerId,
+    status: Arc<ListenerStatus>,
+}
+
+impl ListenerHandle {
+    /// The name given to it.
+    #[must_use]
+    pub fn id(&self) -> ListenerId {
+        self.id
+    }
+
+    /// How it fares now.
+    #[must_use]
+    pub fn status(&self) -> &ListenerStatus {
+        &self.status
+    }
+}
+
+impl<M: Send + 'static> Shards<M> {
+    /// `count` shards (at least one) that can be sent to, but do not run.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn prepare(count: usize) -> io::Result<Shards<M>> {
+        let (mut handles, mut polls) = (Vec::new(), Vec::new());
+        for _ in 0..count.max(1) {
+            let poll = mio::Poll::new()?;
+            handles.push(ShardHandle::new(mio::Waker::new(poll.registry(), WAKER)?));
+            polls.push(poll);
+        }
+        Ok(Shards {
+            handles,
+            polls,
+            threads: Mutex::new(Vec::new()),
+            credentials: None,
+            accounts: Arc::default(),
+        })
+    }
+
+    /// Limits what clients may have the shards hold. Call before [`Shards::start`].
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.accounts = Arc::new(Accounts::new(limits));
+    }
+
+    /// Limits it otherwise from now on, while the shards run. Connections that stand stay, also when they are more than may.
+    pub fn change_limits(&self, limits: &Limits) {
+        self.accounts.change(limits);
+    }
+
+    /// How often the limit of connections sent somebody away. Call after [`Shards::set_limits`].
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        Refusals::new(&self.accounts)
+    }
+
+    /// Makes remotes over TLS possible. Call before [`Shards::start`].
+    pub fn set_credentials(&mut self, credentials: Arc<Credentials>) {
+        self.credentials = Some(credentials);
+    }
+
+    /// A sender to each shard.
+    #[must_use]
+    pub fn handles(&self) -> &[ShardHandle<M>] {
+        &self.handles
+    }
+
+    /// Starts the threads; `make` builds the handler of each shard, by number. Call once.
+    ///
+    /// # Errors
+    /// A thread cannot be made.
+    pub fn start<H: Handler<Message = M>>(
+        &mut self,
+        mut make: impl FnMut(usize) -> H,
+    ) -> io::Result<()> {
+        let mut threads = Vec::new();
+        for (index, poll) in std::mem::take(&mut self.polls).into_iter().enumerate() {
+            let shard = Shard::new(
+                index,
+                poll,
+                self.handles.clone(),
+                self.credentials.clone(),
+                Arc::clone(&self.accounts),
+                make(index),
+            )?;
+            threads.push(
+                thread::Builder::new()
+                    .name(format!("shard{index}"))
+                    .spawn(move || shard.run())?,
+            );
+        }
+        self.threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(threads);
+        Ok(())
+    }
+
+    /// Listens on a remote, logged as `name`. The first attempt is made before this returns; when it fails (logged) there
+    /// are others until [`Shards::unlisten`].
+    pub fn listen(&self, id: ListenerId, name: &str, target: Passive, dscp: u8) -> ListenerHandle {
+        let mut intake = Intake::new(id, name, target, dscp, self.credentials.clone());
+        intake.limit(&self.accounts);
+        intake.open(clock::mono_ms());
+        let status = Arc::clone(&intake.status);
+        self.handles[0].extend([Envelope::Listen(Box::new(intake))]);
+        ListenerHandle { id, status }
+    }
+
+    /// Stops listening. The address is free again when this returns, unless it was bound by a later attempt; the
+    /// connections that were accepted are closed soon after.
+    pub fn unlisten(&self, handle: &ListenerHandle) {
+        handle.status.close();
+        self.handles[0].extend([Envelope::Unlisten(handle.id)]);
+    }
+
+    /// Ends all shards and waits for their threads. Connections are closed without sending what is queued.
+    pub fn shutdown(&self) {
+        for handle in &self.handles {
+            handle.extend([Envelope::Shutdown]);
+        }
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A panicked shard has already said so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! What a handler can do with its shard's connections.
+//!
+//! Calls only note what is to be done; writing and closing happen at the end of the wake-up. A name of a connection that is
+//! gone is ignored everywhere, so a handler may use one that it has kept.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mio::{Interest, Registry, Token};
+use slab::Slab;
+
+use super::conn::Conn;
+use super::limits::Accounts;
+use super::timers::Timers;
+use super::{CloseReason, ConnId, ConnInfo, ListenerId};
+use crate::segment::Segment;
+use corvid_net::errno;
+use corvid_net::logging::{self, Module, RateLimit};
+use corvid_net::stream::{Resolve, Stream};
+use corvid_net::target::Active;
+use corvid_net::tls::Credentials;
+
+/// Connections per shard; the next one is refused. Far above any limit of descriptors.
+pub(super) const CONNECTIONS_MAX: usize = 1 << ConnId::SLOT_BITS;
+
+/// The connections of a shard, and what is to be done with them.
+pub struct Io {
+    pub(super) registry: Registry,
+    /// For connections over TLS.
+    pub(super) credentials: Option<Arc<Credentials>>,
+    pub(super) accounts: Arc<Accounts>,
+    pub(super) conns: Slab<Conn>,
+    pub(super) timers: Timers,
+    /// Connections to look at: input, or texts that wait.
+    pub(super) scheduled: VecDeque<ConnId>,
+    /// Connections with output to write.
+    pub(super) dirty: Vec<ConnId>,
+    /// Connections to close.
+    pub(super) doomed: Vec<ConnId>,
+    pub(super) now_ms: u64,
+    pub(super) is_shutdown: bool,
+}
+
+impl Io {
+    pub(super) fn new(
+        registry: Registry,
+        credentials: Option<Arc<Credentials>>,
+        accounts: Arc<Accounts>,
+    ) -> Io {
+        Io {
+            registry,
+            credentials,
+            accounts,
+            conns: Slab::new(),
+            timers: Timers::default(),
+            scheduled: VecDeque::new(),
+            dirty: Vec::new(),
+            doomed: Vec::new(),
+            now_ms: 0,
+            is_shutdown: false,
+        }
+    }
+
+    /// Queues output.
+    pub fn send(&mut self, conn: ConnId, segment: impl Into<Segment>) {
+        self.send_all(conn, [segment.into()]);
+    }
+
+    /// Queues several pieces of output, to be sent one after the other.
+    pub fn send_all(&mut self, conn: ConnId, segments: impl IntoIterator<Item = Segment>) {
+        let Some(found) = self.conn(conn) else { return };
+        segments
+            .into_iter()
+            .for_each(|segment| found.output.push(segment));
+        if found.is_blocked {
+            self.check_backlog(conn);
+        } else {
+            self.mark_dirty(conn);
+        }
+    }
+
+    /// Closes; queued output is lost.
+    pub fn close(&mut self, conn: ConnId) {
+        self.doom(conn, CloseReason::Local);
+    }
+
+    /// Stops reading, sends what is queued and closes.
+    pub fn close_after_flush(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn) {
+            found.is_finishing = true;
+            self.mark_dirty(conn);
+        }
+    }
+
+    /// Delivers no more texts of this connection until [`Io::resume_reading`].
+    pub fn pause_reading(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn) {
+            found.is_paused = true;
+        }
+    }
+
+    /// Delivers texts again.
+    pub fn resume_reading(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn) {
+            found.is_paused = false;
+            self.schedule(conn);
+        }
+    }
+
+    /// Whether the peer keeps up: no write has left bytes over. When false, [`Handler::drained`](super::Handler::drained)
+    /// will be called. Output queued during this wake-up does not count. True for a connection that is gone.
+    #[must_use]
+    pub fn is_drained(&self, conn: ConnId) -> bool {
+        self.get(conn).is_none_or(|found| !found.is_blocked)
+    }
+
+    /// Bytes queued and not yet taken by the kernel.
+    #[must_use]
+    pub fn backlog_bytes(&self, conn: ConnId) -> usize {
+        self.get(conn).map_or(0, |found| found.output.bytes())
+    }
+
+    /// When the peer last gave a sign of life (any byte received, or waiting output taken), monotonic ms.
+    #[must_use]
+    pub fn received_ms(&self, conn: ConnId) -> Option<u64> {
+        self.get(conn).map(|found| found.received_ms)
+    }
+
+    /// What is known of a connection.
+    #[must_use]
+    pub fn info(&self, conn: ConnId) -> Option<&ConnInfo> {
+        self.get(conn).map(|found| &found.info)
+    }
+
+    /// Sets the connection's timer to a monotonic time, ms, in place of an earlier setting.
+    pub fn set_timer(&mut self, conn: ConnId, at_ms: u64) {
+        self.move_timer(conn, Some(at_ms));
+    }
+
+    /// Switches the connection's timer off.
+    pub fn clear_timer(&mut self, conn: ConnId) {
+        self.move_timer(conn, None);
+    }
+
+    fn move_timer(&mut self, conn: ConnId, at_ms: Option<u64>) {
+        if let Some(found) = self
+            .conns
+            .get_mut(conn.slot())
+            .filter(|found| found.id == conn)
+        {
+            self.timers.set(conn, &mut found.timer, at_ms);
+        }
+    }
+
+    /// Begins to open a connection, logged as `name`. Its end is `opened`, or `closed` with `ConnectFailed`. A host name is
+    /// looked up in the background: until it is known this fails with EAFNOSUPPORT; try again later.
+    ///
+    /// # Errors
+    /// The attempt fails at once.
+    pub fn connect(&mut self, target: &Active, name: &str, dscp: u8) -> io::Result<ConnId> {
+        let stream = Stream::connect(target, dscp, Resolve::Later, self.credentials.as_ref())?;
+        let info = ConnInfo {
+            name: name.into(),
+            listener: None,
+            is_network: stream.is_network(),
+            identity: None,
+        };
+        self.insert(stream, info, false)
+    }
+
+    /// Bytes that a connection has received and sent since it was opened.
+    #[must_use]
+    pub fn traffic(&self, conn: ConnId) -> (u64, u64) {
+        self.get(conn)
+            .map_or((0, 0), |found| (found.received_bytes, found.sent_bytes))
+    }
+
+    /// What this peer sends counts against no limit: it was not the peer who chose to talk.
+    pub fn trust(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn) {
+            found.trust();
+        }
+    }
+
+    /// The connections of this shard, those being opened included.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnId, &ConnInfo)> {
+        self.conns.iter().map(|(_, conn)| (conn.id, &conn.info))
+    }
+
+    /// Ends the shard's thread after this wake-up; all connections are closed.
+    pub fn shutdown(&mut self) {
+        self.is_shutdown = true;
+    }
+
+    /// Takes a connection in; `is_open` tells whether it stands already.
+    pub(super) fn insert(
+        &mut self,
+        mut stream: Stream,
+        info: ConnInfo,
+        is_open: bool,
+    ) -> io::Result<ConnId> {
+        static SERIAL: AtomicU64 = AtomicU64::new(1);
+        let entry = self.conns.vacant_entry();
+        if entry.key() >= CONNECTIONS_MAX {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        let interest = if is_open {
+            Interest::READABLE
+        } else {
+            Interest::READABLE | Interest::WRITABLE
+        };
+        self.registry
+            .register(stream.source(), Token(entry.key()), interest)?;
+        let id = ConnId::new(SERIAL.fetch_add(1, Ordering::Relaxed), entry.key());
+        let mut conn = Conn::new(id, info, stream, is_open, self.now_ms, &self.accounts);
+        conn.wants_writable = !is_open;
+        entry.insert(conn);
+        self.schedule(id);
+        Ok(id)
+    }
+
+    /// Asks the poll for writability, or no longer.
+    pub(super) fn want_writable(&mut self, conn: ConnId, wanted: bool) -> io::Result<()> {
+        let Some(found) = self
+            .conns
+            .get_mut(conn.slot())
+            .filter(|found| found.id == conn)
+        else {
+            return Ok(());
+        };
+        if found.wants_writable == wanted {
+            return Ok(());
+        }
+        found.wants_writable = wanted;
+        let interest = if wanted {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        self.registry
+            .reregister(found.stream.source(), Token(conn.slot()), interest)
+    }
+
+    pub(super) fn doom_listener(&mut self, listener: ListenerId) {
+        let of_listener =
+            |(_, conn): (usize, &Conn)| (conn.info.listener == Some(listener)).then_some(conn.id);
+        let ids: Vec<ConnId> = self.conns.iter().filter_map(of_listener).collect();
+        ids.into_iter()
+            .for_each(|id| self.doom(id, CloseReason::ListenerRemoved));
+    }
+
+    /// Notes that a connection ends with this wake-up; the first reason counts.
+    pub(super) fn doom(&mut self, conn: ConnId, reason: CloseReason) {
+        if let Some(found) = self.conn(conn).filter(|found| found.doom.is_none()) {
+            found.doom = Some(reason);
+            self.doomed.push(conn);
+        }
+    }
+
+    /// Gives up a peer that leaves too much unread.
+    pub(super) fn check_backlog(&mut self, conn: ConnId) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let backlog = self.backlog_bytes(conn);
+        let backlog_max = self.accounts.backlog_bytes_max();
+        if backlog > backlog_max {
+            let name = self.name(conn);
+            logging::warn_limited(
+                &LIMIT,
+                Module::Jsonrpc,
+                format_args!(
+                    "sending backlog exceeded maximum size ({backlog} > {backlog_max} bytes), disconnecting, jsonrpc: {name}."
+                ),
+            );
+            self.doom(conn, CloseReason::LimitReached);
+        }
+    }
+
+    /// Gives up the longest text in the making while all of them together are too long.
+    pub(super) fn check_unfinished(&mut self) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        while self.accounts.is_overdrawn() {
+            let living = self.conns.iter().filter(|(_, conn)| conn.doom.is_none());
+            let unfinished =
+                living.filter_map(|(_, conn)| Some((conn.unfinished_bytes()?, conn.id)));
+            let Some((bytes, conn)) = unfinished.max() else {
+                return;
+            };
+            let name = self.name(conn);
+            logging::warn_limited(
+                &LIMIT,
+                Module::Jsonrpc,
+                format_args!(
+                    "{name}: unfinished messages are too long together, disconnecting this one of {bytes} bytes"
+                ),
+            );
+            if let Some(found) = self.conn(conn) {
+                found.drop_unfinished();
+            }
+            self.doom(conn, CloseReason::LimitReached);
+        }
+    }
+
+    pub(super) fn schedule(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn).filter(|found| !found.is_scheduled) {
+            found.is_scheduled = true;
+            self.scheduled.push_back(conn);
+        }
+    }
+
+    pub(super) fn mark_dirty(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn).filter(|found| !found.is_dirty) {
+            found.is_dirty = true;
+            self.dirty.push(conn);
+        }
+    }
+
+    pub(super) fn conn(&mut self, conn: ConnId) -> Option<&mut Conn> {
+        self.conns
+            .get_mut(conn.slot())
+            .filter(|found| found.id == conn)
+    }
+
+    pub(super) fn get(&self, conn: ConnId) -> Option<&Conn> {
+        self.conns.get(conn.slot()).filter(|found| found.id == conn)
+    }
+
+    /// Whether a listener has accepted it; the others are connections of ours.
+    pub(super) fn is_accepted(&self, conn: ConnId) -> bool {
+        self.info(conn).is_some_and(|info| info.listener.is_some())
+    }
+
+    /// Logs that an accepted connection ends because its peer says what makes no sense. For the handler, which closes it.
+    pub fn log_protocol_error(&self, conn: ConnId) {
+        self.log_dropped(conn, libc::EPROTO);
+    }
+
+    /// Logs that an accepted connection ends because of an error. Of a connection of ours its owner tells that, who makes it again.
+    pub(super) fn log_dropped(&self, conn: ConnId, code: i32) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        if self.is_accepted(conn) {
+            let (name, text) = (self.name(conn), errno::text_of(code));
+            let line = format_args!("{name}: connection dropped ({text})");
+            logging::warn_limited(&LIMIT, Module::Reconnect, line);
+        }
+    }
+
+    pub(super) fn name(&self, conn: ConnId) -> Arc<str> {
+        self.get(conn)
+            .map_or_else(|| Arc::from(""), |found| Arc::clone(&found.info.name))
+    }
+}

@@ -1,0 +1,563 @@
+//! The loop of one shard.
+//!
+//! One wake-up: note readiness, receive messages, serve connections that have input, fire timers, tell the handler that
+//! the batch is complete, receive what it was answered at once, write everything that was queued, close what is doomed. What a limit of fairness left over is
+//! done in the next wake-up, which then does not wait.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::{Events, Poll, Token};
+use slab::Slab;
+
+use super::accept::{Accepted, Intake};
+use super::conn::InputEnd;
+use super::group::WAKER;
+use super::inbox::Envelope;
+use super::io::Io;
+use super::limits::Accounts;
+use super::output::Progress;
+use super::remains::Remains;
+use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
+use crate::events;
+use crate::poll_interval::PollInterval;
+use corvid_net::clock::Now;
+use corvid_net::errno;
+use corvid_net::logging::{self, Module, RateLimit};
+use corvid_net::tls::Credentials;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 128 * 1024;
+/// Bytes read from one connection in one wake-up, so that others get their turn.
+const READ_BYTES_PER_TURN: usize = 4 * READ_BYTES;
+/// Texts delivered for one connection in one wake-up.
+const FRAMES_PER_TURN: usize = 128;
+/// Output up to this length is written at once.
+const LITTLE_BYTES: usize = 64 * 1024;
+/// Bytes of longer output written in one wake-up, to all connections together: some 500 us. A peer that reads as fast as we write would
+/// otherwise keep the shard for as long as there is something to send.
+const MUCH_BYTES_PER_TURN: usize = 2 << 20;
+/// How often in one wake-up answers to what the handler sent in its batches are looked for. Those that come at once are so written
+/// together with the rest.
+const ANSWER_ROUNDS: usize = 4;
+/// How long the handshake of an accepted connection may take, ms: as long as a silent peer is put up with by default.
+const HANDSHAKE_MS_MAX: u64 = 10_000;
+/// Events taken from the kernel at a time.
+const EVENTS: usize = 1024;
+/// Tokens of listeners lie above those of connections.
+const LISTENER_TOKENS: usize = super::io::CONNECTIONS_MAX;
+
+pub(super) struct Shard<H: Handler> {
+    poll: Poll,
+    io: Io,
+    handler: H,
+    inbox: ShardHandle<H::Message>,
+    /// All shards of the group, to deal connections to.
+    group: Vec<ShardHandle<H::Message>>,
+    next_in_group: usize,
+    intakes: Slab<Intake>,
+    scratch: Box<[u8]>,
+    envelopes: Vec<Envelope<H::Message>>,
+    interval: PollInterval,
+    remains: Remains,
+}
+
+impl<H: Handler> Shard<H> {
+    pub(super) fn new(
+        index: usize,
+        poll: Poll,
+        group: Vec<ShardHandle<H::Message>>,
+        credentials: Option<Arc<Credentials>>,
+        accounts: Arc<Accounts>,
+        handler: H,
+    ) -> io::Result<Shard<H>> {
+        let io = Io::new(poll.registry().try_clone()?, credentials, accounts);
+        Ok(Shard {
+            poll,
+            io,
+            handler,
+            inbox: group[index].clone(),
+            group,
+            next_in_group: 0,
+            intakes: Slab::new(),
+            scratch: vec![0; READ_BYTES].into_boxed_slice(),
+            envelopes: Vec::new(),
+            interval: PollInterval::new(&format!("shard{index}")),
+            remains: Remains::default(),
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.io.is_shutdown {
+            let timeout = self.wait();
+            if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                events::POLL_ZERO_TIMEOUT.bump();
+            }
+            match self.poll.poll(&mut events, timeout) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    logging::err(
+                        Module::PollLoop,
+                        format_args!("poll: {}", errno::text(&error)),
+                    );
+                    break;
+                }
+            }
+            events::SHARD_WAKEUP.bump();
+            self.turn(&events);
+            self.interval.end();
+        }
+        let ids: Vec<ConnId> = self.io.connections().map(|(id, _)| id).collect();
+        ids.into_iter()
+            .for_each(|id| self.io.doom(id, CloseReason::Shutdown));
+        self.bury(Now::read());
+    }
+
+    /// How long to wait for events; `None` for as long as it takes.
+    fn wait(&self) -> Option<Duration> {
+        let has_work =
+            !self.io.scheduled.is_empty() || !self.io.dirty.is_empty() || !self.remains.is_empty();
+        if has_work || !self.inbox.sleep() {
+            return Some(Duration::ZERO);
+        }
+        let retry = self
+            .intakes
+            .iter()
+            .filter_map(|(_, intake)| intake.retry_ms)
+            .min();
+        let deadlines = [self.io.timers.next_ms(), self.handler.next_timeout(), retry];
+        deadlines
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|deadline| Now::read().until(deadline))
+    }
+
+    fn turn(&mut self, events: &Events) {
+        let now = Now::read();
+        self.io.now_ms = now.mono_ms;
+        self.interval.begin(now.mono_ms);
+        self.note_readiness(events, now);
+        self.receive(now);
+        self.retry_listeners(now);
+        for _ in 0..self.io.scheduled.len() {
+            if let Some(conn) = self.io.scheduled.pop_front() {
+                self.serve(conn, now);
+            }
+        }
+        self.fire_timers(now);
+        if self
+            .handler
+            .next_timeout()
+            .is_some_and(|at_ms| at_ms <= now.mono_ms)
+        {
+            self.handler.timeout(now, &mut self.io);
+        }
+        for _ in 0..ANSWER_ROUNDS {
+            self.handler.batch_end(now, &mut self.io);
+            if !self.receive(now) {
+                break;
+            }
+        }
+        self.flush_all(now);
+        self.handler.flushed(now, &mut self.io);
+        self.remains.dissolve();
+        self.bury(now);
+    }
+
+    fn note_readiness(&mut self, events: &Events, now: Now) {
+        for event in events {
+            let Token(token) = event.token();
+            if event.token() == WAKER {
+                continue;
+            }
+            if token >= LISTENER_TOKENS {
+                self.accept(token - LISTENER_TOKENS, now);
+                continue;
+            }
+            let Some(conn) = self.io.conns.get_mut(token) else {
+                continue;
+            };
+            let id = conn.id;
+            let has_failed = event.is_error();
+            if !conn.is_open {
+                conn.is_read_closed |= event.is_read_closed();
+                self.finish_connecting(id, now);
+                continue;
+            }
+            if event.is_readable() || event.is_read_closed() || has_failed {
+                conn.may_read = true;
+                conn.is_read_closed |= event.is_read_closed();
+                self.io.schedule(id);
+            }
+            let may_write = event.is_writable() || event.is_write_closed() || has_failed;
+            if may_write && self.io.get(id).is_some_and(|conn| conn.is_blocked) {
+                self.io.mark_dirty(id);
+            }
+        }
+    }
+
+    /// Handles what other threads have sent; false when that is nothing.
+    fn receive(&mut self, now: Now) -> bool {
+        let mut envelopes = std::mem::take(&mut self.envelopes);
+        self.inbox.take(&mut envelopes);
+        let any = !envelopes.is_empty();
+        for envelope in envelopes.drain(..) {
+            match envelope {
+                Envelope::Message(message) => self.handler.message(now, message, &mut self.io),
+                Envelope::Adopt(accepted) => self.adopt(accepted, now),
+                Envelope::Listen(intake) => self.listen(*intake, now),
+                Envelope::Unlisten(listener) => self.unlisten(listener),
+                Envelope::CloseAll(listener) => self.io.doom_listener(listener),
+                Envelope::Shutdown => self.io.shutdown(),
+            }
+        }
+        self.envelopes = envelopes;
+        any
+    }
+
+    fn adopt(&mut self, accepted: Accepted, now: Now) {
+        let Accepted {
+            stream,
+            info,
+            counted,
+        } = accepted;
+        let is_open = !stream.needs_handshake();
+        match self.io.insert(stream, info.clone(), is_open) {
+            Ok(conn) => {
+                if let Some(conn) = self.io.conn(conn) {
+                    conn.counted = Some(counted);
+                }
+                if is_open {
+                    self.handler.opened(now, conn, &info, &mut self.io);
+                } else {
+                    self.io.set_timer(conn, now.mono_ms + HANDSHAKE_MS_MAX);
+                }
+            }
+            Err(error) => {
+                logging::err(
+                    Module::Stream,
+                    format_args!("{}: {}", info.name, errno::text(&error)),
+                );
+            }
+        }
+    }
+
+    fn finish_connecting(&mut self, id: ConnId, now: Now) {
+        let Some(conn) = self.io.conn(id) else { return };
+        match conn.stream.connect_result() {
+            Ok(None) => {}
+            Ok(Some(())) => {
+                conn.is_open = true;
+                // What came right behind a handshake was read with it, and no edge will tell.
+                conn.may_read = true;
+                conn.received_ms = now.mono_ms;
+                conn.info.identity = conn.stream.peer_identity().map(Arc::from);
+                let info = conn.info.clone();
+                if let Err(error) = self.io.want_writable(id, false) {
+                    self.io.doom(id, failed(&error));
+                }
+                self.io.clear_timer(id);
+                // Something of the handshake may be left to send.
+                self.io.mark_dirty(id);
+                self.handler.opened(now, id, &info, &mut self.io);
+                self.io.schedule(id);
+            }
+            Err(error) => {
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                self.connecting_failed(id, code);
+            }
+        }
+    }
+
+    /// A connection that never stood ends.
+    fn connecting_failed(&mut self, id: ConnId, code: i32) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        if self.io.is_accepted(id) {
+            let (name, text) = (self.io.name(id), errno::text_of(code));
+            logging::warn_limited(
+                &LIMIT,
+                Module::Jsonrpc,
+                format_args!("{name}: receive error: {text}"),
+            );
+            self.io.log_dropped(id, code);
+        }
+        self.io.doom(id, CloseReason::ConnectFailed(code));
+    }
+
+    /// Reads from a connection and delivers its texts, as far as the rules allow.
+    fn serve(&mut self, id: ConnId, now: Now) {
+        let (mut bytes, mut frames) = (0, 0);
+        if let Some(conn) = self.io.conn(id) {
+            conn.is_scheduled = false;
+        }
+        loop {
+            let Some(conn) = self.io.conn(id).filter(|conn| conn.is_listening()) else {
+                return;
+            };
+            if frames >= FRAMES_PER_TURN || bytes >= READ_BYTES_PER_TURN {
+                self.io.schedule(id);
+                return;
+            }
+            if let Some(frame) = conn.frames.pop_front() {
+                frames += 1;
+                self.handler.frame(now, id, frame, &mut self.io);
+            } else if let Some(end) = conn.input_end.clone() {
+                if !conn.is_end_told {
+                    self.input_ended(id, end, now);
+                }
+                return;
+            } else if conn.may_read {
+                let received = conn.read(&mut self.scratch);
+                bytes += received;
+                if received > 0 {
+                    conn.received_ms = now.mono_ms;
+                }
+                if conn.unfinished_bytes().is_some() {
+                    self.io.check_unfinished();
+                }
+            } else {
+                self.settle(id);
+                return;
+            }
+        }
+    }
+
+    /// Looks how much of the texts of a connection is done with.
+    fn settle(&mut self, id: ConnId) {
+        if let Some(conn) = self.io.conn(id).filter(|conn| conn.is_charged()) {
+            conn.settle(self.handler.held_bytes(id));
+        }
+    }
+
+    fn input_ended(&mut self, id: ConnId, end: InputEnd, now: Now) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let name = self.io.name(id);
+        match end {
+            InputEnd::EndOfFile => self.tell_end_of_input(id, now),
+            InputEnd::Failed(code) => {
+                let text = errno::text_of(code);
+                logging::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: receive error: {text}"),
+                );
+                self.io.log_dropped(id, code);
+                self.io.doom(id, CloseReason::Failed(code));
+            }
+            InputEnd::TooLong => {
+                let limit = self.io.accounts.text_bytes_max();
+                logging::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: message exceeds the limit of {limit} bytes"),
+                );
+                self.tell_end_of_input(id, now);
+            }
+            InputEnd::BadFraming(text) => {
+                logging::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: error parsing stream: {text}"),
+                );
+                self.io.log_dropped(id, libc::EPROTO);
+                self.tell_end_of_input(id, now);
+            }
+        }
+    }
+
+    /// Nothing that follows is read. The handler closes the connection when it has answered what came before.
+    fn tell_end_of_input(&mut self, id: ConnId, now: Now) {
+        if let Some(conn) = self.io.conn(id) {
+            conn.is_end_told = true;
+            conn.drop_unfinished();
+        }
+        self.handler.end_of_input(now, id, &mut self.io);
+    }
+
+    fn fire_timers(&mut self, now: Now) {
+        while let Some((at_ms, id)) = self.io.timers.pop(now.mono_ms) {
+            let Io { conns, timers, .. } = &mut self.io;
+            let Some(conn) = conns
+                .get_mut(id.slot())
+                .filter(|conn| conn.id == id && conn.doom.is_none())
+            else {
+                continue;
+            };
+            if timers.fires(id, &mut conn.timer, at_ms, now.mono_ms) {
+                if conn.is_open {
+                    self.handler.timer(now, id, &mut self.io);
+                } else {
+                    self.connecting_failed(id, libc::ETIMEDOUT);
+                }
+            }
+        }
+    }
+
+    /// Writes what is queued: the little first, then the much, as far as the limit allows; what is left waits for the next wake-up.
+    fn flush_all(&mut self, now: Now) {
+        let is_much = |io: &Io, conn| io.backlog_bytes(conn) > LITTLE_BYTES;
+        let mut much = Vec::new();
+        for conn in std::mem::take(&mut self.io.dirty) {
+            if is_much(&self.io, conn) {
+                much.push(conn);
+            } else {
+                self.flush(conn, now, &mut { usize::MAX });
+            }
+        }
+        let mut limit = MUCH_BYTES_PER_TURN;
+        let mut much = much.into_iter();
+        let paused = much
+            .by_ref()
+            .find(|conn| self.flush(*conn, now, &mut limit) == Some(Progress::Paused));
+        // Who had no turn comes before who had one.
+        for id in much.chain(paused) {
+            if let Some(conn) = self.io.conn(id) {
+                conn.is_blocked = true;
+                conn.is_dirty = true;
+                self.io.dirty.push(id);
+            }
+        }
+    }
+
+    /// How far writing got, if it did not fail.
+    fn flush(&mut self, id: ConnId, now: Now, limit: &mut usize) -> Option<Progress> {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let conn = self.io.conn(id)?;
+        conn.is_dirty = false;
+        if !conn.is_open || conn.doom.is_some() {
+            return None;
+        }
+        let progress = conn.write(now.mono_ms, limit);
+        if conn.is_charged() {
+            conn.settle(self.handler.held_bytes(id));
+        }
+        match &progress {
+            Ok(Progress::Drained) => {
+                let was_blocked = std::mem::take(&mut conn.is_blocked);
+                if conn.is_finishing {
+                    let reason = match conn.input_end {
+                        Some(InputEnd::EndOfFile) => CloseReason::EndOfFile,
+                        Some(InputEnd::BadFraming(_)) => CloseReason::BadFraming,
+                        Some(InputEnd::TooLong) => CloseReason::LimitReached,
+                        Some(InputEnd::Failed(_)) | None => CloseReason::Local,
+                    };
+                    self.io.doom(id, reason);
+                } else if was_blocked {
+                    if let Err(error) = self.io.want_writable(id, false) {
+                        self.io.doom(id, failed(&error));
+                    }
+                    self.handler.drained(now, id, &mut self.io);
+                    self.io.schedule(id);
+                }
+            }
+            Ok(Progress::Blocked) => {
+                conn.is_blocked = true;
+                if let Err(error) = self.io.want_writable(id, true) {
+                    self.io.doom(id, failed(&error));
+                }
+                self.io.check_backlog(id);
+            }
+            Ok(Progress::Paused) => {}
+            Err(error) => {
+                let (name, text) = (self.io.name(id), errno::text(error));
+                logging::warn_limited(
+                    &LIMIT,
+                    Module::Jsonrpc,
+                    format_args!("{name}: send error: {text}"),
+                );
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                self.io.log_dropped(id, code);
+                self.io.doom(id, failed(error));
+            }
+        }
+        progress.ok()
+    }
+
+    /// Closes what is doomed. Closing one connection may doom others.
+    fn bury(&mut self, now: Now) {
+        while let Some(id) = self.io.doomed.pop() {
+            let Some(mut conn) = self
+                .io
+                .get(id)
+                .is_some()
+                .then(|| self.io.conns.remove(id.slot()))
+            else {
+                continue;
+            };
+            let _ = self.io.registry.deregister(conn.stream.source());
+            let reason = conn.doom.take().unwrap_or(CloseReason::Local);
+            self.remains.take(std::mem::take(&mut conn.output));
+            // The peer sees the end before the handler does.
+            drop(conn);
+            self.handler.closed(now, id, reason, &mut self.io);
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> CloseReason {
+    CloseReason::Failed(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// Listeners; only the first shard of a group has any.
+impl<H: Handler> Shard<H> {
+    fn listen(&mut self, mut intake: Intake, now: Now) {
+        let token = Token(LISTENER_TOKENS + self.intakes.vacant_key());
+        intake.register(&self.io.registry, token);
+        if intake.is_open() {
+            // Those who came before the registration are found by looking, not by an edge.
+            intake.retry_ms = Some(now.mono_ms);
+        }
+        self.intakes.insert(intake);
+    }
+
+    fn unlisten(&mut self, listener: ListenerId) {
+        let key = self
+            .intakes
+            .iter()
+            .find(|(_, intake)| intake.id == listener)
+            .map(|(key, _)| key);
+        if let Some(key) = key {
+            self.intakes.remove(key).close(&self.io.registry);
+        }
+        // Connections dealt out earlier arrive at their shards before this.
+        for shard in &self.group {
+            shard.extend([Envelope::CloseAll(listener)]);
+        }
+    }
+
+    fn retry_listeners(&mut self, now: Now) {
+        let due = |(key, intake): (usize, &Intake)| {
+            intake
+                .retry_ms
+                .filter(|&at_ms| at_ms <= now.mono_ms)
+                .map(|_| key)
+        };
+        let keys: Vec<usize> = self.intakes.iter().filter_map(due).collect();
+        for key in keys {
+            let intake = &mut self.intakes[key];
+            if !intake.is_open() {
+                intake.open(now.mono_ms);
+                if intake.is_open() {
+                    intake.register(&self.io.registry, Token(LISTENER_TOKENS + key));
+                }
+            }
+            self.accept(key, now);
+        }
+    }
+
+    fn accept(&mut self, key: usize, now: Now) {
+        let Some(intake) = self.intakes.get_mut(key) else {
+            return;
+        };
+        // By their queues, our own too: what was posted before a client called is received before it is let in.
+        for accepted in intake.accept(now.mono_ms) {
+            let turn = self.next_in_group;
+            self.next_in_group = (turn + 1) % self.group.len();
+            self.group[turn].extend([Envelope::Adopt(accepted)]);
+        }
+    }
+}

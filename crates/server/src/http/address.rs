@@ -1,0 +1,111 @@
+//! Where to listen for HTTP, as a user writes it: `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+use corvid_net::target::{Local, Passive};
+use corvid_net::{dirs, resolve};
+
+/// A place to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(super) target: Passive,
+    text: String,
+}
+
+impl Address {
+    /// Reads one. A name is looked up, which may take a while; port 0 is any free one. Relative files lie in the run directory.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(crate) fn parse(text: &str) -> Result<Address, String> {
+        let target = match text.strip_prefix("unix:") {
+            Some("") => return Err("a file must follow \"unix:\"".to_owned()),
+            Some(file) => Passive::Unix(dirs::absolute_under(&dirs::run(), file)),
+            None => Passive::Tcp(local(text)?),
+        };
+        Ok(Address {
+            target,
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn local(text: &str) -> Result<Local, String> {
+    let (host, port) = text
+        .rsplit_once(':')
+        .ok_or("it must be HOST:PORT or unix:FILE")?;
+    let port = port
+        .parse()
+        .map_err(|_| format!("{port:?} is no port number"))?;
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let ip = match bracketed {
+        Some(ip) => IpAddr::V6(
+            ip.parse()
+                .map_err(|_| format!("{ip:?} is no IPv6 address"))?,
+        ),
+        // Both families, where the system has both.
+        None if host.is_empty() => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        None if host.contains(':') => {
+            return Err("an IPv6 address must stand in brackets".to_owned());
+        }
+        None => host
+            .parse()
+            .ok()
+            .or_else(|| resolve::now(host))
+            .ok_or_else(|| format!("{host:?} is neither an address nor a known name"))?,
+    };
+    Ok(Local {
+        ip,
+        name: None,
+        port,
+        scope: 0,
+        suffix: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip_and_port(text: &str) -> Result<(String, u16), String> {
+        match Address::parse(text)?.target {
+            Passive::Tcp(local) => Ok((local.ip.to_string(), local.port)),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn hosts_ports_and_files() {
+        let is = |text: &str, ip: &str, port| {
+            assert_eq!(ip_and_port(text), Ok((ip.to_owned(), port)), "{text}");
+        };
+        is("127.0.0.1:9476", "127.0.0.1", 9476);
+        is("[::1]:0", "::1", 0);
+        is(":9476", "::", 9476);
+        let unix = Address::parse("unix:/tmp/m.sock").map(|address| address.target);
+        assert_eq!(unix, Ok(Passive::Unix("/tmp/m.sock".into())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let fails = |text: &str, why: &str| {
+            let error = ip_and_port(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        };
+        fails("9476", "HOST:PORT");
+        fails("127.0.0.1:http", "\"http\" is no port number");
+        fails("127.0.0.1:65536", "no port number");
+        fails("::1:80", "brackets");
+        fails("[1.2.3.4]:80", "no IPv6 address");
+        fails("unix:", "a file must follow");
+    }
+}

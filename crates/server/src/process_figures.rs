@@ -1,0 +1,96 @@
+//! What the system says of this process: time, memory, descriptors, threads. Linux only; a figure that cannot be had is absent.
+
+use std::fs;
+
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
+
+/// The figures of one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProcessFigures {
+    /// CPU time spent so far, in user and kernel mode, s.
+    pub cpu_seconds: Option<f64>,
+    /// When the process began, s since the Unix epoch.
+    pub started_seconds: Option<f64>,
+    /// Resident memory, bytes.
+    pub resident_bytes: Option<u64>,
+    /// Address space, bytes.
+    pub virtual_bytes: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Open descriptors.
+    pub open_descriptors: Option<u64>,
+    /// How many there may be.
+    pub descriptors_max: Option<u64>,
+}
+
+impl ProcessFigures {
+    /// The figures of now.
+    #[must_use]
+    pub(crate) fn read() -> ProcessFigures {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let system = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let (ticks, page) = (clock_ticks_per_second(), page_size() as u64);
+        let mut figures = parse(&stat, &system, ticks, page);
+        // The descriptor that lists them is open meanwhile.
+        figures.open_descriptors = fs::read_dir("/proc/self/fd")
+            .ok()
+            .map(|entries| entries.count().saturating_sub(1) as u64);
+        figures.descriptors_max = getrlimit(Resource::Nofile).current;
+        figures
+    }
+}
+
+/// Reads `/proc/self/stat` (proc(5)) with the boot time of `/proc/stat`.
+fn parse(stat: &str, system: &str, ticks: u64, page: u64) -> ProcessFigures {
+    // The name in parentheses may hold anything, even parentheses.
+    let fields: Vec<u64> = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_ascii_whitespace()
+        .map(|field| field.parse().unwrap_or(0))
+        .collect();
+    // Numbered from one as the manual does; the state, third, comes first here.
+    let field = |number: usize| fields.get(number - 3).copied();
+    let seconds = |count: u64| count as f64 / ticks as f64;
+    let boot = system
+        .lines()
+        .find_map(|line| line.strip_prefix("btime "))
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    let cpu = field(14).zip(field(15)).map(|(user, kernel)| user + kernel);
+    let started = field(22).map(seconds);
+    ProcessFigures {
+        cpu_seconds: cpu.map(seconds),
+        started_seconds: started.zip(boot).map(|(after, boot)| boot + after),
+        resident_bytes: field(24).map(|pages| pages * page),
+        virtual_bytes: field(23),
+        threads: field(20),
+        ..ProcessFigures::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_misleads_nobody() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 0 0 0 0 0 150 50 0 0 20 0 9 0 3000 8192 5 18446744073709551615";
+        let figures = parse(stat, "cpu 1\nbtime 1000\n", 100, 4096);
+        assert_eq!(figures.cpu_seconds, Some(2.0));
+        assert_eq!(figures.started_seconds, Some(1030.0));
+        assert_eq!(figures.threads, Some(9));
+        assert_eq!(figures.virtual_bytes, Some(8192));
+        assert_eq!(figures.resident_bytes, Some(5 * 4096));
+        assert_eq!(parse("", "", 100, 4096), ProcessFigures::default());
+    }
+
+    #[test]
+    fn this_process_has_all_of_them() {
+        let figures = ProcessFigures::read();
+        assert!(figures.started_seconds.is_some_and(|at| at > 1.6e9));
+        assert!(figures.resident_bytes.is_some_and(|bytes| bytes > 100_000));
+        assert!(figures.threads.is_some_and(|count| count >= 1));
+        assert!(figures.open_descriptors <= figures.descriptors_max);
+    }
+}

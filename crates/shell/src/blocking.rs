@@ -1,0 +1,290 @@
+//! A connection for programs that do one thing at a time: connect, send a text, wait for a text.
+//!
+//! Every wait ends at its deadline, and a fatal signal (the alarm of `--timeout` among them) ends the program. The socket
+//! is non-blocking underneath, so a deadline holds during each single read and write.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corvid_json::frame::{Framed, Framer};
+
+use corvid_net::listener::Listener;
+use corvid_net::socket::DSCP_DEFAULT;
+use corvid_net::stream::{Resolve, Stream};
+use corvid_net::target::{Active, Target};
+use corvid_net::tls::Credentials;
+use corvid_net::{clock, errno};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connected stream of JSON texts.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    name: String,
+    framer: Framer,
+    /// Bytes of a text that is not complete, then bytes not yet scanned.
+    buffer: Vec<u8>,
+    /// How much of `buffer` was scanned.
+    scanned: usize,
+}
+
+impl Connection {
+    /// As [`Connection::open_with`], without TLS.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(target: &str, deadline_ms: Option<u64>) -> io::Result<Connection> {
+        Connection::open_with(target, deadline_ms, None)
+    }
+
+    /// Connects to an active target, or waits for one connection on a passive one. `deadline_ms` is monotonic; `None` waits
+    /// for ever. The credentials are for TLS.
+    ///
+    /// # Errors
+    /// The target is malformed or cannot be reached, a handshake fails; `TimedOut` at the deadline.
+    pub fn open_with(
+        target: &str,
+        deadline_ms: Option<u64>,
+        credentials: Option<&Arc<Credentials>>,
+    ) -> io::Result<Connection> {
+        Connection::open_or_await(target, deadline_ms, credentials, || {})
+    }
+
+    /// As [`Connection::open_with`]; `listening` is called when a passive target listens, before somebody connects.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_or_await(
+        target: &str,
+        deadline_ms: Option<u64>,
+        credentials: Option<&Arc<Credentials>>,
+        listening: impl FnOnce(),
+    ) -> io::Result<Connection> {
+        match Target::parse(target) {
+            Ok(Target::Active(active)) => {
+                let stream = Stream::connect(&active, DSCP_DEFAULT, Resolve::Now, credentials)?;
+                let mut connection = Connection::over(stream, String::new(), deadline_ms)?;
+                target.clone_into(&mut connection.name);
+                Ok(connection)
+            }
+            Ok(Target::Passive(passive)) => {
+                let listener =
+                    Listener::open(&passive, DSCP_DEFAULT, credentials).map_err(|failure| {
+                        failure.log();
+                        failure.error
+                    })?;
+                listening();
+                loop {
+                    if let Some((stream, name)) = listener.accept()? {
+                        return Connection::over(stream, name, deadline_ms);
+                    }
+                    wait(listener.as_raw_fd(), libc::POLLIN, deadline_ms)?;
+                }
+            }
+            Err(error) => Err(errno::from_code(error.errno())),
+        }
+    }
+
+    /// Connects to an active target, without TLS.
+    ///
+    /// # Errors
+    /// It cannot be reached; `TimedOut` at the deadline.
+    pub fn connect(target: &Active, deadline_ms: Option<u64>) -> io::Result<Connection> {
+        let stream = Stream::connect(target, DSCP_DEFAULT, Resolve::Now, None)?;
+        Connection::over(stream, String::new(), deadline_ms)
+    }
+
+    /// Waits until a stream stands.
+    fn over(mut stream: Stream, name: String, deadline_ms: Option<u64>) -> io::Result<Connection> {
+        while stream.connect_result()?.is_none() {
+            let events = if stream.wants_writable() {
+                libc::POLLOUT
+            } else {
+                libc::POLLIN
+            };
+            wait(stream.as_raw_fd(), events, deadline_ms)?;
+        }
+        Ok(Connection {
+            stream,
+            name,
+            framer: Framer::default(),
+            buffer: Vec::new(),
+            scanned: 0,
+        })
+    }
+
+    /// The name that log lines use: the target as given, or the peer that connected to us.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who the peer is by its certificate, with TLS.
+    #[must_use]
+    pub fn peer_identity(&self) -> Option<String> {
+        self.stream.peer_identity()
+    }
+
+    /// Sends all bytes.
+    ///
+    /// # Errors
+    /// The connection is broken; `TimedOut` at the deadline, when some bytes may have been sent.
+    pub fn send(&mut self, mut bytes: &[u8], deadline_ms: Option<u64>) -> io::Result<()> {
+        loop {
+            let written = if bytes.is_empty() {
+                self.stream.flush().map(|()| None)
+            } else {
+                self.stream.write(bytes).map(Some)
+            };
+            match written {
+                Ok(None) => return Ok(()),
+                Ok(Some(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(Some(count)) => bytes = &bytes[count..],
+                Err(error) if errno::is_again(&error) => {
+                    wait(self.stream.as_raw_fd(), libc::POLLOUT, deadline_ms)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The next JSON text, `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// The connection is broken; `InvalidData` when the stream is not JSON; `TimedOut` at the deadline, after which waiting
+    /// may go on.
+    pub fn receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(frame) = self.cut()? {
+                return Ok(Some(frame));
+            }
+            let length = self.buffer.len();
+            self.buffer.resize(length + READ_BYTES, 0);
+            let received = self.stream.read(&mut self.buffer[length..]);
+            self.buffer
+                .truncate(length + received.as_ref().map_or(0, |&count| count));
+            match received {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(error) if errno::is_again(&error) => {
+                    wait(self.stream.as_raw_fd(), libc::POLLIN, deadline_ms)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether a text, or at least bytes to look at, is there without waiting.
+    #[must_use]
+    pub fn has_unscanned(&self) -> bool {
+        self.scanned < self.buffer.len()
+    }
+
+    /// The descriptor, for programs that wait for other things too.
+    #[must_use]
+    pub fn fd(&self) -> std::os::fd::RawFd {
+        self.stream.as_raw_fd()
+    }
+
+    fn cut(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if !self.has_unscanned() {
+            return Ok(None);
+        }
+        let invalid = |error: corvid_json::Error| {
+            io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+        };
+        let was_mid_text = self.framer.is_mid_text();
+        match self
+            .framer
+            .advance(&self.buffer[self.scanned..])
+            .map_err(invalid)?
+        {
+            Framed::Complete { start, end } => {
+                let begin = if was_mid_text {
+                    0
+                } else {
+                    self.scanned + start
+                };
+                let end = self.scanned + end;
+                let rest = self.buffer.split_off(end);
+                let mut frame = std::mem::replace(&mut self.buffer, rest);
+                frame.drain(..begin);
+                self.scanned = 0;
+                Ok(Some(frame))
+            }
+            Framed::Partial { start } => {
+                if !was_mid_text {
+                    self.buffer.drain(..self.scanned + start);
+                }
+                self.scanned = self.buffer.len();
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Waits until a descriptor is ready.
+fn wait(fd: std::os::fd::RawFd, events: i16, deadline_ms: Option<u64>) -> io::Result<()> {
+    let timeout = deadline_ms
+        .map(|deadline| Duration::from_millis(deadline.saturating_sub(clock::mono_ms())));
+    match corvid_net::poll::wait(Some((fd, events)), timeout)? {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_go_both_ways_and_waits_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s").display().to_string();
+        let passive = format!("punix:{path}");
+        let server = std::thread::spawn(move || {
+            let mut connection = Connection::open(&passive, None).unwrap();
+            let text = connection.receive(None).unwrap().unwrap();
+            connection.send(b" [1][2,", None).unwrap();
+            connection.send(&text, None).unwrap();
+            connection.send(b"] ", None).unwrap();
+            assert_eq!(connection.receive(None).unwrap(), None);
+        });
+        let deadline = clock::mono_ms() + 20_000;
+        let mut client = loop {
+            match Connection::open(&format!("unix:{path}"), None) {
+                Ok(client) => break client,
+                Err(error) => assert!(clock::mono_ms() < deadline, "{error}"),
+            }
+            std::thread::yield_now();
+        };
+        let soon = Some(clock::mono_ms() + 5);
+        assert_eq!(
+            client.receive(soon).unwrap_err().kind(),
+            io::ErrorKind::TimedOut
+        );
+        client.send(b"{\"a\":0}", None).unwrap();
+        assert_eq!(client.receive(Some(deadline)).unwrap().unwrap(), b"[1]");
+        assert_eq!(
+            client.receive(Some(deadline)).unwrap().unwrap(),
+            b"[2,{\"a\":0}]"
+        );
+        drop(client);
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn unknown_schemes_fail_as_a_session_would() {
+        let error = Connection::open("bogus:1", None).unwrap_err();
+        assert_eq!(
+            errno::text(&error),
+            "Address family not supported by protocol"
+        );
+    }
+}

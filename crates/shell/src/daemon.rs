@@ -1,0 +1,246 @@
+//! Becoming a daemon: detaching, supervision, pidfile, another user (docs/spec/cli.md 1.2).
+//!
+//! The caller is told the outcome through a pipe: it waits until [`Startup::complete`] is called in the process that
+//! serves, or takes over that process's exit status. Everything here forks, so it must run before the first thread is
+//! made: [`Options::start`] comes after option parsing and before files are opened.
+
+#![allow(unsafe_code)]
+
+mod fork;
+mod supervisor;
+mod title;
+mod user;
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+
+use crate::args::{Arg, Spec};
+use crate::vlog::{self, Destination, Level, Module};
+use crate::{crash, pidfile, program, signals};
+use corvid_net::{cleanup, errno};
+
+use fork::Forked;
+use user::User;
+
+/// The options that daemons share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is named by its option")]
+pub enum DaemonOption {
+    Pidfile,
+    OverwritePidfile,
+    Detach,
+    Monitor,
+    NoChdir,
+    NoSelfConfinement,
+    User,
+}
+
+/// The table of these options, in the order in which ambiguous abbreviations list them; `wrap` makes them options of the
+/// program.
+pub fn specs<I: Copy>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
+    let option = |name, arg, option| Spec::long(name, arg, wrap(option)).within(GROUP);
+    [
+        option("detach", Arg::None, DaemonOption::Detach).means("", "run in the background").more(
+            "The command that was typed ends when the daemon serves, or with its exit status if it cannot. Until then errors go to the \
+            terminal; afterwards standard input, output and error are `/dev/null`.",
+        ),
+        option("no-self-confinement", Arg::None, DaemonOption::NoSelfConfinement)
+            .means("", "accepted for compatibility, without effect"),
+        option("no-chdir", Arg::None, DaemonOption::NoChdir)
+            .means("", "with --detach, do not change directory to /"),
+        option("pidfile", Arg::Optional, DaemonOption::Pidfile)
+            .means("FILE", "create a pidfile (default: {rundir}/{program}.pid)")
+            .more(
+                "It holds the process that serves, never its supervisor, and is locked as long as that process lives: programs that look a \
+                daemon up by its name trust no other pidfile. A FILE that is no absolute name is below `{rundir}`.",
+            ),
+        option("overwrite-pidfile", Arg::None, DaemonOption::OverwritePidfile)
+            .means("", "with --pidfile, start even if it names a running process"),
+        option("monitor", Arg::None, DaemonOption::Monitor)
+            .means("", "supervise the daemon and restart it after a crash")
+            .more(
+                "A crash is an end by SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU or SIGXFSZ. The first restart follows \
+                at once, further ones ten seconds after the last. After any other end the supervisor ends too.",
+            ),
+        option("user", Arg::Required, DaemonOption::User)
+            .means("USER[:GROUP]", "run as this user and group")
+            .more(
+                "Only root can. Files and sockets are made as that user. The rights to bind low ports and to lock memory are kept, all \
+                others are given up.",
+            ),
+    ]
+}
+
+/// The heading that these options stand under.
+pub const GROUP: &str = "Daemon options";
+
+/// How to become a daemon.
+#[derive(Debug, Default)]
+pub struct Options {
+    pidfile: Option<PathBuf>,
+    overwrite: bool,
+    detach: bool,
+    monitor: bool,
+    no_chdir: bool,
+    user: Option<User>,
+    /// Descriptors 0 to 2 that stay open after detaching.
+    kept: [bool; 3],
+}
+
+impl Options {
+    /// Applies one option. An unusable `--user` ends the process.
+    pub fn apply(&mut self, option: DaemonOption, value: Option<&str>) {
+        match option {
+            DaemonOption::Pidfile => self.pidfile = Some(pidfile::path(value)),
+            DaemonOption::OverwritePidfile => self.overwrite = true,
+            DaemonOption::Detach => self.detach = true,
+            DaemonOption::Monitor => self.monitor = true,
+            DaemonOption::NoChdir => self.no_chdir = true,
+            DaemonOption::NoSelfConfinement => {}
+            DaemonOption::User => {
+                let prefix = self
+                    .pidfile
+                    .as_ref()
+                    .map_or("(null)".to_owned(), |path| path.display().to_string());
+                match User::parse(value.unwrap_or_default()) {
+                    Ok(user) => self.user = Some(user),
+                    Err(text) => {
+                        program::fatal_logged(Module::Daemon, format_args!("{prefix}: {text}"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the program is to run in the background.
+    #[must_use]
+    pub fn is_detached(&self) -> bool {
+        self.detach
+    }
+
+    /// Keeps a standard descriptor (0 to 2) as it is after detaching.
+    pub fn keep_open(&mut self, descriptor: RawFd) {
+        if let Some(kept) = usize::try_from(descriptor)
+            .ok()
+            .and_then(|descriptor| self.kept.get_mut(descriptor))
+        {
+            *kept = true;
+        }
+    }
+
+    /// Changes the user, forks as asked, catches fatal signals and writes the pidfile. Returns in the process that serves;
+    /// whatever goes wrong ends the process with a message.
+    pub fn start(self) -> Startup {
+        vlog::options_are_read();
+        if let Some(user) = &self.user {
+            user.switch_or_die();
+        }
+        let mut ready = None;
+        if self.detach {
+            match fork::fork_and_wait() {
+                Ok(Forked::Parent { .. }) => std::process::exit(0),
+                Ok(Forked::Child { ready: pipe }) => ready = Some(pipe),
+                Err(error) => give_up(&error, "could not detach from foreground session"),
+            }
+            // SAFETY: setsid takes no pointers. It cannot fail: a forked child leads no process group.
+            unsafe { libc::setsid() };
+        }
+        if self.monitor {
+            let outer = ready.take();
+            match fork::fork_and_wait() {
+                Ok(Forked::Parent { child }) => {
+                    // Supervises until the server ends for good; returns only in a server that was started again.
+                    ready = Some(supervisor::run(child, || {
+                        fork::announce(outer);
+                        if self.detach {
+                            close_standard_descriptors(self.kept);
+                        }
+                    }));
+                }
+                Ok(Forked::Child { ready: pipe }) => ready = Some(pipe),
+                Err(error) => give_up(&error, "could not initiate process monitoring"),
+            }
+        }
+        if let Err(error) = signals::init().and_then(|()| crash::init()) {
+            program::fatal_error("could not catch signals", &error);
+        }
+        if let Some(path) = &self.pidfile {
+            pidfile::create_or_die(path, self.overwrite);
+        }
+        Startup {
+            ready,
+            monitor: self.monitor,
+            detach: self.detach,
+            no_chdir: self.no_chdir,
+            kept: self.kept,
+        }
+    }
+}
+
+fn give_up(error: &str, what: &str) -> ! {
+    vlog::err(Module::DaemonUnix, format_args!("{error}"));
+    program::fatal_logged(Module::DaemonUnix, what)
+}
+
+/// A daemon that is not ready yet: its caller still waits, and standard error is still the caller's.
+#[derive(Debug)]
+#[must_use = "the caller waits until `complete` is called"]
+pub struct Startup {
+    ready: Option<OwnedFd>,
+    monitor: bool,
+    detach: bool,
+    no_chdir: bool,
+    kept: [bool; 3],
+}
+
+impl Startup {
+    /// The process whose end is the end of the service: the supervisor if there is one, else this one.
+    #[must_use]
+    pub fn main_pid(&self) -> u32 {
+        if self.monitor {
+            std::os::unix::process::parent_id()
+        } else {
+            std::process::id()
+        }
+    }
+
+    /// Tells the caller that the daemon is ready and lets go of its terminal and directory.
+    pub fn complete(self) {
+        if self.detach && !self.no_chdir {
+            // The root directory always exists.
+            let _ = std::env::set_current_dir("/");
+        }
+        if self.detach {
+            close_standard_descriptors(self.kept);
+        }
+        fork::announce(self.ready);
+    }
+}
+
+/// Points the standard descriptors at `/dev/null` and switches the console log off.
+fn close_standard_descriptors(kept: [bool; 3]) {
+    if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+        for (descriptor, _) in (0..).zip(kept).filter(|(_, kept)| !kept) {
+            redirect(&null, descriptor);
+        }
+    }
+    vlog::set_level(None, Some(Destination::Console), Level::Off);
+}
+
+fn redirect(null: &File, descriptor: RawFd) {
+    // SAFETY: dup2 takes no pointers and `null` is open. Descriptors 0 to 2 are owned by nobody in Rust's sense: std's
+    // handles refer to them by number.
+    if let Err(error) = errno::check(unsafe { libc::dup2(null.as_raw_fd(), descriptor) }) {
+        vlog::warn(
+            Module::DaemonUnix,
+            format_args!("dup2: {}", errno::text(&error)),
+        );
+    }
+}
+
+/// What a forked child must forget of its parent.
+fn become_child() {
+    cleanup::forget_all();
+    signals::set_all_default();
+}

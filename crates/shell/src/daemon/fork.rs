@@ -1,0 +1,108 @@
+//! Forking a process and waiting until the child says that it is ready.
+//!
+//! The child holds the writing end of a pipe: one byte means ready, its end without a byte means that the child is gone.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+
+use crate::{program, signals};
+use corvid_net::errno;
+
+/// Which side of the fork this is.
+pub(super) enum Forked {
+    /// The child is ready.
+    Parent { child: libc::pid_t },
+    /// Announce readiness on this descriptor.
+    Child { ready: OwnedFd },
+}
+
+/// Forks. The parent returns when the child is ready; when the child exits with a failure instead, the parent exits with
+/// the same status.
+///
+/// # Errors
+/// The text to log: forking failed, or the child died otherwise.
+pub(super) fn fork_and_wait() -> Result<Forked, String> {
+    let (reader, writer) =
+        io::pipe().map_err(|error| format!("pipe failed ({})", errno::text(&error)))?;
+    // SAFETY: the process has one thread (see the head of `daemon`), so the child's copy of memory is consistent: no lock
+    // is held by a thread that the child lacks.
+    let pid = errno::check(unsafe { libc::fork() })
+        .map_err(|error| format!("fork failed ({})", errno::text(&error)))?;
+    if pid == 0 {
+        drop(reader);
+        super::become_child();
+        return Ok(Forked::Child {
+            ready: writer.into(),
+        });
+    }
+    drop(writer);
+    let mut byte = [0];
+    let mut reader = reader;
+    match reader.read_exact(&mut byte) {
+        Ok(()) => Ok(Forked::Parent { child: pid }),
+        Err(_) => {
+            let status = wait_for(pid);
+            if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) != 0 {
+                program::exit(libc::WEXITSTATUS(status));
+            }
+            Err(format!(
+                "fork child died before signaling startup ({})",
+                describe(status)
+            ))
+        }
+    }
+}
+
+/// Says that this process is ready to whoever waits for it.
+pub(super) fn announce(ready: Option<OwnedFd>) {
+    if let Some(ready) = ready {
+        // Nobody waits any more when this fails.
+        let _ = io::PipeWriter::from(ready).write_all(&[0]);
+    }
+}
+
+/// Waits for the end of a child.
+pub(super) fn wait_for(pid: libc::pid_t) -> libc::c_int {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a valid place for the result.
+        match errno::check(unsafe { libc::waitpid(pid, &raw mut status, 0) }) {
+            Ok(_) => return status,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The child is not ours any more; report it as an orderly end.
+            Err(_) => return 0,
+        }
+    }
+}
+
+/// A wait status in words: `exit status 1`, `killed (Aborted), core dumped`.
+pub(super) fn describe(status: libc::c_int) -> String {
+    let mut text = if libc::WIFEXITED(status) {
+        format!("exit status {}", libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        format!("killed ({})", signals::name(libc::WTERMSIG(status)))
+    } else if libc::WIFSTOPPED(status) {
+        format!("stopped ({})", signals::name(libc::WSTOPSIG(status)))
+    } else {
+        format!("terminated abnormally ({status:x})")
+    };
+    if libc::WCOREDUMP(status) {
+        text.push_str(", core dumped");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses_are_described_as_the_log_shows_them() {
+        assert_eq!(describe(3 << 8), "exit status 3");
+        assert_eq!(describe(libc::SIGTERM), "killed (Terminated)");
+        assert_eq!(
+            describe(libc::SIGSEGV | 0x80),
+            "killed (Segmentation fault), core dumped"
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The supervisor of `--monitor`: waits for the server and starts it again after a crash.
+//!
+//! It restarts after the signals that mean a programming error, at most once in [`RESTART_INTERVAL`]; any other end ends it
+//! too, with status 0. It keeps the working directory and the open log file of the start, so that a restarted server begins
+//! where the first one did. SIGHUP goes on to the server where that reads files again ([`hangup`]).
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use super::fork::{self, Forked, describe, fork_and_wait};
+use super::title::{Title, set_comm};
+use crate::vlog::{self, Module};
+use crate::{hangup, program};
+
+/// Between two restarts at least.
+const RESTART_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Deaths after which the server is started again.
+const CRASHES: [libc::c_int; 9] = [
+    libc::SIGABRT,
+    libc::SIGALRM,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGPIPE,
+    libc::SIGSEGV,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+];
+
+/// Supervises `child`, which is ready; `detach` lets go of the caller. Returns in a restarted server, with the descriptor on
+/// which that announces its readiness.
+pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
+    let name = program::name();
+    let title = Title::capture();
+    let show = |text: &str| {
+        if let Some(title) = &title {
+            title.show(&format!("{name}: {text}"));
+        }
+    };
+    vlog::set_subprogram("monitor");
+    set_comm("monitor");
+    // Before the caller goes on, who may send the signal at once.
+    hangup::pass_on_to(child);
+    detach();
+    let mut crashes = 0;
+    let mut summary = format!("monitoring pid {child} (healthy)");
+    let mut last_restart: Option<Instant> = None;
+    loop {
+        show(&summary);
+        if vlog::has_file() {
+            vlog::info(Module::Vlog, format_args!("closing log file"));
+        }
+        vlog::close_file();
+        hangup::pass_on_to(child);
+        let status = fork::wait_for(child);
+        hangup::pass_on_to(0);
+        if vlog::has_file() {
+            // Failing that, the supervisor goes on without a log file.
+            let _ = vlog::reopen_file();
+        }
+        if !is_crash(status) {
+            vlog::info(
+                Module::DaemonUnix,
+                format_args!("pid {child} died, {}, exiting", describe(status)),
+            );
+            std::process::exit(0);
+        }
+        crashes += 1;
+        let text = format!("{crashes} crashes: pid {child} died, {}", describe(status));
+        if libc::WTERMSIG(status) == libc::SIGSEGV {
+            vlog::warn(
+                Module::Backtrace,
+                format_args!("SIGSEGV detected, backtrace:"),
+            );
+        }
+        if libc::WCOREDUMP(status) {
+            disable_core_dumps();
+        }
+        wait_for_turn(last_restart, &text);
+        last_restart = Some(Instant::now());
+        vlog::err(Module::DaemonUnix, format_args!("{text}, restarting"));
+        match fork_and_wait() {
+            Ok(Forked::Parent { child: restarted }) => {
+                child = restarted;
+                summary = format!("monitoring pid {child} ({text})");
+            }
+            Ok(Forked::Child { ready }) => {
+                vlog::set_subprogram(name);
+                set_comm(name);
+                if let Some(title) = &title {
+                    title.restore();
+                }
+                return ready;
+            }
+            Err(error) => super::give_up(&error, "could not restart the monitored process"),
+        }
+    }
+}
+
+fn is_crash(status: libc::c_int) -> bool {
+    libc::WIFSIGNALED(status) && CRASHES.contains(&libc::WTERMSIG(status))
+}
+
+fn wait_for_turn(last_restart: Option<Instant>, text: &str) {
+    let left = last_restart.map_or(Duration::ZERO, |last| {
+        RESTART_INTERVAL.saturating_sub(last.elapsed())
+    });
+    if !left.is_zero() {
+        let seconds = RESTART_INTERVAL.as_secs();
+        vlog::warn(
+            Module::DaemonUnix,
+            format_args!("{text}, waiting until {seconds} seconds since last restart"),
+        );
+        // A signal ends the supervisor by its default action meanwhile.
+        let _ = corvid_net::poll::wait(None, Some(left));
+    }
+}
+
+/// One core file tells what there is to know; a crash loop must not fill the disk.
+fn disable_core_dumps() {
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `none` outlives the call.
+    if unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) } < 0 {
+        vlog::warn(
+            Module::DaemonUnix,
+            format_args!("failed to disable core dumps"),
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! What a program of this repository needs of the system beside connections: options, manuals, logs, daemons, signals, files, the control
+//! socket.
+//!
+//! Every effect has one home: [`log_file`] for files of records, [`vlog`] for logging, [`daemon`] and [`signals`] for the process,
+//! [`unixctl`] for the control socket, [`args`] and [`manual`] for the command line. It knows nothing of OVSDB: no database, schema, monitor
+//! or transaction is named here. No library for other programs depends on it.
+
+pub mod anonymous;
+pub mod args;
+pub mod blocking;
+mod crash;
+pub mod daemon;
+pub mod date;
+pub mod descriptors;
+pub mod durations;
+pub mod events;
+pub mod hangup;
+pub mod json_file;
+pub mod lockfile;
+pub mod log_file;
+pub mod manual;
+pub mod memory;
+pub mod pidfile;
+pub mod program;
+#[cfg(feature = "progress")]
+pub mod progress;
+pub mod replacement;
+pub mod service_manager;
+pub mod signals;
+pub mod size;
+pub mod timeout;
+pub mod tls_options;
+pub mod unixctl;
+pub mod vlog;

@@ -1,0 +1,184 @@
+//! Lock files beside databases: one writer per file (docs/spec/storage.md 6).
+//!
+//! The lock is a POSIX record lock, which belongs to the process and is lost when any descriptor of the lock file is
+//! closed. Hence a table of the files that this process has locked, by device and inode: a second lock of the same file is
+//! refused before it is opened, for closing it again would drop the first. Lock files are never removed.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::events;
+use crate::pidfile;
+use crate::vlog::{self, Module};
+use corvid_net::errno;
+
+/// Device and inode of the lock files that this process holds.
+static HELD: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+fn held() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A lock, held until it is dropped.
+#[derive(Debug)]
+pub struct Lockfile {
+    /// Taken only by `drop`.
+    file: Option<File>,
+    key: (u64, u64),
+}
+
+impl Lockfile {
+    /// The lock file of a database: `.NAME.~lock~` in the directory of the file that `database` finally leads to.
+    #[must_use]
+    pub fn path_for(database: &Path) -> PathBuf {
+        let target = follow_links(database);
+        let base = target.file_name().unwrap_or_default().to_string_lossy();
+        target.with_file_name(format!(".{base}.~lock~"))
+    }
+
+    /// Locks a database file, which need not exist.
+    ///
+    /// # Errors
+    /// EDEADLK when this process has it locked already, EAGAIN when another one has (both as the reference reports them),
+    /// else what the system says. Logged at WARN in each case.
+    pub fn lock(database: &Path) -> io::Result<Lockfile> {
+        let locked = Lockfile::try_lock(database);
+        match locked {
+            Ok(_) => events::LOCKFILE_LOCK.bump(),
+            Err(_) => events::LOCKFILE_ERROR.bump(),
+        }
+        locked
+    }
+
+    fn try_lock(database: &Path) -> io::Result<Lockfile> {
+        let path = Lockfile::path_for(database);
+        let shown = path.display();
+        let warn = |what: &str| vlog::warn(Module::Lockfile, format_args!("{shown}: {what}"));
+        // The table is locked throughout, so that two threads cannot both open the same lock file.
+        let mut held = held();
+        if std::fs::metadata(&path).is_ok_and(|data| held.contains(&(data.dev(), data.ino()))) {
+            warn("cannot lock file because this process has already locked it");
+            return Err(errno::from_code(libc::EDEADLK));
+        }
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
+        let file = file.inspect_err(|error| {
+            // Two lines about one failure, as the reference has them. It looks before it opens.
+            let step = if error.raw_os_error() == Some(libc::ENOTDIR) {
+                "stat"
+            } else {
+                "open"
+            };
+            warn(&format!(
+                "failed to {step} lock file: {}",
+                errno::text(error)
+            ));
+            warn(&format!("failed to lock file: {}", errno::text(error)));
+        })?;
+        let data = file.metadata()?;
+        let key = (data.dev(), data.ino());
+        if let Err(error) = pidfile::lock(&file) {
+            if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) {
+                warn(&format!("failed to lock file: {}", errno::text(&error)));
+                return Err(error);
+            }
+            match pidfile::lock_holder(&file) {
+                Ok(Some(pid)) => warn(&format!(
+                    "cannot lock file because it is already locked by pid {pid}"
+                )),
+                _ => warn("cannot lock file because it is already locked by another process"),
+            }
+            return Err(errno::from_code(libc::EAGAIN));
+        }
+        held.insert(key);
+        Ok(Lockfile {
+            file: Some(file),
+            key,
+        })
+    }
+}
+
+impl Drop for Lockfile {
+    fn drop(&mut self) {
+        // The descriptor goes first: closing it later would drop the lock that another thread may have taken meanwhile.
+        events::LOCKFILE_UNLOCK.bump();
+        let mut held = held();
+        self.file = None;
+        held.remove(&self.key);
+    }
+}
+
+/// Links followed at most, as the reference does.
+const LINKS_MAX: usize = 10;
+
+/// The file that a name leads to through symbolic links, whether it exists or not.
+#[must_use]
+pub fn follow_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(link) = std::fs::read_link(&path) else {
+            break;
+        };
+        // An absolute link replaces the directory, a relative one is taken under it.
+        path = path
+            .parent()
+            .map_or_else(|| link.clone(), |directory| directory.join(&link));
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_and_its_target_share_one_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a.db"), directory.path().join("b.db"));
+        std::os::unix::fs::symlink("a.db", &link).unwrap();
+        let lock = Lockfile::lock(&file).unwrap();
+        assert!(directory.path().join(".a.db.~lock~").exists());
+        assert_eq!(
+            Lockfile::lock(&link).unwrap_err().raw_os_error(),
+            Some(libc::EDEADLK)
+        );
+        drop(lock);
+        drop(Lockfile::lock(&link).unwrap());
+        assert!(directory.path().join(".a.db.~lock~").exists());
+    }
+
+    #[test]
+    fn a_lock_of_another_process_is_respected() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.db");
+        let script = "import fcntl,sys; f=open(sys.argv[1],'w'); fcntl.lockf(f,fcntl.LOCK_EX); print('ok',flush=True); sys.stdin.read()";
+        let mut other = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(Lockfile::path_for(&file))
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(other.stdout.take().unwrap()),
+            &mut line,
+        )
+        .unwrap();
+        let error = Lockfile::lock(&file).unwrap_err();
+        assert_eq!(errno::text(&error), "Resource temporarily unavailable");
+        drop(other.stdin.take());
+        other.wait().unwrap();
+        Lockfile::lock(&file).unwrap();
+    }
+}

@@ -1,0 +1,504 @@
+//! A file of records from the outside: opening and locking it, and the disk of [`LogWriter`] made of files (docs/spec/storage.md 1.3, 6-8).
+//!
+//! Bytes only. When to append, cut, sync and replace is decided by the writer; here it is done.
+//!
+//! Invariant: the lock is held from before the file is opened until the value is dropped, replacement included.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use corvid_log::LogWriter;
+use corvid_log::disk::{Disk, DiskError, DiskFile, Fault};
+
+use crate::durations::Durations;
+use crate::events;
+use crate::lockfile::{Lockfile, follow_links};
+use crate::vlog::{self, Module, RateLimit};
+use corvid_net::{clock, errno};
+
+/// Mode of database files, less the umask.
+const MODE: u32 = 0o660;
+
+/// What opening a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Read an existing file, without locking it.
+    ReadOnly,
+    /// Read and append to an existing file.
+    ReadWrite,
+    /// Make a new file; an existing one is an error. A dangling symbolic link gets its target made.
+    CreateExclusive,
+}
+
+/// Why a file could not be opened: `F: open failed (ERR)`, to be tagged `I/O error: ` where that is shown.
+#[derive(Debug, thiserror::Error)]
+#[error("{shown}: {what} ({})", errno::text(error))]
+pub struct OpenError {
+    shown: String,
+    what: &'static str,
+    /// What the system said.
+    pub error: io::Error,
+}
+
+/// An open file of records.
+pub type LogFile = LogWriter<Place>;
+
+/// Opens a file. Every mode that can write takes the lock first; it is held until the value is dropped, replacement included.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
+    let failed = |what: &'static str| {
+        move |error: io::Error| OpenError {
+            shown: name.to_owned(),
+            what,
+            error,
+        }
+    };
+    let what = match mode {
+        OpenMode::ReadOnly | OpenMode::ReadWrite => "open failed",
+        OpenMode::CreateExclusive => "create failed",
+    };
+    if name.is_empty() {
+        return Err(failed(what)(io::Error::from_raw_os_error(libc::ENOENT)));
+    }
+    let path = std::path::absolute(name).map_err(failed(what))?;
+    let lock = match mode {
+        OpenMode::ReadOnly => None,
+        // By the user's spelling, which the warnings about the lock then show.
+        _ => Some(Lockfile::lock(Path::new(name)).map_err(failed("failed to lock lockfile"))?),
+    };
+    let file = open_file(&path, mode).map_err(failed(what))?;
+    let place = Place {
+        shown: name.to_owned(),
+        path,
+        syncs: Arc::default(),
+        writes: Arc::default(),
+        unforced: Arc::default(),
+        _lock: lock,
+    };
+    let file = Handle::new(file, &place.syncs);
+    Ok(LogWriter::new(place, file))
+}
+
+fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).mode(MODE);
+    match mode {
+        OpenMode::ReadOnly => {}
+        OpenMode::ReadWrite => drop(options.write(true)),
+        // A dangling link cannot be created exclusively: the link itself exists.
+        OpenMode::CreateExclusive if path.is_symlink() && !path.exists() => {
+            options.write(true).create(true).truncate(false);
+        }
+        OpenMode::CreateExclusive => drop(options.write(true).create_new(true)),
+    }
+    options.open(path)
+}
+
+/// An open file.
+#[derive(Debug)]
+pub struct Handle {
+    file: File,
+    /// Where the next write goes by itself; `None` when that is not known. Only one handle of a file writes.
+    position: Option<u64>,
+    syncs: Watched,
+}
+
+/// Where syncs or writes are timed, once somebody wants them to be; shared by all handles of a place.
+type Watched = Arc<OnceLock<Arc<Durations>>>;
+
+impl Handle {
+    fn new(file: File, syncs: &Watched) -> Handle {
+        Handle {
+            file,
+            position: None,
+            syncs: Arc::clone(syncs),
+        }
+    }
+
+    /// Reads the next bytes, from the start of the file or pipe; 0 at its end.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(room) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_write_at(&mut self, slices: &[&[u8]], offset: u64) -> io::Result<()> {
+        if self.position != Some(offset) {
+            self.file.seek(SeekFrom::Start(offset))?;
+        }
+        self.position = None;
+        let end = offset + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
+        let mut slices: Vec<IoSlice<'_>> = slices.iter().map(|slice| IoSlice::new(slice)).collect();
+        let mut slices = &mut slices[..];
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.file.write_vectored(slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut slices, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.position = Some(end);
+        Ok(())
+    }
+}
+
+impl DiskFile for Handle {
+    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, Fault> {
+        loop {
+            match self.file.read_at(room, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome.map_err(|error| fault(&error)),
+            }
+        }
+    }
+
+    fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault> {
+        events::LOG_WRITE.bump();
+        self.try_write_at(slices, offset)
+            .map_err(|error| fault(&error))
+    }
+
+    fn length(&self) -> Result<u64, Fault> {
+        let data = self.file.metadata().map_err(|error| fault(&error))?;
+        Ok(data.len())
+    }
+
+    fn cut(&mut self, length: u64) -> Result<(), Fault> {
+        self.file.set_len(length).map_err(|error| fault(&error))
+    }
+
+    fn sync(&mut self) -> Result<(), Fault> {
+        let began_ns = self
+            .syncs
+            .get()
+            .map(|durations| (durations, clock::mono_ns()));
+        events::LOG_SYNC.bump();
+        let outcome = self.file.sync_data().map_err(|error| fault(&error));
+        if let Some((durations, began_ns)) = began_ns {
+            durations.add(clock::mono_ns() - began_ns);
+        }
+        outcome
+    }
+
+    fn share(&self) -> Result<Handle, Fault> {
+        self.file
+            .try_clone()
+            .map(|file| Handle::new(file, &self.syncs))
+            .map_err(|error| fault(&error))
+    }
+}
+
+fn fault(error: &io::Error) -> Fault {
+    Fault {
+        code: error.raw_os_error().unwrap_or(0),
+        text: errno::text(error),
+    }
+}
+
+/// Where a database file lies, and its lock.
+#[derive(Debug)]
+pub struct Place {
+    /// The name as the user gave it, for messages.
+    shown: String,
+    /// The absolute name: a daemon changes its directory.
+    path: PathBuf,
+    syncs: Watched,
+    writes: Watched,
+    unforced: UnforcedName,
+    _lock: Option<Lockfile>,
+}
+
+/// Why the name of a file cannot be forced to disk, and what that means, once it is known that it cannot. One line.
+pub type UnforcedName = Arc<OnceLock<String>>;
+
+impl Place {
+    /// The absolute name.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Counts from here on how long it takes to force a file of this place to disk, new files that are to replace it included. Once only.
+    pub fn time_syncs(&self, durations: Arc<Durations>) {
+        // A second one would find the first in place, and nobody asks twice.
+        let _ = self.syncs.set(durations);
+    }
+
+    /// Whether durable commits are promised more than the directory can keep.
+    #[must_use]
+    pub fn unforced_name(&self) -> &UnforcedName {
+        &self.unforced
+    }
+
+    /// Says once that the promise of durable commits rests on a directory that cannot be forced to disk.
+    fn note_unforced(&self, directory: &Path, error: &io::Error) {
+        let words = format!(
+            "directory {} cannot be forced to disk ({}): after a loss of power {} may be missing, or be the file from before the last \
+             compaction, without durable commits",
+            directory.display(),
+            errno::text(error),
+            self.path.display()
+        );
+        if self.unforced.set(words.clone()).is_ok() {
+            vlog::warn(Module::OvsdbLog, format_args!("{words}"));
+        }
+    }
+
+    /// Counts from here on how long appending takes. Once only.
+    pub fn time_writes(&self, durations: Arc<Durations>) {
+        let _ = self.writes.set(durations);
+    }
+}
+
+impl Disk for Place {
+    type Handle = Handle;
+
+    fn shown_name(&self) -> &str {
+        &self.shown
+    }
+
+    fn create_temporary(&self) -> Result<Handle, Fault> {
+        create_temporary(&temporary_of(&follow_links(&self.path)))
+            .map(|file| Handle::new(file, &self.syncs))
+            .map_err(|error| fault(&error))
+    }
+
+    fn remove_temporary(&self) {
+        let _ = std::fs::remove_file(temporary_of(&follow_links(&self.path)));
+    }
+
+    fn put_in_place(&self) -> Result<(), Fault> {
+        let target = follow_links(&self.path);
+        std::fs::rename(temporary_of(&target), &target).map_err(|error| fault(&error))
+    }
+
+    fn sync_directory(&self) -> Result<(), Fault> {
+        let target = follow_links(&self.path);
+        match sync_directory_of(&target).map_err(|error| fault(&error))? {
+            DirectorySync::Done => {}
+            DirectorySync::Impossible(error) => self.note_unforced(directory_of(&target), &error),
+        }
+        Ok(())
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::mono_ns()
+    }
+
+    fn appended(&self, took_ns: u64) {
+        if let Some(durations) = self.writes.get() {
+            durations.add(took_ns);
+        }
+    }
+
+    /// A condition is logged once and then rarely, although every transaction may meet it.
+    fn complain(&self, error: &DiskError) {
+        static LIMIT: RateLimit = RateLimit::new(1, 1);
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let named = DiskError {
+            // The name as the user spelled it may mean nothing to whoever reads the log of a daemon.
+            shown: directory
+                .join(Path::new(&error.shown).file_name().unwrap_or_default())
+                .display()
+                .to_string(),
+            ..error.clone()
+        };
+        vlog::warn_limited(
+            &LIMIT,
+            Module::OvsdbLog,
+            format_args!("{named} ({})", error.fault),
+        );
+    }
+
+    fn poisoned(&self, error: &DiskError) {
+        vlog::err(
+            Module::OvsdbLog,
+            format_args!(
+                "{}: nothing is written to this file any more, for nobody knows what the disk holds ({}). Mend the disk, then \
+                 run ovsdb-server/compact, which writes the whole database to a new file. Do not restart the server before: the \
+                 next one would trust what the system shows of the old file, and that may be on no disk",
+                self.path.display(),
+                error.fault
+            ),
+        );
+    }
+}
+
+pub(crate) fn temporary_of(target: &Path) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(".tmp");
+    PathBuf::from(name)
+}
+
+/// Makes a temporary file; one left over by a crash is removed.
+pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
+    match std::fs::remove_file(temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(temporary)
+}
+
+/// What came of forcing a directory to disk.
+#[derive(Debug)]
+pub enum DirectorySync {
+    /// Names that were made before are there to stay.
+    Done,
+    /// It cannot be done here, for this reason: the directory may not be read, or the file system syncs none.
+    Impossible(io::Error),
+}
+
+/// Forces the directory entry of a file to disk, where that can be done; where it cannot, that is no reason to write nothing.
+///
+/// # Errors
+/// The directory cannot be opened or synced.
+pub fn sync_directory_of(path: &Path) -> io::Result<DirectorySync> {
+    let synced = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
+    match synced {
+        Ok(()) => Ok(DirectorySync::Done),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM | libc::EINVAL | libc::ENOTSUP) => {
+                Ok(DirectorySync::Impossible(error))
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(directory: &tempfile::TempDir, base: &str) -> String {
+        directory.path().join(base).display().to_string()
+    }
+
+    #[test]
+    fn a_damaged_tail_stays_until_the_first_append() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = name(&directory, "a.db");
+        std::fs::write(&path, "goodBAD").unwrap();
+        let mut log = open(&path, OpenMode::ReadWrite).unwrap();
+        let mut room = [0; 16];
+        assert_eq!(log.file().read(&mut room).unwrap(), 7);
+        log.set_end(4);
+        assert_eq!(std::fs::read(&path).unwrap(), b"goodBAD");
+        log.append(&[b"-", b"", b"x"]).unwrap();
+        log.append(&[b"y"]).unwrap();
+        log.sync(log.end()).unwrap();
+        assert_eq!(
+            (std::fs::read(&path).unwrap().as_slice(), log.end()),
+            (b"good-xy".as_slice(), 7)
+        );
+    }
+
+    #[test]
+    fn open_errors_have_the_words_of_the_reference() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = name(&directory, "a.db");
+        let text = |mode| open(&path, mode).unwrap_err().to_string();
+        assert_eq!(
+            text(OpenMode::ReadOnly),
+            format!("{path}: open failed (No such file or directory)")
+        );
+        let log = open(&path, OpenMode::CreateExclusive).unwrap();
+        assert!(log.disk()._lock.is_some());
+        let deadlock = format!("{path}: failed to lock lockfile (Resource deadlock avoided)");
+        assert_eq!(text(OpenMode::ReadWrite), deadlock);
+        drop(log);
+        assert_eq!(
+            text(OpenMode::CreateExclusive),
+            format!("{path}: create failed (File exists)")
+        );
+    }
+
+    #[test]
+    fn a_new_file_takes_the_place_of_the_old_one_under_links_and_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (name(&directory, "a.db"), name(&directory, "link.db"));
+        std::fs::write(&path, "old").unwrap();
+        std::fs::write(format!("{path}.tmp"), "stale").unwrap();
+        std::os::unix::fs::symlink("a.db", &link).unwrap();
+        let mut log = open(&link, OpenMode::ReadWrite).unwrap();
+        log.set_end(3);
+        let mut rewrite = log.rewrite().unwrap();
+        rewrite.write(b"new").unwrap();
+        log.append(&[b"er"]).unwrap();
+        log.swap(rewrite).unwrap();
+        log.sync_name().unwrap();
+        log.append(&[b"!"]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer!");
+        assert!(Path::new(&link).is_symlink() && log.disk()._lock.is_some());
+        drop(log.rewrite().unwrap());
+        assert!(!Path::new(&format!("{path}.tmp")).exists());
+    }
+
+    #[test]
+    fn a_directory_that_syncs_is_told_from_one_that_cannot() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = name(&directory, "a.db");
+        let log = open(&path, OpenMode::CreateExclusive).unwrap();
+        log.disk().sync_directory().unwrap();
+        assert_eq!(log.disk().unforced_name().get(), None);
+        // What lies there says that it cannot be synced.
+        let odd = sync_directory_of(Path::new("/proc/self/status"));
+        assert!(matches!(odd, Ok(DirectorySync::Impossible(_))), "{odd:?}");
+        assert!(sync_directory_of(Path::new("/nowhere/a.db")).is_err());
+        let denied = errno::from_code(libc::EACCES);
+        log.disk().note_unforced(directory.path(), &denied);
+        let words = log.disk().unforced_name().get().unwrap();
+        let begin = format!(
+            "directory {} cannot be forced to disk (Permission denied): ",
+            directory.path().display()
+        );
+        assert!(words.starts_with(&begin), "{words}");
+    }
+
+    #[test]
+    fn a_full_device_fails_the_append_and_nothing_else() {
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let place = Place {
+            shown: "full.db".to_owned(),
+            path: PathBuf::from("/dev/full"),
+            syncs: Watched::default(),
+            writes: Watched::default(),
+            unforced: UnforcedName::default(),
+            _lock: None,
+        };
+        let mut log = LogWriter::new(place, Handle::new(file, &Watched::default()));
+        let error = log.append(&[b"x"]).unwrap_err();
+        // A device cannot be cut, which is what an append to a file of unknown length begins with.
+        assert_eq!(error.to_string(), "full.db: write failed");
+        let mut handle = Handle::new(
+            OpenOptions::new().write(true).open("/dev/full").unwrap(),
+            &Watched::default(),
+        );
+        let fault = handle.write_at(&[b"x"], 0).unwrap_err();
+        assert_eq!(fault.text, "No space left on device");
+        assert_eq!(log.end(), 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! What this program is called, its version line and how it gives up.
+//!
+//! The name is the base name of `argv[0]` less a leading `lt-`; it begins every message and names the pidfile, log file and
+//! control socket. Set once by `main`, read by everybody.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::vlog;
+use corvid_net::{cleanup, errno};
+
+/// The version that we answer with. Stop scripts require a dotted number that compares at least 2.5.90.
+pub const VERSION: &str = "3.7.0";
+
+static NAME: OnceLock<String> = OnceLock::new();
+
+/// Records the program's name from `argv[0]` and ignores SIGPIPE, as every program of the family does. Later calls have no
+/// effect.
+pub fn init(argv0: &OsStr) {
+    let base = Path::new(argv0)
+        .file_name()
+        .unwrap_or(argv0)
+        .to_string_lossy();
+    let name = base.strip_prefix("lt-").unwrap_or(&base);
+    NAME.get_or_init(|| name.to_owned());
+    crate::signals::ignore_sigpipe();
+    vlog::mark_start();
+}
+
+/// As [`init`], and catches the fatal signals, for programs that wait: a deadline must find them able to say that it came.
+pub fn init_waiting(argv0: &OsStr) {
+    init(argv0);
+    if let Err(error) = crate::signals::init() {
+        fatal_error("could not catch signals", &error);
+    }
+}
+
+/// The program's name, `corvid` before [`init`].
+#[must_use]
+pub fn name() -> &'static str {
+    NAME.get().map_or("corvid", String::as_str)
+}
+
+/// `PROG (Open vSwitch) VERSION`, the first line of `--version` and the reply of the `version` command.
+#[must_use]
+pub fn version_line() -> String {
+    format!("{} (Open vSwitch) {VERSION}", name())
+}
+
+/// Prints a text that was all the user asked for, such as `--help`, and ends the process with status 0.
+pub fn answer(text: impl fmt::Display) -> ! {
+    print!("{text}");
+    exit(0)
+}
+
+/// Answers `--version`.
+pub fn answer_version() -> ! {
+    answer(format_args!("{}\n", version_line()))
+}
+
+/// Prints `PROG: MESSAGE` on standard error, removes what must not be left behind, and ends the process with status 1.
+pub fn fatal(message: impl fmt::Display) -> ! {
+    eprintln!("{}: {message}", prefix());
+    exit(1)
+}
+
+/// As [`fatal`], with the error in parentheses: `PROG: MESSAGE (ERRSTR)`.
+pub fn fatal_error(message: impl fmt::Display, error: &std::io::Error) -> ! {
+    fatal(format_args!("{message} ({})", errno::text(error)))
+}
+
+/// A fatal message raised through the logger: level EMER to file and system log, and once to standard error whatever the
+/// console level.
+pub fn fatal_logged(module: vlog::Module, message: impl fmt::Display) -> ! {
+    vlog::emergency(module, &message.to_string());
+    fatal(message)
+}
+
+/// Removes the files of the cleanup list and ends the process.
+pub fn exit(status: i32) -> ! {
+    cleanup::run();
+    std::process::exit(status)
+}
+
+/// The program's name as messages begin with it: `PROG`, or `PROG(monitor)` in the supervisor.
+#[must_use]
+pub fn prefix() -> String {
+    match vlog::subprogram() {
+        subprogram if subprogram.is_empty() => name().to_owned(),
+        subprogram => format!("{}({subprogram})", name()),
+    }
+}

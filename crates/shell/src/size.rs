@@ -1,0 +1,50 @@
+//! Sizes on command lines: `64M`, `4G`, `1000`.
+
+/// Reads a number of bytes, with `K`, `M` or `G` behind it for 2^10, 2^20 or 2^30. `None` when it is nothing of the kind, or too much.
+///
+/// ```
+/// use crate::size;
+/// assert_eq!(size::parse("64M"), Some(64 << 20));
+/// assert_eq!(size::parse("64MB"), None);
+/// ```
+#[must_use]
+pub fn parse(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'k', 'm', 'g']);
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return None,
+    };
+    // No sign, which the number parser would take.
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_number_and_at_most_one_letter() {
+        assert_eq!(parse("0"), Some(0));
+        assert_eq!(parse("3k"), Some(3072));
+        assert_eq!(parse("16777216G"), Some(1 << 54));
+        for bad in [
+            "",
+            "K",
+            "1KK",
+            "1T",
+            "-1",
+            "+1",
+            "1.5M",
+            " 1",
+            "17179869184G",
+        ] {
+            assert_eq!(parse(bad), None, "{bad:?}");
+        }
+    }
+}

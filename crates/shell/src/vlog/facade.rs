@@ -1,0 +1,50 @@
+//! The logger of the `log` facade: gives messages of `net` and `reactor` to the destinations of this program.
+//!
+//! A record whose target is `corvid::MODULE` is a message of that module; records of all other targets are dropped.
+
+use log::{LevelFilter, Log, Metadata, Record};
+
+use super::{Level, Module, is_enabled};
+
+struct Facade;
+
+impl Log for Facade {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        Module::of_target(metadata.target())
+            .is_some_and(|module| is_enabled(module, level_of(metadata.level())))
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if let Some(module) = Module::of_target(record.target()) {
+            super::log(module, level_of(record.level()), *record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Makes this program's destinations the logger of the process.
+pub(super) fn install() {
+    // A second call changes nothing.
+    let _ = log::set_logger(&Facade);
+}
+
+/// Tells the facade the most talkative level that any module shows.
+pub(super) fn set_max_level(most: Level) {
+    log::set_max_level(match most {
+        Level::Off | Level::Emer => LevelFilter::Off,
+        Level::Err => LevelFilter::Error,
+        Level::Warn => LevelFilter::Warn,
+        Level::Info => LevelFilter::Info,
+        Level::Dbg => LevelFilter::Debug,
+    });
+}
+
+fn level_of(level: log::Level) -> Level {
+    match level {
+        log::Level::Error => Level::Err,
+        log::Level::Warn => Level::Warn,
+        log::Level::Info => Level::Info,
+        log::Level::Debug | log::Level::Trace => Level::Dbg,
+    }
+}
