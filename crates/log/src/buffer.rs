@@ -1,11 +1,11 @@
-//! Bytes read and not yet used up, in memory that serves again: a [`Vec`] would be cleared before each read, all of it.
+//! Bytes that were read and not consumed yet, in reused memory: reading into a [`Vec`] would first clear all of it.
 //!
-//! Invariant: `bytes[..end]` is what is held; behind it is room with whatever was there before, which no one sees but who reads into it.
+//! Invariant: `bytes[..end]` is the content. The bytes beyond are room with old contents, which only the function that reads into it sees.
 //! Called by [`crate::split`] alone; knows nothing of records.
 
 use std::ops::Deref;
 
-/// Derefs to the bytes that it holds.
+/// Derefs to its content.
 #[derive(Debug, Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Appends up to `room` bytes that `read` puts in place; `read` tells how many, which is returned.
+    /// Appends up to `room` bytes, which `read` writes; `read` returns their number, and so does this.
     pub(crate) fn fill<E>(
         &mut self,
         room: usize,
@@ -39,7 +39,7 @@ impl Buffer {
         self.end -= count;
     }
 
-    /// Drops all bytes but the first `count`, and keeps their memory.
+    /// Drops all bytes but the first `count`, and keeps the memory.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.end = self.end.min(count);
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_before_is_never_seen() {
+    fn earlier_bytes_are_never_visible() {
         let mut buffer = Buffer::default();
         buffer.push(b"0123456789");
         buffer.remove(4);

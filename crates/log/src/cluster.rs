@@ -1,14 +1,13 @@
-//! The records of a cluster member's file (magic `CLUSTER`): typed, decoded from bodies and encoded to them, and the rules
-//! by which they follow each other (docs/spec/distribution.md 1.4).
+//! The records of a cluster member's file (magic `CLUSTER`): typed, decoded from bodies and encoded to them, and the rules for their order
+//! (docs/spec/distribution.md 1.4).
 //!
 //! ```text
 //! OVSDB CLUSTER 578 55c3...\n    Header    who the member is, which servers there were, a snapshot
 //! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or what the member has to remember: term, vote, leader, commit index
 //! ```
 //!
-//! What a file holds is read leniently, as the reference reads it, and told in its words where it cannot be. Called by the
-//! offline tool and by consensus. Knows nothing of elections, peers or of what entries mean to a database: the schema and the
-//! transaction in an entry stay JSON text until somebody decodes them.
+//! Files are read as leniently as by the reference, with its error texts. Called by the offline tool and by consensus. Knows nothing of
+//! elections and peers, and does not interpret entries: their schema and transaction stay JSON text until another crate decodes them.
 
 pub mod address;
 pub mod data;

@@ -1,12 +1,12 @@
 //! From the body of a transaction record to [`Recorded`], with the exact errors of docs/spec/storage.md 4.1.
 //!
-//! One pass over the bytes, guided by the schema, with no tree. What that pass cannot settle (an error, or a repeated member
-//! name of which the last must win) is settled by a second one over the canonical form of the body: sorted, without
-//! repetitions. So the good case is fast, and errors are the same whatever the order of members.
+//! One pass over the bytes, guided by the schema, without a tree. If that pass fails (an error, or a repeated member name of which the last
+//! must win), a second one reads the canonical form of the body: sorted, without repetitions. So the good case is fast, and errors do not
+//! depend on the order of members.
 //!
-//! `_is_diff` may stand behind the rows it is about, so rows are read without size limits, and those of a plain record are
-//! checked afterwards. Standard columns inside a row are ignored: honouring a `_uuid` there, as the reference does, would let
-//! one row stand for another. Called by [`crate::Load`]; knows nothing of files or of the rows that exist.
+//! `_is_diff` may come behind the rows to which it applies, so rows are read without size limits, and those of a plain record are checked
+//! afterwards. Standard columns inside a row are ignored: honouring a `_uuid` there, as the reference does, would let one row replace
+//! another. Called by [`crate::Load`]; knows nothing of files or of existing rows.
 
 use corvid_data::wire::StringCache;
 use corvid_data::{
@@ -31,7 +31,7 @@ pub(crate) enum DecodeError {
 
 /// Why one pass failed.
 enum Failure {
-    /// The text is malformed, or has repeated members or too many elements: the other pass tells.
+    /// The text is malformed, or has repeated members or too many elements: the canonical pass decides.
     Irregular,
     /// It does not fit the schema.
     Content(WireError),
@@ -49,11 +49,11 @@ impl From<WireError> for Failure {
     }
 }
 
-/// What a record probably has in common with those before it: tables, columns and strings. It makes reading faster and changes nothing
-/// that is read. For one thread: see [`StringCache`].
+/// The order of tables and columns, and the strings, of earlier records, which the next record probably strings. Makes reading faster and
+/// does not change its result. For one thread: see [`StringCache`].
 #[derive(Debug, Default)]
-pub(crate) struct Habits {
-    repeats: StringCache,
+pub(crate) struct FieldOrderCache {
+    strings: StringCache,
     /// The columns of the last row, in its order.
     columns: Vec<ColumnId>,
     /// Tables of the present record.
@@ -82,9 +82,9 @@ impl Member {
     }
 }
 
-impl Habits {
-    /// Passes the name of a record's member behind `before` others, if it is what it was in the record before.
-    fn usual_member(
+impl FieldOrderCache {
+    /// Consumes the name of a record's member behind `before` others, if the record before had the same name there.
+    fn expected_member(
         &self,
         reader: &mut Reader<'_>,
         schema: &Schema,
@@ -94,7 +94,7 @@ impl Habits {
         reader.try_member(usual.name(schema)).then_some(usual)
     }
 
-    /// The member that a name in a record means, behind `before` others.
+    /// Looks up the member of a record by name, behind `before` others.
     fn member(&mut self, schema: &Schema, before: usize, name: &[u8]) -> Option<Member> {
         let member = match name {
             b"_date" => Member::Date,
@@ -107,8 +107,8 @@ impl Habits {
         Some(member)
     }
 
-    /// Passes the name of a row's column behind `before` others, if it is what it was in the row before.
-    fn usual_column(
+    /// Consumes the name of a row's column behind `before` others, if the row before had the same name there.
+    fn expected_column(
         &self,
         reader: &mut Reader<'_>,
         table: &TableSchema,
@@ -120,7 +120,7 @@ impl Habits {
         is_it.then_some(usual)
     }
 
-    /// The column that a name in a row means, behind `before` others.
+    /// Looks up the column of a row by name, behind `before` others.
     fn column(&mut self, table: &TableSchema, before: usize, name: &[u8]) -> Option<ColumnId> {
         let id = table.column_named(name)?;
         if !id.is_standard() {
@@ -135,15 +135,15 @@ impl Habits {
 pub(crate) fn decode(
     body: &[u8],
     schema: &Schema,
-    habits: &mut Habits,
+    order: &mut FieldOrderCache,
 ) -> Result<Recorded, DecodeError> {
-    if let Ok(recorded) = Pass::new(schema, body, None, habits).run() {
+    if let Ok(recorded) = Pass::new(schema, body, None, order).run() {
         return Ok(recorded);
     }
     let value = parse_object(body).map_err(DecodeError::Body)?;
     let is_diff = value.get("_is_diff").and_then(Value::as_bool) == Some(true);
     let canonical = value.to_bytes();
-    match Pass::new(schema, &canonical, Some(is_diff), habits).run() {
+    match Pass::new(schema, &canonical, Some(is_diff), order).run() {
         Ok(recorded) => Ok(recorded),
         Err(Failure::Content(error)) => Err(DecodeError::Content(error)),
         Err(Failure::Irregular) => Err(DecodeError::Content(WireError::new(
@@ -153,15 +153,15 @@ pub(crate) fn decode(
     }
 }
 
-/// Reads rows of one table, the text of one object, that are not there yet, so that columns hold values. `None` when anything is out of the
-/// ordinary. Repeated rows are left to whoever puts them in.
+/// Reads new rows of one table, the text of one object; columns hold values. `None` on any exception. The caller, which inserts the rows,
+/// detects repeated ones.
 pub(crate) fn decode_new_rows(
     text: &[u8],
     table: TableId,
     schema: &Schema,
 ) -> Option<Vec<RecordedRow>> {
-    let mut habits = Habits::default();
-    let mut pass = Pass::new(schema, text, Some(false), &mut habits);
+    let mut order = FieldOrderCache::default();
+    let mut pass = Pass::new(schema, text, Some(false), &mut order);
     let described = schema.table(table);
     let mut reader = Reader::new(text);
     let mut rows = Vec::new();
@@ -179,7 +179,7 @@ pub(crate) fn decode_new_rows(
     Some(rows)
 }
 
-/// When a `_date` was, in ms since the Unix epoch: old files have seconds.
+/// A `_date` in ms since the Unix epoch: old files have seconds.
 #[must_use]
 pub fn date_to_ms(date: i64) -> i64 {
     if date < DATE_MS_MIN {
@@ -193,11 +193,11 @@ pub fn date_to_ms(date: i64) -> i64 {
 struct Pass<'a, 'h> {
     schema: &'a Schema,
     body: &'a [u8],
-    /// `_is_diff`, once known; known from the start, and member names distinct, in the canonical form.
+    /// `_is_diff`, once known. In the canonical form it is known from the start, and member names are distinct.
     is_diff: Option<bool>,
     canonical: bool,
     recorded: Recorded,
-    habits: &'h mut Habits,
+    order: &'h mut FieldOrderCache,
 }
 
 impl<'a, 'h> Pass<'a, 'h> {
@@ -205,16 +205,16 @@ impl<'a, 'h> Pass<'a, 'h> {
         schema: &'a Schema,
         body: &'a [u8],
         is_diff: Option<bool>,
-        habits: &'h mut Habits,
+        order: &'h mut FieldOrderCache,
     ) -> Pass<'a, 'h> {
-        habits.tables.clear();
+        order.tables.clear();
         Pass {
             schema,
             body,
             is_diff,
             canonical: is_diff.is_some(),
             recorded: Recorded::default(),
-            habits,
+            order,
         }
     }
 
@@ -253,13 +253,13 @@ impl<'a, 'h> Pass<'a, 'h> {
         Ok(self.recorded)
     }
 
-    /// Passes the name of the next member, behind `before` others; `None` behind the last.
+    /// Consumes the name of the next member, behind `before` others; `None` behind the last.
     fn member(
         &mut self,
         reader: &mut Reader<'a>,
         before: usize,
     ) -> Result<Option<Member>, Failure> {
-        if let Some(member) = self.habits.usual_member(reader, self.schema, before) {
+        if let Some(member) = self.order.expected_member(reader, self.schema, before) {
             return Ok(Some(member));
         }
         if reader.try_end_object() {
@@ -268,17 +268,17 @@ impl<'a, 'h> Pass<'a, 'h> {
         let Some(name) = reader.next_member()? else {
             return Ok(None);
         };
-        match self.habits.member(self.schema, before, &name) {
+        match self.order.member(self.schema, before, &name) {
             Some(member) => Ok(Some(member)),
             None => Err(self.unknown_table(&name)),
         }
     }
 
     fn table(&mut self, reader: &mut Reader<'a>, id: TableId) -> Result<(), Failure> {
-        if self.habits.tables.contains(&id) {
+        if self.order.tables.contains(&id) {
             return Err(Failure::Irregular);
         }
-        self.habits.tables.push(id);
+        self.order.tables.push(id);
         let start = reader.clone();
         if reader.peek()? != Kind::Object {
             return Err(syntax(start, "object expected"));
@@ -314,7 +314,7 @@ impl<'a, 'h> Pass<'a, 'h> {
             Kind::Object => {}
             _ => return Err(syntax(start, "row must be JSON object")),
         }
-        let mut columns = Vec::with_capacity(self.habits.columns.len());
+        let mut columns = Vec::with_capacity(self.order.columns.len());
         reader.begin_object()?;
         while let Some(id) = self.column(reader, &start, table, columns.len())? {
             if id.is_standard() {
@@ -326,17 +326,17 @@ impl<'a, 'h> Pass<'a, 'h> {
             }
             let column_type = &table.column(id).column_type;
             let datum = if self.is_diff == Some(false) {
-                wire::read_datum(reader, column_type, Some(&mut self.habits.repeats))?
+                wire::read_datum(reader, column_type, Some(&mut self.order.strings))?
             } else {
-                wire::read_diff(reader, column_type, Some(&mut self.habits.repeats))?
+                wire::read_diff(reader, column_type, Some(&mut self.order.strings))?
             };
             columns.push((id, datum));
         }
-        self.habits.columns.truncate(columns.len());
+        self.order.columns.truncate(columns.len());
         Ok(Some(columns))
     }
 
-    /// Passes the name of a row's next column, behind `before` others; `None` behind the last. The row begins at `start`.
+    /// Consumes the name of a row's next column, behind `before` others; `None` behind the last. The row begins at `start`.
     fn column(
         &mut self,
         reader: &mut Reader<'a>,
@@ -344,7 +344,7 @@ impl<'a, 'h> Pass<'a, 'h> {
         table: &TableSchema,
         before: usize,
     ) -> Result<Option<ColumnId>, Failure> {
-        if let Some(id) = self.habits.usual_column(reader, table, before) {
+        if let Some(id) = self.order.expected_column(reader, table, before) {
             return Ok(Some(id));
         }
         if reader.try_end_object() {
@@ -353,12 +353,12 @@ impl<'a, 'h> Pass<'a, 'h> {
         let Some(name) = reader.next_member()? else {
             return Ok(None);
         };
-        let id = self.habits.column(table, before, &name);
+        let id = self.order.column(table, before, &name);
         id.map(Some)
             .ok_or_else(|| unknown_column(start.clone(), table, &name))
     }
 
-    /// A plain record's data have the sizes that their columns allow; the canonical pass words what is wrong.
+    /// Checks that a plain record's data have the sizes that their columns allow; the canonical pass makes the message.
     fn check_sizes(&self) -> Result<(), Failure> {
         for row in &self.recorded.rows {
             let table = self.schema.table(row.table);
@@ -379,7 +379,7 @@ impl<'a, 'h> Pass<'a, 'h> {
     }
 }
 
-/// Passes the name of a table's next row; `None` behind the last. The table begins at `start`.
+/// Consumes the name of a table's next row; `None` behind the last. The table begins at `start`.
 fn identity<'a>(reader: &mut Reader<'a>, start: &Reader<'a>) -> Result<Option<Uuid>, Failure> {
     if let Some(uuid) = reader.try_name(Uuid::TEXT_LEN, Uuid::parse) {
         return Ok(Some(uuid));
@@ -400,7 +400,7 @@ fn identity<'a>(reader: &mut Reader<'a>, start: &Reader<'a>) -> Result<Option<Uu
     }
 }
 
-/// The error about a name that is no column, in the row that `start` stands before.
+/// The error about an unknown column in the row at `start`.
 #[cold]
 fn unknown_column(mut start: Reader<'_>, table: &TableSchema, name: &[u8]) -> Failure {
     let name = String::from_utf8_lossy(name);
@@ -412,7 +412,7 @@ fn unknown_column(mut start: Reader<'_>, table: &TableSchema, name: &[u8]) -> Fa
     }
 }
 
-/// A syntax error about the value that `start` stands before.
+/// A syntax error about the value at `start`.
 fn syntax(mut start: Reader<'_>, details: impl Into<String>) -> Failure {
     match start.skip() {
         Ok(fragment) => Failure::Content(WireError::syntax(fragment, details)),
@@ -420,7 +420,7 @@ fn syntax(mut start: Reader<'_>, details: impl Into<String>) -> Failure {
     }
 }
 
-/// Whether two rows of one table have the same identity. Writers sort rows or not; sorted ones are settled in one walk.
+/// Whether two rows of one table have the same identity. Writers sort rows or not; sorted ones need one walk only.
 fn has_repetition(rows: &[RecordedRow]) -> bool {
     if rows.windows(2).all(|pair| pair[0].uuid < pair[1].uuid) {
         return false;

@@ -1,7 +1,7 @@
-//! What this crate asks of a disk: a file of bytes, and the place where a database file lies.
+//! The disk as this crate sees it: a file of bytes, and the directory entry of a database file.
 //!
-//! The shell implements both with files; the simulator with a disk that tears, reorders and loses what was not synced. Everything
-//! that decides about durability is written against these traits, so it is proven on the simulated one.
+//! The server implements both traits with files, the simulator with a disk that tears, reorders and loses unsynced bytes. All code that
+//! decides about durability uses only these traits, so the simulator tests it.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ pub struct DiskError {
 
 /// A file of bytes. Several handles may be open on one file.
 pub trait DiskFile: Sized + Send + fmt::Debug {
-    /// Fills a prefix of `room` from `offset`; 0 at the end of the file.
+    /// Fills a prefix of `room` from `offset` and returns its length; 0 at the end of the file.
     ///
     /// # Errors
     /// Reading failed.
@@ -66,21 +66,21 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault>;
 
     /// How many bytes the file has.
-    ///
+    /// The file system cannot tell.
     /// # Errors
     /// The file system does not answer.
     fn length(&self) -> Result<u64, Fault>;
 
-    /// Cuts the file to `length` bytes, which is not more than it has.
+    /// Cuts the file to `length` bytes, which must not exceed its length.
     ///
     /// # Errors
-    /// It keeps its length.
+    /// The file keeps its length.
     fn cut(&mut self, length: u64) -> Result<(), Fault>;
 
     /// Forces content and length to disk.
     ///
     /// # Errors
-    /// Nothing is known of what has not been synced before; a later success proves nothing either.
+    /// The state of bytes that were not synced before is unknown; a later successful sync does not change that.
     fn sync(&mut self) -> Result<(), Fault>;
 
     /// Another handle on the same file.
@@ -90,7 +90,7 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     fn share(&self) -> Result<Self, Fault>;
 }
 
-/// The place of one database file, and of the temporary one beside it that may replace it.
+/// The directory entry of one database file, and of the temporary file beside it that may replace it.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// An open file.
     type Handle: DiskFile;
@@ -98,7 +98,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The file's name as the user spelled it, for messages.
     fn shown_name(&self) -> &str;
 
-    /// Makes the temporary file, empty; one that a crash left is removed.
+    /// Makes the temporary file, empty. Removes one that a crash left.
     ///
     /// # Errors
     /// It cannot be made.
@@ -107,46 +107,46 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Removes the temporary file, if there is one.
     fn remove_temporary(&self);
 
-    /// Renames the temporary file to the database's name: at once, and lastingly after [`Disk::sync_directory`].
+    /// Renames the temporary file to the database's name. The rename survives a crash only after [`Disk::sync_directory`].
     ///
     /// # Errors
-    /// Everything is as before.
+    /// Nothing has changed.
     fn put_in_place(&self) -> Result<(), Fault>;
 
-    /// Forces names to disk.
+    /// Forces directory entries to disk.
     ///
     /// # Errors
-    /// A crash may bring back what the name meant before.
+    /// After a crash the name may mean the earlier file again.
     fn sync_directory(&self) -> Result<(), Fault>;
 
-    /// A clock that never goes back, ns: appending is timed with it. A disk whose clock stands still counts as quick.
+    /// A clock that never goes back, ns: used to time appends. A disk whose clock does not advance counts as quick.
     fn now_ns(&self) -> u64 {
         0
     }
 
-    /// Told how long it took to hand records to the system, ns.
-    fn appended(&self, took_ns: u64) {
+    /// Reports how long it took to hand records to the operating system, ns.
+    fn record_append_time(&self, took_ns: u64) {
         let _ = took_ns;
     }
 
-    /// Tells whoever reads logs of a failure. May be called for every transaction while a condition lasts.
-    fn complain(&self, error: &DiskError) {
+    /// Logs a failure. May be called for every transaction while a condition lasts.
+    fn log_failure(&self, error: &DiskError) {
         let _ = error;
     }
 
-    /// Tells whoever reads logs that nothing is appended to the file any more, and what to do.
-    fn poisoned(&self, error: &DiskError) {
+    /// Logs that nothing is appended to the file any more, and what an operator can do.
+    fn log_poisoned(&self, error: &DiskError) {
         let _ = error;
     }
 }
 
-/// Says what failed on which file, and complains of it.
+/// Makes the error of a failed operation and logs it.
 pub(crate) fn failed<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskError {
     let error = DiskError {
         shown: disk.shown_name().to_owned(),
         operation,
         fault,
     };
-    disk.complain(&error);
+    disk.log_failure(&error);
     error
 }

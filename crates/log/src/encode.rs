@@ -1,15 +1,14 @@
 //! Record bodies: what a commit changed, and the schema of record 0 (docs/spec/storage.md 3 and 4).
 //!
-//! A record holds what must survive a restart and nothing else: ephemeral columns, `_uuid` and `_version` stay out, and a
-//! commit that changed nothing persistent makes no record. Cost: proportional to the delta. Called by whoever commits; the
-//! time is an input.
+//! A record holds only data that must survive a restart: ephemeral columns, `_uuid` and `_version` stay out, and a commit without
+//! persistent changes makes no record. Cost: proportional to the delta. Called by the code that commits; the time is an input.
 
 use corvid_data::{Delta, RowChange, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::write;
 
 use crate::{Magic, Record};
 
-/// What a transaction record says of itself.
+/// The special members of a transaction record.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp<'a> {
     /// Wall-clock time of the commit, ms since the Unix epoch.
@@ -19,7 +18,7 @@ pub struct Stamp<'a> {
     /// Modified rows carry differences (`_is_diff`); otherwise the full new values of changed columns, as readers older than
     /// 2.15 need them.
     pub is_diff: bool,
-    /// Inserted rows show columns with default values too. Readers do not need them; backups are read by people.
+    /// Inserted rows show columns with default values too. Readers do not need them; they help people who read a backup.
     pub with_defaults: bool,
 }
 
@@ -46,7 +45,7 @@ pub fn write_transaction(
     write_commit(record, schema, delta, date_ms, is_diff)
 }
 
-/// The same for a record that is expected to be about `bytes` long; the memory for that is taken at once.
+/// The same for a record that is expected to be about `bytes` long: reserves that much memory at once.
 pub fn write_long_transaction(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -126,7 +125,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Appends what precedes the row-change of `uuid`, opening its table when it is the first of it.
+    /// Appends the separator and name before the change of row `uuid`, and opens its table when the row is the first of it.
     pub(crate) fn row(&mut self, out: &mut Vec<u8>, schema: &Schema, table: TableId, uuid: Uuid) {
         if self.open == Some(table) {
             out.push(b',');

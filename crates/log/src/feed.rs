@@ -1,43 +1,43 @@
-//! A log as work for several threads: what must be done in sequence is cut off here, what need not comes out as jobs.
+//! Reading a log with several threads: the sequential part runs here, the rest comes out as jobs.
 //!
-//! Invariant: jobs, carried out in any order and applied in the order in which they were handed out, do what [`crate::Load`] does one
-//! transaction at a time, with the same damage in the same words. Names no thread: the shell hands the jobs round.
+//! Invariant: jobs, carried out in any order and applied in the order in which they were handed out, have the effect of [`crate::Load`],
+//! which reads one transaction at a time, and report the same damage in the same words. Names no thread: the server distributes the jobs.
 //!
-//! A record that follows the schema and is long (a compacted file) is handed out in pieces while its hash is not known yet:
+//! A long record right behind the schema (a compacted file) is handed out in pieces before its hash is known:
 //!
 //! ```text
 //! Fill, Rows, Rows, ..., Rows, Filled, Records, ...
 //! ```
 //!
-//! Its rows may be put into a database that nobody has seen, and count once `Filled` says that hash and form are right. Anything out of
-//! the ordinary makes it `Irregular` (repeated members, a deletion, damage of any kind); the one who reads then starts again with
-//! [`Feed::whole_records`], under which such a record is one transaction like any other, and is told what is the matter.
+//! Its rows may be inserted into a database that nobody uses yet. They are valid once `Filled` confirms hash and form. Any exception
+//! (repeated members, a deletion, damage of any kind) yields `Irregular`; the reader then starts again with [`Feed::whole_records`], which
+//! treats such a record as one ordinary transaction and reports the error.
 
 use std::collections::VecDeque;
 
 use corvid_data::{Arc, Recorded, RecordedRow, Schema};
 
-use crate::decode::Habits;
+use crate::decode::FieldOrderCache;
 use crate::load::{Cause, read_transaction};
 use crate::rows::{RUN_BYTES, RowSplitter, RowText};
 use crate::split::{Batch, Cut, Long, Splitter};
 use crate::{ReadError, Source};
 
-/// A body of this many bytes is long: rows in it are worth spreading over threads, and it is much beside a batch.
+/// A body of this many bytes is long: spreading its rows over threads pays, and a batch would be too small for it.
 pub const LONG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What is to be done next. The order of jobs is that of the log.
+/// The next piece of work. Jobs come in the order of the log.
 #[derive(Debug)]
 pub enum Job {
     /// Decode records.
     Records(Records),
-    /// A long record begins, which inserts rows into an empty database.
+    /// A long record begins. It inserts rows into an empty database.
     Fill,
     /// Decode rows of it.
     Rows(RowText),
-    /// The long record is whole, its hash is right; it ends at this byte offset.
+    /// The long record is complete and its hash is right; it ends at this byte offset.
     Filled(u64),
-    /// The long record is nothing to be taken in pieces.
+    /// The long record cannot be read in pieces.
     Irregular,
     /// The log ends here.
     End(Option<ReadError>),
@@ -53,21 +53,21 @@ pub struct Records {
 /// Records that were checked and decoded.
 #[derive(Debug)]
 pub struct Decoded<T> {
-    /// What was made of transactions, each with the byte offset just past its record.
+    /// The values that `make` returned, each with the byte offset just past its record.
     pub transactions: Vec<(T, u64)>,
-    /// Why there are no more of them.
+    /// Why no more records could be read.
     pub damage: Option<Cause>,
 }
 
 impl Records {
-    /// Checks and decodes, up to the first damage; `make` makes something of each transaction.
+    /// Checks and decodes up to the first damage; `make` turns each transaction into a value.
     #[must_use]
     pub fn decode<T>(&self, schema: &Schema, mut make: impl FnMut(Recorded) -> T) -> Decoded<T> {
         let mut transactions = Vec::with_capacity(self.batch.len() - self.from);
-        // Of this batch alone: threads that share a string's count of references wait for each other.
-        let mut habits = Habits::default();
+        // Of this batch alone: threads that share a string contend for its reference count.
+        let mut order = FieldOrderCache::default();
         for index in self.from..self.batch.len() {
-            match read_transaction(&self.batch, index, schema, &mut habits) {
+            match read_transaction(&self.batch, index, schema, &mut order) {
                 Ok(recorded) => transactions.push((make(recorded), self.batch.end(index))),
                 Err(cause) => {
                     return Decoded {
@@ -85,23 +85,23 @@ impl Records {
 }
 
 impl RowText {
-    /// Decodes the rows, which are not there yet; `None` when anything is out of the ordinary.
+    /// Decodes the rows, all of them new; `None` on any exception.
     #[must_use]
     pub fn decode(&self, schema: &Schema) -> Option<Vec<RecordedRow>> {
         crate::decode::decode_new_rows(&self.text, self.table, schema)
     }
 }
 
-/// Hands out jobs. Memory: one batch, and what is held of a long record.
+/// Hands out jobs. Memory: one batch, and the buffered part of a long record.
 #[derive(Debug)]
 pub struct Feed<S> {
     splitter: Splitter<S>,
     schema: Arc<Schema>,
-    /// What was read behind the schema.
+    /// Bytes that were read behind the schema.
     rest: Option<(Batch, usize)>,
-    /// From how many bytes on the next record is long.
+    /// The next record is long from this many bytes on.
     long_bytes: u64,
-    /// About how many bytes of rows make a job.
+    /// A job has about this many bytes of rows.
     run_bytes: usize,
     long: Option<(Long, RowSplitter)>,
     rows: VecDeque<RowText>,
@@ -126,14 +126,14 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// The same with every record in one piece, however long.
+    /// The same, with every record in one piece, however long.
     #[must_use]
     pub fn whole_records(self) -> Feed<S> {
         let run_bytes = self.run_bytes;
         self.with_limits(u64::MAX, run_bytes)
     }
 
-    /// The same with records of `long_bytes` taken to be long, and about `run_bytes` of rows in a job.
+    /// The same, with records of `long_bytes` counted as long, and about `run_bytes` of rows in a job.
     #[must_use]
     pub fn with_limits(mut self, long_bytes: u64, run_bytes: usize) -> Feed<S> {
         self.long_bytes = long_bytes;
@@ -151,7 +151,7 @@ impl<S: Source> Feed<S> {
         Some(job)
     }
 
-    /// Takes back what was decoded, so that its memory serves again.
+    /// Reuses the memory of decoded records.
     pub fn reuse(&mut self, records: Records) {
         self.splitter.reuse(records.batch);
     }

@@ -1,16 +1,16 @@
 //! The header line of a record: `OVSDB <magic> <length> <sha1>`.
 //!
-//! Written strictly, read as leniently as the reference reads (docs/spec/storage.md 1.2): the length goes through a C number parser,
-//! so leading white space, a sign and leading zeros pass; everything else must be exact. Also tells which kind of file a
-//! first line opens. Used by the record reader and writer; knows nothing of bodies.
+//! Written strictly, read as leniently as the reference reads (docs/spec/storage.md 1.2): the length goes through a C number parser, so
+//! leading white space, a sign and leading zeros pass; everything else must be exact. The first header line also identifies the kind of
+//! file. Called by the record reader and writer; knows nothing of bodies.
 
 use corvid_json::{hex, write};
 use sha1::{Digest, Sha1};
 
 use crate::FormatError;
 
-/// The longest header line that is read, its LF included. The reference reads headers into a buffer of this size, and a
-/// line that does not fit is no header.
+/// The longest header line that is read, its LF included. The reference reads headers into a buffer of this size and refuses a line that
+/// does not fit.
 pub const LINE_BYTES_MAX: usize = 127;
 
 /// What a file holds, named in each of its headers.
@@ -25,7 +25,7 @@ pub enum Magic {
 /// A parsed header line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of the body, its final LF included. Not trusted: may exceed the file, or memory.
+    /// Bytes of the body, its final LF included. Untrusted: may exceed the file, or memory.
     pub length: u64,
     /// SHA-1 of the body.
     pub sha1: [u8; 20],
@@ -85,7 +85,7 @@ impl Header {
         out.extend_from_slice(b"OVSDB ");
         out.extend_from_slice(magic.word().as_bytes());
         out.push(b' ');
-        // No body is longer than memory.
+        // A body is never longer than memory.
         write::integer(out, i64::try_from(self.length).unwrap_or(i64::MAX));
         out.push(b' ');
         write_hex(&self.sha1, out);
@@ -110,8 +110,8 @@ pub(crate) fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     Some(&window[..end])
 }
 
-/// What messages show of a line that is no header: up to the end of the magic word when it begins like a header, else up
-/// to the first NUL. (The reference overwrites the space behind the word while it parses.)
+/// The part of a malformed header line that messages show: up to the end of the magic word if the line begins like a header, else up to the
+/// first NUL. (The reference overwrites the space behind the word while it parses.)
 pub(crate) fn shown_bytes(line: &[u8]) -> usize {
     let word_end = line
         .strip_prefix(b"OVSDB ")
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_file_are_told_from_the_first_line() {
+    fn first_line_identifies_the_kind_of_file() {
         let line = |magic: &str| format!("OVSDB {magic} 3 {HASH}\n{{}}\n");
         assert_eq!(
             Magic::identify(line("JSON").as_bytes()),

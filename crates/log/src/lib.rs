@@ -1,14 +1,30 @@
-//! The record codec of database files: framing with SHA-1, transactions and schemas as record bodies, and the rules for
-//! reading a file that may be damaged (docs/spec/storage.md 1 to 5).
+//! Database files: the codec of their records, the rules for damaged files, and the storage of a running database
+//! (docs/spec/storage.md 1 to 5).
 //!
-//! Pure: bytes in, bytes out. Bytes arrive through [`Source`] and leave through a `Vec` or a sink closure; appending, syncing and
-//! replacing are decided here, over the [`Disk`] that the shell or the simulator provides. This crate knows no tables and no transactions in progress: a
-//! [`Delta`](corvid_data::Delta) goes in, a [`Recorded`](corvid_data::Recorded) comes out.
+//! A file is a sequence of records:
 //!
 //! ```text
 //! OVSDB JSON 90 70a5f88d...\n        header.rs     one line, at most 127 bytes
 //! {"_date":...,"t":{...}}\n          decode.rs, encode.rs, snapshot.rs
 //! ```
+//!
+//! The files of this crate, in the order in which data flows:
+//!
+//! ```text
+//! reading    source --> split (buffer) --> reader                   raw records, for tools
+//!                                      --> load   --> decode        one transaction at a time: Recorded
+//!                                      --> feed   --> rows, decode  the same as jobs for several threads
+//!            salvage                                                whole records behind damage
+//! writing    encode, snapshot --> record, header                    Delta or snapshot to a record
+//!            storage: routing --> committer (pace, status)          requests of a database: which thread writes, and when
+//!                             --> rewriter                          a new file beside the present one
+//!            writer, rewrite --> disk                               appending, syncing, replacing
+//! clusters   cluster                                                records of cluster members
+//! ```
+//!
+//! Invariant: pure. Bytes arrive through [`Source`] and leave through a `Vec`, a sink closure or the [`Disk`] that the server or the
+//! simulator provides. This crate knows no tables and no transactions in progress: a [`Delta`](corvid_data::Delta) goes in, a
+//! [`Recorded`](corvid_data::Recorded) comes out.
 
 mod buffer;
 pub mod cluster;

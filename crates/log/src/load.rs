@@ -1,15 +1,15 @@
-//! Replaying a standalone file: the schema of record 0, then one transaction per record, and the one place that says what
-//! happens when a record makes no sense.
+//! Replaying a standalone file: the schema of record 0, then one transaction per record. The policy for unusable records is here and
+//! nowhere else.
 //!
-//! Policy (docs/spec/storage.md 5, stricter than the reference, which skips such records and then cuts the file in the wrong
-//! place): the log ends before the first record that cannot be used, whether its framing is damaged, its content does not
-//! fit the schema or it does not commit. Nothing after it is applied, [`Load::good_end`] stays before it, and the
-//! [`Damage`] tells record and offset. The same holds for a server, which goes on with what was read, and for a tool, which
-//! gives up. Whether bytes behind the damage are worth keeping is for the caller to decide.
+//! Policy (docs/spec/storage.md 5, stricter than the reference, which skips such records and then cuts the file in the wrong place): the
+//! log ends before the first record that cannot be used, whether its framing is damaged, its content does not fit the schema or it does not
+//! commit. Later records are not applied, [`Load::good_end`] stays before the record, and the [`Damage`] names record and offset. The
+//! policy holds both for a server, which continues with the records before, and for a tool, which gives up. The caller decides whether
+//! bytes behind the damage are worth keeping.
 
 use corvid_data::{Arc, Recorded, Schema, Tag, WireError};
 
-use crate::decode::{DecodeError, Habits, decode};
+use crate::decode::{DecodeError, FieldOrderCache, decode};
 use crate::reader::parse_object;
 use crate::split::{Batch, Splitter};
 use crate::{Feed, Magic, ReadError, Source};
@@ -17,26 +17,26 @@ use crate::{Feed, Magic, ReadError, Source};
 /// Why and where a log ends before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The record, counting from 0.
+    /// Number of the record, counting from 0.
     pub record: u64,
-    /// Byte offset of its header: what stands before is good.
+    /// Byte offset of its header: everything before is good.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The error.
     pub cause: Cause,
 }
 
-/// What can be wrong with a record.
+/// The kinds of error in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its bytes.
+    /// Its bytes are damaged.
     Read(ReadError),
-    /// Its content: no schema, or not a transaction under the schema and on the rows that are there.
+    /// Its content: no schema, or no transaction that fits the schema and the present rows.
     Content(WireError),
     /// It is a transaction that does not commit.
     Commit(WireError),
 }
 
-/// How far a log is good: what has been read and applied so far.
+/// How far a log is good: the records that were read and applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     records: u64,
@@ -60,20 +60,20 @@ impl Extent {
         self.records
     }
 
-    /// Byte offset just past them: where the next record must be written, after the file is cut there.
+    /// Byte offset just past them: the next record goes here, after the file is cut here.
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.good_end
     }
 
-    /// Byte offset after the second record, presumed a snapshot, or 0 when there was none: what growth is measured
-    /// against (docs/spec/storage.md 9.3).
+    /// Byte offset after the second record, presumed a snapshot, or 0 without a second record: growth is measured against it
+    /// (docs/spec/storage.md 9.3).
     #[must_use]
     pub fn base_bytes(&self) -> u64 {
         self.base
     }
 
-    /// The damage of the record behind them.
+    /// The damage of the record behind the good ones.
     #[must_use]
     pub fn damage(&self, cause: Cause) -> Damage {
         Damage {
@@ -93,17 +93,17 @@ pub struct Load<S> {
     /// The next record of the batch.
     next: usize,
     extent: Extent,
-    /// The extent before the transaction that was handed out last, until that is rejected.
+    /// The extent before the transaction that was handed out last, until [`Load::reject`] uses it.
     before: Option<Extent>,
     damage: Option<Damage>,
-    habits: Habits,
+    order: FieldOrderCache,
 }
 
 impl<S: Source> Load<S> {
     /// Reads record 0.
     ///
     /// # Errors
-    /// It is absent, damaged or no schema.
+    /// Record 0 is absent, damaged or no schema.
     pub fn open(source: S) -> Result<Load<S>, Damage> {
         let mut extent = Extent {
             records: 0,
@@ -121,7 +121,7 @@ impl<S: Source> Load<S> {
             extent,
             before: None,
             damage: None,
-            habits: Habits::default(),
+            order: FieldOrderCache::default(),
         })
     }
 
@@ -148,7 +148,7 @@ impl<S: Source> Load<S> {
             }
             self.next = 0;
         }
-        match read_transaction(&self.batch, self.next, &self.schema, &mut self.habits) {
+        match read_transaction(&self.batch, self.next, &self.schema, &mut self.order) {
             Ok(recorded) => {
                 self.before = Some(self.extent);
                 self.extent.accept(self.batch.end(self.next));
@@ -159,7 +159,7 @@ impl<S: Source> Load<S> {
         }
     }
 
-    /// Tells that the transaction handed out last cannot be applied: the log ends before it.
+    /// Declares that the transaction handed out last cannot be applied: the log ends before it.
     pub fn reject(&mut self, error: WireError) -> Damage {
         let before = self.before.take();
         assert!(
@@ -176,7 +176,7 @@ impl<S: Source> Load<S> {
         self.extent.records
     }
 
-    /// Byte offset just past them: where the next record must be written, after the file is cut there.
+    /// Byte offset just past them: the next record goes here, after the file is cut here.
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.extent.good_end
@@ -188,7 +188,7 @@ impl<S: Source> Load<S> {
         self.extent.base
     }
 
-    /// Bytes that are still to be read, if the source knows.
+    /// Bytes that remain to be read, if the source can tell.
     #[must_use]
     pub fn bytes_left(&self) -> Option<u64> {
         self.splitter.bytes_left()
@@ -200,7 +200,7 @@ impl<S: Source> Load<S> {
         self.splitter.into_source()
     }
 
-    /// The rest of the log as work for several threads, and how far it is good up to there.
+    /// The rest of the log as work for several threads, and the extent read so far.
     #[must_use]
     pub fn into_feed(self) -> (Feed<S>, Extent) {
         let Load {
@@ -221,12 +221,12 @@ impl<S: Source> Load<S> {
 }
 
 impl Cause {
-    /// Why a transaction that fits the schema could not be applied.
+    /// The cause for a transaction that fits the schema and could not be applied.
     #[must_use]
     pub fn rejected(error: WireError) -> Cause {
         match error.tag {
             Tag::ConstraintViolation | Tag::ReferentialIntegrityViolation => Cause::Commit(error),
-            // A difference that does not fit the row, or a deleted row that is not there.
+            // A difference that does not fit the row, or the deletion of an absent row.
             _ => Cause::Content(error),
         }
     }
@@ -242,7 +242,7 @@ impl Damage {
         }
     }
 
-    /// One line for a log: the error and, as its text does not say, where the record is.
+    /// One line for a log: the error, and the record's position if the error's text lacks it.
     #[must_use]
     pub fn report(&self, file: &str) -> String {
         let error = self.to_wire(file);
@@ -273,10 +273,10 @@ pub(crate) fn read_transaction(
     batch: &Batch,
     index: usize,
     schema: &Schema,
-    habits: &mut Habits,
+    order: &mut FieldOrderCache,
 ) -> Result<Recorded, Cause> {
     let raw = batch.raw(index).map_err(Cause::Read)?;
-    decode(raw.body, schema, habits).map_err(|error| match error {
+    decode(raw.body, schema, order).map_err(|error| match error {
         DecodeError::Body(reason) => Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)),
         DecodeError::Content(error) => Cause::Content(error),
     })

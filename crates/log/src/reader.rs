@@ -1,7 +1,7 @@
 //! Iterating the records of a log, one after the other.
 //!
-//! Invariant: [`RecordReader::good_end`] is the offset just past the last record that was handed out. An error is sticky: every later
-//! call repeats it. Called by tools that look at raw records; knows nothing of what bodies mean.
+//! Invariant: [`RecordReader::good_end`] is the offset just past the last record that was handed out. An error is sticky: every later call
+//! repeats it. Called by tools that show raw records; does not interpret bodies.
 
 use corvid_json::{Kind, Reader, Value};
 
@@ -27,7 +27,7 @@ pub struct RecordReader<S> {
     next: usize,
     records: u64,
     good_end: u64,
-    /// Where the record handed out last begins, and where its body does.
+    /// Offsets of header and body of the record handed out last.
     last: (u64, u64),
     failed: Option<ReadError>,
 }
@@ -82,7 +82,7 @@ impl<S: Source> RecordReader<S> {
         }
     }
 
-    /// The next record as a tree, which is an object. For tools that look at records rather than replay them.
+    /// The next record as a tree, which is an object. For tools that show records instead of replaying them.
     ///
     /// # Errors
     /// As [`RecordReader::next`], and a body that is no JSON object.
@@ -117,7 +117,7 @@ impl<S: Source> RecordReader<S> {
         self.good_end
     }
 
-    /// The source, read as far as records were asked for and up to one read further.
+    /// The source. It has been read past the last record by at most one read.
     #[must_use]
     pub fn into_source(self) -> S {
         self.splitter.into_source()
@@ -138,7 +138,7 @@ pub(crate) fn parse_object(body: &[u8]) -> Result<Value, BodyError> {
 }
 
 impl BodyError {
-    /// The error about the record whose body has so many bytes at this offset.
+    /// The error about the record whose body has this length and offset.
     pub(crate) fn of_body(self, length: u64, offset: u64) -> ReadError {
         match self {
             BodyError::Json(error) => ReadError::NotJson {

@@ -1,12 +1,12 @@
 //! Composing one record: the body is written in place behind room for its header, which is filled in last.
 //!
-//! Cost of a record beside its body: one SHA-1 pass, and one move of the body within the buffer when its length does not
-//! have three digits (a body of 100 to 999 bytes, by far the most frequent, never moves). Called by whoever appends to a
-//! log; several records may follow each other in one buffer, for one write.
+//! Cost of a record beside its body: one SHA-1 pass, and one move of the body within the buffer unless its length has three digits (a body
+//! of 100 to 999 bytes, by far the most frequent, never moves). Called by the code that appends to a log; several records may follow one
+//! another in one buffer, for one write.
 
 use crate::header::{Header, Magic};
 
-/// Digits of the length that room is kept for.
+/// Room is kept for this many digits of the length.
 const LENGTH_DIGITS_GUESS: usize = 3;
 
 /// A record under construction at the end of a buffer. Dropped unfinished, it leaves the buffer as it was.
@@ -27,12 +27,12 @@ impl<'a> Record<'a> {
         Record::begin_with_room(out, magic, room(magic, LENGTH_DIGITS_GUESS))
     }
 
-    /// The same for a body of about so many bytes. A long one is moved only if its length has more digits or fewer.
+    /// The same for a body of about `bytes` bytes. A long body moves only if its length has more or fewer digits.
     #[must_use]
     pub fn begin_long(out: &'a mut Vec<u8>, magic: Magic, bytes: usize) -> Record<'a> {
         let digits = bytes.checked_ilog10().unwrap_or(0) as usize + 1;
         let room = room(magic, digits);
-        // Room for some more than said: growing moves it too.
+        // Some room beyond the estimate: growing the buffer moves the body too.
         out.reserve(room + bytes + bytes / 8);
         Record::begin_with_room(out, magic, room)
     }
@@ -49,7 +49,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Where the body goes: append one JSON object, without the final LF. What stands before must not be touched.
+    /// The buffer for the body: append one JSON object, without the final LF. Earlier bytes must not be changed.
     pub fn body(&mut self) -> &mut Vec<u8> {
         self.out
     }
@@ -65,7 +65,7 @@ impl<'a> Record<'a> {
         self.out.push(b'\n');
         let body_start = self.start + self.room;
         let header = Header::of(&self.out[body_start..]);
-        // Behind the body, then to its place.
+        // The header is written behind the body first, then moved to its location.
         let body_end = self.out.len();
         header.write(self.magic, self.out);
         let line = self.out.len() - body_end;

@@ -1,4 +1,4 @@
-//! A new file that is written beside the present one and then takes its place, while the present one is still appended to.
+//! A new file, written beside the present one while that is still appended to; then it takes the present one's name.
 //!
 //! ```text
 //! old:  [schema][1] ... [n] | [n+1] ... [m] | [m+1]        appended to until the swap
@@ -7,9 +7,9 @@
 //!       written, synced       copied, synced  copied in the swap
 //! ```
 //!
-//! The tail is copied from the old file, so nothing that is appended meanwhile has to be kept in memory. What somebody was promised to
-//! be on disk is on disk in the new file before the rename ([`Rewrite::holds_synced`]); so after a crash at any instant, either
-//! file under the name holds every durable commit. docs/design/storage.md draws the cases.
+//! The tail is copied from the old file, so later appends are not kept in memory. Everything that is on disk in the old file is on disk in
+//! the new one before the rename ([`Rewrite::holds_synced`]). So after a crash at any instant, the name leads to a file with every durable
+//! commit. docs/design/storage.md draws the cases.
 
 use std::sync::Arc;
 
@@ -18,31 +18,31 @@ use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation, failed};
 /// Bytes copied at once.
 const COPY_BYTES: usize = 256 * 1024;
 
-/// A new file in the making. Dropped, it is removed again.
+/// A new file under construction. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Rewrite<D: Disk> {
     disk: Arc<D>,
-    /// `None` before anything is written, and once it is in place.
+    /// `None` before the first write, and after the rename.
     file: Option<D::Handle>,
     /// Its length.
     written: u64,
-    /// How much of it has been forced to disk.
+    /// How many of its bytes have been forced to disk.
     synced: u64,
     source: Source<D::Handle>,
     generation: u64,
 }
 
-/// Where the tail comes from.
+/// Where the tail of the new file comes from.
 #[derive(Debug)]
 enum Source<F> {
-    /// The old file, copied up to an offset; what was copied up to another one has been synced.
+    /// The old file: copied up to one offset, synced in the new file up to another.
     Old { file: F, copied: u64, synced: u64 },
-    /// Nowhere: whoever writes this file writes its tail too.
+    /// No file: the writer of the new file writes its tail too.
     None,
 }
 
 /// A file that has been renamed into place.
-pub(crate) struct Placed<F> {
+pub(crate) struct Renamed<F> {
     pub(crate) file: F,
     pub(crate) end: u64,
     pub(crate) synced: u64,
@@ -93,7 +93,7 @@ impl<D: Disk> Rewrite<D> {
         self.written
     }
 
-    /// Appends bytes. The first ones make the temporary file, so that another rewrite can have been given up until then.
+    /// Appends bytes. The first call makes the temporary file, so an earlier rewrite may be abandoned until then.
     ///
     /// # Errors
     /// Writing failed; drop the value.
@@ -112,7 +112,7 @@ impl<D: Disk> Rewrite<D> {
         Ok(())
     }
 
-    /// Copies what was appended to the old file up to `end`. Returns how many bytes that were.
+    /// Copies bytes that were appended to the old file, up to `end`. Returns their number.
     ///
     /// # Errors
     /// Reading or writing failed; drop the value.
@@ -172,7 +172,7 @@ impl<D: Disk> Rewrite<D> {
     }
 
     /// Renames the file into place.
-    pub(crate) fn put_in_place(mut self) -> Result<Placed<D::Handle>, DiskError> {
+    pub(crate) fn put_in_place(mut self) -> Result<Renamed<D::Handle>, DiskError> {
         self.disk
             .put_in_place()
             .map_err(|fault| failed_beside(&*self.disk, Operation::Replace, fault))?;
@@ -183,7 +183,7 @@ impl<D: Disk> Rewrite<D> {
             Source::Old { file, .. } => Some(file),
             Source::None => None,
         };
-        Ok(Placed {
+        Ok(Renamed {
             file,
             end: self.written,
             synced: self.synced,
@@ -191,14 +191,14 @@ impl<D: Disk> Rewrite<D> {
         })
     }
 
-    /// The error of a file whose source was taken back.
+    /// The error of a rewrite that has copied bytes which were cut off the old file later.
     pub(crate) fn stale(&self) -> DiskError {
         self.refused("a write to the present file failed meanwhile")
     }
 
-    /// The error of a file that nobody wants any more.
+    /// The error of an abandoned rewrite.
     #[must_use]
-    pub fn given_up(&self) -> DiskError {
+    pub fn abandoned(&self) -> DiskError {
         self.refused("given up")
     }
 
@@ -214,14 +214,14 @@ impl<D: Disk> Rewrite<D> {
     }
 }
 
-/// Says what failed on the temporary file.
+/// Makes the error of a failed operation on the temporary file and logs it.
 fn failed_beside<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskError {
     let error = DiskError {
         shown: format!("{}.tmp", disk.shown_name()),
         operation,
         fault,
     };
-    disk.complain(&error);
+    disk.log_failure(&error);
     error
 }
 

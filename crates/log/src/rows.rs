@@ -1,8 +1,8 @@
-//! Cutting the body of a long record into runs of whole rows, while it arrives in pieces.
+//! Cutting the body of a long record into runs of whole rows while it arrives in pieces.
 //!
-//! Invariant: of what is passed over here, the frame around the rows, everything is checked; rows are checked by whoever decodes them.
-//! Together they accept a body only if decoding it at once gives the same rows. Anything doubtful is [`Irregular`], never an error: what
-//! is wrong is found out by reading the record at once. Called by [`crate::Feed`].
+//! Invariant: this module checks everything around the rows; the decoder checks the rows. Together they accept a body only if decoding the
+//! whole body gives the same rows. Any doubt yields [`Irregular`], never an error: reading the whole record finds the error. Called by
+//! [`crate::Feed`].
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use corvid_json::{Kind, Number, Reader};
 
 /// Bytes of rows in a run, about: a few hundred rows.
 pub(crate) const RUN_BYTES: usize = 128 * 1024;
-/// What cannot be passed over within this many bytes is not waited for: a longer row is left to who reads records at once.
+/// A token or row that does not end within this many bytes makes the record irregular.
 const WINDOW_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// A body that is not cut into rows: anything but insertions of distinct rows by distinct tables.
+/// The body cannot be cut into rows: it holds more than insertions of distinct rows, grouped in distinct tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Irregular;
 
@@ -26,14 +26,14 @@ pub struct RowText {
     pub(crate) text: Vec<u8>,
 }
 
-/// Takes a body in pieces.
+/// Splits a body that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct RowSplitter {
     schema: Arc<Schema>,
-    /// What has arrived and is not passed yet.
+    /// Bytes that have arrived and are not consumed yet.
     window: Vec<u8>,
     state: State,
-    /// Tables that have come.
+    /// Tables seen so far.
     tables: Vec<TableId>,
     /// The run under construction, a `{` first.
     run: Vec<u8>,
@@ -41,15 +41,15 @@ pub(crate) struct RowSplitter {
     run_bytes: usize,
 }
 
-/// Where in the body the window begins.
+/// Which part of the body the window begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Start,
-    /// Between the members of the body; whether one has come.
+    /// Between the members of the body, and whether there was one already.
     Body {
         any: bool,
     },
-    /// Between the rows of a table; whether one has come.
+    /// Between the rows of a table, and whether there was one already.
     Table {
         id: TableId,
         any: bool,
@@ -58,11 +58,11 @@ enum State {
     End,
 }
 
-/// What became of one step over the window.
+/// The outcome of one step over the window.
 enum Step {
-    /// So many bytes were passed, and this is where they led.
+    /// The bytes consumed, and the next state.
     Passed(usize, State),
-    /// More bytes are needed to tell.
+    /// The window ends too early to decide.
     Starved,
 }
 
@@ -78,7 +78,7 @@ impl RowSplitter {
         }
     }
 
-    /// Takes the next piece and hands out the runs that it completes.
+    /// Accepts the next piece and hands out the runs that it completes.
     pub(crate) fn feed(
         &mut self,
         piece: &[u8],
@@ -106,12 +106,12 @@ impl RowSplitter {
         Ok(())
     }
 
-    /// Whether the body has ended as it should.
+    /// Whether the body is complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.state == State::End && self.window.is_empty()
     }
 
-    /// Appends the row that was passed to the run; a comma before it is part of it.
+    /// Appends the row just consumed, and a comma before it, to the run.
     fn add_row(&mut self, at: usize, passed: usize) {
         let text = &self.window[at..at + passed];
         let text = &text[blanks(text)..];
@@ -133,12 +133,12 @@ impl RowSplitter {
         }
     }
 
-    /// Passes one thing: a bracket, or a member, or a row.
+    /// Consumes one token: a bracket, a member, or a row.
     fn step(&mut self, at: usize) -> Result<Step, Irregular> {
         let window = &self.window[at..];
         let blank = blanks(window);
         let Some(&first) = window.get(blank) else {
-            // Blanks, behind the end also the last ones.
+            // White space, also behind the end of the body.
             return Ok(match self.state {
                 State::End if blank > 0 => Step::Passed(blank, State::End),
                 _ => Step::Starved,
@@ -155,7 +155,7 @@ impl RowSplitter {
         }
     }
 
-    /// Passes a member whose name comes next, up to where its value begins when that is a table.
+    /// Consumes a member whose name comes next, up to its value if that is a table.
     fn member(&mut self, at: usize, start: usize) -> Result<Step, Irregular> {
         let window = &self.window[at..];
         let Some((name, value)) = name_and_value(&window[start..])? else {
@@ -168,7 +168,7 @@ impl RowSplitter {
             if kind != Kind::Object {
                 return Err(Irregular);
             }
-            // It is checked when it is decoded; an object that does not end is one of which more is to come.
+            // The decoder checks it; an object without an end needs more bytes.
             return Ok(match reader.skip() {
                 Ok(row) => Step::Passed(value + row.len(), State::Table { id, any: true }),
                 Err(_) => Step::Starved,
@@ -195,7 +195,7 @@ impl RowSplitter {
     }
 }
 
-/// How many bytes of white space `text` begins with.
+/// The number of white-space bytes at the beginning of `text`.
 fn blanks(text: &[u8]) -> usize {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
     text.iter()
@@ -203,7 +203,7 @@ fn blanks(text: &[u8]) -> usize {
         .unwrap_or(text.len())
 }
 
-/// A name without escapes, in its quotes, and where the value behind it begins; `None` when more bytes are needed.
+/// A quoted name without escapes, and the offset of its value; `None` when more bytes are needed.
 fn name_and_value(window: &[u8]) -> Result<Option<(&[u8], usize)>, Irregular> {
     let start = blanks(window);
     let text = &window[start..];
@@ -245,7 +245,7 @@ fn special(window: &[u8], is_date: bool) -> Result<Option<usize>, Irregular> {
     } else {
         reader.skip().map(|_| ())
     };
-    // A value at the very end of the window might go on.
+    // A value at the very end of the window might continue.
     let length = reader.offset();
     Ok((outcome.is_ok() && length < window.len()).then_some(length))
 }

@@ -1,8 +1,8 @@
-//! Looking behind damage: are there records that are whole? If so a file must not be cut off there without a copy.
+//! Counting whole records behind damage. A file with such records must not be cut off without a copy.
 //!
-//! A record is whole when a header line begins it, wherever that is, and the body behind it has the hash. Nothing else is looked at: what the
-//! record means cannot be told once one before it is missing. Bytes are read at offsets, in pieces, so memory does not follow the size of
-//! records. Called by whoever opens a file to write to it.
+//! A record is whole when its header line is found, at any offset, and the body behind it has the hash. Nothing else is checked: without
+//! the records before it, its meaning is unknown. Bytes are read at offsets, in pieces, so memory does not grow with the size of records.
+//! Called by the code that opens a file for writing.
 
 use memchr::memmem;
 use sha1::{Digest, Sha1};
@@ -11,7 +11,7 @@ use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line};
 
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 128 * 1024;
-/// What a header begins with.
+/// The beginning of every header.
 const SIGN: &[u8] = b"OVSDB ";
 
 /// Bytes of a file, by offset.
@@ -42,7 +42,7 @@ pub fn records_behind<B: Bytes>(bytes: B, magic: Magic, offset: u64) -> Result<u
         start: 0,
     };
     let mut count = 0;
-    // The damaged record itself does not count, even if it is whole and means nothing.
+    // The damaged record itself does not count, even if it is whole and meaningless.
     let mut at = offset + 1;
     loop {
         let Some(found) = window.find_sign(at)? else {
@@ -58,7 +58,7 @@ pub fn records_behind<B: Bytes>(bytes: B, magic: Magic, offset: u64) -> Result<u
     }
 }
 
-/// A part of the file that is held.
+/// The part of the file that is in memory.
 struct Window<B> {
     bytes: B,
     held: Vec<u8>,
@@ -67,7 +67,7 @@ struct Window<B> {
 }
 
 impl<B: Bytes> Window<B> {
-    /// The bytes from `at` on that are held, at least `wanted` unless the file ends.
+    /// The bytes from `at` on that are in memory, at least `wanted` unless the file ends.
     fn from(&mut self, at: u64, wanted: usize) -> Result<&[u8], String> {
         let skipped = at
             .checked_sub(self.start)
@@ -89,7 +89,7 @@ impl<B: Bytes> Window<B> {
         Ok(&self.held)
     }
 
-    /// Where the next header may begin.
+    /// The next offset at which a header may begin.
     fn find_sign(&mut self, from: u64) -> Result<Option<u64>, String> {
         let mut at = from;
         loop {
@@ -104,7 +104,7 @@ impl<B: Bytes> Window<B> {
         }
     }
 
-    /// Where the record at `at` ends, if it is whole.
+    /// The end of the record at `at`, if it is whole.
     fn record_end(&mut self, at: u64, magic: Magic) -> Result<Option<u64>, String> {
         let held = self.from(at, LINE_BYTES_MAX)?;
         let Some(line) = first_line(held) else {
@@ -117,7 +117,7 @@ impl<B: Bytes> Window<B> {
         let Some(end) = body.checked_add(header.length) else {
             return Ok(None);
         };
-        // A length that was made up is told by the file's end, before everything up to there is hashed.
+        // A wrong length usually exceeds the file; check that before hashing so many bytes.
         let mut last = [0];
         if self.bytes.read_at(&mut last, end - 1)? == 0 {
             return Ok(None);

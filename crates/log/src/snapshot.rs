@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 use crate::encode::{Stamp, Tables, write_head, write_row};
 use crate::header::{Header, Magic};
 
-/// Size of the pieces that the sink gets; a single larger row makes a larger piece.
+/// Size of the pieces passed to the sink; a single larger row makes a larger piece.
 pub const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Writes the record that inserts every row, in pieces, to `sink`; `rows` yields the rows of a table. Returns the bytes of
@@ -44,8 +44,7 @@ where
     Ok(line.len() as u64 + written)
 }
 
-/// Appends the object that inserts every row, without a record around it: what the snapshot of a cluster's member holds
-/// beside the schema.
+/// Appends the object that inserts every row, without a record around it: a cluster member's snapshot holds it beside the schema.
 pub fn append_rows<'a, I>(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -58,7 +57,7 @@ pub fn append_rows<'a, I>(
         out.extend_from_slice(piece);
         Ok(())
     });
-    // The line feed ends a record's body, and this is only a part of one.
+    // A line feed ends the body of a record, and this is only a part of one.
     out.pop();
 }
 

@@ -1,5 +1,4 @@
-//! Where the bytes of a log come from. Implemented by the shell for files and here for slices, so that tests and fuzzers
-//! need no file.
+//! Where the bytes of a log come from. Implemented by the server for files and here for slices, so that tests and fuzzers need no file.
 
 /// Hands out the bytes of a log from its beginning.
 pub trait Source {
@@ -9,7 +8,7 @@ pub trait Source {
     /// The words of the operating system, without a file name, for example `Input/output error`.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String>;
 
-    /// Bytes that are probably still to come, if that is known: how much is worth allocating on the word of a header.
+    /// Bytes that probably remain, if the source can tell: bounds what is allocated for an untrusted length.
     fn bytes_left(&self) -> Option<u64> {
         None
     }

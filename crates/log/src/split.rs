@@ -1,9 +1,9 @@
-//! Cutting a log into batches of whole records, without looking into bodies: the cheap, sequential part of reading.
+//! Cutting a log into batches of whole records without parsing bodies: the cheap, sequential part of reading.
 //!
-//! Invariant: batches follow each other without a gap, and each begins where a record does. A header's word on its body's length is taken;
-//! whether the body has the hash is asked of each record of a batch later ([`Batch::raw`]), on another thread if the caller likes. So the
-//! first damage in order of records is the log's, whatever was found to be wrong behind it. Called by [`crate::RecordReader`],
-//! [`crate::Load`] and [`crate::Feed`]; knows nothing of what bodies mean.
+//! Invariant: batches follow one another without a gap, and each begins at a record. The splitter trusts the length in a header; the hash
+//! of each record is checked later ([`Batch::raw`]), on another thread if the caller likes. So the first damage in the order of records is
+//! the log's damage, whatever was found behind it. Called by [`crate::RecordReader`], [`crate::Load`] and [`crate::Feed`]; does not
+//! interpret bodies.
 
 use sha1::{Digest, Sha1};
 
@@ -11,16 +11,16 @@ use crate::buffer::Buffer;
 use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line, shown_bytes};
 use crate::{ReadError, Source};
 
-/// Bytes of a batch, about: a thousand small records. Also what is asked of the source at once.
+/// Bytes of a batch, about: a thousand small records. Also the size of a read.
 pub const BATCH_BYTES: usize = 128 * 1024;
 
-/// Batches whose memory is kept for others.
+/// Batches whose memory is kept for reuse.
 const SPARE_MAX: usize = 8;
 
 /// A record whose framing and hash are right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a> {
-    /// Its place in the log, counting from 0.
+    /// Its number in the log, counting from 0.
     pub number: u64,
     /// Byte offset of its header.
     pub header_offset: u64,
@@ -30,7 +30,7 @@ pub struct Raw<'a> {
     pub body: &'a [u8],
 }
 
-/// Whole records that follow each other. Never empty.
+/// Whole records that follow one another. Never empty.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Buffer,
@@ -41,7 +41,7 @@ pub struct Batch {
     records: Vec<Frame>,
 }
 
-/// Where a record lies in a batch.
+/// Location of a record in a batch.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     start: usize,
@@ -50,10 +50,10 @@ struct Frame {
     sha1: [u8; 20],
 }
 
-/// A record too long to be held at once: its body comes in pieces ([`Splitter::piece`]).
+/// A record too long for one buffer: its body comes in pieces ([`Splitter::piece`]).
 #[derive(Clone, Debug)]
 pub struct Long {
-    /// Its place in the log, counting from 0.
+    /// Its number in the log, counting from 0.
     pub number: u64,
     /// Byte offset just past it.
     pub end: u64,
@@ -62,12 +62,12 @@ pub struct Long {
     hash: Sha1,
 }
 
-/// What comes next in a log.
+/// The next part of a log.
 #[derive(Debug)]
 pub enum Cut {
     /// Records.
     Batch(Batch),
-    /// One long record, whose body must be taken before the next call.
+    /// One long record, whose body must be read before the next call.
     Long(Long),
 }
 
@@ -76,16 +76,16 @@ pub enum Cut {
 pub struct Splitter<S> {
     source: S,
     magic: Magic,
-    /// Read and not yet handed out; begins at a record.
+    /// Bytes that were read and not handed out; begins at a record.
     held: Buffer,
-    /// Memory of batches that are no longer needed.
+    /// Memory of earlier batches, for reuse.
     spare: Vec<(Buffer, Vec<Frame>)>,
     /// File offset of its first byte.
     held_offset: u64,
     /// Records handed out.
     records: u64,
     source_ended: bool,
-    /// Told once the records before it are handed out, and again at every later call.
+    /// Reported after the records before it are handed out, and again by every later call.
     failed: Option<ReadError>,
 }
 
@@ -108,7 +108,7 @@ impl<S: Source> Splitter<S> {
     /// The next records, all of them in memory; `None` at the end of the log.
     ///
     /// # Errors
-    /// What keeps the next record from being framed, again at every later call.
+    /// Why the next record cannot be framed, again at every later call.
     pub fn batch(&mut self) -> Result<Option<Batch>, ReadError> {
         match self.cut(u64::MAX)? {
             Some(Cut::Batch(batch)) => Ok(Some(batch)),
@@ -117,8 +117,7 @@ impl<S: Source> Splitter<S> {
         }
     }
 
-    /// The next records; one whose body has `long_bytes` or more is handed out alone, to be taken in pieces. `None` at the end of the
-    /// log.
+    /// The next records. One whose body has `long_bytes` or more is handed out alone, in pieces. `None` at the end of the log.
     ///
     /// # Errors
     /// As [`Splitter::batch`].
@@ -144,10 +143,10 @@ impl<S: Source> Splitter<S> {
         Ok(Some(Cut::Batch(self.hand_out(records, end, next))))
     }
 
-    /// The next piece of a long record's body; `None` at its end, when it has its hash.
+    /// The next piece of a long record's body; `None` at its end, if its hash is right.
     ///
     /// # Errors
-    /// The source fails or ends within it, or the hash is another.
+    /// The source fails or ends within the body, or the hash is wrong.
     pub fn piece(&mut self, long: &mut Long) -> Result<Option<Buffer>, ReadError> {
         let (length, end) = (long.header.length, long.end);
         let offset = end - length;
@@ -183,18 +182,18 @@ impl<S: Source> Splitter<S> {
         Ok(Some(piece))
     }
 
-    /// Takes back the memory of a batch, for one to come.
+    /// Reuses the memory of a batch.
     pub fn reuse(&mut self, batch: Batch) {
         self.keep(batch.bytes, batch.records);
     }
 
-    /// Takes back the memory of a piece.
+    /// Reuses the memory of a piece.
     pub fn reuse_piece(&mut self, piece: Buffer) {
         self.keep(piece, Vec::new());
     }
 
     fn keep(&mut self, mut bytes: Buffer, mut records: Vec<Frame>) {
-        // What one long record needed is not kept.
+        // The memory of a long record is not kept.
         if self.spare.len() < SPARE_MAX && bytes.len() <= 2 * BATCH_BYTES {
             bytes.truncate(0);
             records.clear();
@@ -208,13 +207,13 @@ impl<S: Source> Splitter<S> {
         self.records
     }
 
-    /// Bytes that are still to be read, if the source knows.
+    /// Bytes that remain to be read, if the source can tell.
     #[must_use]
     pub fn bytes_left(&self) -> Option<u64> {
         self.source.bytes_left()
     }
 
-    /// The source, read as far as records were asked for and up to one read further.
+    /// The source. It has been read past the last record by at most one read.
     #[must_use]
     pub fn into_source(self) -> S {
         self.source
@@ -225,7 +224,7 @@ impl<S: Source> Splitter<S> {
         error
     }
 
-    /// The record at `at`, if it is held whole and not long. What is wrong with it is left to be told when it is the next.
+    /// The record at `at`, if it is whole in memory and not long. Its error, if any, is reported when it is the next record.
     fn held_frame(&self, at: usize, long_bytes: u64) -> Option<Frame> {
         let held = &self.held[at..];
         let line = first_line(held)?;
@@ -244,7 +243,7 @@ impl<S: Source> Splitter<S> {
         })
     }
 
-    /// Finds the next record, reading on as far as it needs.
+    /// Finds the next record, reading as far as necessary.
     fn frame(&mut self, long_bytes: u64) -> Result<Framed, ReadError> {
         let Some((header, body)) = self.header()? else {
             return Ok(Framed::End);
@@ -334,8 +333,8 @@ impl<S: Source> Splitter<S> {
         batch
     }
 
-    /// Reads once; `false` when the source has ended. Asks for [`BATCH_BYTES`], or for what is missing when that is more and the source
-    /// has it; of a source that cannot tell, for up to as much again as is held, since a header's word is not enough to allocate.
+    /// Reads once; `false` at the end of the source. Reads [`BATCH_BYTES`], or the missing bytes if they are more and the source has them.
+    /// From a source that cannot tell, at most as much as is buffered already: the length in a header alone does not justify an allocation.
     fn fill(&mut self, missing: usize) -> Result<bool, String> {
         if self.source_ended {
             return Ok(false);
@@ -352,7 +351,7 @@ impl<S: Source> Splitter<S> {
     }
 }
 
-/// What [`Splitter::frame`] finds.
+/// Result of [`Splitter::frame`].
 enum Framed {
     Whole(Frame),
     /// A long record, and where its body begins.
@@ -395,7 +394,7 @@ impl Batch {
 
     /// Number and header offset of the record at `index`.
     #[must_use]
-    pub fn place(&self, index: usize) -> (u64, u64) {
+    pub fn location(&self, index: usize) -> (u64, u64) {
         let frame = self.records[index];
         (self.first + index as u64, self.offset + frame.start as u64)
     }

@@ -13,16 +13,16 @@
 
 mod committer;
 mod pace;
-mod published;
 mod request;
 mod rewriter;
 mod routing;
+mod status;
 
 pub use committer::{Committer, DiskTask};
 pub use pace::QUICK_WRITES_MIN;
-pub use published::Published;
 pub use request::{
     FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };
 pub use rewriter::{FileContent, Rewriter};
 pub use routing::{Route, Routing};
+pub use status::FileStatus;

@@ -1,15 +1,15 @@
-//! Appending to a database file: where the next record goes, what a failure leaves, what may be relied on.
+//! Appending to a database file: where the next record goes, what remains after a failure, what is durable.
 //!
-//! Bytes only. What a record is, and where the last good one ends, is told by the reader of the format.
+//! Handles bytes only. The reader of the format finds the end of the last good record.
 //!
 //! Invariants:
-//! - A failed append leaves the file at `end`, at the latest by the next append: that is how a full disk is survived. What is cut off is
-//!   cut off lastingly before anything is written in its place, so no crash brings it back, least of all behind a later record.
-//! - [`LogWriter::write`] writes and does nothing else: whoever may not wait for the disk uses it, and has [`LogWriter::clean`] called
-//!   elsewhere after a failure. Everything else may wait.
-//! - After a failed sync nothing is appended any more (*poisoned*): the kernel may have dropped pages, so a later success proves
-//!   nothing. Records that the sync was to save are cut off, for they are answered with an error. Only a whole new file, written from
-//!   memory and synced, ends this state.
+//! - A failed append leaves the file ending at `end`, at the latest when the next append begins; so a full disk does no harm. The cut is
+//!   synced before anything is written in its place, so no crash brings the cut bytes back, in particular not behind a later record.
+//! - [`LogWriter::write`] writes and does nothing else. A thread that may not wait for the disk uses it, and leaves [`LogWriter::clean`] to
+//!   another thread after a failure. Every other method may wait for the disk.
+//! - After a failed sync nothing is appended any more (*poisoned*): the kernel may have dropped pages, so a later successful sync proves
+//!   nothing. The records that the sync was for are cut off, because their commits are answered with an error. Only a whole new file,
+//!   written from memory and synced, ends this state.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ pub struct LogWriter<D: Disk> {
     file: D::Handle,
     /// Where the next record goes, bytes from the start.
     end: u64,
-    /// Whether bytes may lie beyond `end`: they are cut off before the next append.
+    /// Whether bytes may lie beyond `end`. They are cut off before the next append.
     has_tail: bool,
-    /// What is before this offset has been forced to disk since the file was opened.
+    /// Bytes before this offset have been forced to disk since the file was opened.
     synced: u64,
     poison: Option<DiskError>,
-    /// Changes when the file is poisoned: what was copied from it until then may have been taken back.
+    /// Incremented when the file is poisoned: bytes that a rewrite copied before may have been cut off.
     generation: u64,
-    /// The file was renamed into place and the directory not synced since, by this process or, for all it knows, by one that was killed.
+    /// The file was renamed into place and the directory not synced since, by this process or possibly by one that was killed.
     is_name_unsynced: bool,
 }
 
 impl<D: Disk> LogWriter<D> {
-    /// Appends to `file`. Whatever it holds counts as a tail until [`LogWriter::set_end`] tells where the last good record ends.
+    /// Appends to `file`. All its bytes count as a tail until [`LogWriter::set_end`] says where the last good record ends.
     pub fn new(disk: D, file: D::Handle) -> LogWriter<D> {
         LogWriter {
             disk: Arc::new(disk),
@@ -49,7 +49,7 @@ impl<D: Disk> LogWriter<D> {
         }
     }
 
-    /// Where the file lies.
+    /// The directory entry of the file.
     #[must_use]
     pub fn disk(&self) -> &Arc<D> {
         &self.disk
@@ -66,7 +66,7 @@ impl<D: Disk> LogWriter<D> {
         self.end
     }
 
-    /// Tells where the last good record ends. Bytes beyond are damaged; they stay until the first append.
+    /// Sets where the last good record ends. Bytes beyond are damaged; they remain until the first append.
     pub fn set_end(&mut self, end: u64) {
         self.end = end;
         self.has_tail = true;
@@ -78,13 +78,13 @@ impl<D: Disk> LogWriter<D> {
         self.poison.as_ref()
     }
 
-    /// Whether nothing lies beyond the last record and the file takes records: a record may be [written](LogWriter::write).
+    /// Whether no bytes lie beyond the last record and the file accepts records, so that a record may be [written](LogWriter::write).
     #[must_use]
     pub fn is_clean(&self) -> bool {
         !self.has_tail && self.poison.is_none()
     }
 
-    /// Cuts off what a failed append has left, or what was damaged, so that a record may be [written](LogWriter::write).
+    /// Cuts off bytes of a failed append, or damaged ones, so that a record may be [written](LogWriter::write).
     ///
     /// # Errors
     /// Nothing can be appended now. The next call tries again, unless a sync has failed.
@@ -93,7 +93,7 @@ impl<D: Disk> LogWriter<D> {
             return Err(poison.clone());
         }
         if self.has_tail {
-            self.take_back()?;
+            self.cut_tail()?;
         }
         Ok(())
     }
@@ -105,13 +105,12 @@ impl<D: Disk> LogWriter<D> {
     pub fn append(&mut self, records: &[&[u8]]) -> Result<(), DiskError> {
         self.clean()?;
         self.write(records).inspect_err(|_| {
-            // Should this fail too, the next append begins with it, or is refused.
+            // If this fails too, the next append begins with it, or is refused.
             let _ = self.clean();
         })
     }
 
-    /// Appends bytes (whole records) to a [clean](LogWriter::is_clean) file, handing them to the system with one write where it takes
-    /// them at once.
+    /// Appends bytes (whole records) to a [clean](LogWriter::is_clean) file, with one write call if the system accepts them at once.
     ///
     /// # Errors
     /// Nothing was appended, and the file is not clean any more.
@@ -129,12 +128,12 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// Makes sure that what was found in the file is there to stay, so that the first append need not: whoever wrote it may have been
-    /// killed before it was forced to disk. A damaged tail stays for the first append to cut off.
+    /// Forces existing records to disk, so that the first append need not: the process that wrote them may have been killed before its
+    /// sync. A damaged tail remains; the first append cuts it off.
     ///
     /// # Errors
     /// The file is poisoned.
-    pub fn settle(&mut self) -> Result<(), DiskError> {
+    pub fn sync_existing(&mut self) -> Result<(), DiskError> {
         if self.file.length().is_ok_and(|length| length == self.end) {
             self.file.sync().map_err(|fault| self.poisoned(fault))?;
             self.synced = self.end;
@@ -143,9 +142,9 @@ impl<D: Disk> LogWriter<D> {
         self.sync_name()
     }
 
-    /// Cuts off what lies beyond `end`, lastingly: whoever is told that a commit failed must not find it after a power loss, and a later
-    /// record must not be followed by what is left of an earlier one.
-    fn take_back(&mut self) -> Result<(), DiskError> {
+    /// Cuts off bytes beyond `end` and syncs the cut: a commit that was answered with an error must not reappear after a power loss, and
+    /// the rest of a failed record must not follow a later one.
+    fn cut_tail(&mut self) -> Result<(), DiskError> {
         let cut = self.file.cut(self.end);
         cut.map_err(|fault| failed(&*self.disk, Operation::Write, fault))?;
         self.file.sync().map_err(|fault| self.poisoned(fault))?;
@@ -154,8 +153,7 @@ impl<D: Disk> LogWriter<D> {
         Ok(())
     }
 
-    /// Forces everything appended to disk. If that fails, what was appended from `unsafe_from` on is taken back, as far as
-    /// the disk still does what it is told.
+    /// Forces everything appended to disk. If that fails, records from `unsafe_from` on are cut off, if the disk still allows it.
     ///
     /// # Errors
     /// The file is poisoned: every later append and sync fails with this error.
@@ -175,16 +173,16 @@ impl<D: Disk> LogWriter<D> {
             self.end = unsafe_from;
             self.synced = self.synced.min(unsafe_from);
             self.has_tail = true;
-            // Whether that lasts is anybody's guess.
+            // Whether the cut survives a crash is unknown.
             let _ = self.file.cut(unsafe_from).and_then(|()| self.file.sync());
         }
         synced
     }
 
-    /// Forces the name to disk when the file was put in place since.
+    /// Forces the directory entry to disk if the file was renamed into place since.
     ///
     /// # Errors
-    /// The file is poisoned: nobody knows which file a crash would leave.
+    /// The file is poisoned: it is unknown to which file the name leads after a crash.
     pub fn sync_name(&mut self) -> Result<(), DiskError> {
         if !self.is_name_unsynced {
             return Ok(());
@@ -193,7 +191,7 @@ impl<D: Disk> LogWriter<D> {
         self.name_synced(outcome)
     }
 
-    /// Takes note of a [`Disk::sync_directory`] that was called without holding this value.
+    /// Records the outcome of a [`Disk::sync_directory`] that was called without holding this value.
     ///
     /// # Errors
     /// As [`LogWriter::sync_name`].
@@ -212,13 +210,13 @@ impl<D: Disk> LogWriter<D> {
 
     fn poisoned(&mut self, fault: crate::disk::Fault) -> DiskError {
         let error = failed(&*self.disk, Operation::Sync, fault);
-        self.disk.poisoned(&error);
+        self.disk.log_poisoned(&error);
         self.poison = Some(error.clone());
         self.generation += 1;
         error
     }
 
-    /// Begins a new file that will hold what this one holds now, in another form, and what is appended to this one meanwhile.
+    /// Begins a new file for the present content in another form, and for records that are appended to this file from now on.
     ///
     /// # Errors
     /// Descriptors are exhausted.
@@ -226,8 +224,8 @@ impl<D: Disk> LogWriter<D> {
         self.rewrite_from(self.end)
     }
 
-    /// Begins a new file that will hold, in another form, what this one holds before `end`, and what is appended to this one from there
-    /// on. What lies before `end` must be past being taken back.
+    /// Begins a new file for the content before `end` in another form, and for records that are appended to this file from there on. Bytes
+    /// before `end` must never be cut off.
     ///
     /// # Errors
     /// As [`LogWriter::rewrite`].
@@ -236,26 +234,26 @@ impl<D: Disk> LogWriter<D> {
         Rewrite::begin(&self.disk, &self.file, end, self.generation)
     }
 
-    /// Begins a new file that will hold what it is given and nothing else.
+    /// Begins a new file that will hold only bytes written to it.
     #[must_use]
     pub fn replace(&self) -> Rewrite<D> {
         Rewrite::begin_detached(&self.disk, self.generation)
     }
 
-    /// Puts a new file in the place of this one and goes on appending to it: copies what was appended since it last caught up, syncs if
-    /// somebody relies on any of that, renames. Errors of the old file are forgotten with it.
+    /// Puts a new file in the place of this one and appends to it from now on: copies the records that it lacks, syncs if any of them is
+    /// durable, renames. Errors of the old file end with it.
     ///
-    /// The name is not synced here: call [`LogWriter::sync_name`], or [`Disk::sync_directory`] and [`LogWriter::name_synced`], soon.
-    /// Until then [`LogWriter::sync`] does it.
+    /// Does not sync the directory: call [`LogWriter::sync_name`], or [`Disk::sync_directory`] and [`LogWriter::name_synced`], soon. Until
+    /// then [`LogWriter::sync`] does it.
     ///
-    /// Returns what is left of the old file: closing it frees its space, which takes long for a large file, so the caller decides on
-    /// which thread that happens.
+    /// Returns open handles on the old file. Closing them frees its space, which takes long for a large file, so the caller chooses the
+    /// thread that does it.
     ///
     /// # Errors
     /// The old file stays in use.
     pub fn swap(&mut self, mut rewrite: Rewrite<D>) -> Result<Replaced<D::Handle>, DiskError> {
         if rewrite.generation() != self.generation {
-            // What it copied has been taken back since.
+            // Bytes that it copied have been cut off since.
             let poison = self.poison.clone();
             return Err(poison.unwrap_or_else(|| rewrite.stale()));
         }
@@ -263,27 +261,27 @@ impl<D: Disk> LogWriter<D> {
         if self.poison.is_some() || !rewrite.holds_synced(self.synced) {
             rewrite.sync()?;
         }
-        let placed = rewrite.put_in_place()?;
-        let old = std::mem::replace(&mut self.file, placed.file);
-        self.end = placed.end;
-        self.synced = placed.synced;
+        let renamed = rewrite.put_in_place()?;
+        let old = std::mem::replace(&mut self.file, renamed.file);
+        self.end = renamed.end;
+        self.synced = renamed.synced;
         self.has_tail = false;
         self.poison = None;
         self.is_name_unsynced = true;
         Ok(Replaced {
             _file: old,
-            _copied_from: placed.copied_from,
+            _copied_from: renamed.copied_from,
         })
     }
 
-    /// Whether the file was put in place and its name not synced since, as far as this process knows.
+    /// Whether the file was renamed into place and the directory not synced since, as far as this process can tell.
     #[must_use]
     pub fn is_name_unsynced(&self) -> bool {
         self.is_name_unsynced
     }
 }
 
-/// Open handles on a file that has lost its name.
+/// Open handles on a file that no longer has a name.
 #[derive(Debug)]
 pub struct Replaced<F> {
     _file: F,

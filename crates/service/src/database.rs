@@ -277,10 +277,10 @@ impl DatabaseService {
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
         match input {
             ToDatabase::Storage(StorageReply::Stored(position, result)) => {
-                self.stored(now, position, result)
+                self.stored(now, position, result);
             }
             ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
-                self.rewrite_advanced(now, number, outcome)
+                self.rewrite_advanced(now, number, outcome);
             }
             ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
             ToDatabase::Done(_, Done::Text(session)) => self.text_written(now, session),

@@ -298,14 +298,14 @@ impl Disk for Place {
         clock::mono_ns()
     }
 
-    fn appended(&self, took_ns: u64) {
+    fn record_append_time(&self, took_ns: u64) {
         if let Some(durations) = self.writes.get() {
             durations.add(took_ns);
         }
     }
 
     /// A condition is logged once and then rarely, although every transaction may meet it.
-    fn complain(&self, error: &DiskError) {
+    fn log_failure(&self, error: &DiskError) {
         static LIMIT: RateLimit = RateLimit::new(1, 1);
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let named = DiskError {
@@ -323,7 +323,7 @@ impl Disk for Place {
         );
     }
 
-    fn poisoned(&self, error: &DiskError) {
+    fn log_poisoned(&self, error: &DiskError) {
         vlog::err(
             Module::OvsdbLog,
             format_args!(

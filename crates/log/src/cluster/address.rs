@@ -1,12 +1,12 @@
 //! Addresses at which members of a cluster reach each other: `tcp:HOST:PORT`, `ssl:HOST:PORT`, `unix:PATH`.
 //!
-//! Only the form is checked, as leniently as the reference checks it: names are not resolved, and a host that can never be
-//! reached is for whoever connects to notice.
+//! Only the form is checked, as leniently as the reference checks it: names are not resolved, and an unreachable host is found when a
+//! connection is tried.
 
 use corvid_data::{Tag, WireError};
 use thiserror::Error;
 
-/// Why a text is no address.
+/// Why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
     /// Another method, or none.
@@ -15,12 +15,12 @@ pub enum AddressError {
         /// The text.
         address: String,
     },
-    /// What follows the method is no host with a port.
+    /// The part after the method is not a host with a port.
     #[error("{address}: syntax error in address")]
     Syntax {
         /// The text.
         address: String,
-        /// What is wrong with it, for the log: `127.0.0.1: port must be specified`.
+        /// The error, for the log: `127.0.0.1: port must be specified`.
         reason: Option<String>,
     },
 }
@@ -53,7 +53,7 @@ pub fn check(address: &str) -> Result<(), AddressError> {
     })
 }
 
-/// `HOST:PORT` or `[IPV6]:PORT`. A host with colons of its own needs the brackets, else its port is not recognised.
+/// `HOST:PORT` or `[IPV6]:PORT`. A host that contains colons needs the brackets, else its port is not recognised.
 fn check_peer(peer: &str) -> Result<(), Option<String>> {
     let port = match peer.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((_, "")) => None,
@@ -73,7 +73,7 @@ fn check_peer(peer: &str) -> Result<(), Option<String>> {
 }
 
 impl AddressError {
-    /// What the reference logs about it, as an error of `socket_util`.
+    /// The text that the reference logs as an error of `socket_util`.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_pass() {
+    fn valid_addresses_pass() {
         for address in [
             "tcp:127.0.0.1:6643",
             "ssl:[::1]:6643",
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_do_not() {
+    fn invalid_addresses_are_refused() {
         for (address, reason) in [
             ("tcp:127.0.0.1", "127.0.0.1: port must be specified"),
             ("tcp:", ": port must be specified"),

@@ -1,4 +1,4 @@
-//! What an entry or a snapshot brings to the database: `[schema, transaction]`, either of which may be null.
+//! The content of an entry or a snapshot: `[schema, transaction]`, either of which may be null.
 //!
 //! | Data | Means |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `[S, T]` | replace schema and all rows |
 //! | `[S, null]` | convert the rows to schema S |
 //!
-//! Kept as the JSON text of the record, which is what consensus replicates and stores again.
+//! Kept as the JSON text of the record, which consensus replicates and stores again.
 
 use corvid_data::{Schema, Tag, WireError};
 use corvid_json::{Reader, Value};

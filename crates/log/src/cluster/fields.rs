@@ -54,7 +54,7 @@ fn number(raw: &[u8]) -> Option<u64> {
     members::integer(raw).map(i64::cast_unsigned)
 }
 
-/// Names and comments are shown to people only; bytes that are no UTF-8 are replaced.
+/// Names and comments are shown to people only; bytes that are not UTF-8 are replaced.
 fn text(raw: &[u8]) -> String {
     let bytes = members::string(raw).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()

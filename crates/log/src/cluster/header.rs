@@ -1,4 +1,4 @@
-//! The first record of a member's file: who the member is, and where its log begins.
+//! The first record of a member's file: the member's identity and the beginning of its log.
 
 use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
 use corvid_json::{ArrayWriter, ObjectWriter, Value, write};
@@ -15,29 +15,29 @@ use super::{Cid, Data, Eid, Index, Servers, Sid, Term};
 pub struct Header {
     /// The member's id.
     pub server_id: Sid,
-    /// The database's name. Not checked to be one.
+    /// The database's name. Not validated.
     pub name: String,
-    /// Where the member listens for the others. Not checked to be an address.
+    /// The address at which the member listens for the others. Not validated.
     pub local_address: String,
-    /// The cluster's id, as far as it is known.
+    /// The cluster's id, if known.
     pub cluster_id: Option<Cid>,
-    /// Whether it is a member yet.
+    /// Whether it has joined.
     pub membership: Membership,
 }
 
-/// What else a header tells.
+/// The members of a header that depend on whether the server has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// The file was made to join a cluster and has not: the header is its only record.
+    /// The file was made to join a cluster and has not joined yet: the header is its only record.
     Joining {
-        /// Where to ask for admission; at least one beside the member's own address.
+        /// Servers to ask for admission; at least one beside the member's own address.
         remote_addresses: Vec<String>,
     },
     /// The file of a member.
     Joined {
         /// The members of the cluster as of the snapshot. The member itself need not be among them.
         servers: Servers,
-        /// What precedes the entries of the file, if there is anything.
+        /// The state before the entries of the file, if any.
         snapshot: Option<Snapshot>,
     },
 }
@@ -45,11 +45,11 @@ pub enum Membership {
 /// The state of the database up to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last entry that is in it.
+    /// The last entry that it includes.
     pub index: Index,
     /// That entry's term.
     pub term: Term,
-    /// The last entry with data that is in it.
+    /// The last entry with data that it includes.
     pub eid: Eid,
     /// Schema and all rows.
     pub data: Data,
@@ -147,7 +147,7 @@ impl Snapshot {
     }
 }
 
-/// Without an index there is no snapshot, and none of its members may be there.
+/// Without an index there is no snapshot, and its other members must be absent.
 fn take_snapshot(members: &mut Fields<'_>) -> Result<Option<Snapshot>, WireError> {
     let Some(index) = take_number(members, "prev_index")? else {
         return Ok(None);

@@ -20,7 +20,7 @@ pub struct Eid(pub Uuid);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
-/// An entry's place in the log; the initial snapshot of a cluster is 1, its first entry 2.
+/// An entry's position in the log; the initial snapshot of a cluster is 1, its first entry 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub u64);
 
@@ -39,13 +39,13 @@ impl Cid {
 }
 
 impl Index {
-    /// The place behind this one.
+    /// The next position.
     #[must_use]
     pub fn next(self) -> Index {
         Index(self.0.wrapping_add(1))
     }
 
-    /// The place before this one.
+    /// The position before.
     #[must_use]
     pub fn previous(self) -> Index {
         Index(self.0.wrapping_sub(1))

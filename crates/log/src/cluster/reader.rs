@@ -22,10 +22,10 @@ impl<S: Source> ClusterReader<S> {
         }
     }
 
-    /// The next record as the header; to be asked for first. `None` in an empty file.
+    /// The next record as the header; must be read first. `None` in an empty file.
     ///
     /// # Errors
-    /// Outside: the first damage, again at every later call. Inside: a sound record that is no header.
+    /// Outer: the first damage, again at every later call. Inner: an undamaged record that is no header.
     pub fn header(&mut self) -> Result<Option<Result<Header, WireError>>, ReadError> {
         self.decoded(Header::decode)
     }
@@ -33,8 +33,8 @@ impl<S: Source> ClusterReader<S> {
     /// The next record; `None` at the end of the file.
     ///
     /// # Errors
-    /// Outside: the first damage, again at every later call. Inside: a sound record that is none of the kinds; reading may
-    /// go on behind it.
+    /// Outer: the first damage, again at every later call. Inner: an undamaged record of an unknown kind; the next call reads the record
+    /// behind it.
     #[allow(clippy::should_implement_trait)] // ends by its first error for good, which `Iterator` need not
     pub fn next(&mut self) -> Result<Option<Result<Record, WireError>>, ReadError> {
         self.decoded(Record::decode)

@@ -1,4 +1,4 @@
-//! The records behind the header: entries of the log, and what a member must remember across a restart.
+//! The records behind the header: entries of the log, and state that a member must keep across a restart.
 
 use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
 use corvid_json::ObjectWriter;
@@ -9,7 +9,7 @@ use super::fields::{
 };
 use super::{Data, Eid, Index, Servers, Sid, Term};
 
-/// A record, with what its writer had to say about it.
+/// A record with its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// For people.
@@ -21,7 +21,7 @@ pub struct Record {
 /// The kinds of record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An entry of the log. One whose index is there already cuts the log off before it.
+    /// An entry of the log. If its index is present already, the log is cut off before it.
     Entry(Entry),
     /// The member has seen this term.
     Term(Term),
@@ -29,28 +29,28 @@ pub enum Kind {
     Vote {
         /// The election.
         term: Term,
-        /// For whom; never zero.
+        /// The server voted for; never zero.
         vote: Sid,
     },
-    /// Somebody has won an election. For people and checkers only.
+    /// A server has won an election. For people and checkers only.
     Leader {
         /// The election.
         term: Term,
         /// The winner; never zero.
         leader: Sid,
     },
-    /// Entries up to here are committed. Not zero.
+    /// Entries through this one are committed. Not zero.
     CommitIndex(Index),
-    /// `left` once the member has left its cluster; anything else is for people.
+    /// `left` once the member has left its cluster; any other text is for people.
     Note(String),
 }
 
-/// An entry of the log. One without servers, timer and payload is what each new leader writes first.
+/// An entry of the log. Each new leader first writes one without servers, timer and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The term of the leader that made it.
     pub term: Term,
-    /// Its place; not zero.
+    /// Its position; not zero.
     pub index: Index,
     /// The new list of members.
     pub servers: Option<Servers>,
@@ -65,7 +65,7 @@ pub struct Entry {
 pub struct Payload {
     /// Its id.
     pub eid: Eid,
-    /// What changes.
+    /// The change.
     pub data: Data,
 }
 
@@ -142,7 +142,7 @@ impl Entry {
     }
 }
 
-/// Which kind it is, is decided by which member is there, in this order.
+/// The first of these members that is present decides the kind.
 fn take_kind(members: &mut Fields<'_>) -> Result<Kind, WireError> {
     if let Some(note) = take_text(members, "note")? {
         return Ok(Kind::Note(note));

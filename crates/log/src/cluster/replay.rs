@@ -1,17 +1,17 @@
-//! The rules by which the records of one file follow each other (docs/spec/distribution.md 1.4).
+//! The rules for the order of the records in one file (docs/spec/distribution.md 1.4).
 //!
-//! [`Replay`] is what a member knows of its own log after reading it so far: where it begins and ends, the terms in it, the
-//! current term and vote, the lists of servers and the timers. It keeps no entries: whoever needs them keeps them, told by
-//! [`Step`] which to drop. Invariant: `commit < end`, and everything it tells of entries concerns those that are not cut off.
-//! Memory: proportional to the number of elections and membership changes, not of entries.
+//! [`Replay`] is a member's state of its own log after the records read so far: where the log begins and ends, its terms, the current term
+//! and vote, the lists of servers and the timers. It keeps no entries: a caller that needs them keeps them, and [`Step`] says which to
+//! drop. Invariant: `commit < end`, and all information about entries concerns entries that are not cut off. Memory: proportional to the
+//! number of elections and membership changes, not of entries.
 
 use super::record::{Entry, Kind, Record};
 use super::{Header, Index, Membership, Servers, Sid, Term};
 
-/// The note of a member that is no longer one.
+/// The note of a server that has left its cluster.
 const LEFT: &str = "left";
 
-/// What is known of a log after some of its records.
+/// The state of a log after some of its records.
 #[derive(Clone, Debug)]
 pub struct Replay {
     server_id: Sid,
@@ -20,10 +20,10 @@ pub struct Replay {
     commit: Index,
     term: Term,
     vote: Option<Sid>,
-    /// The winner of the current term's election, if a record told.
+    /// The winner of the current term's election, if recorded.
     leader: Option<Sid>,
     has_left: bool,
-    /// The term of the snapshot, and from which entry on another one.
+    /// The term of the snapshot, and each entry at which the term changes.
     terms: Vec<(Index, Term)>,
     servers: Vec<(Index, Servers)>,
     timers: Vec<(Index, u64)>,
@@ -32,11 +32,11 @@ pub struct Replay {
 /// What a record did to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The log is as it was.
+    /// The log is unchanged.
     Unchanged,
-    /// An entry was added behind those that are left.
+    /// An entry was appended behind the remaining ones.
     Appended {
-        /// The entries that had to go first.
+        /// Entries that were cut off first.
         truncated: Option<Truncation>,
     },
     /// The member has left its cluster.
@@ -48,39 +48,39 @@ pub enum Step {
 pub struct Truncation {
     /// Where the log ended before, exclusive.
     pub from: Index,
-    /// Where it ended then, exclusive: the place of the new entry.
+    /// Where the log ended afterwards, exclusive: the position of the new entry.
     pub to: Index,
-    /// Whether the member was leader then. A leader never drops entries.
+    /// Whether the member was leader then. A leader never cuts entries off.
     pub by_leader: bool,
 }
 
-/// A record that cannot follow those before it: the file is damaged, or somebody has broken the algorithm.
+/// A record that cannot follow those before it: the file is damaged, or a server has broken the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Committed entries would be dropped.
+    /// Committed entries would be cut off.
     TruncatesCommitted {
         /// Where the log ends.
         from: Index,
-        /// Where it would.
+        /// Where it would end.
         to: Index,
-        /// Up to where it is committed.
+        /// The commit index.
         commit: Index,
     },
-    /// An entry that does not stand next.
+    /// An entry that is not at the next position.
     Skips {
-        /// Its place.
+        /// Its position.
         index: Index,
-        /// The place that is next.
+        /// The next position.
         expected: Index,
     },
     /// An entry of an older term than the one before it.
     TermRegresses {
-        /// Its place.
+        /// Its position.
         index: Index,
         /// Its term.
         term: Term,
-        /// The term of the one before.
+        /// The term of the entry before.
         previous: Term,
     },
     /// A vote in an election that is over.
@@ -94,23 +94,23 @@ pub enum Violation {
     SecondVote {
         /// The election.
         term: Term,
-        /// For whom now.
+        /// The server voted for now.
         vote: Sid,
-        /// For whom before.
+        /// The server voted for before.
         previous: Sid,
     },
     /// Committed entries would become uncommitted.
     CommitRegresses {
-        /// Up to where the log is committed.
+        /// The commit index.
         from: Index,
-        /// Up to where it would be.
+        /// The new, lower commit index.
         to: Index,
     },
-    /// Entries that are not there would be committed.
+    /// Absent entries would be committed.
     CommitsMissing {
-        /// Up to where.
+        /// The new commit index.
         to: Index,
-        /// The last that is there.
+        /// The last entry.
         last: Index,
     },
 }
@@ -144,7 +144,7 @@ impl Replay {
         })
     }
 
-    /// Takes the next record. After a violation the state is what it was, but for the current term.
+    /// Applies the next record. After a violation the state is unchanged, except for the current term.
     ///
     /// # Errors
     /// See [`Violation`].
@@ -173,37 +173,37 @@ impl Replay {
         }
     }
 
-    /// The place of the first entry, which need not be there yet.
+    /// The position of the first entry, which may be absent yet.
     #[must_use]
     pub fn start(&self) -> Index {
         self.start
     }
 
-    /// The place behind the last entry.
+    /// The position behind the last entry.
     #[must_use]
     pub fn end(&self) -> Index {
         self.end
     }
 
-    /// The last entry that is known to be committed.
+    /// The last entry known to be committed.
     #[must_use]
     pub fn commit_index(&self) -> Index {
         self.commit
     }
 
-    /// The member's term: the highest that a record named.
+    /// The member's term: the highest in any record.
     #[must_use]
     pub fn term(&self) -> Term {
         self.term
     }
 
-    /// For whom the member voted in its term.
+    /// The server for which the member voted in its term.
     #[must_use]
     pub fn vote_cast(&self) -> Option<Sid> {
         self.vote
     }
 
-    /// Who won the election of the member's term, if it was recorded.
+    /// The winner of the election of the member's term, if recorded.
     #[must_use]
     pub fn leader(&self) -> Option<Sid> {
         self.leader
@@ -236,7 +236,7 @@ impl Replay {
             .any(|(_, servers)| servers.contains(self.server_id))
     }
 
-    /// Whether the member is in any list, also in one that was followed by another.
+    /// Whether the member is in any list, also in a superseded one.
     #[must_use]
     pub fn was_listed(&self) -> bool {
         self.servers
@@ -244,7 +244,7 @@ impl Replay {
             .any(|(_, servers)| servers.contains(self.server_id))
     }
 
-    /// The election timer that is in force once everything is committed, ms.
+    /// The election timer that applies once everything is committed, ms.
     #[must_use]
     pub fn election_timer_ms(&self) -> u64 {
         self.timers
@@ -341,7 +341,7 @@ impl Replay {
     }
 }
 
-/// Forgets what entries from `index` on had told.
+/// Drops information that came from entries from `index` on.
 fn cut<T>(told: &mut Vec<(Index, T)>, index: Index) {
     let kept = told.partition_point(|(from, _)| *from < index);
     told.truncate(kept);

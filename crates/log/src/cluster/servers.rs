@@ -21,7 +21,7 @@ impl Servers {
     /// From the JSON text of an object.
     ///
     /// # Errors
-    /// It is empty, or something in it is no id or address.
+    /// It is empty, or holds a malformed id or address.
     pub fn decode(raw: &[u8]) -> Result<Servers, WireError> {
         let json = Value::parse(raw).unwrap_or(Value::Null);
         let empty = Object::new();
@@ -66,7 +66,7 @@ impl Servers {
 /// An address in JSON.
 ///
 /// # Errors
-/// It is no string, or not of the form.
+/// It is no string, or has another form.
 pub(super) fn checked_address(json: &Value) -> Result<String, WireError> {
     let Some(text) = json.as_str() else {
         return Err(WireError::syntax_value(

@@ -1,4 +1,4 @@
-//! Records of every kind there and back, the reference's words about those that are none, and the rules of a log.
+//! Records of every kind encoded and decoded, the reference's words about malformed ones, and the rules of a log.
 
 use corvid_data::Uuid;
 
@@ -33,7 +33,7 @@ fn record(json: &str) -> Record {
 }
 
 #[test]
-fn headers_there_and_back() {
+fn headers_survive_a_round_trip() {
     for json in [
         HEADER,
         r#"{"server_id":"S1","name":"D","local_address":"unix:a","cluster_id":"C#","prev_servers":{"S2":"tcp:127.0.0.1:1"}}"#,
@@ -50,7 +50,7 @@ fn headers_there_and_back() {
 }
 
 #[test]
-fn records_there_and_back() {
+fn records_survive_a_round_trip() {
     for json in [
         r#"{"term":3,"index":7}"#,
         r#"{"term":3,"index":7,"servers":{"S1":"unix:a"},"election_timer":4000}"#,
@@ -76,7 +76,7 @@ fn records_there_and_back() {
 }
 
 #[test]
-fn what_is_no_header_is_explained() {
+fn malformed_headers_are_explained() {
     let parsing = |problem: &str| format!("Parsing raft header failed: {problem}");
     let change = |from: &str, to: &str| {
         let json = HEADER.replacen(from, to, 1);
@@ -163,7 +163,7 @@ fn what_is_no_header_is_explained() {
 }
 
 #[test]
-fn what_is_no_record_is_explained() {
+fn malformed_records_are_explained() {
     for (json, problem) in [
         ("{}", "Required 'term' member is missing."),
         (
@@ -248,7 +248,7 @@ fn a_file_is_read_to_its_damage() {
     assert_eq!(reader.good_end(), good);
 }
 
-/// The steps that records make, and what they come to.
+/// The steps that records make, and the state after them.
 fn replayed(records: &[&str]) -> (Replay, Vec<Result<Step, Violation>>) {
     let mut replay = Replay::new(&header()).expect("a member");
     let steps = records
@@ -273,7 +273,7 @@ fn truncated(from: u64, to: u64, by_leader: bool) -> Result<Step, Violation> {
 }
 
 #[test]
-fn an_ordinary_life() {
+fn ordinary_log_is_replayed() {
     let (replay, steps) = replayed(&[
         r#"{"term":1,"vote":"S1"}"#,
         r#"{"term":1,"leader":"S1"}"#,
@@ -296,7 +296,7 @@ fn an_ordinary_life() {
 }
 
 #[test]
-fn a_later_entry_cuts_off_what_it_supersedes() {
+fn entry_cuts_off_those_that_it_supersedes() {
     let (replay, steps) = replayed(&[
         r#"{"term":1,"index":2,"servers":{"S2":"unix:b"}}"#,
         r#"{"term":1,"index":3,"election_timer":500}"#,
@@ -314,7 +314,7 @@ fn a_later_entry_cuts_off_what_it_supersedes() {
         ]),
         truncated(3, 2, true)
     );
-    // Of an older term than the one it follows once the others are gone.
+    // Its term is older than that of the entry that remains before it.
     assert_eq!(
         last(&[
             r#"{"term":1,"index":2}"#,
@@ -331,7 +331,7 @@ fn a_later_entry_cuts_off_what_it_supersedes() {
 }
 
 #[test]
-fn what_must_not_follow() {
+fn violations_are_explained() {
     let e2 = r#"{"term":1,"index":2}"#;
     let e3 = r#"{"term":1,"index":3}"#;
     let text = |records: &[&str]| {

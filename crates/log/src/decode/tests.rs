@@ -8,7 +8,8 @@ fn decoded(body: &str) -> Result<Recorded, String> {
     let body = body
         .replace("U1", "00000000-0000-4000-8000-000000000001")
         .replace("U2", "00000000-0000-4000-8000-000000000002");
-    decode(body.as_bytes(), &schema(), &mut Habits::default()).map_err(|error| match error {
+    decode(body.as_bytes(), &schema(), &mut FieldOrderCache::default()).map_err(|error| match error
+    {
         DecodeError::Body(reason) => format!("{reason:?}"),
         DecodeError::Content(error) => error.to_string(),
     })
@@ -51,7 +52,7 @@ fn rows(body: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_was_read_before_changes_nothing() {
+fn decoding_does_not_depend_on_earlier_records() {
     let row = |table: &str, columns: &str| {
         format!(r#"{{"{table}":{{"00000000-0000-4000-8000-000000000001":{{{columns}}}}}}}"#)
     };
@@ -73,10 +74,10 @@ fn what_was_read_before_changes_nothing() {
         row("u", ""),
     ];
     let schema = schema();
-    let mut habits = Habits::default();
+    let mut order = FieldOrderCache::default();
     for body in bodies.iter().chain(bodies.iter().rev()) {
-        let [alone, after] = [&mut Habits::default(), &mut habits]
-            .map(|habits| format!("{:?}", decode(body.as_bytes(), &schema, habits)));
+        let [alone, after] = [&mut FieldOrderCache::default(), &mut order]
+            .map(|order| format!("{:?}", decode(body.as_bytes(), &schema, order)));
         assert_eq!(alone, after, "{body}");
     }
 }
@@ -173,7 +174,7 @@ fn row_names_are_uuids_in_either_case() {
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_named() {
+fn errors_name_the_part_that_does_not_fit_the_schema() {
     for (body, error) in [
         (
             r#"{"_date":1,"b":{},"a":[]}"#,

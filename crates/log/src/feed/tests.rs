@@ -1,23 +1,23 @@
-//! A feed against [`Load`]: the same transactions, and the same damage in the same words, whatever is wrong with the file.
+//! [`crate::Feed`] against [`Load`]: the same transactions, and the same damage in the same words, for every kind of damaged file.
 
 use super::*;
 use crate::fixture::{append, schema};
 use crate::{Damage, Load, Magic, Record, write_schema};
 
-/// A source that hands out a few bytes at a time.
-struct Sips<'a>(&'a [u8], usize);
+/// A source that returns a few bytes at a time.
+struct SmallReads<'a>(&'a [u8], usize);
 
-impl Source for Sips<'_> {
+impl Source for SmallReads<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
         let taken = self.1.min(room.len());
         self.0.read(&mut room[..taken])
     }
 }
 
-/// What a log holds: the transactions, each as text, and why there are no more.
-type Held = (Vec<String>, Option<Damage>);
+/// The content of a log: the transactions, each as text, and the damage that ends it.
+type Contents = (Vec<String>, Option<Damage>);
 
-fn read_one_by_one(file: &[u8]) -> Held {
+fn read_one_by_one(file: &[u8]) -> Contents {
     let mut load = Load::open(file).expect("a schema");
     let mut transactions = Vec::new();
     loop {
@@ -30,7 +30,10 @@ fn read_one_by_one(file: &[u8]) -> Held {
 }
 
 /// Carries out the jobs of a feed; `None` when it is irregular.
-fn read_by_jobs<S: Source>(load: Load<S>, how: impl FnOnce(Feed<S>) -> Feed<S>) -> Option<Held> {
+fn read_by_jobs<S: Source>(
+    load: Load<S>,
+    how: impl FnOnce(Feed<S>) -> Feed<S>,
+) -> Option<Contents> {
     let schema = load.schema().clone();
     let (feed, mut extent) = load.into_feed();
     let mut feed = how(feed);
@@ -52,7 +55,7 @@ fn read_by_jobs<S: Source>(load: Load<S>, how: impl FnOnce(Feed<S>) -> Feed<S>) 
             Job::Rows(text) => {
                 assert_eq!(extent.records(), 1);
                 filled.extend(text.decode(&schema)?);
-                // Who puts rows in notices that one is there.
+                // The code that inserts rows notices a repeated one.
                 let mut seen = std::collections::HashSet::new();
                 let mut rows = filled.iter();
                 if !rows.all(|row: &RecordedRow| seen.insert((row.table, row.uuid))) {
@@ -85,15 +88,15 @@ fn rows_of(recorded: &Recorded) -> String {
     format!("{:?}", recorded.rows)
 }
 
-/// Reads a file in every way and compares.
-fn agree(file: &[u8], context: &str) -> (Held, bool) {
+/// Reads a file in every way and compares the results.
+fn assert_same(file: &[u8], context: &str) -> (Contents, bool) {
     let expected = read_one_by_one(file);
     let whole = Load::open(file).expect("a schema");
     let whole = read_by_jobs(whole, Feed::whole_records).expect("whole records are regular");
     assert_eq!(whole, expected, "{context}");
     let mut is_cut = true;
     for (sip, run_bytes) in [(1, 1), (7, 100), (64, 40), (100_000, 1000)] {
-        let load = Load::open(Sips(file, sip)).expect("a schema");
+        let load = Load::open(SmallReads(file, sip)).expect("a schema");
         let cut = read_by_jobs(load, |feed| feed.with_limits(1, run_bytes));
         is_cut &= cut.is_some();
         if let Some(cut) = cut {
@@ -119,9 +122,9 @@ const A: &str = "00000000-0000-4000-8000-00000000000a";
 const B: &str = "00000000-0000-4000-8000-00000000000b";
 
 /// How a file with this second record is read, and whether it is read in pieces.
-fn first_transaction(body: &str) -> (Held, bool) {
+fn first_transaction(body: &str) -> (Contents, bool) {
     let later = format!("{{\"u\":{{\"{B}\":{{\"s\":\"later\"}}}}}}");
-    agree(&file_of(&[body, &later]), body)
+    assert_same(&file_of(&[body, &later]), body)
 }
 
 #[test]
@@ -133,7 +136,7 @@ fn regular_records_are_cut_into_rows() {
         format!(
             r#"{{"t":{{"{A}":{{"i":7}},"{B}":{{}}}},"u":{{"{A}":{{"s":"}},{{"}}}},"_date":5}}"#
         ),
-        // Behind the rows it changes nothing: they are not there yet.
+        // Behind the rows, `_is_diff` changes nothing: all rows are new.
         format!(r#"{{"t":{{"{A}":{{"tags":["set",["a","b"]]}}}},"_is_diff":true}}"#),
         format!(
             "{{ \"t\" :\t{{ \"{A}\" : {{ \"i\" : 1 }} , \r\n \"{B}\":{{}} }} , \"_comment\" : [1,{{}}] }}\n\n"
@@ -149,9 +152,9 @@ fn regular_records_are_cut_into_rows() {
 }
 
 #[test]
-fn irregular_records_are_left_to_be_read_at_once() {
+fn irregular_records_are_decoded_whole() {
     for (body, transactions) in [
-        // Of repeated members the last wins.
+        // The last of repeated members wins.
         (
             format!(r#"{{"t":{{"{A}":{{"i":1}}}},"t":{{"{B}":{{"i":2}}}}}}"#),
             2,
@@ -188,10 +191,10 @@ fn irregular_records_are_left_to_be_read_at_once() {
 }
 
 #[test]
-fn repeated_rows_are_left_to_who_puts_them_in() {
+fn repeated_rows_are_handed_out_to_the_caller() {
     let body = format!(r#"{{"t":{{"{A}":{{"i":1}},"{A}":{{"i":2}}}}}}"#);
     let file = file_of(&[&body]);
-    let load = Load::open(Sips(&file, 5)).expect("a schema");
+    let load = Load::open(SmallReads(&file, 5)).expect("a schema");
     let (feed, _) = load.into_feed();
     let mut feed = feed.with_limits(1, 1000);
     let mut rows = Vec::new();
@@ -204,7 +207,7 @@ fn repeated_rows_are_left_to_who_puts_them_in() {
     assert_eq!(rows[0].uuid, rows[1].uuid);
 }
 
-/// A small generator: the same numbers for the same seed.
+/// A small generator: equal seeds give equal numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -242,7 +245,7 @@ impl Chance {
 }
 
 #[test]
-fn damaged_files_are_read_alike() {
+fn damaged_files_are_read_the_same_way() {
     for seed in 0..400 {
         let mut chance = Chance(seed);
         let bodies: Vec<String> = (0..1 + chance.below(5)).map(|_| chance.body()).collect();
@@ -261,12 +264,12 @@ fn damaged_files_are_read_alike() {
                 break;
             }
         }
-        agree(&file, &format!("seed {seed}"));
+        assert_same(&file, &format!("seed {seed}"));
     }
 }
 
 #[test]
-fn well_framed_nonsense_is_read_alike() {
+fn well_framed_nonsense_is_read_the_same_way() {
     for seed in 0..400 {
         let mut chance = Chance(seed);
         let mut file = file_of(&[]);
@@ -280,6 +283,6 @@ fn well_framed_nonsense_is_read_alike() {
             record.body().extend_from_slice(&body);
             record.finish();
         }
-        agree(&file, &format!("seed {seed}"));
+        assert_same(&file, &format!("seed {seed}"));
     }
 }

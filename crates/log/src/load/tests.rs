@@ -14,7 +14,7 @@ fn new_file() -> Vec<u8> {
     file
 }
 
-/// Reads to the end; how many transactions, and what stopped it.
+/// Reads to the end; returns the number of transactions, the end of the good part and the damage.
 fn replay(file: &[u8]) -> (u64, u64, Option<Damage>) {
     let mut load = Load::open(file).expect("a schema");
     let damage = loop {

@@ -5,7 +5,7 @@ use crate::Record;
 use crate::header::Header;
 use crate::split::BATCH_BYTES;
 
-/// Hands out one byte at a time, then fails or ends.
+/// Returns one byte at a time, then fails or ends.
 struct Trickle<'a> {
     rest: &'a [u8],
     failure: Option<&'static str>,

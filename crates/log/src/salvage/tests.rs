@@ -27,7 +27,7 @@ fn file(rows: u8) -> (Vec<u8>, Vec<usize>) {
     (file, starts)
 }
 
-/// Where the log ends, and how many records are whole behind that.
+/// Where the log ends, and how many whole records lie behind.
 fn look(file: &[u8]) -> (Damage, u64) {
     let mut load = Load::open(file).expect("a schema");
     let damage = loop {
@@ -41,8 +41,8 @@ fn look(file: &[u8]) -> (Damage, u64) {
     (damage, behind)
 }
 
-/// Applies `damage` to the third transaction, given its first byte and its end, in a file in which it is the last one, and in one in
-/// which it is not.
+/// Applies `damage` to the third transaction, given its first byte and its end, in two files: in one it is the last transaction, in the
+/// other not.
 fn check(name: &str, damage: impl Fn(&mut Vec<u8>, usize, usize), expected_behind: u64) {
     for (rows, behind) in [(ROWS, expected_behind), (DAMAGED, 0)] {
         let (mut file, starts) = file(rows);
@@ -149,7 +149,7 @@ fn foreign_text_between_records_damages_none_of_them() {
 }
 
 #[test]
-fn what_is_well_framed_and_means_nothing_does_not_count_itself() {
+fn well_framed_nonsense_is_not_counted() {
     for nonsense in [
         r#"{"x":{}}"#,
         "[]",
@@ -184,7 +184,7 @@ fn records_are_found_across_windows() {
     file[at] = b'o';
     let far = "x".repeat(2 * WINDOW_BYTES);
     append(&mut file, &format!("{{\"_comment\":\"{far}\"}}"));
-    // A sign on every place around the border of a window.
+    // A sign at every offset around the border of a window.
     for shift in 0..8 {
         let mut file = file.clone();
         let border = at + 1 + WINDOW_BYTES;

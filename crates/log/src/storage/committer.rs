@@ -1,55 +1,55 @@
-//! Carries out orders on the present file, in order, and says what became of them.
+//! Performs tasks on the present file, in order, and replies with their outcome.
 
 use std::sync::Arc;
 
 use super::pace::Pace;
 use super::{
-    FileContent, FileSize, LogPosition, Published, RewriteNumber, RewriteStage, Rewriter,
+    FileContent, FileSize, FileStatus, LogPosition, RewriteNumber, RewriteStage, Rewriter,
     StorageReply, StorageRequest, StoreError,
 };
 use crate::disk::{Disk, DiskError, Fault};
 use crate::writer::{LogWriter, Replaced};
 
-/// An order for the disk thread.
+/// A task for the disk thread.
 #[derive(Debug)]
 pub enum DiskTask<D: Disk> {
-    /// The first one: make sure that what was found in the file is there to stay. Answered as position 0.
+    /// The first task: force the existing records to disk. Answered as [`LogPosition::OPENING`].
     SyncExisting,
     /// [`StorageRequest::Recover`] or [`StorageRequest::Append`].
     Request(StorageRequest),
-    /// Records through this position could not be written at once: cut off what is left of them, then tell the database.
+    /// Writing the records through this position at once has failed: cut off their remains, then reply with the error.
     Truncate(LogPosition, StoreError),
     /// Put this new file in place.
     Swap(Rewriter<D>),
 }
 
-/// The file of one database, behind a lock: whoever holds the database appends to it while the disk thread has nothing to do and the
-/// disk is quick. [`Committer::append`] only writes; what may take long is left to [`Committer::carry_out`].
+/// The file of one database, behind a lock. The holder of the database appends to it while the disk thread is idle and the disk is quick.
+/// [`Committer::append`] only writes; [`Committer::carry_out`] does everything that may take long.
 #[derive(Debug)]
 pub struct Committer<D: Disk> {
     writer: LogWriter<D>,
     pace: Pace,
-    published: Arc<Published>,
-    /// Why the last append failed, until the database has taken note: what it sent meanwhile is refused.
+    published: Arc<FileStatus>,
+    /// Why the last append failed. Appends are refused until the database sends [`StorageRequest::Recover`].
     failure: Option<StoreError>,
-    /// A file that was put in place and whose name has yet to be forced to disk.
+    /// A file that was renamed into place and whose directory is not synced yet.
     in_place: Option<RewriteNumber>,
-    /// What is left of files that were replaced; closing them takes long.
+    /// Handles on replaced files; closing them takes long.
     replaced: Vec<Replaced<D::Handle>>,
 }
 
-/// Records that wait to be written together.
+/// Records to be written together.
 #[derive(Default)]
-struct Run {
+struct Batch {
     records: Vec<Vec<u8>>,
     last: Option<LogPosition>,
     is_durable: bool,
 }
 
 impl<D: Disk> Committer<D> {
-    /// Keeps an open file, whose end has been found.
+    /// Appends to an open file, whose end has been found.
     pub fn new(writer: LogWriter<D>) -> Committer<D> {
-        let published = Arc::new(Published::default());
+        let published = Arc::new(FileStatus::default());
         published.set(writer.end(), false);
         Committer {
             writer,
@@ -61,14 +61,14 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Takes the disk for quick before it has shown it, for tests that are about something else.
+    /// Counts the disk as quick from the start, for tests that are about something else.
     pub fn presume_quick(&mut self) {
         self.pace = Pace::presumed_quick();
     }
 
-    /// What may be known without the lock.
+    /// The state that other threads may read without the lock.
     #[must_use]
-    pub fn published(&self) -> &Arc<Published> {
+    pub fn published(&self) -> &Arc<FileStatus> {
         &self.published
     }
 
@@ -78,7 +78,7 @@ impl<D: Disk> Committer<D> {
         self.writer.poison().is_some()
     }
 
-    /// Where the file lies.
+    /// The directory entry of the file.
     #[must_use]
     pub fn disk(&self) -> &Arc<D> {
         self.writer.disk()
@@ -87,28 +87,28 @@ impl<D: Disk> Committer<D> {
     /// Appends the records of ordinary commits with one write. `None` when there were none.
     ///
     /// # Errors
-    /// What the disk thread has to do about the failure, and then tells the database. The file is as it was left until then.
+    /// A task for the disk thread, which handles the failure and replies to the database. The file is unchanged until then.
     pub fn append(
         &mut self,
         stores: Vec<StorageRequest>,
     ) -> Result<Option<StorageReply>, Box<DiskTask<D>>> {
-        let mut run = Run {
+        let mut batch = Batch {
             records: Vec::with_capacity(stores.len()),
-            ..Run::default()
+            ..Batch::default()
         };
         for store in stores {
             if let StorageRequest::Append {
                 position, record, ..
             } = store
             {
-                run.last = Some(position);
-                run.records.push(record);
+                batch.last = Some(position);
+                batch.records.push(record);
             }
         }
-        let Some(last) = run.last else {
+        let Some(last) = batch.last else {
             return Ok(None);
         };
-        let outcome = self.write_run(&run);
+        let outcome = self.write_batch(&batch);
         self.publish();
         match outcome {
             Ok(()) => Ok(Some(StorageReply::Stored(last, Ok(())))),
@@ -116,24 +116,24 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Carries out orders; consecutive records are written, and if need be synced, together. Afterwards the driver must ask
+    /// Performs tasks; consecutive records are written, and synced if one is durable, together. Afterwards the caller must check
     /// [`Committer::unsynced_name`] and [`Committer::take_replaced`].
-    pub fn carry_out(&mut self, orders: Vec<DiskTask<D>>) -> Vec<StorageReply> {
+    pub fn carry_out(&mut self, tasks: Vec<DiskTask<D>>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
-        let mut run = Run::default();
-        for order in orders {
-            match order {
+        let mut batch = Batch::default();
+        for task in tasks {
+            match task {
                 DiskTask::Request(StorageRequest::Append {
                     position,
                     record,
                     durable,
                 }) => {
-                    run.last = Some(position);
-                    run.records.push(record);
-                    run.is_durable |= durable;
+                    batch.last = Some(position);
+                    batch.records.push(record);
+                    batch.is_durable |= durable;
                 }
                 DiskTask::Request(StorageRequest::Recover) => {
-                    answers.extend(self.write(&std::mem::take(&mut run)));
+                    answers.extend(self.write(&std::mem::take(&mut batch)));
                     self.failure = None;
                 }
                 DiskTask::Request(
@@ -143,74 +143,74 @@ impl<D: Disk> Committer<D> {
                     | StorageRequest::Abandon(_),
                 ) => {}
                 DiskTask::Truncate(position, error) => {
-                    answers.extend(self.write(&std::mem::take(&mut run)));
-                    // Should it fail, the next append begins with it, or is refused.
+                    answers.extend(self.write(&std::mem::take(&mut batch)));
+                    // If this fails, the next append begins with it, or is refused.
                     let _ = self.writer.clean();
                     self.failure = Some(error.clone());
                     answers.push(StorageReply::Stored(position, Err(error)));
                 }
                 DiskTask::SyncExisting => {
-                    let result = self.writer.settle().map_err(StoreError::from);
+                    let result = self.writer.sync_existing().map_err(StoreError::from);
                     answers.push(StorageReply::Stored(LogPosition::OPENING, result));
                 }
                 DiskTask::Swap(rewriter) => {
-                    answers.extend(self.write(&std::mem::take(&mut run)));
+                    answers.extend(self.write(&std::mem::take(&mut batch)));
                     answers.push(self.swap(rewriter));
                 }
             }
         }
-        answers.extend(self.write(&run));
+        answers.extend(self.write(&batch));
         answers.extend(self.name_answer());
         self.publish();
         answers
     }
 
-    fn write(&mut self, run: &Run) -> Option<StorageReply> {
-        let position = run.last?;
+    fn write(&mut self, batch: &Batch) -> Option<StorageReply> {
+        let position = batch.last?;
         let result = match &self.failure {
             Some(failure) => Err(failure.clone()),
-            None => self.try_write(run).map_err(StoreError::from),
+            None => self.try_write(batch).map_err(StoreError::from),
         };
         if result.is_err() {
-            self.pace.failed();
+            self.pace.record_failure();
         }
         self.failure = result.clone().err();
         Some(StorageReply::Stored(position, result))
     }
 
-    fn try_write(&mut self, run: &Run) -> Result<(), DiskError> {
+    fn try_write(&mut self, batch: &Batch) -> Result<(), DiskError> {
         self.writer.clean()?;
         let before = self.writer.end();
-        self.write_run(run).inspect_err(|_| {
-            // Should this fail too, the next run begins with it, or is refused.
+        self.write_batch(batch).inspect_err(|_| {
+            // If this fails too, the next batch begins with it, or is refused.
             let _ = self.writer.clean();
         })?;
-        if run.is_durable {
+        if batch.is_durable {
             self.writer.sync(before)?;
         }
         Ok(())
     }
 
-    /// Writes, and does nothing else that may take long.
-    fn write_run(&mut self, run: &Run) -> Result<(), DiskError> {
-        let slices: Vec<&[u8]> = run.records.iter().map(Vec::as_slice).collect();
+    /// Writes records and does nothing else that may take long.
+    fn write_batch(&mut self, batch: &Batch) -> Result<(), DiskError> {
+        let slices: Vec<&[u8]> = batch.records.iter().map(Vec::as_slice).collect();
         let disk = self.writer.disk().clone();
         let (began_ns, before) = (disk.now_ns(), self.writer.end());
         let outcome = self.writer.write(&slices);
         let took_ns = disk.now_ns().saturating_sub(began_ns);
-        disk.appended(took_ns);
+        disk.record_append_time(took_ns);
         match &outcome {
             Ok(()) => {
                 let bytes = self.writer.end() - before;
                 self.pace
-                    .wrote(took_ns, usize::try_from(bytes).unwrap_or(usize::MAX));
+                    .record_write(took_ns, usize::try_from(bytes).unwrap_or(usize::MAX));
             }
-            Err(_) => self.pace.failed(),
+            Err(_) => self.pace.record_failure(),
         }
         outcome
     }
 
-    /// What others may know, once nothing of it is taken back any more.
+    /// Publishes the state when no published record can be cut off any more.
     fn publish(&self) {
         let is_quick = self.pace.is_quick() && self.writer.is_clean();
         self.published.set(self.writer.end(), is_quick);
@@ -232,14 +232,13 @@ impl<D: Disk> Committer<D> {
         StorageReply::Rewrite(number, stage)
     }
 
-    /// The disk whose directory must be synced soon, with nobody waiting for the lock meanwhile; [`Committer::name_synced`] then takes
-    /// the outcome.
+    /// The disk whose directory must be synced soon, while nobody waits for the lock; pass the outcome to [`Committer::name_synced`].
     #[must_use]
     pub fn unsynced_name(&self) -> Option<Arc<D>> {
         self.in_place.is_some().then(|| self.writer.disk().clone())
     }
 
-    /// The directory was synced, or could not be.
+    /// Records the outcome of syncing the directory.
     pub fn name_synced(&mut self, outcome: Result<(), Fault>) -> Option<StorageReply> {
         let number = self.in_place.take()?;
         let result = self.writer.name_synced(outcome);
@@ -252,7 +251,7 @@ impl<D: Disk> Committer<D> {
         ))
     }
 
-    /// A durable record may have had the name synced on its way.
+    /// The sync of a durable record may have synced the directory too.
     fn name_answer(&mut self) -> Option<StorageReply> {
         if self.writer.is_name_unsynced() {
             return None;
@@ -261,12 +260,13 @@ impl<D: Disk> Committer<D> {
         Some(StorageReply::Rewrite(number, Ok(RewriteStage::Lasting)))
     }
 
-    /// Open handles on replaced files, to be closed where nobody waits.
+    /// Open handles on replaced files, to be closed on a thread that nobody waits for.
     pub fn take_replaced(&mut self) -> Vec<Replaced<D::Handle>> {
         std::mem::take(&mut self.replaced)
     }
 
-    /// Begins a new file. `end` was [published](Published::end) at the settled moment of the content.
+    /// Begins a new file. `end` is the [published end](super::FileStatus::end) at the moment of the content's snapshot, when every append
+    /// was answered.
     ///
     /// # Errors
     /// Descriptors are exhausted.

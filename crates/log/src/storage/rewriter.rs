@@ -1,4 +1,6 @@
-//! Writes a new file beside the present one: schema, all rows of a snapshot, then what was committed meanwhile.
+//! Writes a new file beside the present one: its content, then the records that were appended meanwhile.
+//!
+//! Invariant: only the swap needs the lock of the present file. Runs on a rewrite thread; knows no rows, see [`FileContent`].
 
 use std::fmt;
 
@@ -6,14 +8,14 @@ use super::{RewriteNumber, StoreError};
 use crate::disk::{Disk, DiskError};
 use crate::rewrite::Rewrite;
 
-/// Written between two syncs, bytes: so little is unwritten at a time that other files on the disk do not notice.
+/// Bytes written between two syncs: few enough that other files on the disk are not slowed down.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Copied in a swap at most, bytes, if the database does not outrun the copying.
+/// Bytes left to be copied in a swap, at most, unless the database appends faster than they are copied.
 const SMALL_BYTES: u64 = 64 * 1024;
 
-/// Rounds of copying before a swap is tried with whatever is missing.
-const ROUNDS_MAX: usize = 16;
+/// Passes of copying before a swap is tried with whatever remains.
+const PASSES_MAX: usize = 16;
 
 /// What a new file holds: a schema, and one record with all rows.
 pub trait FileContent: Send + fmt::Debug {
@@ -30,7 +32,7 @@ pub trait FileContent: Send + fmt::Debug {
     fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError>;
 }
 
-/// A new file in the making; everything but the swap happens without any lock.
+/// A new file under construction.
 #[derive(Debug)]
 pub struct Rewriter<D: Disk> {
     number: RewriteNumber,
@@ -70,12 +72,12 @@ impl<D: Disk> Rewriter<D> {
         self.rewrite
     }
 
-    /// Writes schema and rows, then catches up with the present file, whose published end `end` tells, until little is missing. Everything written
-    /// is synced. The snapshot is let go of as soon as possible, so that the database copies no more pages for it. `is_wanted` is asked
-    /// time and again.
+    /// Writes the content, then copies records from the present file, whose published end `end` returns, until little remains. Syncs
+    /// everything. Drops the content as soon as possible, so that the database copies no more pages for its snapshot. Calls `is_wanted` for
+    /// each piece.
     ///
     /// # Errors
-    /// The disk failed, or the file is wanted no more; drop the value.
+    /// The disk failed, or the file is no longer wanted; drop the value.
     pub fn run(
         &mut self,
         mut end: impl FnMut() -> u64,
@@ -87,7 +89,7 @@ impl<D: Disk> Rewriter<D> {
             self.base = self.rewrite.written();
         }
         self.rewrite.sync()?;
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..PASSES_MAX {
             if self.rewrite.catch_up(end())? < SMALL_BYTES {
                 break;
             }
@@ -116,7 +118,7 @@ impl<D: Disk> Rewriter<D> {
         let mut unsynced = 0;
         content.write(&mut |piece| {
             if !is_wanted() {
-                return Err(rewrite.given_up());
+                return Err(rewrite.abandoned());
             }
             rewrite.write(piece)?;
             unsynced += piece.len() as u64;

@@ -1,58 +1,59 @@
-//! Which orders are carried out at once and which are left to the disk thread.
+//! Which requests the holder of the database performs at once and which it leaves to the disk thread.
 //!
-//! Invariant: records are written in the order of their positions, by one thread at a time. While the disk thread has something to do that
-//! takes long (a sync, putting a file in place), and while the disk is slow, everything goes its way, so the database never waits for the
-//! disk. The records of one batch go one way: were the first written at once and failed, what went behind it to the disk thread would be
-//! written although the database undoes it.
+//! Invariant: records are written in the order of their positions, by one thread at a time. While the disk thread has a task that takes
+//! long (a sync, a swap), and while the disk is slow, every request goes to the disk thread, so the database never waits for the disk. The
+//! records of one batch go to one thread: if the first were written at once and failed, the disk thread would still write the later ones,
+//! although the database undoes them.
 
 use std::sync::Arc;
 
-use super::{DiskTask, LogPosition, Published, RewriteStage, StorageReply, StorageRequest};
+use super::{DiskTask, FileStatus, LogPosition, RewriteStage, StorageReply, StorageRequest};
 use crate::disk::Disk;
 
-/// Where a batch of orders goes.
+/// The destination of requests.
 #[derive(Debug)]
 pub enum Route {
     /// Ordinary records to be written at once, together.
-    Now(Vec<StorageRequest>),
-    /// One order for the disk thread.
-    Disk(StorageRequest),
-    /// One order about a new file: [`StorageRequest::Rewrite`], [`StorageRequest::Extend`], [`StorageRequest::Swap`] or [`StorageRequest::Abandon`].
-    Rewrite(StorageRequest),
+    Inline(Vec<StorageRequest>),
+    /// A request for the disk thread.
+    DiskThread(StorageRequest),
+    /// A request about a new file, for the rewrite thread: [`StorageRequest::Rewrite`], [`StorageRequest::Extend`],
+    /// [`StorageRequest::Swap`] or [`StorageRequest::Abandon`].
+    RewriteThread(StorageRequest),
 }
 
-/// What the disk thread has yet to answer.
+/// Tracks the tasks of the disk thread that are not answered yet.
 #[derive(Debug)]
 pub struct Routing {
-    file: Arc<Published>,
-    awaited: Option<LogPosition>,
+    file: Arc<FileStatus>,
+    unanswered: Option<LogPosition>,
     is_swapping: bool,
 }
 
 impl Routing {
-    /// Of a file just opened: the disk thread begins with [`super::DiskTask::SyncExisting`].
+    /// For a file just opened: the first task of the disk thread is [`super::DiskTask::SyncExisting`].
     #[must_use]
-    pub fn new(file: Arc<Published>) -> Routing {
+    pub fn new(file: Arc<FileStatus>) -> Routing {
         Routing {
             file,
-            awaited: Some(LogPosition::OPENING),
+            unanswered: Some(LogPosition::OPENING),
             is_swapping: false,
         }
     }
 
-    /// Sends each order its way.
+    /// Chooses the destination of each request.
     pub fn route(&mut self, stores: Vec<StorageRequest>) -> Vec<Route> {
         let is_record =
             |store: &StorageRequest| matches!(store, StorageRequest::Append { durable: false, .. });
-        // Asked once: the disk thread may find the disk slow or quick meanwhile, and a batch goes one way.
+        // Read once: the disk thread may change it meanwhile, and a batch goes to one thread.
         let may_write = self.may_write();
         if may_write && !stores.is_empty() && stores.iter().all(is_record) {
-            return vec![Route::Now(stores)];
+            return vec![Route::Inline(stores)];
         }
         let mut routes = Vec::new();
         let mut records = Vec::new();
-        // Records in front of a durable one are left to the disk thread as well: it writes and syncs all of them together. So are those
-        // in front of a swap, for those behind it are.
+        // Records before a durable one go to the disk thread as well, which writes and syncs all of them together. So do records before a
+        // swap, because the records behind it do.
         let is_quick = |store: &StorageRequest| {
             !matches!(
                 store,
@@ -66,42 +67,43 @@ impl Routing {
                     if all_quick && may_write {
                         records.push(store);
                     } else {
-                        self.awaited = Some(position);
-                        routes.push(Route::Disk(store));
+                        self.unanswered = Some(position);
+                        routes.push(Route::DiskThread(store));
                     }
                 }
-                // Its failure may have been the disk thread's. It comes before the records that go with it: they are of later commits.
-                StorageRequest::Recover => routes.push(Route::Disk(store)),
-                // No record comes before the beginning of a new file; the other two do not concern the present one.
+                // The failed append may have been the disk thread's. This request precedes the records beside it, which are of later
+                // commits.
+                StorageRequest::Recover => routes.push(Route::DiskThread(store)),
+                // No record comes before the beginning of a new file; the other two do not concern the present file.
                 StorageRequest::Rewrite(..)
                 | StorageRequest::Extend(..)
                 | StorageRequest::Abandon(_) => {
-                    routes.push(Route::Rewrite(store));
+                    routes.push(Route::RewriteThread(store));
                 }
                 StorageRequest::Swap(_) => {
                     self.is_swapping = true;
-                    routes.push(Route::Rewrite(store));
+                    routes.push(Route::RewriteThread(store));
                 }
             }
         }
         if !records.is_empty() {
-            routes.push(Route::Now(records));
+            routes.push(Route::Inline(records));
         }
         routes
     }
 
-    /// Takes note of an order that came of records that were to be written at once, and is left to the disk thread.
-    pub fn left_to_disk<D: Disk>(&mut self, order: &DiskTask<D>) {
+    /// Records that an inline write has failed and that this task is left to the disk thread.
+    pub fn observe_deferral<D: Disk>(&mut self, order: &DiskTask<D>) {
         if let DiskTask::Truncate(position, _) = order {
-            self.awaited = Some(*position);
+            self.unanswered = Some(*position);
         }
     }
 
-    /// Takes note of an answer of the disk thread, on its way to the database.
-    pub fn answered(&mut self, answer: &StorageReply) {
-        match answer {
-            StorageReply::Stored(position, _) if self.awaited == Some(*position) => {
-                self.awaited = None;
+    /// Records a reply of the disk thread that is about to be delivered to the database.
+    pub fn observe_reply(&mut self, reply: &StorageReply) {
+        match reply {
+            StorageReply::Stored(position, _) if self.unanswered == Some(*position) => {
+                self.unanswered = None;
             }
             StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_)) | Err(_)) => {
                 self.is_swapping = false;
@@ -110,9 +112,9 @@ impl Routing {
         }
     }
 
-    /// Whether the disk thread has nothing to do that takes long, and writing does not either.
+    /// Whether the disk thread has no task that takes long, and writing does not take long either.
     fn may_write(&self) -> bool {
-        self.awaited.is_none() && !self.is_swapping && self.file.is_quick()
+        self.unanswered.is_none() && !self.is_swapping && self.file.is_quick()
     }
 }
 
@@ -137,47 +139,47 @@ mod tests {
             other => format!("{other:?}"),
         };
         let show = |route: &Route| match route {
-            Route::Now(stores) => {
+            Route::Inline(stores) => {
                 let names: Vec<String> = stores.iter().map(name).collect();
-                format!("now {}", names.join(" "))
+                format!("inline {}", names.join(" "))
             }
-            Route::Disk(store) => format!("disk {}", name(store)),
-            Route::Rewrite(store) => format!("rewrite {}", name(store)),
+            Route::DiskThread(store) => format!("disk {}", name(store)),
+            Route::RewriteThread(store) => format!("rewrite {}", name(store)),
         };
         routes.iter().map(show).collect()
     }
 
     fn idle() -> Routing {
-        let file = Arc::new(Published::default());
+        let file = Arc::new(FileStatus::default());
         file.set(0, true);
         let mut routing = Routing::new(file);
-        routing.answered(&StorageReply::Stored(LogPosition::OPENING, Ok(())));
+        routing.observe_reply(&StorageReply::Stored(LogPosition::OPENING, Ok(())));
         routing
     }
 
     #[test]
-    fn records_on_both_sides_of_a_swap_go_the_same_way() {
+    fn records_before_and_after_a_swap_go_to_the_disk_thread() {
         let swap = StorageRequest::Swap(RewriteNumber(1));
         let routes = idle().route(vec![append(1), swap, append(2)]);
         assert_eq!(shown(&routes), ["disk 1", "rewrite swap", "disk 2"]);
     }
 
     #[test]
-    fn records_on_both_sides_of_an_extension_are_written_together() {
+    fn records_before_and_after_an_extension_are_written_together() {
         let extend = StorageRequest::Extend(RewriteNumber(1), Vec::new());
         let routes = idle().route(vec![append(1), extend, append(2)]);
-        assert_eq!(shown(&routes), ["rewrite extend", "now 1 2"]);
+        assert_eq!(shown(&routes), ["rewrite extend", "inline 1 2"]);
     }
 
     #[test]
-    fn nothing_is_written_at_once_while_the_disk_is_slow() {
+    fn slow_disk_prevents_inline_writes() {
         let mut routing = idle();
         let file = routing.file.clone();
         file.set(0, false);
         assert_eq!(shown(&routing.route(vec![append(1)])), ["disk 1"]);
         file.set(0, true);
         assert_eq!(shown(&routing.route(vec![append(2)])), ["disk 2"]);
-        routing.answered(&StorageReply::Stored(LogPosition(2), Ok(())));
-        assert_eq!(shown(&routing.route(vec![append(3)])), ["now 3"]);
+        routing.observe_reply(&StorageReply::Stored(LogPosition(2), Ok(())));
+        assert_eq!(shown(&routing.route(vec![append(3)])), ["inline 3"]);
     }
 }

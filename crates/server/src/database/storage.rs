@@ -6,7 +6,7 @@
 //! write that [`Routing`] says nobody disturbs.
 
 use corvid_log::storage::{
-    Committer, DiskTask, FileContent, Published, RewriteNumber, RewriteStage, Rewriter, Route,
+    Committer, DiskTask, FileContent, FileStatus, RewriteNumber, RewriteStage, Rewriter, Route,
     Routing, StorageReply, StorageRequest, StoreError,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ enum ToRewriter {
 pub struct Storage {
     /// Locked by the disk thread while it works, and by a rewrite thread when it begins; otherwise free.
     file: Arc<Mutex<Committer<Place>>>,
-    published: Arc<Published>,
+    published: Arc<FileStatus>,
     routing: Routing,
     disk: Sender<ToDisk>,
     disk_thread: JoinHandle<()>,
@@ -110,15 +110,15 @@ impl Storage {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
-                Route::Now(records) => match lock(&self.file).append(records) {
+                Route::Inline(records) => match lock(&self.file).append(records) {
                     Ok(reply) => answers.extend(reply.map(ToDatabase::Storage)),
                     Err(order) => {
-                        self.routing.left_to_disk(&order);
+                        self.routing.observe_deferral(&order);
                         self.to_disk(ToDisk::Order(*order));
                     }
                 },
-                Route::Disk(store) => self.to_disk(ToDisk::Order(DiskTask::Request(store))),
-                Route::Rewrite(store) => answers.extend(self.rewrite(store)),
+                Route::DiskThread(store) => self.to_disk(ToDisk::Order(DiskTask::Request(store))),
+                Route::RewriteThread(store) => answers.extend(self.rewrite(store)),
             }
         }
         answers
@@ -132,7 +132,7 @@ impl Storage {
 
     /// Takes note of an answer on its way to the database.
     pub fn answered(&mut self, answer: &StorageReply) {
-        self.routing.answered(answer);
+        self.routing.observe_reply(answer);
     }
 
     fn to_disk(&self, message: ToDisk) {
@@ -308,7 +308,7 @@ impl DiskThread {
 struct RewriteWork {
     orders: Receiver<ToRewriter>,
     is_wanted: Arc<AtomicBool>,
-    published: Arc<Published>,
+    published: Arc<FileStatus>,
     disk: Sender<ToDisk>,
     inbox: InboxHandle,
     /// Name of the database whose compaction is reported when it takes long.

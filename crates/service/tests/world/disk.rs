@@ -108,19 +108,19 @@ impl Disk {
         }
         for route in self.routing.route(stores) {
             match route {
-                Route::Now(records) => {
+                Route::Inline(records) => {
                     self.arm();
                     match self.committer.append(records) {
                         Ok(reply) => answers.extend(reply),
                         Err(order) => {
-                            self.routing.left_to_disk(&order);
+                            self.routing.observe_deferral(&order);
                             self.orders.push_back(*order);
                         }
                     }
                     self.disarm();
                 }
-                Route::Disk(store) => self.orders.push_back(DiskTask::Request(store)),
-                Route::Rewrite(StorageRequest::Rewrite(number, content)) => {
+                Route::DiskThread(store) => self.orders.push_back(DiskTask::Request(store)),
+                Route::RewriteThread(StorageRequest::Rewrite(number, content)) => {
                     let end = self.committer.published().end();
                     match self.committer.rewrite(number, content, end) {
                         Ok(rewriter) => {
@@ -132,12 +132,12 @@ impl Disk {
                         Err(error) => answers.push(StorageReply::Rewrite(number, Err(error))),
                     }
                 }
-                Route::Rewrite(StorageRequest::Abandon(_)) => {
+                Route::RewriteThread(StorageRequest::Abandon(_)) => {
                     self.rewriter = None;
                     self.rewrites.clear();
                     self.stage = Stage::None;
                 }
-                Route::Rewrite(store) => {
+                Route::RewriteThread(store) => {
                     self.stage = match store {
                         StorageRequest::Swap(_) => Stage::Swapping,
                         _ => Stage::Writing,
@@ -232,7 +232,7 @@ impl Disk {
 
     /// The database is about to hear of an answer.
     pub(crate) fn answered(&mut self, answer: &StorageReply) {
-        self.routing.answered(answer);
+        self.routing.observe_reply(answer);
     }
 
     fn arm(&self) {

@@ -11,8 +11,8 @@ const PATIENCE: usize = 40_000;
 
 impl Run {
     /// Ends all troubles, waits until nothing happens any more but probes, and checks everything that must then be so.
-    pub(super) fn settle(&mut self) -> Result<(), String> {
-        self.trace.line(format_args!("settle"));
+    pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
+        self.trace.line(format_args!("run until idle"));
         self.network.loosen(self.now_ms);
         for host in 0..self.hosts.len() {
             self.hosts[host].frozen_until_ms = 0;

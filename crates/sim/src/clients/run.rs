@@ -150,7 +150,7 @@ impl Run {
             let steps = self.dice.below(16);
             self.advance(steps)?;
         }
-        self.settle()
+        self.run_until_idle()
     }
 
     pub(super) fn now(&self) -> Now {
@@ -186,7 +186,7 @@ impl Run {
                 let host = self.dice.below(2);
                 self.hosts[host].compact(0);
             }
-            82..84 => self.settle()?,
+            82..84 => self.run_until_idle()?,
             84..87 => self.now_ms += self.dice.below(3000) as u64,
             _ => self.advance(60)?,
         }

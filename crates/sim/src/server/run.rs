@@ -216,12 +216,12 @@ impl Run {
                 return Ok(());
             }
         }
-        self.settle()?;
+        self.run_until_idle()?;
         self.draw_crash();
         self.disk.crash();
         self.restart()?;
         if !self.is_over {
-            self.settle()?;
+            self.run_until_idle()?;
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl Run {
             }
             80..86 => self.draw_troubles(),
             86..90 => self.plan_crash(40),
-            90..91 => self.settle()?,
+            90..91 => self.run_until_idle()?,
             91..92 => self.remove()?,
             _ => self.advance(60)?,
         }

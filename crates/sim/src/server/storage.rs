@@ -86,22 +86,22 @@ impl Storage {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
-                Route::Now(records) => {
+                Route::Inline(records) => {
                     self.disk.is_called_by(Caller::Holder);
                     let outcome = self.file.append(records);
                     self.disk.is_called_by(Caller::Anyone);
                     match outcome {
                         Ok(answer) => answers.extend(answer),
                         Err(order) => {
-                            self.routing.left_to_disk(&order);
+                            self.routing.observe_deferral(&order);
                             self.orders.push_back(ToDisk::Order(*order));
                         }
                     }
                 }
-                Route::Disk(store) => self
+                Route::DiskThread(store) => self
                     .orders
                     .push_back(ToDisk::Order(DiskTask::Request(store))),
-                Route::Rewrite(store) => self.rewrite(store),
+                Route::RewriteThread(store) => self.rewrite(store),
             }
         }
         answers
@@ -131,7 +131,7 @@ impl Storage {
 
     /// Takes note of an answer on its way to the database.
     pub(super) fn answered(&mut self, answer: &StorageReply) {
-        self.routing.answered(answer);
+        self.routing.observe_reply(answer);
     }
 
     /// Where the present file ends.

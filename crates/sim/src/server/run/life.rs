@@ -178,7 +178,7 @@ impl Run {
     /// When nobody else is there, the operator has the file compacted and removes the database somewhere on the way, then serves the file
     /// again. Every command must be answered before the database is gone, and no rewrite be left.
     pub(super) fn remove(&mut self) -> Result<(), String> {
-        self.settle()?;
+        self.run_until_idle()?;
         for client in 0..CLIENTS {
             let session = self.clients[client].session;
             self.machine().disconnect(session);

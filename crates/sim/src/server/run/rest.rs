@@ -13,8 +13,8 @@ const PATIENCE: usize = 20_000;
 
 impl Run {
     /// Ends all troubles, waits until nothing happens any more, and checks everything that must then be so.
-    pub(super) fn settle(&mut self) -> Result<(), String> {
-        self.trace.line(format_args!("settle"));
+    pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
+        self.trace.line(format_args!("run until idle"));
         self.disk.set_troubles(Troubles::default());
         self.disk.stay_up();
         for client in &mut self.clients {

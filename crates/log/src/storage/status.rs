@@ -1,0 +1,32 @@
+//! The state of a database's file that other threads read without its lock, which a disk thread may hold for as long as a sync takes.
+//!
+//! Invariant: published by the [`Committer`](super::Committer), under the lock, at the end of each call; read by
+//! [`Routing`](super::Routing) and by the thread that writes a new file.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct FileStatus {
+    end: AtomicU64,
+    is_quick: AtomicBool,
+}
+
+impl FileStatus {
+    /// Where the file ends, bytes from its start. The records before it are stored or about to be answered, and are never cut off.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Whether writing takes so little time that the holder may do it, and the file need not be cut first.
+    #[must_use]
+    pub fn is_quick(&self) -> bool {
+        self.is_quick.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set(&self, end: u64, is_quick: bool) {
+        self.end.store(end, Ordering::Release);
+        self.is_quick.store(is_quick, Ordering::Release);
+    }
+}
