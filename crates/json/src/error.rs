@@ -1,16 +1,16 @@
-//! What can be wrong with a JSON text, in the words that the reference logs and its tools print.
+//! Errors of JSON texts, in the words that the reference logs and its tools print.
 //!
-//! Made on the cold path only: a place is a byte offset until an error is built, and lines are counted then.
+//! Errors are made on the cold path only: readers carry a byte offset, and lines are counted when an error is built.
 
 use thiserror::Error;
 
-/// A syntax error with its place; a pointer wide, because errors are rare and results are everywhere. Displays as
-/// `line L, column C, byte B: MESSAGE`.
+/// A syntax error with its position. It is one pointer wide, because results that may hold one are everywhere and
+/// errors are rare. Displays as `line L, column C, byte B: MESSAGE`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {}, column {}, byte {}: {}", .0.line, .0.column, .0.byte, .0.message)]
 pub struct Error(Box<Fault>);
 
-/// What an [`Error`] says.
+/// The contents of an [`Error`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Line, counting from 0 as the reference does for one-line texts.
@@ -59,7 +59,7 @@ mod tests {
     use super::Error;
 
     #[test]
-    fn place_counts_lines_and_columns_from_zero() {
+    fn position_counts_lines_and_columns_from_zero() {
         assert_eq!(
             Error::at(b"[1,\n\n  x", 8, "m").to_string(),
             "line 2, column 3, byte 8: m"

@@ -1,11 +1,11 @@
-//! What is between the quotes of a JSON string: escapes and what they stand for.
+//! Escapes in JSON strings: checks and decodes the bytes between the quotes.
 //!
 //! A lone low surrogate becomes its three-byte generalized UTF-8 form, and bytes that are no UTF-8 pass through
 //! (docs/spec/protocol.md 1.2): a string is a byte string until a column's type says otherwise.
 
 use thiserror::Error;
 
-/// What is wrong with an escape; displays in the reference's words.
+/// A fault in an escape; displays in the reference's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
     /// A backslash before a byte that it does not combine with (the byte is shown as it is).

@@ -1,8 +1,9 @@
-//! Framing: where one JSON text of a stream ends and the next begins; nothing stands between them (docs/spec/protocol.md 1.1).
+//! Framing: where one JSON text of a stream ends and the next begins; nothing separates them (docs/spec/protocol.md
+//! 1.1).
 //!
 //! A text ends where its first bracket is closed, so framing counts brackets outside strings, 64 bytes at a time, and keeps
-//! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. It does not
-//! validate: that is the reader's work, on the whole frame. Connections and the log reader call this.
+//! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. Framing does
+//! not validate; the reader does that, on the whole frame. Connections and the log reader call this.
 
 use crate::error::Fault;
 use crate::scan::{self, BLOCK, Masks};
@@ -20,8 +21,8 @@ use crate::{DEPTH_MAX, Error, lex};
 #[derive(Debug, Default)]
 pub struct Framer {
     brackets: Brackets,
-    /// Bytes, line breaks and bytes of the last line that were passed since the last text ended; for errors only. Line
-    /// breaks inside a text are not counted across calls.
+    /// How far the input has advanced since the end of the last text; for errors only. Line breaks inside a text are
+    /// not counted across calls.
     passed: Position,
 }
 
@@ -35,23 +36,24 @@ struct Position {
 /// What [`Framer::advance`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
-    /// A whole text: the frame is `input[start..end]` of the bytes given to this call; when the text began in an earlier
-    /// call `start` is 0 and the caller prepends what it kept.
+    /// A whole text: the frame is `input[start..end]` of the bytes given to this call; when the text began in an
+    /// earlier call, `start` is 0 and the caller prepends the bytes that it kept.
     Complete {
         /// First byte of the text within this input.
         start: usize,
         /// One past the closing bracket.
         end: usize,
     },
-    /// All input consumed; the text that is open (if any) began at `start`, or the input was white space (`start == len`).
+    /// All input was consumed. The open text, if there is one, began at `start`; if the input was white space, `start`
+    /// is its length.
     Partial {
         /// First byte that belongs to the open text.
         start: usize,
     },
 }
 
-/// What is wrong with a text that has begun, whatever may follow; `None` when it may still become valid. Reads all of it: ask
-/// rarely, for example whenever the text has doubled.
+/// The error of an incomplete text that no continuation can make valid; `None` when the text may still become valid.
+/// This reads the whole text, so call it rarely: for example whenever the text has doubled.
 ///
 /// ```
 /// use corvid_json::frame::unfinishable;
@@ -60,7 +62,8 @@ pub enum Framed {
 /// ```
 #[must_use]
 pub fn unfinishable(begun: &[u8]) -> Option<Error> {
-    // Errors stand at the end of the offending token, so one at the very end may be cured by what follows.
+    // An error's position is the end of the offending token, so a token at the very end may still be completed by
+    // further bytes.
     crate::Reader::new(begun)
         .skip()
         .err()
@@ -77,8 +80,8 @@ impl Framer {
     /// Scans `input` (bytes that follow those of earlier calls). Call again with the rest after `Complete`.
     ///
     /// # Errors
-    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`]. The framer is then
-    /// of no further use: there is no telling where the next text begins.
+    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`]. The framer cannot be
+    /// used any further: it does not know where the next text begins.
     pub fn advance(&mut self, input: &[u8]) -> Result<Framed, Error> {
         let mut start = 0;
         if !self.is_mid_text() {
@@ -114,7 +117,7 @@ impl Framer {
         self.brackets.depth > 0
     }
 
-    /// Counts a whole input as passed. Only white space between texts has its lines counted, which is what is short.
+    /// Counts a whole input as passed. Lines are counted only in white space between texts, which is short.
     fn pass(&mut self, input: &[u8]) {
         let lines = if self.is_mid_text() {
             None
@@ -131,7 +134,7 @@ impl Framer {
         }
     }
 
-    /// An error in the current input, as seen from the end of the last text.
+    /// An error in the current input, with its position counted from the end of the last text.
     #[cold]
     fn locate(&self, error: &Error) -> Error {
         let column = if error.line == 0 {
@@ -258,7 +261,7 @@ impl Brackets {
         last.stop
     }
 
-    /// Takes one block of which the first `length` bytes are input.
+    /// Scans one block, of which the first `length` bytes are input.
     #[inline(always)]
     fn block(
         &mut self,
@@ -305,7 +308,8 @@ impl Brackets {
         escaped
     }
 
-    /// Bracket by bracket, for the blocks in which a limit may be met.
+    /// Scans a block bracket by bracket: the slow way, for blocks in which the outermost bracket may close or the depth
+    /// reach its limit.
     #[inline(never)]
     fn walk(&mut self, open: u64, close: u64) -> Option<Stop> {
         let mut brackets = open | close;

@@ -1,9 +1,9 @@
 //! Hexadecimal digits to bytes: identities and hashes, of which every record has two.
 //!
-//! Invariant: either case is read, nothing else. Digits are judged in a loop without a branch or a table, so that a compiler makes vectors of
-//! it, and then packed eight at a time.
+//! Invariant: either case is read, nothing else. Digits are decoded in a loop without a branch or a table, which the
+//! compiler turns into vector instructions, and then packed eight at a time.
 
-/// Above every digit's value, and what makes it so stays visible when values are combined by `|`.
+/// The value of a byte that is no digit. No digit's value has this bit, so combining values by `|` preserves it.
 const NO_DIGIT: u8 = 0x10;
 
 /// The bytes that digits spell, eight digits to four bytes; `None` if any of them is no digit.

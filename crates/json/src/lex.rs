@@ -1,8 +1,9 @@
-//! The cold half of the reader: given a place where something else was expected, what the reference would say of it.
+//! The cold half of the reader: given an offset where something else was expected, it makes the error that the
+//! reference reports.
 //!
-//! The reference looks at single tokens before it looks at their order, and it places an error where it noticed it: on the
-//! closing quote of a string, behind a number or keyword, on any other byte itself. Keeping that here keeps the hot reader
-//! free of it. Called by the reader and the framer when they have already failed.
+//! The reference checks single tokens before their order, and it reports an error where it detected it: at the closing
+//! quote of a string, behind a number or keyword, at any other byte itself. These rules are here so that the hot reader
+//! is free of them. Called by the reader and the framer when they have already failed.
 
 use crate::escape;
 use crate::number;
@@ -42,14 +43,14 @@ pub(crate) fn keyword_end(text: &[u8], at: usize) -> usize {
     run.map_or(text.len(), |length| at + length)
 }
 
-/// The error for the token at `at`, which is well placed white space aside: its own fault if it has one, or `expected`.
+/// The error for the token at `at`, after white space: the token's own fault if it has one, else `expected`.
 #[cold]
 pub(crate) fn unexpected(text: &[u8], at: usize, expected: &str) -> Error {
     let at = skip_space(text, at);
     let Some(&first) = text.get(at) else {
         return end_of_input(text);
     };
-    let place = match first {
+    let position = match first {
         b'"' => match string_end(text, at) {
             Ok(quote) => quote,
             Err(error) => return error,
@@ -78,7 +79,7 @@ pub(crate) fn unexpected(text: &[u8], at: usize, expected: &str) -> Error {
         }
         _ => return Error::at(text, at, format!("invalid character U+{first:04x}")),
     };
-    Error::at(text, place, expected)
+    Error::at(text, position, expected)
 }
 
 /// The error for the letter run `word`, which ends at `end` and is no keyword.
@@ -91,8 +92,8 @@ fn bad_keyword(text: &[u8], end: usize, word: &[u8]) -> Error {
     )
 }
 
-/// The text stops too early. Behind a number or keyword the reference notices it one byte later than elsewhere, because it
-/// feeds itself a blank to finish the token.
+/// The text ends too early. Behind a number or keyword the reference reports that one byte later than elsewhere,
+/// because it appends a blank to finish the token.
 #[cold]
 fn end_of_input(text: &[u8]) -> Error {
     if text.iter().all(|&byte| is_space(byte)) {
@@ -106,7 +107,7 @@ fn end_of_input(text: &[u8]) -> Error {
     )
 }
 
-/// Offset of the quote that closes the string whose opening quote is at `at`, or what is wrong with it.
+/// Offset of the quote that closes the string whose opening quote is at `at`, or the string's fault.
 #[cold]
 fn string_end(text: &[u8], at: usize) -> Result<usize, Error> {
     let mut end = at + 1;
@@ -140,7 +141,7 @@ fn control_byte(text: &[u8], at: usize, byte: u8) -> Error {
     )
 }
 
-/// What is expected at the start of a stream's text.
+/// The error about a text of a stream that begins with something else than a bracket.
 pub(crate) const BEGINNING: &str = "syntax error at beginning of input";
 
 /// The bracket at `at` is one too many.

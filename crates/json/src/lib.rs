@@ -1,7 +1,21 @@
 //! JSON as OVSDB speaks it: resumable framing of a stream without delimiters, a pull reader, a writer, the number rule and
 //! a small tree for schemas and tools.
 //!
-//! Everything here is a pure function of bytes. This crate knows nothing of JSON-RPC, OVSDB or sockets.
+//! Everything here is a pure function of bytes. This crate knows nothing of JSON-RPC, OVSDB or sockets. Its files, in the order
+//! in which bytes flow through them:
+//!
+//! ```text
+//! in     scan       brackets, quotes and special bytes, many at a time
+//!        frame      where each text of a stream ends; `pieces` gathers a long one
+//!        reader     typed values of one text, without a tree
+//!        validator  the reader's fast path over values that are skipped; `lex` makes the errors of the slow one
+//!        escape, number, hex   what strings, numbers and digits stand for
+//!        tree, value   the small tree
+//! out    write      scalars and trees
+//!        writer     arrays and objects of typed values
+//! ```
+//!
+//! `error` has the one error of all of them: a position and a message.
 
 pub mod error;
 pub mod escape;

@@ -72,8 +72,8 @@ pub fn classify(text: &[u8]) -> Result<Number, Fault> {
     }
 }
 
-/// The integer that `text` begins with, and how long it is, if it is the common case of one and ends before anything that could belong to a
-/// number.
+/// The integer at the start of `text` and its length, in the common case: at most 18 digits, and behind them no byte
+/// that could belong to a number.
 #[inline]
 pub(crate) fn leading_integer(text: &[u8]) -> Option<(i64, usize)> {
     let start = usize::from(text.first() == Some(&b'-'));
@@ -160,7 +160,7 @@ impl Decimal {
         }
     }
 
-    /// Takes a run of digits into the significand; returns its length and what follows.
+    /// Reads a run of digits into the significand; returns its length and the rest of the text.
     fn read_digits<'t>(&mut self, text: &'t [u8]) -> (u64, &'t [u8]) {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (run, rest) = text.split_at(length);
@@ -181,7 +181,7 @@ impl Decimal {
         (length as u64, rest)
     }
 
-    /// Takes what follows the `e`; returns what is behind it.
+    /// Reads the exponent behind the `e`; returns the rest of the text.
     fn read_exponent<'t>(&mut self, text: &'t [u8]) -> Result<&'t [u8], Fault> {
         let (negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_integers_are_what_the_whole_rule_makes_of_them() {
+    fn leading_integers_agree_with_the_number_rule() {
         let texts = [
             "0",
             "-0",
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn value_decides_and_not_spelling() {
+    fn integers_are_recognised_by_value_in_any_spelling() {
         for (text, value) in [
             ("0", 0),
             ("-0", 0),
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_64_bit_integer_is_a_real() {
+    fn numbers_that_are_no_64_bit_integer_are_reals() {
         for (text, value) in [
             ("0.5", 0.5),
             ("1e19", 1e19),
@@ -507,7 +507,7 @@ mod tests {
         }
     }
 
-    /// What the C library prints. Only the sign of zero differs from ours.
+    /// The C library's output, which differs from ours only in the sign of zero.
     #[allow(unsafe_code)]
     fn c_library(value: f64) -> String {
         let mut buffer = [0_u8; 64];
@@ -542,7 +542,7 @@ mod tests {
             }
         }
 
-        /// Halves with 16 significant digits are exact ties at 15: the place where rounding rules part.
+        /// Halves with 16 significant digits are exact ties at 15, where rounding rules differ.
         #[test]
         #[cfg_attr(miri, ignore = "it calls the C library")]
         fn ties_round_to_even(whole in 100_000_000_000_000_i64..1_000_000_000_000_000) {

@@ -1,10 +1,10 @@
 //! A text that is being gathered from a stream, in pieces, so that a long one is not moved about while it grows.
 //!
-//! Growing one buffer to a length of megabytes copies all of it now and then, and whoever gathers for many connections would hold them
-//! all up meanwhile. What is put together in the end is put together by whoever reads it. Short texts are one piece, which is never
-//! copied.
+//! Growing one buffer to megabytes copies all of it several times, and a thread that serves many connections would
+//! block all of them during each copy. Pieces are not copied while the text arrives; the thread that reads the text
+//! joins them. A short text is one piece and is never copied.
 
-/// From this length on a piece grows no more, bytes.
+/// A piece of this length, in bytes, does not grow any more.
 const PIECE_BYTES: usize = 128 * 1024;
 
 /// The bytes of one text.
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_however_it_arrives() {
+    fn chunks_of_any_size_join_to_the_whole_text() {
         let length = if cfg!(miri) { 300_000 } else { 700_000 };
         let text: Vec<u8> = (0..length).map(|i: u32| (i % 251) as u8).collect();
         for size in [999, 65_536, 131_072, 400_000, 700_000] {
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn a_short_text_is_not_copied() {
         let text = b"[]".to_vec();
-        let place = text.as_ptr();
+        let address = text.as_ptr();
         let whole = Pieces::from(text).into_bytes();
-        assert_eq!(whole.as_ptr(), place);
+        assert_eq!(whole.as_ptr(), address);
     }
 }

@@ -1,14 +1,14 @@
 //! A pull reader: one pass over a slice, no tree. Strings are byte strings (invalid UTF-8 passes, docs/spec/protocol.md 1.2).
 //!
-//! The caller drives: it enters arrays and objects and takes values of the kinds it expects, so the text goes straight into
-//! typed data. What the caller passes over is validated as strictly as what it takes. No method recurses, so nesting costs no
-//! stack. The words of errors are made in the lexer's cold half; here a failure is only a place.
+//! The caller drives: it enters arrays and objects and reads values of the kinds that it expects, so the text goes
+//! straight into typed data. Values that the caller skips are validated as strictly as those that it reads. No method
+//! recurses, so nesting costs no stack. The messages of errors are made in `lex`; here a failure is only an offset.
 
 use std::borrow::Cow;
 
 use crate::{DEPTH_MAX, Error, Number, Value, escape, frame, lex, number, scan, tree, validator};
 
-/// What the next value is, told from its first byte.
+/// The kind of a value, known from its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `null`
@@ -27,7 +27,7 @@ pub enum Kind {
 
 /// Reads values from a slice. Every method validates what it passes over, so a text read to its end is valid JSON.
 ///
-/// After an error the reader stands at an unspecified place and is of no further use.
+/// After an error the reader's position is unspecified, and it cannot be used any further.
 ///
 /// ```
 /// use corvid_json::{Number, Reader};
@@ -59,11 +59,11 @@ pub struct Reader<'a> {
     trusted: bool,
 }
 
-/// A string as it stands in the text.
+/// A string as it is written in the text.
 struct Quoted<'a> {
-    /// What is between the quotes.
+    /// The bytes between the quotes.
     raw: &'a [u8],
-    /// Offset of the closing quote, where the reference places a bad escape.
+    /// Offset of the closing quote, where the reference reports a bad escape.
     quote: usize,
     has_escapes: bool,
 }
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
     /// Succeeds when the next value is an array or object, as the outermost one of a stream or file must be. Consumes nothing.
     ///
     /// # Errors
-    /// `syntax error at beginning of input`, or what else is wrong with the first token.
+    /// `syntax error at beginning of input`, or the first token's own fault.
     pub fn outermost(&mut self) -> Result<(), Error> {
         self.space();
         match self.bytes.get(self.at) {
@@ -172,8 +172,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the name of the next member if that is `name` in its usual spelling, without blanks and escapes; else moves nowhere. For who knows
-    /// what probably comes: [`Reader::next_member`] tells what does.
+    /// Passes the name of the next member if that is `name` in its usual spelling, without blanks and escapes; else the
+    /// reader does not move. For callers that expect a certain member; [`Reader::next_member`] reads any.
     ///
     /// ```
     /// use corvid_json::Reader;
@@ -192,8 +192,8 @@ impl<'a> Reader<'a> {
             .is_some()
     }
 
-    /// Hands the next member's name to `read` if it has `len` bytes and no blanks around it, and passes it when that makes something of it.
-    /// `read` must accept nothing that needs escapes.
+    /// Gives the next member's name to `read` if it has `len` bytes and no blanks around it, and passes the name when
+    /// `read` returns a value. `read` must refuse names that need escapes.
     #[inline]
     pub fn try_name<T>(
         &mut self,
@@ -212,7 +212,8 @@ impl<'a> Reader<'a> {
         Some(read)
     }
 
-    /// Leaves the object if its end is the next byte; else moves nowhere. To be asked where [`Reader::next_member`] would be.
+    /// Leaves the object if its closing bracket is the next byte; else the reader does not move. Call it where
+    /// [`Reader::next_member`] could be called.
     #[inline]
     pub fn try_end_object(&mut self) -> bool {
         let is_end = self.bytes.get(self.at) == Some(&b'}');
@@ -300,15 +301,15 @@ impl<'a> Reader<'a> {
         }
         let kind = self.peek()?;
         match kind {
-            Kind::Array | Kind::Object if self.trusted => self.leap()?,
+            Kind::Array | Kind::Object if self.trusted => self.skip_trusted()?,
             Kind::Array | Kind::Object => self.skip_container()?,
             _ => self.skip_scalar(kind)?,
         }
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Hands the next `len` bytes to `read` and passes over them when it makes something of them: a short way for values of
-    /// fixed length and spelling. `read` must accept nothing but one whole valid value.
+    /// Gives the next `len` bytes to `read` and passes them when `read` returns a value: a fast path for values of
+    /// fixed length and spelling. `read` must accept only one whole valid value.
     #[inline]
     pub fn try_fixed<T>(
         &mut self,
@@ -316,13 +317,13 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&'a [u8]) -> Option<T>,
     ) -> Option<T> {
         self.space();
-        let taken = read(self.bytes.get(self.at..self.at + len)?)?;
+        let value = read(self.bytes.get(self.at..self.at + len)?)?;
         self.at += len;
-        Some(taken)
+        Some(value)
     }
 
-    /// Hands what is left to `read` and passes over what that makes something of: a short way for usual spellings. `read` tells how many
-    /// bytes it took, which must be one whole valid value.
+    /// Gives the rest of the text to `read`, which returns a value and its length in bytes, and passes these bytes: a
+    /// fast path for usual spellings. They must be one whole valid value.
     #[inline]
     pub fn try_read<T>(&mut self, read: impl FnOnce(&'a [u8]) -> Option<(T, usize)>) -> Option<T> {
         self.space();
@@ -357,7 +358,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// An error at the next value, for a caller that reads typed data and finds the wrong thing there.
+    /// An error at the next value, for a caller that reads typed data and found a value that does not fit.
     #[cold]
     #[must_use]
     pub fn unexpected(&self, message: &str) -> Error {
@@ -418,7 +419,7 @@ impl<'a> Reader<'a> {
         Ok(Some(name))
     }
 
-    /// Consumes a string with its quotes; escapes are not looked at yet.
+    /// Consumes a string with its quotes; its escapes are not checked yet.
     #[inline(always)]
     fn quoted(&mut self, expected: &str) -> Result<Quoted<'a>, Error> {
         self.space();
@@ -447,8 +448,8 @@ impl<'a> Reader<'a> {
         scan::short_string_end(self.bytes, self.at + 1)
     }
 
-    /// Consumes a string that begins here; returns whether it has escapes. What it returns fits registers, which is why it is
-    /// apart.
+    /// Consumes a string that begins here; returns whether it has escapes. It is a function of its own because its
+    /// result fits into registers.
     fn skip_quoted(&mut self, expected: &str) -> Result<bool, Error> {
         if self.bytes.get(self.at) != Some(&b'"') {
             return Err(self.unexpected(expected));
@@ -502,8 +503,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Leaps over a validated array or object.
-    fn leap(&mut self) -> Result<(), Error> {
+    /// Skips an array or object that was validated before.
+    fn skip_trusted(&mut self) -> Result<(), Error> {
         match frame::container_length(&self.bytes[self.at..]) {
             Some(length) => {
                 self.at += length;
@@ -551,7 +552,7 @@ impl<'a> Reader<'a> {
         self.validate_slowly()
     }
 
-    /// The same, token by token, for the sake of exact errors.
+    /// The same, token by token, so that errors are exact.
     pub(crate) fn validate_slowly(&mut self) -> Result<(), Error> {
         let outside = self.depth;
         let mut levels = Levels::default();

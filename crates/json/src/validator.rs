@@ -1,17 +1,17 @@
-//! The quick half of validating: passes over an array or object that is plainly valid, in one tight loop that has no words for
-//! errors.
+//! The fast path of validation: skips a valid array or object in one tight loop that makes no error messages.
 //!
-//! It gives up at the first thing that is not plainly right, be it a fault or only rare (deep nesting). The reader then looks
-//! closely, and says what is wrong if anything is. So what is valid may be refused here, and nothing else is ever accepted.
+//! It gives up at the first token that is wrong or rare (deep nesting). The reader then validates token by token and
+//! reports the error, if there is one. So this validator may refuse a valid text, and it never accepts an invalid one.
 //! Called by [`crate::Reader`] only.
 
 use crate::lex::{self, skip_space};
 use crate::{escape, number, scan};
 
-/// Open brackets that are remembered, one bit each.
+/// Open brackets that are tracked, one bit each.
 pub(crate) const LEVELS_MAX: usize = 64;
 
-/// One past the array or object whose opening bracket is at `start`; `None` when it takes a closer look.
+/// One past the array or object whose opening bracket is at `start`; `None` when the reader must validate it token by
+/// token.
 pub(crate) fn container_end(text: &[u8], start: usize) -> Option<usize> {
     let mut open = Levels::default();
     let mut at = start;
@@ -36,7 +36,7 @@ pub(crate) fn container_end(text: &[u8], start: usize) -> Option<usize> {
             b'-' | b'0'..=b'9' => number_end(text, at)?,
             _ => keyword_end(text, at)?,
         };
-        // A value has ended, and with it perhaps what it stands in.
+        // A value has ended, and perhaps the containers around it too.
         loop {
             if open.depth == 0 {
                 return Some(at);
@@ -105,7 +105,7 @@ fn string_end(text: &[u8], quote: usize) -> Option<usize> {
     escaped_string_end(text, start, end)
 }
 
-/// The same for a string that begins behind its quote at `start` and has something special at `end`, which is no quote.
+/// The same for a string whose content begins at `start` and whose first special byte, at `end`, is no quote.
 #[inline(never)]
 fn escaped_string_end(text: &[u8], start: usize, mut end: usize) -> Option<usize> {
     loop {
@@ -127,7 +127,7 @@ fn number_end(text: &[u8], at: usize) -> Option<usize> {
     Some(end)
 }
 
-/// What may follow a keyword is looked at by the caller, who is inside a bracket.
+/// The caller, which is inside a container, checks the byte behind the keyword.
 #[inline]
 fn keyword_end(text: &[u8], at: usize) -> Option<usize> {
     let keywords: [&[u8]; 3] = [b"true", b"false", b"null"];
@@ -216,7 +216,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(CASES))]
 
         #[test]
-        fn nothing_is_accepted_that_a_closer_look_refuses(tokens in prop::collection::vec(token(), 0..12)) {
+        fn texts_accepted_by_the_fast_path_are_valid(tokens in prop::collection::vec(token(), 0..12)) {
             let text = format!("[{}", tokens.concat()).replace('{', "{\"a\":");
             if let Some(end) = container_end(text.as_bytes(), 0) {
                 let mut reader = Reader::new(text.as_bytes());
@@ -226,7 +226,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_plainly_valid_is_accepted(text in value(), tail in "[ \\],}x]{0,3}") {
+        fn valid_texts_are_accepted_by_the_fast_path(text in value(), tail in "[ \\],}x]{0,3}") {
             let text = format!("[{text}]{tail}");
             let mut reader = Reader::new(text.as_bytes());
             prop_assert!(reader.validate_slowly().is_ok(), "{}", text);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_ends_anywhere_is_refused() {
+    fn truncated_texts_are_refused() {
         let text = br#"{"a":[1,true,"x\n",{}],"b":-0.5e1,"c":null}"#;
         assert_eq!(container_end(text, 0), Some(text.len()));
         for end in 1..text.len() {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_takes_a_closer_look() {
+    fn deep_nesting_is_left_to_the_slow_path() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(
             container_end(nested(LEVELS_MAX).as_bytes(), 0),

@@ -1,7 +1,7 @@
 //! Writing compact JSON, byte for byte as docs/spec/protocol.md 1.4 says.
 //!
-//! Functions append to a byte vector and never fail. They know scalars and the small tree; commas and brackets of typed
-//! writing are in [`crate::writer`].
+//! Functions append to a byte vector and never fail. They write scalars and the small tree; [`crate::writer`] writes
+//! the commas and brackets around typed values.
 
 use crate::Value;
 use crate::scan;
@@ -18,7 +18,11 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
 /// Appends a string literal of a text in which nothing needs to be escaped, an identifier for instance.
 #[inline]
 pub fn identifier(out: &mut Vec<u8>, text: &[u8]) {
-    debug_assert_eq!(scan::special(text), text.len(), "it needs escapes");
+    debug_assert_eq!(
+        scan::special(text),
+        text.len(),
+        "an identifier needs no escapes"
+    );
     out.reserve(text.len() + 2);
     out.push(b'"');
     out.extend_from_slice(text);
@@ -57,11 +61,11 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
     let mut digits = [0_u8; DIGITS_MAX];
     let mut start = DIGITS_MAX;
     let mut magnitude = value.unsigned_abs();
-    for (place, pair) in digits.as_chunks_mut::<2>().0.iter_mut().enumerate().rev() {
+    for (index, pair) in digits.as_chunks_mut::<2>().0.iter_mut().enumerate().rev() {
         *pair = PAIRS[(magnitude % 100) as usize];
         magnitude /= 100;
         if magnitude == 0 {
-            start = 2 * place + usize::from(pair[0] == b'0');
+            start = 2 * index + usize::from(pair[0] == b'0');
             break;
         }
     }

@@ -1,7 +1,7 @@
-//! Typed writing of arrays and objects straight into a byte vector: who opens brackets here also gets commas right.
+//! Typed writing of arrays and objects straight into a byte vector; the writers put the commas.
 //!
-//! A writer borrows the vector, so a nested one must be ended before the outer one goes on. Nothing is checked at run time
-//! but the need of a comma.
+//! A writer borrows the vector, so a nested one must be ended before the outer one goes on. The only run-time check is
+//! whether a comma is due.
 
 use crate::write;
 

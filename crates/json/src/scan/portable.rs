@@ -39,7 +39,7 @@ pub(super) fn prefix_xor(mut bits: u64) -> u64 {
     bits
 }
 
-/// The high bit of each byte of `word` that equals `byte`, exact in every position (no borrow between bytes).
+/// The high bit of each byte of `word` that equals `byte`, exact in every byte (no borrow between bytes).
 pub(super) fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (LOW_BITS * u64::from(byte));
     !(((difference & !HIGH_BITS) + !HIGH_BITS) | difference) & HIGH_BITS

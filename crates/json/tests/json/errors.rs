@@ -1,12 +1,12 @@
-//! Words and places of syntax errors, as the reference's tools print them (`ovsdb-tool query DB TEXT`).
+//! Messages and positions of syntax errors, as the reference's tools print them (`ovsdb-tool query DB TEXT`).
 
 use corvid_json::{DEPTH_MAX, Reader, Value};
 
 /// Checks the error of a text both as a tree and passed over.
-fn check(text: &[u8], place: (usize, usize, usize), message: &str) {
+fn check(text: &[u8], position: (usize, usize, usize), message: &str) {
     let expected = format!(
         "line {}, column {}, byte {}: {message}",
-        place.0, place.1, place.2
+        position.0, position.1, position.2
     );
     let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
     let tree = Value::parse_text(text).expect_err(&shown).to_string();
@@ -258,7 +258,7 @@ fn nesting_is_limited() {
 }
 
 #[test]
-fn typed_reading_says_what_it_wanted() {
+fn typed_reading_names_the_expected_kind() {
     assert_eq!(
         Reader::new(b"[1]").string().unwrap_err().message,
         "string expected"

@@ -1,4 +1,4 @@
-//! Framing at its edges: what begins a text, the depth limit, and where errors are placed in a stream.
+//! Framing at its edges: how a text begins, the depth limit, and the positions of errors in a stream.
 
 use corvid_json::frame::{Framed, Framer};
 use corvid_json::{DEPTH_MAX, Error};
@@ -52,7 +52,7 @@ fn a_text_begins_with_a_bracket() {
 }
 
 #[test]
-fn places_count_from_the_end_of_the_last_text() {
+fn positions_count_from_the_end_of_the_last_text() {
     assert_eq!(
         error(&[b"{\"id\":1}\n  BAD"]),
         "line 1, column 2, byte 3: invalid character 'B'"

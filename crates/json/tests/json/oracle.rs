@@ -1,4 +1,4 @@
-//! Generated texts: against an independent JSON parser, round trips, and framing cut at any place.
+//! Generated texts: against an independent JSON parser, round trips, and streams cut anywhere.
 
 use corvid_json::frame::{Framed, Framer, unfinishable};
 use corvid_json::{Number, Reader, Value};
@@ -166,7 +166,8 @@ proptest! {
                 prop_assert_eq!(convert(&ours), theirs);
             }
             (Err(_), Err(_)) => {}
-            // A trailing surrogate without a leading one is encoded as it stands, as in the reference; the other parser refuses it.
+            // A trailing surrogate without a leading one is encoded as it is, as in the reference; the other parser
+            // refuses it.
             (Ok(ours), Err(_)) if ours.to_bytes().windows(2).any(is_trailing_surrogate) => {}
             (ours, theirs) => prop_assert!(false, "{:?} against {:?}", ours, theirs),
         }

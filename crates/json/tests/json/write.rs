@@ -7,7 +7,7 @@ fn compact(text: &str) -> String {
 }
 
 #[test]
-fn members_are_sorted_and_the_last_of_equals_wins() {
+fn members_are_sorted_and_the_last_of_equal_names_wins() {
     assert_eq!(compact(r#"{"b":1,"a":2,"b":3}"#), r#"{"a":2,"b":3}"#);
 }
 
