@@ -1,7 +1,7 @@
 //! How long to wait before the next attempt to connect (docs/spec/cli.md 5.2).
 //!
-//! Waits double from the least to the most. The first attempts over a list of remotes are free, so that each is tried once
-//! before anybody waits.
+//! Waits double from the least to the most. The first attempts over a list of remotes are free, so that each remote is
+//! tried once before the first wait.
 
 /// The wait after a first failure, and the least that can be set.
 pub const MIN_MS: u64 = 1000;
@@ -50,7 +50,7 @@ impl Backoff {
         self.current_ms
     }
 
-    /// Whether waits have reached their limit, from where on attempts are no longer logged.
+    /// Whether waits have reached their limit. From then on attempts are not logged.
     #[must_use]
     pub fn is_at_limit(&self) -> bool {
         self.current_ms >= self.max_ms
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_remote_is_tried_once_before_anybody_waits() {
+    fn each_remote_is_tried_once_before_the_first_wait() {
         let mut backoff = Backoff::default();
         backoff.set_free_tries(3);
         let waits: Vec<_> = (0..4)

@@ -1,7 +1,15 @@
 //! JSON-RPC 1.0 as OVSDB speaks it: message envelopes, and the state machines of a connection that involve no socket.
 //!
-//! Time is an input in milliseconds of any clock that does not go back; what is to be done is an output. This crate knows
-//! neither what a method means nor where bytes come from.
+//! Time is an input, in milliseconds of any clock that does not go back; actions are outputs. This crate knows neither
+//! the meaning of methods nor where bytes come from.
+//!
+//! ```text
+//! remote      which remotes there are; a caller connects to one
+//! reconnect   when to connect, probe and disconnect: uses `backoff` for the waits, `probe` for silence
+//! notice      what the log says about that
+//! message     the envelope of each text that arrives or leaves
+//! session     which messages are handled without their user
+//! ```
 
 pub mod backoff;
 pub mod message;

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// The peer must reply to it.
     Request {
         /// Its name.
         method: Cow<'a, [u8]>,
@@ -20,7 +20,7 @@ pub enum Message<'a> {
         /// Raw text of any JSON but `null`.
         id: &'a [u8],
     },
-    /// Wants none.
+    /// No reply is expected.
     Notification {
         /// Its name.
         method: Cow<'a, [u8]>,
@@ -66,7 +66,7 @@ pub enum MessageError {
     Missing {
         /// Kind of message.
         kind: &'static str,
-        /// What it lacks.
+        /// The missing member.
         member: &'static str,
     },
     /// A member that this kind of message may not have.
@@ -74,13 +74,13 @@ pub enum MessageError {
     Excess {
         /// Kind of message.
         kind: &'static str,
-        /// What it has too much.
+        /// The excess member.
         member: &'static str,
     },
 }
 
 impl MessageError {
-    /// What the connection's log line says behind its name.
+    /// The text of the log line, behind the connection's name.
     #[must_use]
     pub fn log_text(&self) -> String {
         match self {
@@ -90,7 +90,7 @@ impl MessageError {
     }
 }
 
-/// The members as they stand in the text; `null` counts as absent, of repeated ones the last wins.
+/// The members as they are written in the text; `null` counts as absent, of repeated ones the last wins.
 #[derive(Default)]
 struct Members<'a> {
     method: Option<Cow<'a, [u8]>>,
@@ -175,7 +175,7 @@ impl<'a> Members<'a> {
             }
         }
         reader.end()?;
-        // In the order in which the reference looks.
+        // In the order in which the reference checks.
         if !method_is_string {
             return Err(MessageError::MethodNotString);
         }
@@ -185,7 +185,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Each member must be there or not, as `wanted` says in the order method, params, result, error, id.
+    /// Checks that each member is present or absent as `wanted` says, in the order method, params, result, error, id.
     fn check(&self, kind: &'static str, wanted: [bool; 5]) -> Result<(), MessageError> {
         let found = [
             ("method", self.method.is_some()),
@@ -205,8 +205,9 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts, and it is what is echoed
-/// (docs/spec/protocol.md 1.5). Plain integers and strings without escapes, which is what clients use, are copied as they are.
+/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts, and replies echo
+/// this text (docs/spec/protocol.md 1.5). Plain integers and strings without escapes, which clients use, are copied as
+/// they are.
 #[must_use]
 pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
     if is_plain(raw) {
@@ -224,7 +225,7 @@ pub fn canonical(raw: &[u8]) -> Vec<u8> {
         .map_or_else(|_| raw.to_vec(), |value| value.to_bytes())
 }
 
-/// Whether a validated value is certainly written as it would be written again.
+/// Whether the text of a validated value is certainly canonical already.
 fn is_plain(raw: &[u8]) -> bool {
     match raw {
         [b'"', ..] => !raw.contains(&b'\\'),
@@ -281,7 +282,7 @@ pub fn write_request(out: &mut Vec<u8>, method: &str, params: &[u8], id: &[u8]) 
     }
 }
 
-/// The probe that keeps a silent connection under watch; its reply is swallowed (docs/spec/protocol.md 1.9).
+/// The probe that is sent on a silent connection. [`crate::Session`] consumes its reply (docs/spec/protocol.md 1.9).
 pub const PROBE: &[u8] = br#"{"id":"echo","method":"echo","params":[]}"#;
 
 #[cfg(test)]
@@ -379,8 +380,11 @@ mod tests {
             );
         }
         let error = Message::parse(br#"{"method":"x","params":[1,],"id":1}"#).unwrap_err();
-        let place = "line 0, column 26, byte 26: syntax error expecting value";
-        assert_eq!(error.log_text(), format!("error parsing stream: {place}"));
+        let position = "line 0, column 26, byte 26: syntax error expecting value";
+        assert_eq!(
+            error.log_text(),
+            format!("error parsing stream: {position}")
+        );
     }
 
     #[test]

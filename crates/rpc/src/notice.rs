@@ -1,4 +1,5 @@
-//! What a reconnecting session reports: events as data, with the words and levels of the reference's `reconnect` module.
+//! Events of a reconnecting session for the log, as data, with the words and levels of the reference's `reconnect`
+//! module.
 //!
 //! The shell prefixes the connection's name and `: `. Tests and operators look for these texts (docs/spec/cli.md 5.2, 7.7).
 
@@ -9,7 +10,7 @@ use std::fmt::{self, Display, Formatter};
 pub enum Level {
     /// Every step.
     Debug,
-    /// The course of things.
+    /// Normal progress.
     Info,
     /// Something failed.
     Warn,
@@ -24,7 +25,7 @@ pub enum End {
     Closed,
     /// An error of the operating system, in its words (`Connection refused`).
     Failed(String),
-    /// This side ended it: a time-out, or nothing in particular.
+    /// This side ended it: by a time-out, or for no special reason.
     Local,
 }
 
@@ -39,7 +40,7 @@ pub enum Notice {
     Connected,
     /// An attempt failed.
     AttemptFailed {
-        /// Waiting for a peer to connect, instead of connecting.
+        /// Whether the attempt was to listen for a peer instead of connecting to it.
         is_passive: bool,
         /// Why; [`End::Local`] is a time-out.
         end: End,
@@ -51,13 +52,13 @@ pub enum Notice {
     /// The user asked for a new connection, so the old one was closed.
     ClosedByClient,
     /// The next attempt comes after a wait.
-    Waiting {
+    BackingOff {
         /// As in [`Notice::AttemptFailed`].
         is_passive: bool,
         /// How long.
         wait_ms: u64,
     },
-    /// Attempts go on, without a word.
+    /// Attempts go on without being logged.
     Suppressing {
         /// As in [`Notice::AttemptFailed`].
         is_passive: bool,
@@ -113,7 +114,7 @@ impl Display for Notice {
             Notice::Dropped(End::Closed) => f.write_str("connection closed by peer"),
             Notice::Dropped(End::Local) => f.write_str("connection dropped"),
             Notice::ClosedByClient => f.write_str("connection closed by client"),
-            Notice::Waiting {
+            Notice::BackingOff {
                 is_passive,
                 wait_ms,
             } => {
@@ -211,7 +212,7 @@ mod tests {
                 "connection dropped",
             ),
             (
-                Notice::Waiting {
+                Notice::BackingOff {
                     is_passive: false,
                     wait_ms: 2000,
                 },

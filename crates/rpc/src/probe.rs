@@ -1,8 +1,8 @@
-//! The inactivity probe of one connection (docs/spec/protocol.md 1.9): when to ask for a sign of life, and when to give up.
+//! The inactivity probe of one connection (docs/spec/protocol.md 1.9): when to send one, and when to give the peer up.
 //!
-//! Invariant: an interval only runs out if reading was tried after its end, so a process that was busy or stopped reads
-//! what has arrived meanwhile before it judges its peer. Used by accepted sessions and by the reconnect machine; it sends
-//! nothing itself.
+//! Invariant: an interval expires only if the caller tried to read after its end, so a process that was busy or stopped
+//! reads the bytes that arrived meanwhile before it drops its peer. Accepted sessions and the reconnect machine use it;
+//! it sends nothing itself.
 
 /// The shortest interval; shorter ones but 0 are raised to it.
 pub const INTERVAL_MS_MIN: u64 = 1000;
@@ -16,29 +16,29 @@ pub struct Probe {
     /// 0 is off.
     interval_ms: u64,
     phase: Phase,
-    /// When reading was last tried.
+    /// When the caller last tried to read.
     attempted_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// The peer last showed life then.
+    /// The peer was last active then.
     Alive { since_ms: u64 },
-    /// It was asked for a sign then.
+    /// A probe was sent then.
     Pending { since_ms: u64 },
 }
 
-/// What a timer that ran out demands.
+/// The action that is due when an interval has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
     /// Send [`crate::message::PROBE`].
-    Ask {
+    Probe {
         /// How long the peer has been silent.
         idle_ms: u64,
     },
     /// Drop the connection.
-    GiveUp {
-        /// How long ago the peer was asked.
+    Disconnect {
+        /// How long ago the probe was sent.
         unanswered_ms: u64,
     },
 }
@@ -70,18 +70,18 @@ impl Probe {
         self.phase = Phase::Alive { since_ms: now_ms };
     }
 
-    /// Reading was tried, whatever came of it.
+    /// The caller tried to read, with or without success.
     pub fn receive_attempted(&mut self, now_ms: u64) {
         self.attempted_ms = now_ms;
     }
 
-    /// Whether the peer was asked for a sign of life and has not given it.
+    /// Whether a probe was sent and the peer has not been active since.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         matches!(self.phase, Phase::Pending { .. })
     }
 
-    /// What is due now, if anything. An answer is only given once for each interval that runs out.
+    /// The action that is due now, if any. Each expired interval yields one action.
     pub fn handle(&mut self, now_ms: u64) -> Option<Demand> {
         let expiry_ms = self.expiry_ms()?;
         if now_ms < expiry_ms || self.attempted_ms < expiry_ms {
@@ -90,11 +90,11 @@ impl Probe {
         match self.phase {
             Phase::Alive { since_ms } => {
                 self.phase = Phase::Pending { since_ms: now_ms };
-                Some(Demand::Ask {
+                Some(Demand::Probe {
                     idle_ms: now_ms - since_ms,
                 })
             }
-            Phase::Pending { since_ms } => Some(Demand::GiveUp {
+            Phase::Pending { since_ms } => Some(Demand::Disconnect {
                 unanswered_ms: now_ms - since_ms,
             }),
         }
@@ -130,30 +130,33 @@ fn raise(interval_ms: u64) -> u64 {
 mod tests {
     use super::{Demand, Probe};
 
-    /// Reads (in vain) and asks.
+    /// Tries to read, without success, and returns the due action.
     fn read(probe: &mut Probe, now_ms: u64) -> Option<Demand> {
         probe.receive_attempted(now_ms);
         probe.handle(now_ms)
     }
 
     #[test]
-    fn silence_is_asked_about_once_and_then_fatal() {
+    fn silence_is_probed_once_and_then_disconnected() {
         let mut probe = Probe::new(100, 5000);
         assert_eq!(probe.deadline_ms(100), Some(5100));
         assert_eq!(read(&mut probe, 5099), None);
-        assert_eq!(read(&mut probe, 5101), Some(Demand::Ask { idle_ms: 5001 }));
+        assert_eq!(
+            read(&mut probe, 5101),
+            Some(Demand::Probe { idle_ms: 5001 })
+        );
         assert_eq!(read(&mut probe, 5101), None);
         assert_eq!(probe.deadline_ms(5101), Some(10_101));
         assert_eq!(
             read(&mut probe, 10_101),
-            Some(Demand::GiveUp {
+            Some(Demand::Disconnect {
                 unanswered_ms: 5000
             })
         );
     }
 
     #[test]
-    fn any_byte_starts_anew() {
+    fn any_byte_restarts_the_interval() {
         let mut probe = Probe::new(0, 5000);
         assert!(read(&mut probe, 5000).is_some());
         assert!(probe.is_pending());
@@ -162,12 +165,12 @@ mod tests {
         assert_eq!(read(&mut probe, 14_998), None);
         assert_eq!(
             read(&mut probe, 14_999),
-            Some(Demand::Ask { idle_ms: 5000 })
+            Some(Demand::Probe { idle_ms: 5000 })
         );
     }
 
     #[test]
-    fn a_process_that_was_stopped_reads_before_it_judges() {
+    fn a_stopped_process_reads_before_it_probes() {
         let mut probe = Probe::new(0, 5000);
         assert_eq!(probe.handle(60_000), None);
         assert_eq!(probe.deadline_ms(60_000), Some(60_001));
@@ -182,6 +185,9 @@ mod tests {
         assert_eq!(read(&mut probe, u64::MAX), None);
         probe.set_interval(1);
         assert_eq!(probe.interval_ms(), 1000);
-        assert_eq!(read(&mut probe, 1000), Some(Demand::Ask { idle_ms: 1000 }));
+        assert_eq!(
+            read(&mut probe, 1000),
+            Some(Demand::Probe { idle_ms: 1000 })
+        );
     }
 }

@@ -1,13 +1,13 @@
-//! The life of a connection that is made again whenever it ends: attempts, waits, probes, giving up (docs/spec/cli.md 5.2).
+//! A connection that is established again whenever it ends: attempts, waits, probes, giving up (docs/spec/cli.md 5.2).
 //!
-//! A pure machine. The shell reports what happened (`connecting`, `connected`, `disconnected`, `heard`, `tried`), asks
-//! [`Reconnect::handle`] what to do, does it, and sleeps until [`Reconnect::deadline_ms`]. An action is repeated until its
-//! outcome is reported. Clients, relays and active remotes of the server use it; it knows one connection at a time, so who
-//! has a list of remotes picks the next one at each [`Action::Connect`].
+//! A pure machine. The shell reports what happened (`connecting`, `connected`, `disconnected`, `activity`, `receive_attempted`), asks
+//! [`Reconnect::handle`] what to do, does it, and sleeps until [`Reconnect::deadline_ms`]. An action is repeated until
+//! its outcome is reported. Clients, relays and active remotes of the server use it. It manages one connection at a
+//! time; a caller with a list of remotes picks the next one at each [`Action::Connect`].
 //!
 //! ```text
 //!             enable               connecting                connected
-//!     Void ------------> Waiting ---------------> Trying ------------------> Connected
+//!     Void -----------> BackingOff -------------> Trying ------------------> Connected
 //!      ^                  ^   |                     |                            |
 //!      |                  |   | listening           | time-out      silence, force
 //!      | no tries left    |   v                     v                            v
@@ -20,7 +20,7 @@ use crate::backoff::{Backoff, MIN_MS, Step};
 use crate::notice::{End, Notice};
 use crate::probe::{Demand, Probe};
 
-/// What the shell is to do.
+/// An action that the shell must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Begin an attempt (or open a listener), then report `connecting` (or `listening`), `connected` or `disconnected`.
@@ -31,7 +31,7 @@ pub enum Action {
     Probe,
 }
 
-/// A connection that is made again and again. Times are in milliseconds.
+/// A reconnecting connection. Times are in milliseconds.
 #[derive(Debug, Clone)]
 pub struct Reconnect {
     state: State,
@@ -51,7 +51,7 @@ enum State {
     /// Switched off, or out of tries.
     Void,
     /// An attempt begins then.
-    Waiting {
+    BackingOff {
         until_ms: u64,
     },
     /// Until a peer connects.
@@ -61,7 +61,7 @@ enum State {
         since_ms: u64,
     },
     Connected(Connection),
-    /// What there was, if it was established, has to go.
+    /// The attempt, or the established connection `was`, must be closed.
     Closing {
         was: Option<Connection>,
         is_forced: bool,
@@ -104,7 +104,7 @@ impl Reconnect {
         &mut self.backoff
     }
 
-    /// Sets the probe interval, of a connection in being too; 0 turns probes off.
+    /// Sets the probe interval, also that of the present connection; 0 turns probes off.
     pub fn set_probe_interval(&mut self, interval_ms: u64) {
         self.probe_interval_ms = interval_ms;
         if let State::Connected(connection) = &mut self.state {
@@ -129,7 +129,7 @@ impl Reconnect {
     pub fn enable(&mut self, now_ms: u64) {
         if matches!(self.state, State::Void) && self.take_try() {
             self.backoff.reset();
-            self.state = State::Waiting { until_ms: now_ms };
+            self.state = State::BackingOff { until_ms: now_ms };
         }
     }
 
@@ -139,7 +139,7 @@ impl Reconnect {
         self.state = State::Void;
     }
 
-    /// Demands that the connection, or the attempt, be given up for a new one.
+    /// Gives up the connection or the attempt in favour of a new one.
     pub fn force(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Void) {
             State::Connected(connection) => State::Closing {
@@ -196,7 +196,7 @@ impl Reconnect {
     /// The attempt, the connection or the listener ended.
     pub fn disconnected(&mut self, now_ms: u64, end: End) {
         let (notice, connection) = match &self.state {
-            State::Void | State::Waiting { .. } => return,
+            State::Void | State::BackingOff { .. } => return,
             State::Listening => (Some(Notice::ListenFailed(end)), None),
             State::Connected(connection) => (Some(Notice::Dropped(end)), Some(connection)),
             State::Closing {
@@ -222,7 +222,7 @@ impl Reconnect {
             return;
         }
         self.back_off(lasted_ms);
-        self.state = State::Waiting {
+        self.state = State::BackingOff {
             until_ms: now_ms.saturating_add(self.backoff.current_ms()),
         };
     }
@@ -235,7 +235,7 @@ impl Reconnect {
         }
     }
 
-    /// Reading was tried.
+    /// The shell tried to read.
     pub fn receive_attempted(&mut self, now_ms: u64) {
         if let State::Connected(connection) = &mut self.state {
             connection.probe.receive_attempted(now_ms);
@@ -253,7 +253,7 @@ impl Reconnect {
         match self.backoff.fail(was_good) {
             Step::Doubled => {
                 let wait_ms = self.backoff.current_ms();
-                self.notices.push(Notice::Waiting {
+                self.notices.push(Notice::BackingOff {
                     is_passive,
                     wait_ms,
                 });
@@ -283,23 +283,23 @@ impl Reconnect {
     }
 }
 
-/// What is due, and what is.
+/// Actions and state.
 impl Reconnect {
-    /// What to do now, if anything.
+    /// The action to do now, if any.
     pub fn handle(&mut self, now_ms: u64) -> Option<Action> {
         match &mut self.state {
             State::Void | State::Listening => None,
-            State::Waiting { until_ms } => (now_ms >= *until_ms).then_some(Action::Connect),
+            State::BackingOff { until_ms } => (now_ms >= *until_ms).then_some(Action::Connect),
             State::Trying { since_ms } => (now_ms
                 >= *since_ms + self.backoff.current_ms().max(MIN_MS))
             .then_some(Action::Disconnect),
             State::Closing { .. } => Some(Action::Disconnect),
             State::Connected(connection) => match connection.probe.handle(now_ms)? {
-                Demand::Ask { idle_ms } => {
+                Demand::Probe { idle_ms } => {
                     self.notices.push(Notice::Probing { idle_ms });
                     Some(Action::Probe)
                 }
-                Demand::GiveUp { unanswered_ms } => {
+                Demand::Disconnect { unanswered_ms } => {
                     self.notices.push(Notice::Unanswered { unanswered_ms });
                     let was = Some(connection.clone());
                     self.state = State::Closing {
@@ -317,14 +317,14 @@ impl Reconnect {
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         match &self.state {
             State::Void | State::Listening => None,
-            State::Waiting { until_ms } => Some(*until_ms),
+            State::BackingOff { until_ms } => Some(*until_ms),
             State::Trying { since_ms } => Some(since_ms + self.backoff.current_ms().max(MIN_MS)),
             State::Closing { .. } => Some(now_ms),
             State::Connected(connection) => connection.probe.deadline_ms(now_ms),
         }
     }
 
-    /// Takes what there is to report, oldest first.
+    /// Removes and returns the notices that were not reported yet, oldest first.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
@@ -335,7 +335,7 @@ impl Reconnect {
         matches!(self.state, State::Connected(_))
     }
 
-    /// Whether [`Reconnect::force`] asked for the end of the connection or the attempt, which has not come yet.
+    /// Whether the closing that [`Reconnect::force`] asked for is not complete yet.
     #[must_use]
     pub fn is_forced(&self) -> bool {
         matches!(
@@ -364,7 +364,7 @@ impl Reconnect {
     pub fn state_name(&self) -> &'static str {
         match &self.state {
             State::Void => "VOID",
-            State::Waiting { .. } => "BACKOFF",
+            State::BackingOff { .. } => "BACKOFF",
             State::Listening => "LISTENING",
             State::Trying { .. } => "CONNECTING",
             State::Connected(connection) if connection.probe.is_pending() => "IDLE",

@@ -1,6 +1,6 @@
 //! How connections are written: lists of remotes, the schemes of single ones, and remotes that a database names.
 //!
-//! Only the outer grammar is here (docs/spec/cli.md 1.5, 3.1, 5.1); what stands behind the colon is the shell's.
+//! Only the outer grammar is here (docs/spec/cli.md 1.5, 3.1, 5.1); the shell reads the part behind the colon.
 
 /// The kinds of connection methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Scheme {
 pub struct RemoteList {
     /// In the order written.
     pub remotes: Vec<String>,
-    /// What `cid:` gave: a cluster id, or at least four characters of its beginning. The last one counts.
+    /// The value of `cid:`: a cluster id, or at least four characters of its beginning. The last one counts.
     pub cluster_id: Option<String>,
 }
 
@@ -117,7 +117,7 @@ fn is_cluster_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// A remote that stands for what a column holds: `db:DB,TABLE,COLUMN`.
+/// A remote that names a column, whose content are the actual remotes: `db:DB,TABLE,COLUMN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnRemote<'a> {
     /// Name of the database.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_tell_the_side_and_the_probe_interval() {
+    fn schemes_decide_the_side_and_the_probe_interval() {
         for (remote, scheme, is_passive, interval_ms) in [
             ("tcp:[::1]:6640", Scheme::Tcp, false, 5000),
             ("ssl:h:1", Scheme::Ssl, false, 5000),

@@ -1,6 +1,8 @@
-//! One connection above its bytes: probes, and the messages that either side answers or swallows without asking anyone.
+//! One connection above its bytes: the inactivity probe, and the `echo` messages that either side handles without its
+//! user.
 //!
-//! Servers, clients and relays all hold one per connection. It owns no queue and no socket; what it wants sent it returns.
+//! Servers, clients and relays hold one for each connection. It owns no queue and no socket; it returns the bytes to
+//! send.
 
 use crate::message::{self, Message};
 use crate::probe::{Demand, Probe};
@@ -11,7 +13,7 @@ pub struct Session {
     probe: Probe,
 }
 
-/// What becomes of a message.
+/// How a received message must be handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received<'a> {
     /// It was an `echo` request; this is the reply to send.
@@ -22,14 +24,14 @@ pub enum Received<'a> {
     Message(Message<'a>),
 }
 
-/// What a session wants done when its timer ran out.
+/// The action that is due when the probe's interval has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Send these bytes.
     Send(&'static [u8]),
     /// Close: the peer left a probe unanswered that long.
     Close {
-        /// How long ago it was asked.
+        /// How long ago the probe was sent.
         unanswered_ms: u64,
     },
 }
@@ -43,12 +45,12 @@ impl Session {
         }
     }
 
-    /// The probe timer: tell it of bytes and of attempts to read.
+    /// The probe timer. The caller reports received bytes and attempts to read to it.
     pub fn probe(&mut self) -> &mut Probe {
         &mut self.probe
     }
 
-    /// Sorts a message out.
+    /// Decides how a message must be handled.
     #[must_use]
     pub fn receive<'a>(&self, message: Message<'a>) -> Received<'a> {
         match message {
@@ -66,11 +68,11 @@ impl Session {
         }
     }
 
-    /// What is due now, if anything.
+    /// The action that is due now, if any.
     pub fn handle(&mut self, now_ms: u64) -> Option<Action> {
         self.probe.handle(now_ms).map(|demand| match demand {
-            Demand::Ask { .. } => Action::Send(message::PROBE),
-            Demand::GiveUp { unanswered_ms } => Action::Close { unanswered_ms },
+            Demand::Probe { .. } => Action::Send(message::PROBE),
+            Demand::Disconnect { unanswered_ms } => Action::Close { unanswered_ms },
         })
     }
 
@@ -86,24 +88,27 @@ mod tests {
     use super::{Action, Received, Session};
     use crate::message::{Message, PROBE};
 
-    fn hear(text: &str) -> Received<'_> {
+    fn receive(text: &str) -> Received<'_> {
         Session::new(0, 0).receive(Message::parse(text.as_bytes()).unwrap())
     }
 
     #[test]
     fn echo_requests_are_answered_with_their_params() {
-        let heard = hear(r#"{"method":"echo", "params":[1.50, "a"], "id":{"b":1,"a":2}}"#);
+        let received = receive(r#"{"method":"echo", "params":[1.50, "a"], "id":{"b":1,"a":2}}"#);
         assert_eq!(
-            heard,
+            received,
             Received::Echo(br#"{"id":{"a":2,"b":1},"result":[1.5,"a"],"error":null}"#.to_vec())
         );
     }
 
     #[test]
-    fn answers_to_probes_are_swallowed_and_nothing_else_is() {
-        assert_eq!(hear(r#"{"id":"echo","result":[]}"#), Received::ProbeReply);
+    fn only_replies_to_probes_are_consumed() {
         assert_eq!(
-            hear(r#"{"id":"\u0065cho","result":[]}"#),
+            receive(r#"{"id":"echo","result":[]}"#),
+            Received::ProbeReply
+        );
+        assert_eq!(
+            receive(r#"{"id":"\u0065cho","result":[]}"#),
             Received::ProbeReply
         );
         for text in [
@@ -112,7 +117,7 @@ mod tests {
             r#"{"id":null,"method":"echo","params":[]}"#,
             r#"{"id":1,"method":"transact","params":[]}"#,
         ] {
-            assert!(matches!(hear(text), Received::Message(_)), "{text}");
+            assert!(matches!(receive(text), Received::Message(_)), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Plays of a reconnecting session in virtual time, told as its trace.
+//! Plays of a reconnecting connection in virtual time, compared by their traces.
 
 use corvid_rpc::Reconnect;
 use corvid_rpc::notice::End;
@@ -26,31 +26,31 @@ impl Play {
         self.now_ms
     }
 
-    /// Reports an event and notes what the machine says of it.
+    /// Reports an event and records the notices of the machine.
     fn report(&mut self, event: impl FnOnce(&mut Reconnect, u64)) {
         event(&mut self.machine, self.now_ms);
-        self.note();
+        self.record();
     }
 
-    fn note(&mut self) {
+    fn record(&mut self) {
         let at_ms = self.now_ms - 1_000_000;
         let notices = self.machine.take_notices();
         self.trace
             .extend(notices.iter().map(|notice| format!("{at_ms} {notice}")));
     }
 
-    /// Sleeps until the machine wants something, reading in vain, and returns that.
+    /// Sleeps until an action is due and returns it. Attempts to read yield nothing meanwhile.
     fn wait(&mut self) -> Option<Action> {
         for _ in 0..10 {
             let action = self.machine.handle(self.now_ms);
-            self.note();
+            self.record();
             if action.is_some() {
                 return action;
             }
             self.now_ms = self.machine.deadline_ms(self.now_ms)?.max(self.now_ms);
             self.machine.receive_attempted(self.now_ms);
         }
-        panic!("deadlines that nothing comes of: {:?}", self.machine);
+        panic!("deadlines without an action: {:?}", self.machine);
     }
 
     /// Expects an attempt to be due and lets it fail at once.
@@ -74,7 +74,7 @@ impl Play {
 }
 
 #[test]
-fn failures_back_off_and_fall_silent() {
+fn failures_back_off_and_stop_being_logged() {
     let mut play = Play::new(Reconnect::new());
     (0..6).for_each(|_| play.refuse());
     assert_eq!(
@@ -168,7 +168,7 @@ fn a_connection_that_lasted_resets_the_wait() {
 }
 
 #[test]
-fn a_connection_that_was_cut_at_once_does_not() {
+fn a_connection_that_was_cut_at_once_does_not_reset_the_wait() {
     let mut play = Play::new(Reconnect::new());
     play.refuse();
     play.connect();

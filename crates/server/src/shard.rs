@@ -266,11 +266,11 @@ impl ShardSessions {
         }
         match client.probe.handle(now.mono_ms) {
             None => {}
-            Some(Demand::Ask { .. }) => {
+            Some(Demand::Probe { .. }) => {
                 coverage::PROBE_SENT.bump();
                 io.send(conn, PROBE.to_vec());
             }
-            Some(Demand::GiveUp { unanswered_ms }) => {
+            Some(Demand::Disconnect { unanswered_ms }) => {
                 let name = io
                     .info(conn)
                     .map(|info| info.name.clone())
