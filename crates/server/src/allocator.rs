@@ -31,7 +31,7 @@ pub(crate) fn give_back() {
 
 /// Other allocators do as they do.
 #[cfg(not(feature = "jemalloc"))]
-pub fn give_back() {}
+pub(crate) fn give_back() {}
 
 /// Bytes by kind.
 #[cfg(feature = "jemalloc")]

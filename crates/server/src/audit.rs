@@ -44,7 +44,7 @@ enum ToTrail {
 
 /// Where databases leave their entries; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct AuditLog {
+pub(crate) struct AuditLog {
     thread: Sender<ToTrail>,
     shared: Arc<Shared>,
 }
@@ -67,7 +67,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// The file cannot be opened, or no thread made.
-    pub fn open(path: &Path, exclusions: Exclusions) -> std::io::Result<AuditLog> {
+    pub(crate) fn open(path: &Path, exclusions: Exclusions) -> std::io::Result<AuditLog> {
         let file = open(path)?;
         let is_torn = is_torn(path);
         let shared = Arc::new(Shared {
@@ -91,7 +91,7 @@ impl AuditLog {
     }
 
     /// Leaves entries to be written. Never waits: when too much is queued they are dropped, and counted.
-    pub fn push(&self, entries: Vec<Entry>) {
+    pub(crate) fn push(&self, entries: Vec<Entry>) {
         let weight = weight(&entries);
         let before = self.shared.queued.fetch_add(weight, Ordering::Relaxed);
         let count = entries.len() as u64;
@@ -105,32 +105,32 @@ impl AuditLog {
 
     /// Records that were written, and records that are missing, since the start.
     #[must_use]
-    pub fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.shared.written), read(&self.shared.missing))
     }
 
     /// Opens the file of that name again, after rotation; `finish` is told, on the trail's thread, what came of it. What was left before
     /// goes to the old file.
-    pub fn reopen(&self, finish: impl FnOnce(std::io::Result<()>) + Send + 'static) {
+    pub(crate) fn reopen(&self, finish: impl FnOnce(std::io::Result<()>) + Send + 'static) {
         // The thread ends with the server.
         let _ = self.thread.send(ToTrail::Reopen(Box::new(finish)));
     }
 
     /// Leaves out what these exclusions name, and nothing else, of the entries that are left from now on.
-    pub fn exclude(&self, exclusions: Exclusions) {
+    pub(crate) fn exclude(&self, exclusions: Exclusions) {
         // As above.
         let _ = self.thread.send(ToTrail::Exclude(exclusions));
     }
 
     /// Says in the trail that it was turned on, or off. Whether entries come is their senders' business.
-    pub fn turned(&self, is_on: bool) {
+    pub(crate) fn turned(&self, is_on: bool) {
         // As above.
         let _ = self.thread.send(ToTrail::Turned(is_on));
     }
 
     /// Waits, but not for ever, until everything is written.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.thread.send(ToTrail::End(answer)).is_ok() {
             let _ = answered.recv_timeout(FAREWELL);

@@ -15,11 +15,11 @@ pub(crate) use server::start;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request<'a> {
     /// From the first slash to the query.
-    pub path: &'a str,
+    pub(crate) path: &'a str,
     /// Behind the question mark; empty without one.
-    pub query: &'a str,
+    pub(crate) query: &'a str,
     /// The header `Accept`; empty without one.
-    pub accept: &'a str,
+    pub(crate) accept: &'a str,
 }
 
 impl<'a> Request<'a> {
@@ -36,11 +36,11 @@ impl<'a> Request<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     /// For example 200.
-    pub status: u16,
+    pub(crate) status: u16,
     /// `Content-Type`
-    pub content_type: &'static str,
+    pub(crate) content_type: &'static str,
     /// All of it.
-    pub body: String,
+    pub(crate) body: String,
 }
 
 impl Response {

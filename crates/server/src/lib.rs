@@ -4,8 +4,6 @@ pub mod check_config;
 pub mod main_loop;
 pub mod manual;
 pub mod options;
-pub mod remotes;
-pub mod server;
 
 mod allocator;
 mod audit;
@@ -19,6 +17,8 @@ mod liveness;
 mod main_thread;
 mod metrics;
 mod process_figures;
+mod remotes;
+mod server;
 mod shard;
 mod tls_settings;
 mod watchdog;

@@ -25,7 +25,7 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 
 /// One of these options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LimitOption {
+pub(crate) enum LimitOption {
     /// `--max-sessions`
     Sessions,
     /// `--max-message`
@@ -38,7 +38,7 @@ pub enum LimitOption {
 
 impl LimitOption {
     /// All of them, sorted by name.
-    pub const ALL: [LimitOption; 4] = [
+    pub(crate) const ALL: [LimitOption; 4] = [
         LimitOption::Backlog,
         LimitOption::Message,
         LimitOption::Replies,
@@ -47,7 +47,7 @@ impl LimitOption {
 
     /// Its name, without dashes.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             LimitOption::Sessions => "max-sessions",
             LimitOption::Message => "max-message",
@@ -58,7 +58,7 @@ impl LimitOption {
 
     /// What it makes of the limits.
     #[must_use]
-    pub fn of(self, limits: &Limits, settings: &Settings) -> usize {
+    pub(crate) fn of(self, limits: &Limits, settings: &Settings) -> usize {
         match self {
             LimitOption::Sessions => limits.connections_max,
             LimitOption::Message => limits.text_bytes_max,
@@ -108,7 +108,7 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
 
 /// What the command line says; `None`: nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     sessions: Option<u64>,
     message_bytes: Option<u64>,
     backlog_bytes: Option<u64>,
@@ -117,7 +117,7 @@ pub struct Settings {
 
 impl Settings {
     /// Notes one option; the last one of its kind counts. A value that is no limit ends the process.
-    pub fn apply(&mut self, option: LimitOption, value: Option<&str>) {
+    pub(crate) fn apply(&mut self, option: LimitOption, value: Option<&str>) {
         let value = value.unwrap_or_default();
         if let Err(expected) = self.set(option, value) {
             program::fatal(format_args!("--{}={value}: {expected}", option.name()));
@@ -128,7 +128,7 @@ impl Settings {
     ///
     /// # Errors
     /// What it should be instead.
-    pub fn set(&mut self, option: LimitOption, value: &str) -> Result<(), &'static str> {
+    pub(crate) fn set(&mut self, option: LimitOption, value: &str) -> Result<(), &'static str> {
         match option {
             LimitOption::Sessions => self.sessions = Some(count(value)?),
             LimitOption::Message => self.message_bytes = Some(bytes(value)?),
@@ -140,13 +140,13 @@ impl Settings {
 
     /// The most that replies may hold together, bytes.
     #[must_use]
-    pub fn reply_bytes_max(&self) -> usize {
+    pub(crate) fn reply_bytes_max(&self) -> usize {
         narrow(self.reply_bytes.unwrap_or(REPLY_BYTES))
     }
 
     /// Raises the limit of descriptors as far as it goes, and fits the limits to it.
     #[must_use]
-    pub fn settle(&self) -> Limits {
+    pub(crate) fn settle(&self) -> Limits {
         let descriptors = descriptors::raise().unwrap_or_else(|error| {
             let text = errno::text(&error);
             warn(format_args!("limit of open files: {text}"));

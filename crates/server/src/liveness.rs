@@ -17,7 +17,7 @@ pub(crate) const STUCK_MS: u64 = 60_000;
 
 /// One thread's, or one database's, to note what it does; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Heartbeat(Arc<Beat>);
+pub(crate) struct Heartbeat(Arc<Beat>);
 
 /// When the present piece of work began, monotonic ms; 0: at rest.
 #[derive(Debug, Default)]
@@ -25,18 +25,18 @@ struct Beat(AtomicU64);
 
 impl Heartbeat {
     /// A piece of work begins; the one before it is done. `now_ms` is monotonic.
-    pub fn work(&self, now_ms: u64) {
+    pub(crate) fn work(&self, now_ms: u64) {
         self.0.0.store(now_ms, Ordering::Relaxed);
     }
 
     /// The work is done, and nothing is to be done until somebody asks for something.
-    pub fn rest(&self) {
+    pub(crate) fn rest(&self) {
         self.0.0.store(0, Ordering::Relaxed);
     }
 
     /// For how long the present piece of work has lasted, ms; 0 at rest.
     #[must_use]
-    pub fn busy_ms(&self, now_ms: u64) -> u64 {
+    pub(crate) fn busy_ms(&self, now_ms: u64) -> u64 {
         self.0.busy_ms(now_ms)
     }
 }
@@ -52,18 +52,12 @@ impl Beat {
 
 /// Everybody's.
 #[derive(Debug, Default)]
-pub struct Heartbeats(Mutex<Vec<(String, Weak<Beat>)>>);
+pub(crate) struct Heartbeats(Mutex<Vec<(String, Weak<Beat>)>>);
 
 impl Heartbeats {
-    /// Nobody's yet.
-    #[must_use]
-    pub fn new() -> Heartbeats {
-        Heartbeats::default()
-    }
-
     /// One more, of `main` or `db:NAME`; asked after until all its clones are gone.
     #[must_use]
-    pub fn add(&self, name: &str) -> Heartbeat {
+    pub(crate) fn add(&self, name: &str) -> Heartbeat {
         let beat = Heartbeat::default();
         let mut beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         beats.push((name.to_owned(), Arc::downgrade(&beat.0)));
@@ -72,7 +66,7 @@ impl Heartbeats {
 
     /// Who is there, with how long the present piece of work of each has lasted, ms (0: at rest).
     #[must_use]
-    pub fn busy(&self, now_ms: u64) -> Vec<(String, u64)> {
+    pub(crate) fn busy(&self, now_ms: u64) -> Vec<(String, u64)> {
         let mut beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut busy = Vec::new();
         beats.retain(|(name, beat)| {
@@ -88,7 +82,7 @@ impl Heartbeats {
 
     /// Who has been at one piece of work for longer than `limit_ms` ([`STUCK_MS`]), and for how long, ms.
     #[must_use]
-    pub fn stuck(&self, now_ms: u64, limit_ms: u64) -> Vec<(String, u64)> {
+    pub(crate) fn stuck(&self, now_ms: u64, limit_ms: u64) -> Vec<(String, u64)> {
         let mut stuck = self.busy(now_ms);
         stuck.retain(|(_, busy_ms)| *busy_ms > limit_ms);
         stuck
@@ -101,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_idle_are_alive_and_the_busy_are_stuck_after_a_while() {
-        let beats = Heartbeats::new();
+        let beats = Heartbeats::default();
         let (main, database) = (beats.add("main"), beats.add("db:A"));
         assert_eq!(beats.stuck(1_000_000, STUCK_MS), [], "at rest");
         main.work(1000);
@@ -117,7 +111,7 @@ mod tests {
 
     #[test]
     fn whoever_is_gone_is_asked_after_no_more() {
-        let beats = Heartbeats::new();
+        let beats = Heartbeats::default();
         let database = beats.add("db:A");
         let clone = database.clone();
         database.work(1);

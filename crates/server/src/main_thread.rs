@@ -12,7 +12,7 @@ use crate::database::open::Opened;
 
 /// What the main thread is sent.
 #[derive(Debug)]
-pub enum Report {
+pub(crate) enum Report {
     /// From a database.
     Event(Event),
     /// Answer when all reports before this one have been taken care of.
@@ -33,18 +33,18 @@ const LINES_QUEUED_MAX: usize = 64 * 1024;
 
 /// The way back to the main thread.
 #[derive(Clone, Debug)]
-pub struct MainThread {
+pub(crate) struct MainThread {
     /// Its queue.
-    pub events: Sender<Report>,
+    pub(crate) events: Sender<Report>,
     /// Lines that were dropped and not told of.
-    pub lines_dropped: Arc<AtomicU64>,
+    pub(crate) lines_dropped: Arc<AtomicU64>,
     /// Wakes it.
-    pub waker: Arc<mio::Waker>,
+    pub(crate) waker: Arc<mio::Waker>,
 }
 
 impl MainThread {
     /// Sends events and wakes it once.
-    pub fn post(&self, events: impl IntoIterator<Item = Event>) {
+    pub(crate) fn post(&self, events: impl IntoIterator<Item = Event>) {
         let mut any = false;
         for event in events {
             let is_line = matches!(event, Event::Slow(_) | Event::RowLogged(_));
@@ -61,22 +61,22 @@ impl MainThread {
     }
 
     /// Tells what became of a file that was to be opened.
-    pub fn opened(&self, token: u64, outcome: Result<Opened, String>) {
+    pub(crate) fn opened(&self, token: u64, outcome: Result<Opened, String>) {
         self.report(Report::Opened(token, Box::new(outcome)));
     }
 
     /// Tells what became of a backup.
-    pub fn backed_up(&self, token: u64, outcome: Result<(), String>) {
+    pub(crate) fn backed_up(&self, token: u64, outcome: Result<(), String>) {
         self.report(Report::BackedUp(token, outcome));
     }
 
     /// Tells of the sessions of one shard.
-    pub fn sessions_listed(&self, token: u64, sessions: Vec<Listed>) {
+    pub(crate) fn sessions_listed(&self, token: u64, sessions: Vec<Listed>) {
         self.report(Report::SessionsListed(token, sessions));
     }
 
     /// Tells whether there was a session to be closed.
-    pub fn session_closed(&self, token: u64, is_closed: bool) {
+    pub(crate) fn session_closed(&self, token: u64, is_closed: bool) {
         self.report(Report::SessionClosed(token, is_closed));
     }
 
@@ -88,7 +88,7 @@ impl MainThread {
     }
 
     /// Waits until the main thread has taken care of everything sent before.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.events.send(Report::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
             // Ends early when the main thread exits meanwhile.

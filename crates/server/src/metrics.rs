@@ -33,7 +33,7 @@ use shard::ShardFigures;
 
 /// The figures of one server.
 #[derive(Debug, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     stage: AtomicU8,
     databases: Mutex<BTreeMap<String, Arc<DatabaseFigures>>>,
     shards: OnceLock<Vec<Shard>>,
@@ -49,22 +49,22 @@ struct Shard {
 
 /// What else is looked at.
 #[derive(Debug)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// Of TLS.
-    pub credentials: Arc<Credentials>,
+    pub(crate) credentials: Arc<Credentials>,
     /// All of them.
-    pub locks: Arc<Mutex<Locks>>,
+    pub(crate) locks: Arc<Mutex<Locks>>,
     /// Of connections.
-    pub refusals: Refusals,
+    pub(crate) refusals: Refusals,
     /// Of replies.
-    pub reply_memory: Arc<ReplyMemory>,
+    pub(crate) reply_memory: Arc<ReplyMemory>,
     /// Where the audit trail is kept, if there is one.
-    pub audit: Option<AuditLog>,
+    pub(crate) audit: Option<AuditLog>,
 }
 
 /// How far the server has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// It opens what it is to serve.
     Opening,
     /// It serves.
@@ -84,13 +84,16 @@ impl Metrics {
     }
 
     /// It has come further.
-    pub fn set_stage(&self, stage: Stage) {
+    pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
     /// Makes the figures of each shard, in order. Once.
     #[must_use]
-    pub fn add_shards(&self, handles: &[ShardHandle<ShardMessage>]) -> Vec<Arc<ShardFigures>> {
+    pub(crate) fn add_shards(
+        &self,
+        handles: &[ShardHandle<ShardMessage>],
+    ) -> Vec<Arc<ShardFigures>> {
         let shards = self.shards.get_or_init(|| {
             let shard = |handle: &ShardHandle<ShardMessage>| Shard {
                 figures: Arc::default(),
@@ -102,18 +105,18 @@ impl Metrics {
     }
 
     /// Tells what else to look at. Once.
-    pub fn set_surroundings(&self, surroundings: Surroundings) {
+    pub(crate) fn set_surroundings(&self, surroundings: Surroundings) {
         // A second time would find the same.
         let _ = self.surroundings.set(surroundings);
     }
 
     /// A database is served from now on.
-    pub fn add_database(&self, name: &str, figures: Arc<DatabaseFigures>) {
+    pub(crate) fn add_database(&self, name: &str, figures: Arc<DatabaseFigures>) {
         self.databases().insert(name.to_owned(), figures);
     }
 
     /// It is served no more.
-    pub fn remove_database(&self, name: &str) {
+    pub(crate) fn remove_database(&self, name: &str) {
         self.databases().remove(name);
     }
 

@@ -20,51 +20,51 @@ use crate::manual;
 #[derive(Debug, Default)]
 pub struct CommandLine {
     /// `--remote`, duplicates dropped.
-    pub remotes: Vec<String>,
+    pub(crate) remotes: Vec<String>,
     /// Database files.
-    pub databases: Vec<String>,
+    pub(crate) databases: Vec<String>,
     /// `--no-dbs`
-    pub no_default_database: bool,
+    pub(crate) no_default_database: bool,
     /// `--config-file`
-    pub config_file: Option<String>,
+    pub(crate) config_file: Option<String>,
     /// `--sync-from`
-    pub sync_from: Option<String>,
+    pub(crate) sync_from: Option<String>,
     /// `--sync-exclude-tables`
-    pub sync_exclude_tables: Option<String>,
+    pub(crate) sync_exclude_tables: Option<String>,
     /// `--active`
-    pub is_active: bool,
+    pub(crate) is_active: bool,
     /// `--unixctl`
-    pub unixctl: Option<String>,
+    pub(crate) unixctl: Option<String>,
     /// `--metrics-listen`
-    pub metrics_listen: Option<String>,
+    pub(crate) metrics_listen: Option<String>,
     /// `--check-config`
     pub is_check: bool,
     /// `--run`
-    pub run: Option<String>,
+    pub(crate) run: Option<String>,
     /// `--no-standalone-history`
-    pub no_standalone_history: bool,
+    pub(crate) no_standalone_history: bool,
     /// `--disable-file-column-diff`
-    pub disable_column_diff: bool,
+    pub(crate) disable_column_diff: bool,
     /// `--disable-file-no-data-conversion`: about clustered databases alone
-    pub disable_no_data_conversion: bool,
+    pub(crate) disable_no_data_conversion: bool,
     /// `--slow-transaction`, ms; `u64::MAX`: off.
-    pub slow_ms: u64,
+    pub(crate) slow_ms: u64,
     /// `--audit-log`
-    pub audit_log: Option<String>,
+    pub(crate) audit_log: Option<String>,
     /// Where recordings are kept, if there are to be any.
-    pub record: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
     /// How long each may be, MiB.
-    pub record_mib: Option<u64>,
+    pub(crate) record_mib: Option<u64>,
     /// Where recordings are that are to be replayed.
     pub replay: Option<PathBuf>,
     /// `--audit-exclude`, all of them, as given
-    pub audit_exclude: String,
+    pub(crate) audit_exclude: String,
     /// Key, certificate and the like, as files or as `db:` columns.
-    pub tls: tls::Settings,
+    pub(crate) tls: tls::Settings,
     /// What clients may have the server hold.
-    pub limits: limits::Settings,
+    pub(crate) limits: limits::Settings,
     /// How to become a daemon.
-    pub daemon: daemon::Options,
+    pub(crate) daemon: daemon::Options,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -342,7 +342,7 @@ const SLOW_MS_DEFAULT: u64 = 1000;
 ///
 /// # Errors
 /// It is none.
-pub fn slow_ms(text: &str) -> Result<u64, String> {
+pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Ok(u64::MAX),
         Ok(ms) => Ok(ms),
@@ -354,7 +354,7 @@ pub fn slow_ms(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// An element is of another form.
-pub fn exclusions(list: &str) -> Result<Exclusions, String> {
+pub(crate) fn exclusions(list: &str) -> Result<Exclusions, String> {
     let mut exclusions = Exclusions::default();
     let outcome = exclusions.add(list);
     outcome.map_err(|element| format!("\"{element}\" is not DB:TABLE or DB:TABLE:COLUMN"))?;

@@ -9,19 +9,19 @@ use rustix::process::{Resource, getrlimit};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessFigures {
     /// CPU time spent so far, in user and kernel mode, s.
-    pub cpu_seconds: Option<f64>,
+    pub(crate) cpu_seconds: Option<f64>,
     /// When the process began, s since the Unix epoch.
-    pub started_seconds: Option<f64>,
+    pub(crate) started_seconds: Option<f64>,
     /// Resident memory, bytes.
-    pub resident_bytes: Option<u64>,
+    pub(crate) resident_bytes: Option<u64>,
     /// Address space, bytes.
-    pub virtual_bytes: Option<u64>,
+    pub(crate) virtual_bytes: Option<u64>,
     /// Threads.
-    pub threads: Option<u64>,
+    pub(crate) threads: Option<u64>,
     /// Open descriptors.
-    pub open_descriptors: Option<u64>,
+    pub(crate) open_descriptors: Option<u64>,
     /// How many there may be.
-    pub descriptors_max: Option<u64>,
+    pub(crate) descriptors_max: Option<u64>,
 }
 
 impl ProcessFigures {

@@ -3,7 +3,8 @@
 //! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role or DSCP changes is closed
 //! and opened again; other options apply to the sessions that come.
 
-pub mod options;
+mod connection;
+pub(crate) mod options;
 pub(crate) mod outgoing;
 pub(crate) mod source;
 
@@ -20,11 +21,11 @@ use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
 use corvid_shell::vlog::{self, Module};
 
 use crate::remotes::options::RemoteOptions;
-use crate::remotes::outgoing::{Board, Standing};
+use crate::remotes::outgoing::{ConnectionStatus, SharedStatus};
 use crate::shard::{RemoteTable, ShardMessage, Source};
 
 /// All remotes.
-pub struct Remotes {
+pub(crate) struct Remotes {
     shards: Arc<Shards<ShardMessage>>,
     options: RemoteTable,
     next_listener: u64,
@@ -45,7 +46,7 @@ enum By {
     /// Clients do.
     Listener(ListenerHandle),
     /// Shard 0 does, and shows here how it stands.
-    Ourselves(Board),
+    Ourselves(SharedStatus),
 }
 
 impl Open {
@@ -61,7 +62,7 @@ impl Open {
 impl Remotes {
     /// None.
     #[must_use]
-    pub fn new(shards: Arc<Shards<ShardMessage>>, options: RemoteTable) -> Remotes {
+    pub(crate) fn new(shards: Arc<Shards<ShardMessage>>, options: RemoteTable) -> Remotes {
         Remotes {
             shards,
             options,
@@ -73,24 +74,24 @@ impl Remotes {
     }
 
     /// Remotes as they were given, sorted.
-    pub fn given(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn given(&self) -> impl Iterator<Item = &str> {
         self.given.keys().map(String::as_str)
     }
 
     /// Whether this remote was given.
     #[must_use]
-    pub fn contains(&self, remote: &str) -> bool {
+    pub(crate) fn contains(&self, remote: &str) -> bool {
         self.given.contains_key(remote)
     }
 
     /// Adds a remote; adding one twice changes its options at most.
-    pub fn add(&mut self, remote: &str, options: RemoteOptions) {
+    pub(crate) fn add(&mut self, remote: &str, options: RemoteOptions) {
         self.given.insert(remote.to_owned(), options);
         self.reconcile();
     }
 
     /// Takes a remote out and closes what only it wanted. False when it was not given.
-    pub fn remove(&mut self, remote: &str) -> bool {
+    pub(crate) fn remove(&mut self, remote: &str) -> bool {
         let was_given = self.given.remove(remote).is_some();
         self.sourced.remove(remote);
         self.reconcile();
@@ -98,7 +99,7 @@ impl Remotes {
     }
 
     /// Takes note of what a `db:` remote names now.
-    pub fn set_rows(&mut self, remote: &str, rows: RemoteRows) {
+    pub(crate) fn set_rows(&mut self, remote: &str, rows: RemoteRows) {
         let before = self.sourced.insert(remote.to_owned(), rows);
         let (before, rows) = (before.unwrap_or_default(), &self.sourced[remote]);
         let is_new = |target: &&String| is_descriptor(target) && !before.contains_key(*target);
@@ -194,7 +195,7 @@ impl Remotes {
                 if let Err(error) = active {
                     error.log(&name);
                 }
-                let board = Board::default();
+                let board = SharedStatus::default();
                 let connect = ShardMessage::Connect(name.clone(), options.clone(), board.clone());
                 self.shards.handles()[0].post(connect);
                 By::Ourselves(board)
@@ -220,7 +221,7 @@ impl Remotes {
 
     /// Sessions as the reference counts them: those that stand, and one for each connection of ours, which lives on when that is lost.
     #[must_use]
-    pub fn session_count(&self) -> usize {
+    pub(crate) fn session_count(&self) -> usize {
         let of = |open: &Open| match &open.by {
             By::Listener(listener) => listener.status().connections(),
             By::Ourselves(_) => 1,
@@ -230,7 +231,7 @@ impl Remotes {
 
     /// How every remote that is open stands, by target (docs/spec/cli.md 1.6).
     #[must_use]
-    pub fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {
+    pub(crate) fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {
         let open = self.open.iter();
         let statuses = open.filter_map(|(name, open)| {
             let status = match &open.by {
@@ -266,7 +267,7 @@ fn of_listener(listener: &ListenerStatus) -> Option<RemoteStatus> {
 }
 
 /// Of a connection that we make.
-fn of_connection(now: Now, standing: &Standing, locks: &Locks) -> RemoteStatus {
+fn of_connection(now: Now, standing: &ConnectionStatus, locks: &Locks) -> RemoteStatus {
     let mut status = RemoteStatus {
         is_connected: standing.session.is_some(),
         status: BTreeMap::new(),

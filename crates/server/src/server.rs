@@ -6,7 +6,7 @@ mod commands;
 mod events;
 mod opening;
 mod pending_replies;
-pub mod reconfiguration;
+pub(crate) mod reconfiguration;
 mod reload;
 mod remotes;
 mod roles;
@@ -14,6 +14,8 @@ pub(crate) mod serving;
 mod sessions;
 mod settings;
 mod shutdown;
+#[cfg(test)]
+mod tests;
 mod tls_columns;
 
 use std::collections::BTreeMap;
@@ -54,37 +56,37 @@ use serving::Served;
 
 /// How the server keeps files and sizes itself.
 #[derive(Clone, Debug, Default)]
-pub struct Config {
+pub(crate) struct Config {
     /// Connection shards.
-    pub shards: usize,
+    pub(crate) shards: usize,
     /// Record modified columns as differences.
-    pub column_diff: bool,
+    pub(crate) column_diff: bool,
     /// Databases keep no transaction history, unless the configuration file says otherwise.
-    pub no_history: bool,
+    pub(crate) no_history: bool,
     /// Transactions that take this long are logged, ms.
-    pub slow_ms: u64,
+    pub(crate) slow_ms: u64,
     /// Where the audit trail is kept, if there is one.
-    pub audit: Option<AuditLog>,
+    pub(crate) audit: Option<AuditLog>,
     /// Where databases are recorded, if they are.
-    pub record: Option<RecorderSettings>,
+    pub(crate) record: Option<RecorderSettings>,
     /// Key, certificate and the like.
-    pub tls: Settings,
+    pub(crate) tls: Settings,
     /// Whether it is kept now.
-    pub is_audited: bool,
+    pub(crate) is_audited: bool,
     /// What it leaves out, as given.
-    pub audit_exclude: String,
+    pub(crate) audit_exclude: String,
     /// What clients may have the server hold.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// What was said of that.
-    pub limit_settings: limits::Settings,
+    pub(crate) limit_settings: limits::Settings,
     /// What replies hold together, and may.
-    pub reply_memory: Arc<ReplyMemory>,
+    pub(crate) reply_memory: Arc<ReplyMemory>,
     /// Where everything is counted, if anybody wants to know.
-    pub metrics: Option<Arc<Metrics>>,
+    pub(crate) metrics: Option<Arc<Metrics>>,
 }
 
 /// The state of the main thread.
-pub struct Server {
+pub(crate) struct Server {
     config: Config,
     databases: BTreeMap<String, Served>,
     next_database: u32,
@@ -119,7 +121,7 @@ impl Server {
     ///
     /// # Errors
     /// Threads or descriptors are exhausted.
-    pub fn start(config: Config, waker: Arc<mio::Waker>) -> std::io::Result<Server> {
+    pub(crate) fn start(config: Config, waker: Arc<mio::Waker>) -> std::io::Result<Server> {
         let (sender, events) = crossbeam_channel::unbounded();
         let main = MainThread {
             events: sender,
@@ -198,7 +200,7 @@ impl Server {
     }
 
     /// From now on changes of the set of databases are told to clients, and what is served is kept for a successor.
-    pub fn started(&mut self, saved: Option<Saved>) {
+    pub(crate) fn started(&mut self, saved: Option<Saved>) {
         self.is_started = true;
         if let Some(metrics) = &self.config.metrics {
             metrics.set_stage(Stage::Serving);
@@ -223,19 +225,19 @@ impl Server {
     }
 
     /// Names of served databases, sorted.
-    pub fn database_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn database_names(&self) -> impl Iterator<Item = &str> {
         self.databases.keys().map(String::as_str)
     }
 
     /// Who works on what for how long, for other threads to look at.
     #[must_use]
-    pub fn heartbeats(&self) -> &Arc<Heartbeats> {
+    pub(crate) fn heartbeats(&self) -> &Arc<Heartbeats> {
         &self.heartbeats
     }
 
     /// What is served, on one line, for people.
     #[must_use]
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let names = self
             .database_names()
             .filter(|name| *name != server_db::NAME);
@@ -246,7 +248,7 @@ impl Server {
     }
 
     /// Sessions of all remotes.
-    pub fn session_count(&self) -> usize {
+    pub(crate) fn session_count(&self) -> usize {
         self.remotes.session_count()
     }
 }

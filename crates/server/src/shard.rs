@@ -31,7 +31,7 @@ use crate::database::handle::Inbox;
 use crate::main_thread::MainThread;
 use crate::metrics::shard::{End, ShardFigures};
 use crate::remotes::options::RemoteOptions;
-use crate::remotes::outgoing::{Board, Outgoing};
+use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
 use crate::shard::queues::Outbox;
 use metrics::length;
 use sources::Sources;
@@ -39,13 +39,13 @@ use texts::Texts;
 
 /// What shards are sent.
 #[derive(Debug)]
-pub enum ShardMessage {
+pub(crate) enum ShardMessage {
     /// For the sessions.
     Service(ToShard),
     /// A long text of this session has been read.
     TextRead(SessionId, Text),
     /// Connect to this remote, keep connecting, and show there how it stands.
-    Connect(String, RemoteOptions, Board),
+    Connect(String, RemoteOptions, SharedStatus),
     /// A remote has other options, which hold for its sessions too.
     SetOptions(Source, RemoteOptions),
     /// Drop the connection to this remote, and connect no more.
@@ -64,7 +64,7 @@ pub enum ShardMessage {
 
 /// About the connection of a backup to what it follows.
 #[derive(Debug)]
-pub enum ToSource {
+pub(crate) enum ToSource {
     /// Connect to this server for this database, and keep connecting.
     Open(DatabaseId, String, RemoteOptions),
     /// It has other options.
@@ -77,7 +77,7 @@ pub enum ToSource {
 
 /// Where a session comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// A client connected to this listener.
     Listener(ListenerId),
     /// We connected to this remote.
@@ -94,7 +94,7 @@ pub(crate) struct ShardSessions {
     sessions: HashMap<ConnId, Client, TrustedKeys>,
     conns: HashMap<SessionId, ConnId, TrustedKeys>,
     next_session: u64,
-    outgoing: Vec<Outgoing>,
+    outgoing: Vec<OutgoingRemote>,
     sources: Sources,
     remotes: RemoteTable,
     outbox: Outbox,
@@ -148,7 +148,7 @@ impl ShardSessions {
     }
 
     /// The remote that a connection of ours belongs to.
-    fn outgoing_of(&mut self, conn: ConnId) -> Option<&mut Outgoing> {
+    fn outgoing_of(&mut self, conn: ConnId) -> Option<&mut OutgoingRemote> {
         self.outgoing
             .iter_mut()
             .find(|outgoing| outgoing.conn() == Some(conn))
@@ -212,7 +212,7 @@ impl ShardSessions {
                 io.log_protocol_error(conn);
                 let ours = self.outgoing.iter_mut();
                 ours.filter(|ours| ours.conn() == Some(conn))
-                    .for_each(Outgoing::refuse);
+                    .for_each(OutgoingRemote::refuse);
             }
             if let Some(client) = self.sessions.get_mut(&conn) {
                 client.end = End::of(&why);
@@ -426,7 +426,7 @@ impl Handler for ShardSessions {
                 self.frontend.text_read(now.mono_ms, session, text);
             }
             ShardMessage::Connect(name, options, board) => {
-                let mut outgoing = Outgoing::new(now, name, options, board);
+                let mut outgoing = OutgoingRemote::new(now, name, options, board);
                 outgoing.run(now, io);
                 self.outgoing.push(outgoing);
             }
@@ -468,13 +468,9 @@ impl Handler for ShardSessions {
     }
 
     fn next_timeout(&self) -> Option<u64> {
-        if self.outgoing.is_empty() && self.sources.is_empty() {
-            return None;
-        }
-        let now = Now::read();
         self.outgoing
             .iter()
-            .filter_map(|outgoing| outgoing.deadline_ms(now))
+            .filter_map(OutgoingRemote::deadline_ms)
             .chain(self.sources.deadline_ms())
             .min()
     }

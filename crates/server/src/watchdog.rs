@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn more_time_is_asked_for_while_a_long_start_gets_on() {
-        let mut vigil = Vigil::new(None, Arc::new(Heartbeats::new()));
+        let mut vigil = Vigil::new(None, Arc::new(Heartbeats::default()));
         let mut due_ms = |now_ms, gets_on| {
             vigil.extend(now_ms, gets_on);
             vigil.next_extension_ms
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_main_loop_wakes_for_the_watchdog_and_remembers_who_is_stuck() {
-        let heartbeats = Arc::new(Heartbeats::new());
+        let heartbeats = Arc::new(Heartbeats::default());
         let mut vigil = Vigil::new(None, heartbeats.clone());
         let otherwise = Duration::from_millis(2500);
         assert_eq!(vigil.patience(1, otherwise), otherwise);

@@ -18,7 +18,7 @@ use crate::server::reconfiguration::{Rollout, Wanted};
 
 /// A configuration file and what it has brought about.
 #[derive(Debug)]
-pub struct Configured {
+pub(crate) struct Configured {
     /// As an absolute name.
     path: String,
     /// Where relative names of databases are meant from: the directory in which the server was started, which a daemon leaves.
@@ -29,12 +29,12 @@ pub struct Configured {
 
 /// Something could not be done; it has been logged.
 #[derive(Debug)]
-pub struct Failed;
+pub(crate) struct Failed;
 
 impl Configured {
     /// A file by its name, relative ones in the directory of databases. Nothing is read yet. Call it before the process becomes a daemon.
     #[must_use]
-    pub fn new(file: &str) -> Configured {
+    pub(crate) fn new(file: &str) -> Configured {
         let path = dirs::db().join(file);
         Configured {
             path: std::path::absolute(&path)
@@ -48,7 +48,7 @@ impl Configured {
 
     /// Its absolute name.
     #[must_use]
-    pub fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
@@ -56,7 +56,7 @@ impl Configured {
     ///
     /// # Errors
     /// It cannot be used, and nothing has changed.
-    pub fn rollout(&mut self, server: &mut Server) -> Result<Rollout, Failed> {
+    pub(crate) fn rollout(&mut self, server: &mut Server) -> Result<Rollout, Failed> {
         let config = read(&self.path)?;
         server.set_history(config.standalone_history);
         self.remove_databases(server, &config);
@@ -70,12 +70,12 @@ impl Configured {
 
     /// The database that an entry has brought about.
     #[must_use]
-    pub fn database_of(&self, entry: &str) -> Option<&str> {
+    pub(crate) fn database_of(&self, entry: &str) -> Option<&str> {
         self.databases.get(entry).map(String::as_str)
     }
 
     /// An entry has brought about the database of this name.
-    pub fn served(&mut self, entry: String, name: String) {
+    pub(crate) fn served(&mut self, entry: String, name: String) {
         self.databases.insert(entry, name);
     }
 

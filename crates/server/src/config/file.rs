@@ -15,30 +15,30 @@ use crate::remotes::options::RemoteOptions;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
     /// By target, `db:` forms included.
-    pub remotes: BTreeMap<String, RemoteOptions>,
+    pub(crate) remotes: BTreeMap<String, RemoteOptions>,
     /// By file name, or by schema name for relays.
-    pub databases: BTreeMap<String, DatabaseConfig>,
+    pub(crate) databases: BTreeMap<String, DatabaseConfig>,
     /// `standalone-history`; `None`: as the command line has it.
-    pub standalone_history: Option<bool>,
+    pub(crate) standalone_history: Option<bool>,
 }
 
 /// How one database is to be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DatabaseConfig {
+pub(crate) struct DatabaseConfig {
     /// What the entry says; `None`: as the file's format has it, standalone or clustered.
-    pub model: Option<ServiceModel>,
+    pub(crate) model: Option<ServiceModel>,
     /// Where a relay or a backup gets its content.
-    pub source: Option<Source>,
+    pub(crate) source: Option<Source>,
     /// `active-backup`: whether it begins as a backup.
-    pub is_backup: bool,
+    pub(crate) is_backup: bool,
     /// Tables that replication leaves out.
-    pub exclude_tables: Vec<String>,
+    pub(crate) exclude_tables: Vec<String>,
 }
 
 /// `service-model`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum ServiceModel {
+pub(crate) enum ServiceModel {
     Standalone,
     Clustered,
     ActiveBackup,
@@ -59,20 +59,20 @@ impl ServiceModel {
 
 /// A server that content comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub(crate) struct Source {
     /// Connection methods, separated by commas.
-    pub remote: String,
+    pub(crate) remote: String,
     /// How to connect.
-    pub options: RemoteOptions,
+    pub(crate) options: RemoteOptions,
 }
 
 /// A line for the log: what is odd, and whether it is about the options of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
     /// Belongs to the module of sessions rather than to that of the server.
-    pub is_about_options: bool,
+    pub(crate) is_about_options: bool,
     /// The line.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// Collects warnings while a file is read.

@@ -9,36 +9,36 @@ use crate::remotes::options::RemoteOptions;
 
 /// What the command line and the control commands have set, for all databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sync {
+pub(crate) struct Sync {
     /// Databases are of the active-backup kind, rather than standalone.
-    pub is_on: bool,
+    pub(crate) is_on: bool,
     /// They begin as backups.
-    pub is_backup: bool,
+    pub(crate) is_backup: bool,
     /// Whom backups follow.
-    pub source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Tables that are left alone, as given.
-    pub excluded: String,
+    pub(crate) excluded: String,
     /// Probe interval towards the source, ms, if one was set.
-    pub probe_interval_ms: Option<u64>,
+    pub(crate) probe_interval_ms: Option<u64>,
 }
 
 /// A database of the active-backup kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ActiveBackup {
+pub(crate) struct ActiveBackup {
     /// It is a backup now, or is to be one.
-    pub is_backup: bool,
+    pub(crate) is_backup: bool,
     /// Whom it follows as a backup.
-    pub source: String,
+    pub(crate) source: String,
     /// How it connects.
-    pub options: RemoteOptions,
+    pub(crate) options: RemoteOptions,
     /// Tables that it leaves alone as a backup, as given.
-    pub excluded: String,
+    pub(crate) excluded: String,
 }
 
 impl Sync {
     /// How a database is to be served; `None`: as a standalone one.
     #[must_use]
-    pub fn model(&self) -> Option<ActiveBackup> {
+    pub(crate) fn model(&self) -> Option<ActiveBackup> {
         self.is_on.then(|| ActiveBackup {
             is_backup: self.is_backup,
             source: self.source.clone().unwrap_or_default(),
@@ -55,13 +55,13 @@ impl Sync {
 #[derive(Debug)]
 pub(crate) struct Shown<'a> {
     /// Its name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// `None`: standalone.
-    pub model: Option<&'a ActiveBackup>,
+    pub(crate) model: Option<&'a ActiveBackup>,
     /// Whom it follows; its model may name another, whom it is to follow from the next time on.
-    pub source: &'a str,
+    pub(crate) source: &'a str,
     /// How it says that it stands; `None`: active.
-    pub standing: Option<Standing>,
+    pub(crate) standing: Option<Standing>,
 }
 
 /// The text of `ovsdb-server/sync-status`. `databases` are all of them, sorted by name.

@@ -23,18 +23,18 @@ use crate::config::replication::Sync;
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Configuration {
+pub(crate) struct Configuration {
     /// Files, as they were given.
-    pub databases: Vec<String>,
+    pub(crate) databases: Vec<String>,
     /// Remotes, as they were given.
-    pub remotes: Vec<String>,
+    pub(crate) remotes: Vec<String>,
     /// Whether databases are backups, and of whom.
-    pub sync: Sync,
+    pub(crate) sync: Sync,
 }
 
 /// Where it is kept.
 #[derive(Debug)]
-pub struct Saved {
+pub(crate) struct Saved {
     file: File,
 }
 
@@ -43,7 +43,7 @@ impl Saved {
     ///
     /// # Errors
     /// There is no room for it.
-    pub fn create(configuration: &Configuration) -> io::Result<Saved> {
+    pub(crate) fn create(configuration: &Configuration) -> io::Result<Saved> {
         let file = anonymous::file(c"configuration")?;
         let saved = Saved { file };
         saved.replace(configuration)?;
@@ -54,7 +54,7 @@ impl Saved {
     ///
     /// # Errors
     /// It cannot be read, or is not what was written.
-    pub fn read(&self) -> io::Result<Configuration> {
+    pub(crate) fn read(&self) -> io::Result<Configuration> {
         let kept = self.kept()?;
         let length = usize::try_from(kept.length).map_err(io::Error::other)?;
         let mut text = vec![0; length];
@@ -73,7 +73,7 @@ impl Saved {
     }
 
     /// Keeps this from now on. When that fails a restarted server would serve what was kept before: it is logged.
-    pub fn write(&self, configuration: &Configuration) {
+    pub(crate) fn write(&self, configuration: &Configuration) {
         if let Err(error) = self.replace(configuration) {
             vlog::err(
                 Module::OvsdbServer,

@@ -12,25 +12,25 @@ use corvid_service::message::SessionInfo;
 
 /// One session.
 #[derive(Debug)]
-pub struct Listed {
+pub(crate) struct Listed {
     /// Its number.
-    pub session: SessionId,
+    pub(crate) session: SessionId,
     /// Who it is.
-    pub info: Arc<SessionInfo>,
+    pub(crate) info: Arc<SessionInfo>,
     /// Monitors that it has.
-    pub monitors: usize,
+    pub(crate) monitors: usize,
     /// Its requests that are not answered.
-    pub requests: usize,
+    pub(crate) requests: usize,
     /// Received since it began.
-    pub received_bytes: u64,
+    pub(crate) received_bytes: u64,
     /// Sent since then.
-    pub sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// Output that waits for it.
-    pub backlog_bytes: usize,
+    pub(crate) backlog_bytes: usize,
     /// Since it began, ms.
-    pub age_ms: u64,
+    pub(crate) age_ms: u64,
     /// Its last request, `echo` apart: method, and how long ago, ms.
-    pub last_request: Option<(&'static str, u64)>,
+    pub(crate) last_request: Option<(&'static str, u64)>,
 }
 
 impl Listed {

@@ -19,9 +19,9 @@ const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
 #[derive(Debug)]
 pub(crate) struct Backup {
     /// As the user gave it, for messages.
-    pub shown: String,
+    pub(crate) shown: String,
     /// Where to.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Backup {

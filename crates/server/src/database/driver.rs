@@ -29,38 +29,38 @@ use crate::shard::{ShardMessage, ToSource};
 const KEPT_DELIVERIES: usize = 1024;
 
 /// A database and what carries its outputs out.
-pub struct Driver {
+pub(crate) struct Driver {
     /// The database.
-    pub pump: Pump,
+    pub(crate) pump: Pump,
     /// Everything that it works with.
-    pub effects: Effects,
+    pub(crate) effects: Effects,
 }
 
 /// Everything a database works with.
-pub struct Effects {
+pub(crate) struct Effects {
     /// Its file, if it has one.
-    pub storage: Option<Storage>,
+    pub(crate) storage: Option<Storage>,
     /// Takes its long jobs.
-    pub worker: Worker,
+    pub(crate) worker: Worker,
     /// Where outputs go.
-    pub shards: Vec<ShardHandle<ShardMessage>>,
+    pub(crate) shards: Vec<ShardHandle<ShardMessage>>,
     /// Where events go.
-    pub main: MainThread,
+    pub(crate) main: MainThread,
     /// Where the audit trail is kept, if there is one.
-    pub audit: Option<AuditLog>,
+    pub(crate) audit: Option<AuditLog>,
     /// Tells that work goes on here.
-    pub heartbeat: Heartbeat,
+    pub(crate) heartbeat: Heartbeat,
     /// Where durations are counted, if anybody wants to know them.
-    pub figures: Option<Arc<DatabaseFigures>>,
+    pub(crate) figures: Option<Arc<DatabaseFigures>>,
     /// Where everything is recorded, if it is.
-    pub recorder: Option<Recorder>,
+    pub(crate) recorder: Option<Recorder>,
     /// What the batch at hand has come to so far.
-    pub progress: Progress,
+    pub(crate) progress: Progress,
 }
 
 /// What a driver remembers between two outputs, or two batches.
 #[derive(Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Deliveries that are not posted yet, by shard.
     to_shards: Vec<Vec<ShardMessage>>,
     has_deliveries: bool,
@@ -99,7 +99,7 @@ impl Holder for Effects {
 
 impl Driver {
     /// One batch of the database's own thread. Whether there must be another one at once: inputs are left.
-    pub fn work(&mut self, inputs: &mut impl ExactSizeIterator<Item = ToDatabase>) -> bool {
+    pub(crate) fn work(&mut self, inputs: &mut impl ExactSizeIterator<Item = ToDatabase>) -> bool {
         self.pump.take_batch(&mut self.effects, inputs);
         self.walk();
         if let Some(figures) = &self.effects.figures {
@@ -111,7 +111,11 @@ impl Driver {
 
     /// One batch of a shard. What does not fit, and everything behind it, stays in `inputs`. False when that is something, or when there
     /// is something else that must be left to the database's thread.
-    pub fn work_inline(&mut self, inputs: &mut Vec<ToDatabase>, budget: &mut WorkBudget) -> bool {
+    pub(crate) fn work_inline(
+        &mut self,
+        inputs: &mut Vec<ToDatabase>,
+        budget: &mut WorkBudget,
+    ) -> bool {
         self.pump.take_inline(&mut self.effects, inputs, budget);
         self.walk();
         coverage::DB_BATCH_INLINE.bump();
@@ -119,7 +123,7 @@ impl Driver {
     }
 
     /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
-    pub fn deadline_ms(&self) -> Option<u64> {
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
         self.pump.deadline_ms(read_clock())
     }
 

@@ -18,7 +18,7 @@ const INLINE_STEPS: u64 = 8192;
 
 /// A database as a shard knows it.
 #[derive(Clone)]
-pub struct Inbox {
+pub(crate) struct Inbox {
     // First to be dropped: the thread, which waits for the last sender to go, is to be the last to hold the database, and free it.
     driver: Arc<Mutex<Driver>>,
     sender: MailSender<ToDatabase>,
@@ -27,7 +27,7 @@ pub struct Inbox {
 impl Inbox {
     /// Of a database and its mailbox.
     #[must_use]
-    pub fn new(driver: Arc<Mutex<Driver>>, sender: MailSender<ToDatabase>) -> Inbox {
+    pub(crate) fn new(driver: Arc<Mutex<Driver>>, sender: MailSender<ToDatabase>) -> Inbox {
         Inbox { driver, sender }
     }
 
@@ -38,7 +38,7 @@ impl Inbox {
     }
 
     /// Does `messages` now if nobody is at work, as far as they are short.
-    pub fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
+    pub(crate) fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
         self.send_and_work_with(messages, lock);
     }
 

@@ -17,7 +17,7 @@ use crate::database::storage::InboxHandle;
 
 /// Where a database leaves its jobs.
 #[derive(Debug)]
-pub struct Worker {
+pub(crate) struct Worker {
     jobs: Sender<Job>,
     inbox: InboxHandle,
     /// Of the thread that writes contents, from the first ones on.
@@ -30,7 +30,7 @@ impl Worker {
     ///
     /// # Errors
     /// The thread cannot be made.
-    pub fn new(inbox: InboxHandle, freeing: Arc<AtomicUsize>) -> std::io::Result<Worker> {
+    pub(crate) fn new(inbox: InboxHandle, freeing: Arc<AtomicUsize>) -> std::io::Result<Worker> {
         let answers = inbox.clone();
         let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
         let jobs = start("jobs", run)?;
@@ -43,7 +43,7 @@ impl Worker {
     }
 
     /// Leaves a job to a thread.
-    pub fn order(&mut self, job: Job) {
+    pub(crate) fn order(&mut self, job: Job) {
         let thread = match job {
             Job::Free(garbage) => return self.reaper.free(garbage),
             Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => self.contents(),

@@ -66,18 +66,18 @@ impl UuidSource for Versions {
 
 /// A file's content.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// In memory.
-    pub database: Database,
+    pub(crate) database: Database,
     /// To be appended to.
-    pub file: LogFile,
+    pub(crate) file: LogFile,
     /// How large it was.
-    pub state: FileState,
+    pub(crate) state: FileState,
 }
 
 impl Opened {
     /// Closes the file at once, and gives the content's memory back on a thread of its own, which may take as long as loading did.
-    pub fn discard(self) {
+    pub(crate) fn discard(self) {
         let Opened { database, file, .. } = self;
         drop(file);
         let thread = std::thread::Builder::new().name("discard".to_owned());

@@ -25,16 +25,16 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where recordings are kept, and how long each may be.
 #[derive(Clone, Debug)]
-pub struct RecorderSettings {
+pub(crate) struct RecorderSettings {
     /// The directory.
-    pub directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The size of a recording, bytes.
-    pub bytes_max: u64,
+    pub(crate) bytes_max: u64,
 }
 
 /// The recording of one database.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     queue: Arc<Queue>,
     /// `None` when it has ended.
     thread: Option<JoinHandle<()>>,
@@ -82,7 +82,7 @@ impl Recorder {
     ///
     /// # Errors
     /// The file cannot be made, or no thread.
-    pub fn begin(settings: &RecorderSettings, name: &str) -> std::io::Result<Recorder> {
+    pub(crate) fn begin(settings: &RecorderSettings, name: &str) -> std::io::Result<Recorder> {
         fs::create_dir_all(&settings.directory)?;
         let path = settings.directory.join(format!("{name}.recording"));
         if path.exists() {
@@ -110,7 +110,7 @@ impl Recorder {
 
     /// Has this appended. False when the recording ends with what was appended before.
     #[must_use]
-    pub fn append(&mut self, frames: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, frames: &[u8]) -> bool {
         let length = frames.len();
         let mut waiting = self.queue.lock();
         let why = if self.bytes + length as u64 > self.bytes_max {

@@ -44,7 +44,7 @@ enum ToRewriter {
 }
 
 /// An open database file.
-pub struct Storage {
+pub(crate) struct Storage {
     /// Locked by the disk thread while it works, and by a rewrite thread when it begins; otherwise free.
     file: Arc<Mutex<Committer<Place>>>,
     published: Arc<FileStatus>,
@@ -68,7 +68,7 @@ impl Storage {
     ///
     /// # Errors
     /// The disk thread cannot be made.
-    pub fn new(
+    pub(crate) fn new(
         file: LogFile,
         inbox: InboxHandle,
         figures: Option<Arc<DatabaseFigures>>,
@@ -106,7 +106,7 @@ impl Storage {
     }
 
     /// Carries out orders, or has them carried out. Returns the answers that are there already.
-    pub fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<ToDatabase> {
+    pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<ToDatabase> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
@@ -126,12 +126,12 @@ impl Storage {
 
     /// Orders that the disk thread has not begun.
     #[must_use]
-    pub fn orders(&self) -> usize {
+    pub(crate) fn orders(&self) -> usize {
         self.disk.len()
     }
 
     /// Takes note of an answer on its way to the database.
-    pub fn answered(&mut self, answer: &StorageReply) {
+    pub(crate) fn answered(&mut self, answer: &StorageReply) {
         self.routing.observe_reply(answer);
     }
 
@@ -218,7 +218,7 @@ impl Storage {
     }
 
     /// Finishes what is under way, but for a new file that is not complete, and closes the file.
-    pub fn close(self) {
+    pub(crate) fn close(self) {
         if let Some(rewrite) = self.rewrite {
             rewrite.is_wanted.store(false, Ordering::Relaxed);
             drop(rewrite.orders);
@@ -236,11 +236,11 @@ fn lock(file: &Mutex<Committer<Place>>) -> MutexGuard<'_, Committer<Place>> {
 
 /// The inbox of a database thread. Weak: the thread must end when everybody else has let go of it.
 #[derive(Clone, Debug)]
-pub struct InboxHandle(pub std::sync::Weak<MailSender<ToDatabase>>);
+pub(crate) struct InboxHandle(pub(crate) std::sync::Weak<MailSender<ToDatabase>>);
 
 impl InboxHandle {
     /// Sends something, unless the thread has ended.
-    pub fn send(&self, message: ToDatabase) {
+    pub(crate) fn send(&self, message: ToDatabase) {
         if let Some(sender) = self.0.upgrade() {
             let _ = sender.send(message);
         }

@@ -14,11 +14,11 @@ use crate::database::handle::lock;
 /// What the thread works with.
 pub(crate) struct DatabaseThread {
     /// The database; locked while the mailbox is held.
-    pub driver: Arc<Mutex<Driver>>,
+    pub(crate) driver: Arc<Mutex<Driver>>,
     /// Its inputs.
-    pub mailbox: Mailbox<ToDatabase>,
+    pub(crate) mailbox: Mailbox<ToDatabase>,
     /// Names the thread in the log.
-    pub label: String,
+    pub(crate) label: String,
 }
 
 impl DatabaseThread {

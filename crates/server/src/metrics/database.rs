@@ -14,23 +14,23 @@ use super::call::Call;
 
 /// The figures.
 #[derive(Debug)]
-pub struct DatabaseFigures {
+pub(crate) struct DatabaseFigures {
     /// Executing one transaction, from its raw text to its record.
-    pub execute: Durations,
+    pub(crate) execute: Durations,
     /// One transaction, from the arrival of its text to the moment at which its answer is handed to its shard.
-    pub transaction: Durations,
+    pub(crate) transaction: Durations,
     /// Writing the records of one batch.
-    pub write: Arc<Durations>,
+    pub(crate) write: Arc<Durations>,
     /// Forcing the file to disk, once.
-    pub sync: Arc<Durations>,
+    pub(crate) sync: Arc<Durations>,
     /// From a commit to the moment at which all updates that tell of it are handed to shards.
-    pub tell: Durations,
+    pub(crate) tell: Durations,
     /// Writing a new file and putting it in place.
-    pub compaction: Durations,
+    pub(crate) compaction: Durations,
     /// Compactions that failed or were given up.
-    pub compactions_failed: AtomicU64,
+    pub(crate) compactions_failed: AtomicU64,
     /// About how much waits to be freed, bytes.
-    pub freeing: Arc<AtomicUsize>,
+    pub(crate) freeing: Arc<AtomicUsize>,
     is_poisoned: AtomicBool,
     orders: AtomicU64,
     call: Call,
@@ -41,7 +41,7 @@ pub struct DatabaseFigures {
 impl DatabaseFigures {
     /// Of the database behind this inbox.
     #[must_use]
-    pub fn new(inbox: Weak<MailSender<ToDatabase>>) -> DatabaseFigures {
+    pub(crate) fn new(inbox: Weak<MailSender<ToDatabase>>) -> DatabaseFigures {
         DatabaseFigures {
             execute: Durations::default(),
             transaction: Durations::default(),
@@ -60,7 +60,7 @@ impl DatabaseFigures {
     }
 
     /// Calls the database's thread, whatever it does.
-    pub fn make_call(&self) {
+    pub(crate) fn make_call(&self) {
         if let Some(inbox) = self.inbox.upgrade() {
             self.call.make(clock::mono_ms());
             inbox.call();
@@ -73,7 +73,7 @@ impl DatabaseFigures {
     }
 
     /// Leaves a report, if it is called for. `orders` wait for the disk thread.
-    pub fn look(&self, report: impl FnOnce() -> Report, orders: impl FnOnce() -> usize) {
+    pub(crate) fn look(&self, report: impl FnOnce() -> Report, orders: impl FnOnce() -> usize) {
         if self.call.is_made() {
             let report = Arc::new(report());
             *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = report;
@@ -84,31 +84,31 @@ impl DatabaseFigures {
 
     /// What it last reported.
     #[must_use]
-    pub fn latest(&self) -> Arc<Report> {
+    pub(crate) fn latest(&self) -> Arc<Report> {
         let latest = self.latest.lock();
         latest.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Orders that waited for the disk thread then.
     #[must_use]
-    pub fn orders(&self) -> u64 {
+    pub(crate) fn orders(&self) -> u64 {
         self.orders.load(Ordering::Relaxed)
     }
 
     /// Inputs that nobody has taken from its mailbox yet.
     #[must_use]
-    pub fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         self.inbox.upgrade().map_or(0, |inbox| inbox.queued())
     }
 
     /// Takes note of whether anything can be appended to the file before a new one is in place.
-    pub fn set_poisoned(&self, is_poisoned: bool) {
+    pub(crate) fn set_poisoned(&self, is_poisoned: bool) {
         self.is_poisoned.store(is_poisoned, Ordering::Relaxed);
     }
 
     /// Whether nothing can, because a sync has failed.
     #[must_use]
-    pub fn is_poisoned(&self) -> bool {
+    pub(crate) fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)
     }
 }

@@ -21,13 +21,13 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Family {
     /// Of the family.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Its kind.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Names of its labels.
-    pub labels: &'static [&'static str],
+    pub(crate) labels: &'static [&'static str],
     /// What it means, one sentence.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
 }
 
 /// Declares the families, and the list of all of them in this order.

@@ -9,7 +9,7 @@ use super::call::Call;
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The client closed.
     Client,
     /// Reading or writing failed.
@@ -30,7 +30,7 @@ pub enum End {
 
 impl End {
     /// All, in order.
-    pub const ALL: [End; 8] = [
+    pub(crate) const ALL: [End; 8] = [
         End::Client,
         End::Error,
         End::BadMessage,
@@ -43,7 +43,7 @@ impl End {
 
     /// As labels name it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             End::Client => "client",
             End::Error => "error",
@@ -59,39 +59,39 @@ impl End {
 
 /// The figures.
 #[derive(Debug, Default)]
-pub struct ShardFigures {
+pub(crate) struct ShardFigures {
     /// Reading the envelope of one text and sending it on its way.
-    pub read: Durations,
+    pub(crate) read: Durations,
     /// From the moment at which updates for a session are handed to the shard until all its output has been taken by the system.
-    pub drain: Durations,
+    pub(crate) drain: Durations,
     /// JSON received and sent, bytes.
-    pub received_bytes: AtomicU64,
+    pub(crate) received_bytes: AtomicU64,
     /// See there.
-    pub sent_bytes: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
     /// Sessions that began.
-    pub opened: AtomicU64,
+    pub(crate) opened: AtomicU64,
     closed: [AtomicU64; End::ALL.len()],
     /// TLS connections that clients made.
-    pub handshakes: AtomicU64,
+    pub(crate) handshakes: AtomicU64,
     /// Those that failed.
-    pub handshakes_failed: AtomicU64,
+    pub(crate) handshakes_failed: AtomicU64,
     standing: [AtomicU64; 5],
     call: Call,
 }
 
 /// How the sessions of a shard stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// Sessions.
-    pub sessions: u64,
+    pub(crate) sessions: u64,
     /// Those that have yet to take output.
-    pub behind: u64,
+    pub(crate) behind: u64,
     /// Output that waits for them, bytes.
-    pub backlog_bytes: u64,
+    pub(crate) backlog_bytes: u64,
     /// The most that waits for one of them, bytes.
-    pub backlog_max_bytes: u64,
+    pub(crate) backlog_max_bytes: u64,
     /// For how long the oldest update has not been taken, ns.
-    pub lag_max_ns: u64,
+    pub(crate) lag_max_ns: u64,
 }
 
 impl std::ops::AddAssign for Standing {
@@ -106,13 +106,13 @@ impl std::ops::AddAssign for Standing {
 
 impl ShardFigures {
     /// A session ended.
-    pub fn close(&self, why: End) {
+    pub(crate) fn close(&self, why: End) {
         self.closed[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sessions that ended so.
     #[must_use]
-    pub fn closed(&self, why: End) -> u64 {
+    pub(crate) fn closed(&self, why: End) -> u64 {
         self.closed[why as usize].load(Ordering::Relaxed)
     }
 
@@ -127,7 +127,7 @@ impl ShardFigures {
     }
 
     /// The shard has come, and its sessions stand so.
-    pub fn look(&self, standing: Standing) {
+    pub(crate) fn look(&self, standing: Standing) {
         let values = [
             standing.sessions,
             standing.behind,
@@ -143,7 +143,7 @@ impl ShardFigures {
 
     /// How its sessions stood when it last came.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         let value = |place: usize| self.standing[place].load(Ordering::Relaxed);
         Standing {
             sessions: value(0),

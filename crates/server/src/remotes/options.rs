@@ -6,17 +6,17 @@ use corvid_service::remote_rows::RemoteRow;
 
 /// What sessions of a remote inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteOptions {
+pub(crate) struct RemoteOptions {
     /// Probe interval in ms; `None`: 5000 on networks, off on Unix sockets. 0: off.
-    pub probe_interval: Option<u64>,
+    pub(crate) probe_interval: Option<u64>,
     /// Longest pause between attempts to connect, ms.
-    pub max_backoff_ms: u64,
+    pub(crate) max_backoff_ms: u64,
     /// Refuse writes.
-    pub read_only: bool,
+    pub(crate) read_only: bool,
     /// RBAC role; empty: none.
-    pub role: String,
+    pub(crate) role: String,
     /// Differentiated services code point.
-    pub dscp: u8,
+    pub(crate) dscp: u8,
 }
 
 /// Shortest probe interval and longest pause that can be asked for, ms.
@@ -40,7 +40,7 @@ impl Default for RemoteOptions {
 impl RemoteOptions {
     /// The options that a configuration row describes.
     #[must_use]
-    pub fn from_row(row: &RemoteRow) -> RemoteOptions {
+    pub(crate) fn from_row(row: &RemoteRow) -> RemoteOptions {
         let mut options = RemoteOptions {
             read_only: row.read_only,
             role: row.role.clone(),
@@ -59,7 +59,7 @@ impl RemoteOptions {
     }
 
     /// Takes an interval in ms: below a second is a second, nothing (or less, which makes no sense) is off.
-    pub fn set_probe_interval(&mut self, interval_ms: i64) {
+    pub(crate) fn set_probe_interval(&mut self, interval_ms: i64) {
         let interval_ms = u64::try_from(interval_ms).unwrap_or(0);
         self.probe_interval = Some(match interval_ms {
             0 => 0,
@@ -68,7 +68,7 @@ impl RemoteOptions {
     }
 
     /// Takes a pause in ms: below a second is a second, nothing (or less, which makes no sense) is the default.
-    pub fn set_max_backoff(&mut self, max_ms: i64) {
+    pub(crate) fn set_max_backoff(&mut self, max_ms: i64) {
         self.max_backoff_ms = match u64::try_from(max_ms) {
             Ok(0) | Err(_) => backoff::MAX_MS_DEFAULT,
             Ok(max_ms) => max_ms.max(INTERVAL_MS_MIN),
@@ -76,7 +76,7 @@ impl RemoteOptions {
     }
 
     /// Takes a code point; what is none leaves the present one.
-    pub fn set_dscp(&mut self, dscp: i64) {
+    pub(crate) fn set_dscp(&mut self, dscp: i64) {
         if let Ok(dscp @ 0..=63) = u8::try_from(dscp) {
             self.dscp = dscp;
         }
@@ -84,7 +84,7 @@ impl RemoteOptions {
 
     /// The probe interval in force, ms; 0: off.
     #[must_use]
-    pub fn probe_interval_ms(&self, is_network: bool) -> u64 {
+    pub(crate) fn probe_interval_ms(&self, is_network: bool) -> u64 {
         match self.probe_interval {
             Some(interval) => interval,
             None if is_network => INTERVAL_MS_DEFAULT,

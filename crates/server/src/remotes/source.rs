@@ -1,55 +1,45 @@
-//! The connection of a backup to the server that it follows: made again and again, probed, and read no faster than the database works
-//! off what arrives.
+//! The connection of a backup to its source: probed, and read no faster than the database applies what arrives.
 //!
-//! It carries texts and knows nothing of what they say, but for probes, which it answers at once: the database may have much to do. The
-//! conversation is the database's ([`corvid_service::replication`]).
+//! Runs on shard 0. Connecting is [`ActiveConnection`]'s; this file adds flow control, pauses and the numbers of connections. It forwards
+//! messages without interpreting them, except for probes: it answers those at once, because the database may be busy. The conversation is
+//! the database's ([`corvid_service::replication`]).
 
 use corvid_json::Pieces;
 use corvid_net::clock::Now;
-use corvid_net::errno;
-use corvid_net::target::{Active, Target};
 use corvid_reactor::shard::{CloseReason, ConnId, Io};
-use corvid_rpc::message::{PROBE, is_probe_id, write_reply};
-use corvid_rpc::notice::End;
-use corvid_rpc::reconnect::Action;
-use corvid_rpc::{Message, Reconnect, backoff};
+use corvid_rpc::Message;
+use corvid_rpc::message::{is_probe_id, write_reply};
 use corvid_service::message::DatabaseId;
 use corvid_service::replication::{REST_MS, SourceId, SourceOrder};
 
-use crate::coverage;
-use crate::remotes::options::RemoteOptions;
-use crate::remotes::outgoing::{NO_SUCH_METHOD, end_of, log_notices};
+use super::connection::ActiveConnection;
+use super::options::RemoteOptions;
 
 /// The probe interval unless one is given, ms: a server that applies much may be silent for a while.
-pub(crate) const PROBE_INTERVAL_MS: u64 = 60_000;
+const PROBE_INTERVAL_MS: u64 = 60_000;
 
-/// Nothing is read while more than this has not been worked off, bytes.
-const UNTAKEN_BYTES_MAX: usize = 4 << 20;
+/// Reading pauses while the database has more than this to apply, bytes.
+const UNAPPLIED_BYTES_MAX: usize = 4 << 20;
 
 /// Probes are shorter, bytes.
 const PROBE_BYTES_MAX: usize = 4096;
 
-/// One connection.
+/// The connection of one backup to its source.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceConnection {
     id: SourceId,
     database: DatabaseId,
-    name: String,
-    /// `None`: the text is no connection method, and every attempt fails.
-    target: Option<Active>,
-    options: RemoteOptions,
-    reconnect: Reconnect,
-    conn: Option<ConnId>,
-    /// How many connections have stood.
+    connection: ActiveConnection,
+    /// How many connections have been established.
     connections: u64,
-    /// When the next attempt is due after a rest.
-    rest_until_ms: Option<u64>,
-    /// The last sign of life that the machine was told of.
+    /// When the next attempt is due after a pause, monotonic ms.
+    paused_until_ms: Option<u64>,
+    /// The last arrival of bytes that the state machine has been given, monotonic ms.
     heard_ms: u64,
-    untaken_bytes: usize,
+    unapplied_bytes: usize,
 }
 
-impl Source {
+impl SourceConnection {
     /// A connection to `name` whose first attempt is due now.
     #[must_use]
     pub(crate) fn new(
@@ -58,91 +48,68 @@ impl Source {
         database: DatabaseId,
         name: String,
         options: RemoteOptions,
-    ) -> Source {
-        let target = match Target::parse(&name) {
-            Ok(Target::Active(active)) => Some(active),
-            _ => None,
-        };
-        let mut source = Source {
+    ) -> SourceConnection {
+        let interval_ms = probe_interval_ms(&options);
+        SourceConnection {
             id,
             database,
-            name,
-            target,
-            options: RemoteOptions::default(),
-            reconnect: Reconnect::new(),
-            conn: None,
+            // The source sends all its contents as one message.
+            connection: ActiveConnection::new(now, name, options, interval_ms).trusted(),
             connections: 0,
-            rest_until_ms: None,
+            paused_until_ms: None,
             heard_ms: 0,
-            untaken_bytes: 0,
-        };
-        source.set_options(options);
-        source.reconnect.enable(now.mono_ms);
-        source
+            unapplied_bytes: 0,
+        }
     }
 
-    /// Takes other options: they hold for the connection in being too.
+    /// Changes the options, also for a connection that is open.
     pub(crate) fn set_options(&mut self, options: RemoteOptions) {
-        let interval_ms = options.probe_interval.unwrap_or(PROBE_INTERVAL_MS);
-        self.reconnect.set_probe_interval(interval_ms);
-        self.reconnect
-            .backoff()
-            .set_limits(backoff::MIN_MS, options.max_backoff_ms);
-        self.options = options;
+        let interval_ms = probe_interval_ms(&options);
+        self.connection.set_options(options, interval_ms);
     }
 
-    /// Which time of being a backup it is for.
+    /// The number of this connection and its successors. A database gets a new one each time that it becomes a backup.
     #[must_use]
     pub(crate) fn id(&self) -> SourceId {
         self.id
     }
 
-    /// The database that it is for.
+    /// The backup.
     #[must_use]
     pub(crate) fn database(&self) -> DatabaseId {
         self.database
     }
 
-    /// The connection, or the attempt, in being.
+    /// The open connection, or the attempt under way.
     #[must_use]
     pub(crate) fn conn(&self) -> Option<ConnId> {
-        self.conn
+        self.connection.conn()
     }
 
-    /// When [`Source::run`] is due; in the past when it is late.
+    /// When [`SourceConnection::run`] is due, monotonic ms; in the past when it is late.
     #[must_use]
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
-        // An interval of silence is not put off until somebody has looked at what has arrived, since `run` itself says that the shard has.
-        self.rest_until_ms.or_else(|| self.reconnect.deadline_ms(0))
+        self.paused_until_ms
+            .or_else(|| self.connection.deadline_ms())
     }
 
-    /// Does what is due.
+    /// Connects, disconnects or probes, if that is due.
     pub(crate) fn run(&mut self, now: Now, io: &mut Io) {
         if self
-            .rest_until_ms
+            .paused_until_ms
             .take_if(|until_ms| now.mono_ms >= *until_ms)
             .is_some()
         {
-            self.reconnect.enable(now.mono_ms);
+            self.connection.reconnect().enable(now.mono_ms);
         }
-        self.listen_for_life(now, io);
-        match self.reconnect.handle(now.mono_ms) {
-            Some(Action::Connect) => self.connect(now, io),
-            Some(Action::Disconnect) => self.close(io),
-            Some(Action::Probe) => {
-                if let Some(conn) = self.conn {
-                    io.send(conn, PROBE.to_vec());
-                }
-            }
-            None => {}
-        }
-        log_notices(&mut self.reconnect, &self.name);
+        self.pass_on_activity(now, io);
+        self.connection.run(now, io);
     }
 
-    /// Who does not read does not hear: then silence means nothing.
-    fn listen_for_life(&mut self, now: Now, io: &Io) {
-        let Some(conn) = self.conn else { return };
-        self.reconnect.receive_attempted(now.mono_ms);
+    /// Gives the state machine the time of the last arrival. While reading is paused nothing can arrive, so silence does not count.
+    fn pass_on_activity(&mut self, now: Now, io: &Io) {
+        let Some(conn) = self.conn() else { return };
+        self.connection.reconnect().receive_attempted(now.mono_ms);
         let heard_ms = if self.is_full() {
             Some(now.mono_ms)
         } else {
@@ -150,51 +117,28 @@ impl Source {
         };
         if let Some(heard_ms) = heard_ms.filter(|heard_ms| *heard_ms > self.heard_ms) {
             self.heard_ms = heard_ms;
-            self.reconnect.activity(heard_ms);
+            self.connection.reconnect().activity(heard_ms);
         }
     }
 
-    fn connect(&mut self, now: Now, io: &mut Io) {
-        coverage::RECONNECT_ATTEMPT.bump();
-        self.reconnect.connecting(now.mono_ms);
-        let attempt = match &self.target {
-            Some(target) => io
-                .connect(target, &self.name, self.options.dscp)
-                .map_err(|error| errno::text(&error)),
-            None => Err(NO_SUCH_METHOD.to_owned()),
-        };
-        match attempt {
-            Ok(conn) => {
-                // All its contents are one text.
-                io.trust(conn);
-                self.conn = Some(conn);
-            }
-            Err(text) => self.reconnect.disconnected(now.mono_ms, End::Failed(text)),
-        }
-    }
-
-    /// Drops the connection.
+    /// Closes the connection.
     pub(crate) fn close(&self, io: &mut Io) {
-        if let Some(conn) = self.conn {
-            io.close(conn);
-        }
+        self.connection.close(io);
     }
 
-    /// The connection stands; returns its number.
+    /// The connection is open; returns its number.
     pub(crate) fn opened(&mut self, now: Now) -> u64 {
         self.connections += 1;
-        self.untaken_bytes = 0;
+        self.unapplied_bytes = 0;
         self.heard_ms = now.mono_ms;
-        coverage::RECONNECT_CONNECTED.bump();
-        self.reconnect.connected(now.mono_ms);
-        log_notices(&mut self.reconnect, &self.name);
+        self.connection.opened(now);
         self.connections
     }
 
-    /// A text has arrived; it comes back unless it was a probe or the answer to one.
-    pub(crate) fn frame(&mut self, conn: ConnId, text: Pieces, io: &mut Io) -> Option<Pieces> {
-        if text.len() <= PROBE_BYTES_MAX {
-            match Message::parse(text.first()) {
+    /// A message has arrived. Returns it unless it is a probe or the answer to a probe.
+    pub(crate) fn frame(&mut self, conn: ConnId, frame: Pieces, io: &mut Io) -> Option<Pieces> {
+        if frame.len() <= PROBE_BYTES_MAX {
+            match Message::parse(frame.first()) {
                 Ok(Message::Request { method, params, id }) if &*method == b"echo" => {
                     let mut reply = Vec::new();
                     write_reply(&mut reply, id, params);
@@ -205,50 +149,51 @@ impl Source {
                 _ => {}
             }
         }
-        self.untaken_bytes += text.len();
+        self.unapplied_bytes += frame.len();
         if self.is_full() {
             io.pause_reading(conn);
         }
-        Some(text)
+        Some(frame)
     }
 
     fn is_full(&self) -> bool {
-        self.untaken_bytes > UNTAKEN_BYTES_MAX
+        self.unapplied_bytes > UNAPPLIED_BYTES_MAX
     }
 
     /// The connection, or the attempt, has ended.
     pub(crate) fn closed(&mut self, now: Now, reason: &CloseReason) {
-        self.conn = None;
-        self.untaken_bytes = 0;
-        let end = end_of(reason);
-        self.reconnect.disconnected(now.mono_ms, end);
-        log_notices(&mut self.reconnect, &self.name);
+        self.unapplied_bytes = 0;
+        self.connection.closed(now, reason, false);
     }
 
-    /// Does what the database orders, unless it is meant for an earlier connection.
+    /// Carries out an order of the database, unless it is meant for an earlier connection.
     pub(crate) fn order(&mut self, now: Now, connection: u64, order: SourceOrder, io: &mut Io) {
         if connection != self.connections {
             return;
         }
-        match (order, self.conn) {
+        match (order, self.conn()) {
             (SourceOrder::Send(text), Some(conn)) => io.send(conn, text),
             (SourceOrder::Taken(bytes), conn) => {
                 let was_full = self.is_full();
-                self.untaken_bytes = self.untaken_bytes.saturating_sub(bytes);
+                self.unapplied_bytes = self.unapplied_bytes.saturating_sub(bytes);
                 if let (true, false, Some(conn)) = (was_full, self.is_full(), conn) {
                     io.resume_reading(conn);
                 }
             }
             (SourceOrder::Reconnect, _) => {
-                self.reconnect.force();
+                self.connection.reconnect().force();
                 self.run(now, io);
             }
             (SourceOrder::Rest, _) => {
-                self.reconnect.disable(now.mono_ms);
+                self.connection.reconnect().disable(now.mono_ms);
                 self.close(io);
-                self.rest_until_ms = Some(now.mono_ms + REST_MS);
+                self.paused_until_ms = Some(now.mono_ms + REST_MS);
             }
             (SourceOrder::Send(_), None) => {}
         }
     }
+}
+
+fn probe_interval_ms(options: &RemoteOptions) -> u64 {
+    options.probe_interval.unwrap_or(PROBE_INTERVAL_MS)
 }

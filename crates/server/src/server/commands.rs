@@ -15,7 +15,7 @@ use crate::shard::ShardMessage;
 
 impl Server {
     /// Asks all databases for reports; `finish` gets them when the last one is in.
-    pub fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
+    pub(crate) fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
         for (name, token) in self.questions.ask(self.databases.keys().cloned(), finish) {
             let report = ToDatabase::Control(Control::Report(token));
             let _ = self.databases[&name].inbox.send(report);
@@ -23,7 +23,7 @@ impl Server {
     }
 
     /// Logs the rows of a table as they change, or no longer.
-    pub fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
+    pub(crate) fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
         if let Some(served) = self.databases.get(database) {
             let order = Control::LogRows(table.to_owned(), is_logged);
             let _ = served.inbox.send(ToDatabase::Control(order));
@@ -31,7 +31,7 @@ impl Server {
     }
 
     /// Whether memory is given back after a compaction. The allocator does so by itself within seconds, asked or not.
-    pub fn set_trims_memory(&self, trims_memory: bool) {
+    pub(crate) fn set_trims_memory(&self, trims_memory: bool) {
         let state = if trims_memory { "enabled" } else { "disabled" };
         vlog::info(
             Module::OvsdbServer,
@@ -40,20 +40,20 @@ impl Server {
     }
 
     /// Closes every session.
-    pub fn reconnect(&self) {
+    pub(crate) fn reconnect(&self) {
         let reason: Arc<str> = Arc::from("user ran ovsdb-server/reconnect");
         self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
     }
 
     /// Refuses conditional monitoring until restart and closes every session.
-    pub fn disable_monitor_cond(&self) {
+    pub(crate) fn disable_monitor_cond(&self) {
         self.to_shards(|| ToShard::DisableMonitorCond);
         let reason: Arc<str> = Arc::from("user ran ovsdb-server/disable-monitor-cond");
         self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
     }
 
     /// Compacts one database or all; `replier` is answered when all are done.
-    pub fn compact(&mut self, only: Option<&str>, replier: Replier) {
+    pub(crate) fn compact(&mut self, only: Option<&str>, replier: Replier) {
         if only.is_some_and(|name| name.starts_with('_')) {
             replier.reply(Err("cannot compact built-in databases".to_owned()));
             return;
@@ -77,7 +77,7 @@ impl Server {
     }
 
     /// Opens the audit log again after rotation, if there is one; `replier` is answered when everything from before is in the old file.
-    pub fn reopen_audit_log(&self, replier: Replier) {
+    pub(crate) fn reopen_audit_log(&self, replier: Replier) {
         match &self.config.audit {
             None => replier.reply(Ok(String::new())),
             Some(audit) => audit.reopen(|outcome| {
@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// Writes a copy of a database to a new file; `replier` is answered when it is on disk.
-    pub fn backup(&mut self, database: &str, file: &str, replier: Replier) {
+    pub(crate) fn backup(&mut self, database: &str, file: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {
             replier.reply(Err("no database by that name".to_owned()));
             return;
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Records modified columns as differences from now on.
-    pub fn enable_column_diff(&mut self) {
+    pub(crate) fn enable_column_diff(&mut self) {
         self.config.column_diff = true;
         for served in self.databases.values() {
             let enable = ToDatabase::Control(Control::EnableColumnDiff);
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// Tells whether what a database commits can be stored.
-    pub fn storage_status(&mut self, database: &str, replier: Replier) {
+    pub(crate) fn storage_status(&mut self, database: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {
             replier.reply(Err("Failed to find the database.".to_owned()));
             return;

@@ -17,7 +17,7 @@ use crate::main_thread::Report;
 
 impl Server {
     /// Takes care of what the database threads report.
-    pub fn run_events(&mut self) {
+    pub(crate) fn run_events(&mut self) {
         while let Ok(report) = self.events.try_recv() {
             self.run_report(report);
         }

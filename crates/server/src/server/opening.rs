@@ -102,7 +102,7 @@ impl Openings {
 
 impl Server {
     /// Opens a file and serves its database; `replier` is answered when that is done or has failed, in the reference's words.
-    pub fn add_database(&mut self, file: &str, replier: Replier) {
+    pub(crate) fn add_database(&mut self, file: &str, replier: Replier) {
         self.open(Request::new(file, None, Asker::Command(replier)));
     }
 

@@ -20,7 +20,7 @@ use crate::config::file::DatabaseConfig;
 use crate::remotes::options::RemoteOptions;
 
 /// A configuration on its way.
-pub struct Rollout {
+pub(crate) struct Rollout {
     step: Step,
     /// Yet to be served, the next one first.
     databases: VecDeque<Wanted>,
@@ -32,13 +32,13 @@ pub struct Rollout {
 
 /// A database that is asked for.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The entry of the configuration file, or the name of the file as given.
-    pub entry: String,
+    pub(crate) entry: String,
     /// The file.
-    pub file: String,
+    pub(crate) file: String,
     /// What the entry asks for; `None`: what is set for all.
-    pub config: Option<DatabaseConfig>,
+    pub(crate) config: Option<DatabaseConfig>,
 }
 
 /// What is to be done next.
@@ -63,7 +63,7 @@ enum Step {
 impl Rollout {
     /// Of these databases and remotes, in these orders.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         databases: impl IntoIterator<Item = Wanted>,
         remotes: impl IntoIterator<Item = (String, RemoteOptions)>,
     ) -> Rollout {
@@ -78,14 +78,14 @@ impl Rollout {
 
     /// Nothing is tried any more after the first failure.
     #[must_use]
-    pub fn stopping_at_failure(mut self) -> Rollout {
+    pub(crate) fn stopping_at_failure(mut self) -> Rollout {
         self.stops_at_failure = true;
         self
     }
 
     /// One that has failed before it began, which has been logged.
     #[must_use]
-    pub fn failed() -> Rollout {
+    pub(crate) fn failed() -> Rollout {
         Rollout {
             step: Step::Done,
             has_failed: true,
@@ -118,24 +118,24 @@ pub(super) struct Rollouts {
 
 impl Server {
     /// Begins to serve what a configuration asks for, as the first thing that this server does.
-    pub fn begin(&mut self, rollout: Rollout) {
+    pub(crate) fn begin(&mut self, rollout: Rollout) {
         self.rollouts.present = Some(rollout);
         self.advance();
     }
 
     /// What came of the first rollout, once.
-    pub fn take_started(&mut self) -> Option<Result<(), Failed>> {
+    pub(crate) fn take_started(&mut self) -> Option<Result<(), Failed>> {
         self.rollouts.started.take()
     }
 
     /// Whether a rollout is under way that gets on.
     #[must_use]
-    pub fn rolls_out(&self, now_ms: u64) -> bool {
+    pub(crate) fn rolls_out(&self, now_ms: u64) -> bool {
         self.rollouts.present.is_some() && self.openings.get_on(now_ms)
     }
 
     /// Reads the configuration file again; `replier` is answered when everything is as it says, or what could be done is done.
-    pub fn reload(&mut self, replier: Option<Replier>) {
+    pub(crate) fn reload(&mut self, replier: Option<Replier>) {
         if self.configured.is_none() {
             let error = "Configuration file was not specified on command line";
             return super::answer(replier, Err(error.to_owned()));

@@ -13,7 +13,7 @@ use crate::config::applied::{Configured, Failed};
 
 impl Server {
     /// Begins to serve what a file asks for, as the first thing that this server does, and again at every reload.
-    pub fn configure(&mut self, mut file: Configured) {
+    pub(crate) fn configure(&mut self, mut file: Configured) {
         let rollout = file.rollout(self);
         self.configured = Some(file);
         // An empty one that has failed ends at once.
@@ -21,7 +21,7 @@ impl Server {
     }
 
     /// The file that says what is served, if there is one.
-    pub fn config_file(&self) -> Option<&str> {
+    pub(crate) fn config_file(&self) -> Option<&str> {
         self.configured.as_ref().map(Configured::path)
     }
 
@@ -35,7 +35,7 @@ impl Server {
     }
 
     /// SIGHUP: opens logs again by name, and reads certificates and the configuration file again. What goes wrong is logged.
-    pub fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         let what = "received SIGHUP, reading configuration, certificates and names of logs again";
         vlog::info(Module::OvsdbServer, format_args!("{what}"));
         // A failure is logged; there need not be a file.

@@ -20,7 +20,7 @@ const STATUS_QUEUED_MAX: usize = 1024;
 
 impl Server {
     /// Adds a remote by command; `replier` is answered when it is known to be good. One that is not is not added.
-    pub fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
+    pub(crate) fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
         if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
             self.remotes.add(remote, options);
             self.save();
@@ -38,7 +38,7 @@ impl Server {
 
     /// Adds a remote that the configuration names, or checks it again. It stays even if its column cannot be found, which may come later;
     /// `take_remotes_outcome` tells.
-    pub fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
+    pub(crate) fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
         if !ColumnRemote::matches(remote) {
@@ -158,7 +158,7 @@ impl Server {
     ///
     /// # Errors
     /// `no such remote`
-    pub fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
+    pub(crate) fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
         self.unfollow(remote);
         if self.remotes.remove(remote) {
             self.save();
@@ -169,12 +169,12 @@ impl Server {
     }
 
     /// Configured remotes, sorted.
-    pub fn remote_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn remote_names(&self) -> impl Iterator<Item = &str> {
         self.remotes.given()
     }
 
     /// Shows in the rows that configure remotes how these stand.
-    pub fn show_status(&self) {
+    pub(crate) fn show_status(&self) {
         let sources: BTreeSet<&str> = self
             .remotes
             .given()

@@ -16,23 +16,23 @@ use corvid_shell::vlog::{self, Level, Module};
 
 impl Server {
     /// What was set before holds for the databases that are served from now on.
-    pub fn set_sync(&mut self, sync: Sync) {
+    pub(crate) fn set_sync(&mut self, sync: Sync) {
         self.sync = sync;
     }
 
     /// How databases are served that nothing else is said of.
-    pub fn default_model(&self) -> Option<ActiveBackup> {
+    pub(crate) fn default_model(&self) -> Option<ActiveBackup> {
         self.sync.model()
     }
 
     /// Whom backups follow, or are to follow.
-    pub fn sync_source(&self) -> String {
+    pub(crate) fn sync_source(&self) -> String {
         let own = self.models().next().map(|model| model.source.clone());
         self.sync.source.clone().or(own).unwrap_or_default()
     }
 
     /// Sets whom backups follow; they do from the next time on that they are made to connect.
-    pub fn set_sync_source(&mut self, source: &str) {
+    pub(crate) fn set_sync_source(&mut self, source: &str) {
         self.sync.source = Some(source.to_owned());
         for served in self.databases.values_mut() {
             if let Some(model) = &mut served.model {
@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// Makes every database a backup; `replier` is answered when all of them are.
-    pub fn become_backup(&mut self, replier: Replier) {
+    pub(crate) fn become_backup(&mut self, replier: Replier) {
         if self.sync.source.is_none() {
             let text = "Unable to connect: active server is not specified.\n";
             replier.reply(Ok(text.to_owned()));
@@ -55,20 +55,20 @@ impl Server {
     }
 
     /// Makes every database active; `replier` is answered when all of them are.
-    pub fn become_active(&mut self, replier: Replier) {
+    pub(crate) fn become_active(&mut self, replier: Replier) {
         self.sync.is_backup = false;
         self.take_roles(Some(replier), |served| served.model.is_some());
     }
 
     /// The tables that backups leave alone, as given.
-    pub fn sync_excluded(&self) -> String {
+    pub(crate) fn sync_excluded(&self) -> String {
         let own = self.models().next().map(|model| model.excluded.clone());
         let excluded = Some(self.sync.excluded.clone()).filter(|list| !list.is_empty());
         excluded.or(own).unwrap_or_default()
     }
 
     /// Sets the tables that backups leave alone, and has them begin anew; `replier` is answered when they do.
-    pub fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
+    pub(crate) fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
         excluded.clone_into(&mut self.sync.excluded);
         for served in self.databases.values_mut() {
             if let Some(model) = &mut served.model {
@@ -80,7 +80,7 @@ impl Server {
     }
 
     /// Sets the interval of probes towards the source, ms; 0: none.
-    pub fn set_sync_probe_interval(&mut self, interval_ms: u64) {
+    pub(crate) fn set_sync_probe_interval(&mut self, interval_ms: u64) {
         self.sync.probe_interval_ms = Some(interval_ms);
         for served in self.databases.values_mut() {
             if let Some(model) = &mut served.model {
@@ -95,7 +95,7 @@ impl Server {
     }
 
     /// Shows how backups stand.
-    pub fn sync_status(&mut self, replier: Replier) {
+    pub(crate) fn sync_status(&mut self, replier: Replier) {
         self.ask(|server, reports| {
             let shown = server.databases.iter().map(|(name, served)| Shown {
                 name,
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// Serves a database in another way from now on, without closing it. Does nothing when it is served so.
-    pub fn set_model(&mut self, database: &str, model: Option<ActiveBackup>) {
+    pub(crate) fn set_model(&mut self, database: &str, model: Option<ActiveBackup>) {
         let Some(served) = self.databases.get_mut(database) else {
             return;
         };

@@ -12,7 +12,7 @@ use crate::shard::ShardMessage;
 
 impl Server {
     /// Tells how each session stands, when all shards have answered.
-    pub fn list_sessions(&mut self, replier: Replier) {
+    pub(crate) fn list_sessions(&mut self, replier: Replier) {
         let shards = self.shards.handles();
         let token = self.waiting.list(shards.len(), replier);
         for shard in shards {
@@ -33,7 +33,7 @@ impl Server {
     }
 
     /// Closes the session of this number, hexadecimal, as it is listed.
-    pub fn close_session(&mut self, id: &str, replier: Replier) {
+    pub(crate) fn close_session(&mut self, id: &str, replier: Replier) {
         let number = u64::from_str_radix(id, 16).ok().map(SessionId);
         let shard = |id| self.shards.handles().get(usize::from(shard_of(id)));
         match number.and_then(|id| Some((id, shard(id)?.clone()))) {

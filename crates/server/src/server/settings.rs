@@ -17,7 +17,7 @@ const SLOW_TRANSACTION: &str = "slow-transaction";
 
 impl Server {
     /// Tells what each setting is now.
-    pub fn list_settings(&self, replier: Replier) {
+    pub(crate) fn list_settings(&self, replier: Replier) {
         let settings = self.settings();
         let lines = || {
             let line = |(name, value): &(&str, String)| format!("{name}={value}\n");
@@ -61,7 +61,7 @@ impl Server {
     ///
     /// # Errors
     /// There is no such setting, or the value is none for it: nothing has changed.
-    pub fn set_setting(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub(crate) fn set_setting(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
             AUDIT_LOG => self.set_audited(value)?,

@@ -22,18 +22,18 @@ const EXIT_MAX: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Ends the main loop.
-    pub fn exit(&mut self) {
+    pub(crate) fn exit(&mut self) {
         self.is_exiting = true;
     }
 
     /// Whether the main loop is to end.
     #[must_use]
-    pub fn is_exiting(&self) -> bool {
+    pub(crate) fn is_exiting(&self) -> bool {
         self.is_exiting
     }
 
     /// Stops serving a database; `replier` is answered when its clients have been told.
-    pub fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
+    pub(crate) fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
         } else if let Some(served) = self.databases.remove(name) {
@@ -75,7 +75,7 @@ impl Server {
 
     /// Ends every thread: clients are told that their databases go, control commands that wait are answered, what is queued for the log is
     /// written.
-    pub fn shut_down(mut self) {
+    pub(crate) fn shut_down(mut self) {
         if let Some(metrics) = &self.config.metrics {
             metrics.set_stage(Stage::Ending);
         }

@@ -38,7 +38,7 @@ impl Server {
     }
 
     /// Looks whether files of TLS have changed.
-    pub fn refresh_tls(&self) {
+    pub(crate) fn refresh_tls(&self) {
         self.tls.credentials().refresh();
     }
 

@@ -7,19 +7,15 @@ use corvid_service::message::ToDatabase;
 use corvid_service::replication::{SourceEvent, SourceId};
 
 use super::ToSource;
-use crate::remotes::source::Source;
+use crate::remotes::source::SourceConnection;
 use crate::shard::queues::Outbox;
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Sources(Vec<Source>);
+pub(super) struct Sources(Vec<SourceConnection>);
 
 impl Sources {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn of(&mut self, conn: ConnId) -> Option<&mut Source> {
+    fn of(&mut self, conn: ConnId) -> Option<&mut SourceConnection> {
         self.0.iter_mut().find(|source| source.conn() == Some(conn))
     }
 
@@ -60,7 +56,7 @@ impl Sources {
 
     pub(super) fn message(&mut self, now: Now, id: SourceId, message: ToSource, io: &mut Io) {
         if let ToSource::Open(database, name, options) = message {
-            let mut source = Source::new(now, id, database, name, options);
+            let mut source = SourceConnection::new(now, id, database, name, options);
             source.run(now, io);
             self.0.push(source);
             return;
@@ -91,11 +87,14 @@ impl Sources {
 
     /// When that is.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
-        self.0.iter().filter_map(Source::deadline_ms).min()
+        self.0
+            .iter()
+            .filter_map(SourceConnection::deadline_ms)
+            .min()
     }
 }
 
-fn tell(source: &Source, event: SourceEvent, outbox: &mut Outbox) {
+fn tell(source: &SourceConnection, event: SourceEvent, outbox: &mut Outbox) {
     let event = ToDatabase::Source(source.id(), event);
     outbox.push(source.database(), event);
 }

@@ -1,4 +1,3 @@
-//! The server as one process: damaged files, and many shards on one database.
+//! The server as one process, on damaged files.
 
 mod damaged_files;
-mod many_shards;

@@ -1,5 +1,5 @@
-//! Several shards on one database: some requests are done by the shard that read them, some by another, some by the database's
-//! thread. Nobody may notice which.
+//! Several shards on one database: requests are executed by the shard that read them, by another shard, or by the database's thread. All
+//! clients see one order.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use corvid_log::{Magic, Record};
-use corvid_server::remotes::options::RemoteOptions;
-use corvid_server::server::reconfiguration::{Rollout, Wanted};
-use corvid_server::server::{Config, Server};
+
+use super::reconfiguration::{Rollout, Wanted};
+use super::{Config, Server};
+use crate::remotes::options::RemoteOptions;
 
 const SCHEMA: &str = r#"{"name":"D","tables":{
     "c":{"columns":{"n":{"type":"integer"}},"isRoot":true},
