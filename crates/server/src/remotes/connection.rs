@@ -6,13 +6,13 @@
 
 use corvid_net::clock::Now;
 use corvid_net::errno;
-use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_net::target::{Active, Target};
-use corvid_shell::vlog::{self, Level as LogLevel, Module};
+use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_rpc::message::PROBE;
 use corvid_rpc::notice::{End, Level};
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::{Reconnect, backoff};
+use corvid_shell::vlog::{self, Level as LogLevel, Module};
 
 use super::options::RemoteOptions;
 use crate::coverage;
