@@ -10,11 +10,11 @@ use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
-use corvid_service::eras::Eras;
 use corvid_service::message::{DatabaseId, SessionInfo, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
+use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump};
+use corvid_service::{DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases};
 
 use crate::uuids::Uuids;
 
@@ -48,14 +48,14 @@ impl Server {
     pub(crate) fn new() -> Server {
         let json = Value::parse(SCHEMA.as_bytes()).expect("the schema is a constant");
         let schema = Schema::from_json(&json).expect("the schema is a constant");
-        let mut directory = Directory::default();
+        let mut directory = ServedDatabases::default();
         directory.insert(schema.name.as_str(), DATABASE);
         let locks = Arc::default();
         let frontend = Frontend::new(
             0,
             Arc::new(directory),
             Arc::clone(&locks),
-            Eras::default(),
+            SchemaEpochs::default(),
             Uuid::ZERO,
         );
         let options = Options {
@@ -69,7 +69,14 @@ impl Server {
         };
         let database = Database::new(corvid_data::Arc::new(schema), HashSeed::FIXED);
         let uuids = Box::new(Uuids::default());
-        let service = DatabaseService::new(NOW, options, database, locks, Eras::default(), uuids);
+        let service = DatabaseService::new(
+            NOW,
+            options,
+            database,
+            locks,
+            SchemaEpochs::default(),
+            uuids,
+        );
         Server {
             frontend,
             pump: Pump::new(service),
@@ -87,7 +94,7 @@ impl Server {
         self.frontend.frame(NOW.mono_ms, session, message);
         let inputs = mem::take(&mut self.frontend.outputs().to_databases);
         let mut inputs = inputs.into_iter().map(|(_, input)| input);
-        self.pump.take_batch(&mut Thread, &mut inputs);
+        self.pump.execute_batch(&mut Thread, &mut inputs);
         while let Some(output) = self.pump.next_output() {
             match output {
                 Output::Store(stores) => {

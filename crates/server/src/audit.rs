@@ -311,7 +311,7 @@ mod tests {
 
     use corvid_data::uuid::Uuid;
     use corvid_data::{Delta, Tag};
-    use corvid_service::audit::{What, Who};
+    use corvid_service::audit::{Action, Actor};
     use corvid_service::server_db;
 
     #[test]
@@ -319,17 +319,17 @@ mod tests {
         assert_eq!(rfc3339(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
     }
 
-    fn entry(what: What) -> Entry {
+    fn entry(what: Action) -> Entry {
         Entry {
             date_ms: 0,
             schema: corvid_data::Arc::new(server_db::schema().unwrap()),
-            who: Who::Server,
+            who: Actor::Server,
             what,
         }
     }
 
     fn denied(comment: &str) -> Entry {
-        entry(What::Denied {
+        entry(Action::Denied {
             tag: Tag::NotAllowed,
             details: String::new(),
             operations: Vec::new(),
@@ -339,7 +339,7 @@ mod tests {
 
     /// One that keeps this much, and says nothing.
     fn heavy(record_bytes: usize) -> Entry {
-        entry(What::Committed {
+        entry(Action::Committed {
             txn: Uuid::ZERO,
             delta: corvid_data::Arc::new(Delta::default()),
             record_bytes,

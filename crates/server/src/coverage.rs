@@ -1,11 +1,11 @@
 //! The counters of `coverage/show` that are about databases and sessions; the shell's own are in `corvid_net::coverage`.
 //!
-//! What a database counts anyway ([`Counts`]) is not counted again: its driver takes over what was added, once for each batch.
+//! What a database counts anyway ([`Counters`]) is not counted again: its driver takes over what was added, once for each batch.
 //! Names of outcomes are those that the reference's client library counts for the same outcomes.
 
 use corvid_data::Tag;
 use corvid_net::coverage::Counter;
-use corvid_service::counts::Counts;
+use corvid_service::counters::Counters;
 
 /// Transactions that changed something and were stored.
 static TXN_SUCCESS: Counter = Counter::new("txn_success");
@@ -107,13 +107,13 @@ pub(crate) struct Taken {
 
 impl Taken {
     /// Takes over what was added, at the end of a batch.
-    pub(crate) fn note_batch(&mut self, counts: &Counts, updates: [u64; 3]) {
+    pub(crate) fn note_batch(&mut self, counts: &Counters, updates: [u64; 3]) {
         DB_BATCH.bump();
         let plain = [
             counts.committed,
             counts.unchanged,
-            counts.unstored,
-            counts.waited,
+            counts.store_failures,
+            counts.blocked,
             counts.records,
         ];
         let counters = [

@@ -2,7 +2,7 @@
 //!
 //! Called by the command line and once at start. Knows nothing of what happens at a limit
 //! ([`corvid_reactor::shard::Limits`], [`corvid_service::reply_memory`]); what one session may keep in a database is not configured
-//! ([`corvid_service::quota`]).
+//! ([`corvid_service::session_limits`]).
 
 use corvid_net::errno;
 use corvid_reactor::shard::Limits;

@@ -26,11 +26,11 @@ use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
 use corvid_net::tls::Settings;
 use corvid_reactor::shard::{Limits, Shards};
-use corvid_service::directory::Directory;
-use corvid_service::eras::Eras;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::reply_memory::ReplyMemory;
+use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::served_databases::ServedDatabases;
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 use crossbeam_channel::Receiver;
@@ -101,7 +101,7 @@ pub(crate) struct Server {
     openings: Openings,
     rollouts: Rollouts,
     questions: Questions,
-    eras: Eras,
+    epochs: SchemaEpochs,
     is_exiting: bool,
     is_started: bool,
     /// Where a server that takes our place finds what is served.
@@ -129,7 +129,7 @@ impl Server {
             waker,
         };
         let locks = Arc::new(Mutex::new(Locks::new()));
-        let eras = Eras::default();
+        let epochs = SchemaEpochs::default();
         let remote_options = RemoteTable::default();
         let mut shards = Shards::prepare(config.shards)?;
         let tls = TlsSettings::new(config.tls.clone());
@@ -155,9 +155,9 @@ impl Server {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let frontend = Frontend::new(
                 number,
-                Arc::new(Directory::default()),
+                Arc::new(ServedDatabases::default()),
                 locks.clone(),
-                eras.clone(),
+                epochs.clone(),
                 server_id,
             );
             let remotes = remote_options.clone();
@@ -180,7 +180,7 @@ impl Server {
             openings: Openings::default(),
             rollouts: Rollouts::default(),
             questions: Questions::default(),
-            eras,
+            epochs,
             is_exiting: false,
             is_started: false,
             saved: None,

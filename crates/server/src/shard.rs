@@ -20,10 +20,10 @@ use corvid_rpc::message::PROBE;
 use corvid_rpc::probe::Demand;
 use corvid_rpc::{Notice, Probe};
 use corvid_service::Frontend;
-use corvid_service::directory::Directory;
-use corvid_service::frontend::{Close, Text, session_id};
+use corvid_service::frontend::{Close, InboundFrame, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 use corvid_service::replication::{SourceId, SourceOrder};
+use corvid_service::served_databases::ServedDatabases;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
 use crate::coverage;
@@ -43,7 +43,7 @@ pub(crate) enum ShardMessage {
     /// For the sessions.
     Service(ToShard),
     /// A long text of this session has been read.
-    TextRead(SessionId, Text),
+    TextRead(SessionId, InboundFrame),
     /// Connect to this remote, keep connecting, and show there how it stands.
     Connect(String, RemoteOptions, SharedStatus),
     /// A remote has other options, which hold for its sessions too.
@@ -53,7 +53,7 @@ pub(crate) enum ShardMessage {
     /// About the connection of a backup to what it follows.
     Source(SourceId, ToSource),
     /// The served databases and the queues of their threads.
-    Databases(Arc<Directory>, HashMap<DatabaseId, Inbox>),
+    Databases(Arc<ServedDatabases>, HashMap<DatabaseId, Inbox>),
     /// Tell how the sessions stand.
     Look,
     /// Tell the main thread how each session stands, with this number.
@@ -219,7 +219,7 @@ impl ShardSessions {
             }
             io.close_after_flush(conn);
         }
-        for (session, text) in outputs.to_read.drain(..) {
+        for (session, text) in outputs.to_parse.drain(..) {
             self.texts.read(session, text);
         }
         for (shard, message) in outputs.to_shards.drain(..) {
@@ -423,7 +423,7 @@ impl Handler for ShardSessions {
                 main.session_closed(token, is_closed);
             }
             ShardMessage::TextRead(session, text) => {
-                self.frontend.text_read(now.mono_ms, session, text);
+                self.frontend.frame_parsed(now.mono_ms, session, text);
             }
             ShardMessage::Connect(name, options, board) => {
                 let mut outgoing = OutgoingRemote::new(now, name, options, board);
@@ -445,7 +445,7 @@ impl Handler for ShardSessions {
             ShardMessage::Databases(directory, databases) => {
                 self.outbox.replace(databases);
                 self.frontend
-                    .message(now.mono_ms, ToShard::Directory(directory));
+                    .message(now.mono_ms, ToShard::ServedDatabases(directory));
             }
         }
         self.carry_out(io);
@@ -453,7 +453,7 @@ impl Handler for ShardSessions {
 
     fn held_bytes(&self, conn: ConnId) -> usize {
         let client = self.sessions.get(&conn);
-        client.map_or(0, |client| self.frontend.bytes_held(client.session))
+        client.map_or(0, |client| self.frontend.bytes_buffered(client.session))
     }
 
     fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io) {

@@ -37,14 +37,14 @@ pub struct Entry {
     /// Of the database, as it was then.
     pub schema: corvid_data::Arc<Schema>,
     /// Who did it.
-    pub who: Who,
+    pub who: Actor,
     /// What was done.
-    pub what: What,
+    pub what: Action,
 }
 
 /// Who did it.
 #[derive(Clone, Debug)]
-pub enum Who {
+pub enum Actor {
     /// A client.
     Client(SessionId, Arc<SessionInfo>),
     /// The server itself: the status of remotes, above all.
@@ -55,7 +55,7 @@ pub enum Who {
 
 /// What was done.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum Action {
     /// A transaction changed rows.
     Committed {
         /// Its id, as `monitor_cond_since` gives it.
@@ -95,20 +95,20 @@ impl Entry {
     #[must_use]
     pub fn weight(&self) -> usize {
         let more = match &self.what {
-            What::Committed {
+            Action::Committed {
                 delta,
                 record_bytes,
                 ..
             }
-            | What::Unstored {
+            | Action::Unstored {
                 delta,
                 record_bytes,
                 ..
             } => delta.changes.len() * ROW_BYTES + record_bytes,
-            What::Denied {
+            Action::Denied {
                 details, comment, ..
             } => details.len() + comment.len(),
-            What::Converted => 0,
+            Action::Converted => 0,
         };
         ENTRY_BYTES + more
     }
@@ -123,17 +123,17 @@ impl Entry {
         written: &mut impl FnMut(&mut Vec<u8>),
     ) {
         match &self.what {
-            What::Committed { txn, delta, .. } => {
+            Action::Committed { txn, delta, .. } => {
                 let outcome = [("outcome", &b"committed"[..]), ("txn", &txn.to_text())];
                 self.write_rows(time, exclusions, delta, &outcome, out, written);
                 return;
             }
-            What::Unstored { delta, details, .. } => {
+            Action::Unstored { delta, details, .. } => {
                 let outcome = [("outcome", &b"failed"[..]), ("error", details.as_bytes())];
                 self.write_rows(time, exclusions, delta, &outcome, out, written);
                 return;
             }
-            What::Denied {
+            Action::Denied {
                 tag,
                 details,
                 operations,
@@ -154,7 +154,7 @@ impl Entry {
                 list.end();
                 object.end();
             }
-            What::Converted => {
+            Action::Converted => {
                 let object = self.head(time, out).string("outcome", b"converted");
                 object
                     .string("version", self.schema.version.as_bytes())
@@ -213,12 +213,12 @@ impl Entry {
     }
 }
 
-impl Who {
+impl Actor {
     fn write(&self, out: &mut Vec<u8>) {
         let (session, info) = match self {
-            Who::Server => return ObjectWriter::new(out).string("peer", b"server").end(),
-            Who::Source => return ObjectWriter::new(out).string("peer", b"source").end(),
-            Who::Client(session, info) => (session, info),
+            Actor::Server => return ObjectWriter::new(out).string("peer", b"server").end(),
+            Actor::Source => return ObjectWriter::new(out).string("peer", b"source").end(),
+            Actor::Client(session, info) => (session, info),
         };
         let mut object = ObjectWriter::new(out).string("peer", info.peer.as_bytes());
         if let Some(client) = &info.client_id {

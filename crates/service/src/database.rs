@@ -6,31 +6,31 @@
 //! (`outbox`). Only what replaces the database or its file waits at a [`Barrier`] until nothing is pending, and everything behind it, too.
 
 use corvid_log::storage::{LogPosition, StorageReply, StoreError};
-mod audited;
-mod backpressure;
+mod audit_entries;
 mod backup;
 mod conversion;
-mod convert;
+mod conversion_request;
 mod deferred_replies;
-mod follow;
+mod flush_pacing;
 mod initial_contents;
-mod inline;
-mod kept;
+mod inline_execution;
 mod model;
-mod monitoring;
+mod monitor_quota;
+mod monitor_requests;
 mod outbox;
 mod outputs;
 mod pending;
 mod records;
 mod release;
+mod reply_backpressure;
 mod report;
 mod rewrites;
 mod row_log;
-mod slow;
-mod transact;
+mod slow_transactions;
+mod transactions;
 mod triggers;
 mod undo;
-mod updates;
+mod watched_columns;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -44,31 +44,32 @@ use corvid_monitor::{Monitors, SessionId};
 pub use model::Model;
 pub use outputs::Outputs;
 
-use crate::counts::Counts;
-use crate::eras::{Era, Eras};
-use crate::job::Done;
+use crate::counters::Counters;
+use crate::job::JobResult;
 use crate::job::garbage::Garbage;
 use crate::locks::Locks;
 use crate::message::{
-    Control, DatabaseId, Event, Handled, Method, Report, Request, SessionInfo, ToDatabase,
+    Completion, Control, DatabaseId, DatabaseMethod, Event, Report, Request, SessionInfo,
+    ToDatabase,
 };
 use crate::recording::Tape;
 use crate::reply_memory::{self, ReplyMemory};
+use crate::schema_epoch::{SchemaEpoch, SchemaEpochs};
 use crate::storage::Growth;
 use conversion::Conversion;
-use convert::canceled_because;
-use follow::Followed;
+use conversion_request::canceled_because;
+use flush_pacing::FlushPacing;
 use initial_contents::InitialContents;
-use kept::Kept;
+use monitor_quota::MonitorQuota;
 use outbox::Reason;
 use pending::{Answer, Origin, PendingQueue};
 use records::Records;
-use release::handled_by;
+use release::completion_of;
 use rewrites::Rewrites;
 use row_log::RowLog;
-use slow::SlowLog;
+use slow_transactions::SlowLog;
 use triggers::Triggers;
-use updates::Rounds;
+use watched_columns::WatchedColumn;
 
 /// The time of an input.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,17 +101,17 @@ pub struct DatabaseService {
     database: Database,
     monitors: Monitors,
     triggers: Triggers,
-    rounds: Rounds,
+    flush_pacing: FlushPacing,
     pending: PendingQueue,
     records: Records,
     /// Inputs behind one that waits at a barrier.
-    deferred: VecDeque<ToDatabase>,
+    barrier_queue: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
     conversion_bytes_max: usize,
     initial_contents: InitialContents,
     /// Steps that the database spends on the selections of one transaction.
     select_steps_max: u64,
-    kept: Kept,
+    monitor_quota: MonitorQuota,
     /// How many jobs were ordered.
     last_job: u64,
     rewrites: Rewrites,
@@ -119,9 +120,9 @@ pub struct DatabaseService {
     /// Why the last commit could not be stored.
     storage_error: Option<StoreError>,
     /// Columns that configure remotes, by the remote's text, with what was last reported.
-    followed: Vec<Followed>,
+    watched_columns: Vec<WatchedColumn>,
     row_log: RowLog,
-    counts: Counts,
+    counts: Counters,
     slow: SlowLog,
     /// There is an audit trail.
     is_audited: bool,
@@ -129,13 +130,13 @@ pub struct DatabaseService {
     tape: Tape,
     sessions: HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>,
     locks: Arc<Mutex<Locks>>,
-    eras: Eras,
-    /// The era that its last conversion began.
-    converted: Era,
+    epochs: SchemaEpochs,
+    /// The epoch that its last conversion began.
+    converted: SchemaEpoch,
     uuids: Box<dyn UuidSource + Send>,
     next_position: LogPosition,
     /// Of the next request that is executed for the first time.
-    next_place: u64,
+    next_seqno: u64,
     /// It is served no more; what still arrives is answered so.
     is_removed: bool,
     outputs: Outputs,
@@ -157,14 +158,14 @@ enum Barrier {
 /// Whether an input replaces the database, its file, its history or its role, or begins to.
 fn replaces_something(input: &ToDatabase) -> bool {
     match input {
-        ToDatabase::Request(request) => request.method == Method::Convert,
+        ToDatabase::Request(request) => request.method == DatabaseMethod::Convert,
         ToDatabase::Control(control) => matches!(
             control,
             Control::Compact(_)
                 | Control::Remove
                 | Control::SetRole(..)
                 | Control::SetHistory(_)
-                | Control::Follow { .. }
+                | Control::WatchColumn { .. }
         ),
         _ => false,
     }
@@ -183,7 +184,7 @@ impl DatabaseService {
         options: Options,
         database: Database,
         locks: Arc<Mutex<Locks>>,
-        eras: Eras,
+        epochs: SchemaEpochs,
         mut uuids: Box<dyn UuidSource + Send>,
     ) -> DatabaseService {
         let Options {
@@ -204,32 +205,32 @@ impl DatabaseService {
             database,
             monitors,
             triggers: Triggers::default(),
-            rounds: Rounds::default(),
+            flush_pacing: FlushPacing::default(),
             pending: PendingQueue::default(),
             records: Records::default(),
-            deferred: VecDeque::new(),
+            barrier_queue: VecDeque::new(),
             conversion: None,
             conversion_bytes_max: conversion::BYTES_MAX,
             initial_contents: InitialContents::default(),
             select_steps_max: deferred_replies::SELECT_STEPS_MAX,
-            kept: Kept::default(),
+            monitor_quota: MonitorQuota::default(),
             last_job: 0,
             rewrites: Rewrites::default(),
             growth: None,
             storage_error: None,
-            followed: Vec::new(),
+            watched_columns: Vec::new(),
             row_log: RowLog::default(),
-            counts: Counts::default(),
+            counts: Counters::default(),
             slow: SlowLog::default(),
             is_audited: false,
             tape: Tape::default(),
             sessions: HashMap::default(),
             locks,
-            eras,
-            converted: Era::default(),
+            epochs,
+            converted: SchemaEpoch::default(),
             uuids,
             next_position: LogPosition(1),
-            next_place: 0,
+            next_seqno: 0,
             is_removed: false,
             outputs: Outputs::new(id),
         };
@@ -282,13 +283,19 @@ impl DatabaseService {
             ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
                 self.rewrite_advanced(now, number, outcome);
             }
-            ToDatabase::Done(_, Done::Contents(written)) => self.contents_written(now, &written),
-            ToDatabase::Done(_, Done::Text(session)) => self.text_written(now, session),
-            ToDatabase::Done(number, Done::Compared(found)) => self.compared(now, number, found),
-            ToDatabase::Done(number, done) => self.job_done(now, number, done),
+            ToDatabase::JobDone(_, JobResult::InitialContents(written)) => {
+                self.contents_written(now, &written)
+            }
+            ToDatabase::JobDone(_, JobResult::DeferredBody(session)) => {
+                self.body_written(now, session)
+            }
+            ToDatabase::JobDone(number, JobResult::Compared(found)) => {
+                self.compared(now, number, found)
+            }
+            ToDatabase::JobDone(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
-            other if self.must_wait(&other) => self.deferred.push_back(other),
+            other if self.must_queue(&other) => self.barrier_queue.push_back(other),
             other => self.take(now, other),
         }
         self.resume(now);
@@ -296,9 +303,9 @@ impl DatabaseService {
 
     /// Works off deferred inputs as far as the state allows. Called whenever that may have changed.
     fn resume(&mut self, now: Now) {
-        while let Some(input) = self.deferred.pop_front() {
+        while let Some(input) = self.barrier_queue.pop_front() {
             if self.barrier(&input).is_some() {
-                self.deferred.push_front(input);
+                self.barrier_queue.push_front(input);
                 break;
             }
             self.take(now, input);
@@ -306,16 +313,16 @@ impl DatabaseService {
     }
 
     /// Handles these before everything else that is deferred, when the state allows.
-    fn go_on_with(&mut self, inputs: impl IntoIterator<Item = ToDatabase>) {
+    fn queue_first(&mut self, inputs: impl IntoIterator<Item = ToDatabase>) {
         let inputs = inputs.into_iter();
         for (position, input) in inputs.enumerate() {
-            self.deferred.insert(position, input);
+            self.barrier_queue.insert(position, input);
         }
     }
 
     /// Whether an input must queue: behind others, or at a barrier.
-    fn must_wait(&self, input: &ToDatabase) -> bool {
-        !self.deferred.is_empty() || self.barrier(input).is_some()
+    fn must_queue(&self, input: &ToDatabase) -> bool {
+        !self.barrier_queue.is_empty() || self.barrier(input).is_some()
     }
 
     /// What an input waits for, with everything behind it.
@@ -339,11 +346,11 @@ impl DatabaseService {
             self.refuse_removed(input);
             return;
         }
-        let is_blocked = self.outputs.outboxes.must_wait(&input);
+        let is_blocked = self.outputs.outboxes.must_queue(&input);
         if let Some(conversion) = &mut self.conversion
-            && conversion.must_follow(&input, is_blocked)
+            && conversion.must_wait_for_end(&input, is_blocked)
         {
-            conversion.follow(input);
+            conversion.queue(input);
             return;
         }
         if is_blocked {
@@ -364,12 +371,12 @@ impl DatabaseService {
             ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
             ToDatabase::Fence(session, answer) => {
                 self.send_updates(session);
-                self.outputs.handled(session, answer);
+                self.outputs.complete(session, answer);
             }
             ToDatabase::Source(id, event) => self.source(now, id, event),
             ToDatabase::Control(control) => self.control(now, control),
             ToDatabase::Storage(_)
-            | ToDatabase::Done(..)
+            | ToDatabase::JobDone(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_) => self.handle(now, input),
         }
@@ -381,9 +388,9 @@ impl DatabaseService {
             return;
         }
         match request.method {
-            Method::Transact => self.transact(now, request),
-            Method::Convert => self.convert(now, request),
-            Method::GetSchema => {
+            DatabaseMethod::Transact => self.transact(now, request),
+            DatabaseMethod::Convert => self.convert(now, request),
+            DatabaseMethod::GetSchema => {
                 let schema = self.database.schema().to_json().to_bytes();
                 let has_room = || self.outputs.reply_memory.has_room_for(schema.len());
                 if self.tape.flag(has_room) {
@@ -393,9 +400,9 @@ impl DatabaseService {
                     self.refuse(request, reply_memory::exhausted());
                 }
             }
-            Method::Monitor(version) => self.monitor(request, version),
-            Method::MonitorCondChange => self.change_condition(request),
-            Method::MonitorCancel => {
+            DatabaseMethod::Monitor(version) => self.monitor(request, version),
+            DatabaseMethod::MonitorCondChange => self.change_condition(request),
+            DatabaseMethod::MonitorCancel => {
                 self.answer_when_stored(Answer::MonitorCanceled, Origin::Client(request));
             }
         }
@@ -418,13 +425,15 @@ impl DatabaseService {
                 self.answer_when_stored(answer, Origin::Control(control));
             }
             Control::Remove => self.remove(now),
-            Control::Follow {
+            Control::WatchColumn {
                 name,
                 table,
                 column,
                 texts_only,
-            } => self.follow(name, &table, &column, texts_only),
-            Control::Unfollow(name) => self.followed.retain(|followed| followed.name != name),
+            } => self.watch_column(name, &table, &column, texts_only),
+            Control::UnwatchColumn(name) => {
+                self.watched_columns.retain(|watched| watched.name != name)
+            }
             Control::SetSlow(threshold_ms) => self.set_slow_ms(threshold_ms),
             Control::SetAudited(is_audited) => self.set_audited(is_audited),
             Control::SetHistory(is_kept) => self.set_history(is_kept),
@@ -454,11 +463,11 @@ impl DatabaseService {
         }
         self.cancel_monitors();
         self.cancel_triggers();
-        self.followed.clear();
+        self.watched_columns.clear();
         self.end_backup();
         self.sessions.clear();
-        self.kept = Kept::default();
-        self.unblock_all_unread();
+        self.monitor_quota = MonitorQuota::default();
+        self.unblock_all_unread_sessions();
         self.give_up_compaction();
         self.answer_compactions(&Err(self.removed_error()));
         // What was put off is refused. The end is reported last: everything that was asked before is answered by then.
@@ -469,13 +478,14 @@ impl DatabaseService {
     /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
     /// executed any more.
     fn is_dismissed(&self, info: &SessionInfo) -> bool {
-        (self.is_removed || info.era < self.converted) && !self.tape.flag(|| info.is_aware())
+        (self.is_removed || info.epoch < self.converted) && !self.tape.flag(|| info.is_aware())
     }
 
     /// Drops a request of such a session without an answer.
     fn drop_request(&mut self, request: &Request) {
         request.info.miss_cancellation();
-        self.outputs.handled(request.session, handled_by(request));
+        self.outputs
+            .complete(request.session, completion_of(request));
     }
 
     fn removed_error(&self) -> StoreError {
@@ -499,13 +509,13 @@ impl DatabaseService {
                     WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
                 match request.method {
                     // Those name no database; their monitors are gone, and that is what they are told.
-                    Method::MonitorCancel => self.release_monitor_cancel(&request),
-                    Method::MonitorCondChange => self.change_condition(request),
+                    DatabaseMethod::MonitorCancel => self.release_monitor_cancel(&request),
+                    DatabaseMethod::MonitorCondChange => self.change_condition(request),
                     _ => self.fail(&request, &error),
                 }
             }
-            ToDatabase::Fence(session, answer) => self.outputs.handled(session, answer),
-            ToDatabase::Cancel(session, _) => self.outputs.handled(session, Handled::Yes),
+            ToDatabase::Fence(session, answer) => self.outputs.complete(session, answer),
+            ToDatabase::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
             ToDatabase::Control(Control::Compact(token)) => {
                 let event = Event::Compacted(token, Err(self.removed_error()));
                 self.outputs.events.push(event);
@@ -513,10 +523,12 @@ impl DatabaseService {
             ToDatabase::Control(Control::Snapshot(token)) => {
                 self.outputs.events.push(Event::Snapshot(token, None));
             }
-            ToDatabase::Control(Control::Follow { name, .. }) => {
+            ToDatabase::Control(Control::WatchColumn { name, .. }) => {
                 let database = &self.database.schema().name;
                 let error = format!("\"{name}\": no database named {database}");
-                self.outputs.events.push(Event::Followed(name, Err(error)));
+                self.outputs
+                    .events
+                    .push(Event::ColumnWatched(name, Err(error)));
             }
             ToDatabase::Control(Control::StorageStatus(token)) => {
                 let event = Event::StorageStatus(token, Some(self.removed_error()));
@@ -533,7 +545,7 @@ impl DatabaseService {
                 Control::Transact(_)
                 | Control::Remove
                 | Control::EnableColumnDiff
-                | Control::Unfollow(_)
+                | Control::UnwatchColumn(_)
                 | Control::SetSlow(_)
                 | Control::SetAudited(_)
                 | Control::SetHistory(_)
@@ -544,39 +556,39 @@ impl DatabaseService {
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
             | ToDatabase::Storage(_)
-            | ToDatabase::Done(..) => {}
+            | ToDatabase::JobDone(..) => {}
         }
     }
 
     fn close(&mut self, now: Now, session: SessionId) {
         self.sessions.remove(&session);
-        self.kept.remove_session(session);
+        self.monitor_quota.remove_session(session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
         // A transaction that arrived before the end is executed, unless its turn would have come only after its client had read; a
         // conversion is given up while that is possible.
         let is_wanted = |input: &ToDatabase| match input {
             ToDatabase::Request(request) => {
-                request.session != session || request.method == Method::Transact
+                request.session != session || request.method == DatabaseMethod::Transact
             }
             ToDatabase::Fence(fenced, _) => *fenced != session,
             _ => true,
         };
-        self.deferred.retain(is_wanted);
+        self.barrier_queue.retain(is_wanted);
         if let Some(mut outbox) = self.outputs.outboxes.remove(session) {
             let requests = std::mem::take(&mut outbox.requests);
-            if outbox.is_blocked_by(Reason::Unread) {
+            if outbox.is_blocked_by(Reason::ReplyBackpressure) {
                 self.outputs.free(Garbage::inputs(requests));
             } else {
-                self.go_on_with(requests.into_iter().filter(is_wanted));
+                self.queue_first(requests.into_iter().filter(is_wanted));
             }
             if !outbox.deliveries.is_empty() {
                 self.outputs.free(outbox.into_garbage());
             }
         }
         if let Some(conversion) = &mut self.conversion {
-            conversion.waiting_mut().retain(is_wanted);
-            if conversion.is_free() && conversion.request.session == session {
+            conversion.queued_mut().retain(is_wanted);
+            if conversion.is_cancelable() && conversion.request.session == session {
                 self.give_up_conversion(now, None);
             }
         }
@@ -588,11 +600,11 @@ impl DatabaseService {
     pub fn is_idle(&self) -> bool {
         self.triggers.is_clean()
             && self.pending.is_empty()
-            && self.deferred.is_empty()
+            && self.barrier_queue.is_empty()
             && self.conversion.is_none()
             && self.initial_contents.is_idle()
             && self.outputs.outboxes.is_empty()
-            && self.kept.is_empty()
+            && self.monitor_quota.is_empty()
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()

@@ -5,10 +5,10 @@
 //! here, waits until those are handled. A database that is taken out of the directory goes on answering what it was sent before;
 //! nothing is sent to it any more. Cost per request: one hash look-up for the session, one for the database, no copy of the message.
 
-mod local;
+mod inbound_frame;
+mod local_requests;
 mod outputs;
 mod session;
-mod text;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,21 +17,23 @@ use corvid_data::{Tag, TrustedKeys, Uuid, WireError};
 use corvid_json::{Kind, Pieces, Reader, Value};
 use corvid_monitor::SessionId;
 
+pub use inbound_frame::InboundFrame;
+use inbound_frame::{DatabaseMethod, Parsed, ParsedRequest, only_param};
 pub use outputs::{Close, Outputs};
 use session::Session;
-pub use text::Text;
-use text::{Asked, Asking, Said, only_param};
 
-use crate::directory::Directory;
-use crate::eras::Eras;
 use crate::locks::Locks;
-use crate::message::{Deliver, Handled, Method, Request, SessionInfo, ToDatabase, ToShard};
+use crate::message::{
+    Completion, DatabaseMethod, Deliver, Request, SessionInfo, ToDatabase, ToShard,
+};
+use crate::schema_epoch::SchemaEpochs;
+use crate::served_databases::ServedDatabases;
 
 /// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
 const SHARD_SHIFT: u32 = 48;
 
 /// Longer texts are read away from the shard, bytes: reading takes about a millisecond for a megabyte.
-const READ_HERE_BYTES_MAX: usize = 256 * 1024;
+const PARSE_HERE_BYTES_MAX: usize = 256 * 1024;
 
 /// The shard that owns a session.
 #[must_use]
@@ -50,19 +52,19 @@ pub fn session_id(shard: u16, n: u64) -> SessionId {
 pub struct Frontend {
     shard: u16,
     sessions: HashMap<SessionId, Session, TrustedKeys>,
-    directory: Arc<Directory>,
+    served: Arc<ServedDatabases>,
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
     cond_disabled: bool,
     /// Of texts that arrive now.
     stamp: u64,
-    eras: Eras,
+    epochs: SchemaEpochs,
     outputs: Outputs,
 }
 
 /// How a session stands, for operators.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct SessionStatus {
     /// Who it is.
     pub info: Arc<SessionInfo>,
     /// Monitors that it has.
@@ -78,9 +80,9 @@ enum Step {
     /// Done with.
     Done,
     /// It must wait for earlier requests; here it is back.
-    Wait(Text),
+    Wait(InboundFrame),
     /// Somebody reads it first.
-    Read,
+    Parse,
 }
 
 impl Frontend {
@@ -88,20 +90,20 @@ impl Frontend {
     #[must_use]
     pub fn new(
         shard: u16,
-        directory: Arc<Directory>,
+        served: Arc<ServedDatabases>,
         locks: Arc<Mutex<Locks>>,
-        eras: Eras,
+        epochs: SchemaEpochs,
         server_id: Uuid,
     ) -> Frontend {
         Frontend {
             shard,
             sessions: HashMap::default(),
-            directory,
+            served,
             locks,
             server_id,
             cond_disabled: false,
             stamp: 0,
-            eras,
+            epochs,
             outputs: Outputs::default(),
         }
     }
@@ -125,18 +127,20 @@ impl Frontend {
 
     /// Bytes of a session's messages that are not handled yet.
     #[must_use]
-    pub fn bytes_held(&self, session: SessionId) -> usize {
-        self.sessions.get(&session).map_or(0, Session::bytes_held)
+    pub fn bytes_buffered(&self, session: SessionId) -> usize {
+        self.sessions
+            .get(&session)
+            .map_or(0, Session::bytes_buffered)
     }
 
     /// How a session stands; `None`: there is no such session.
     #[must_use]
-    pub fn standing(&self, session: SessionId) -> Option<Standing> {
+    pub fn status(&self, session: SessionId) -> Option<SessionStatus> {
         let session = self.sessions.get(&session)?;
-        Some(Standing {
+        Some(SessionStatus {
             info: session.info.clone(),
             monitors: session.monitors.len(),
-            requests: session.under_way.len() + session.waiting.len(),
+            requests: session.in_flight.len() + session.waiting.len(),
             last_request: session.last_request,
         })
     }
@@ -155,7 +159,7 @@ impl Frontend {
 
     /// A client connected.
     pub fn opened(&mut self, session: SessionId, mut info: SessionInfo) {
-        info.era = self.eras.present();
+        info.epoch = self.epochs.present();
         self.sessions.insert(session, Session::new(Arc::new(info)));
     }
 
@@ -165,13 +169,13 @@ impl Frontend {
             return;
         };
         session.info.set_closed();
-        for database in session.known_to {
+        for database in session.contacted {
             self.outputs
                 .to_databases
                 .push((database, ToDatabase::Closed(id)));
         }
-        let told = self.lock_table().remove_session(id);
-        told.into_iter().for_each(|session| self.wake(session));
+        let notified = self.lock_table().remove_session(id);
+        notified.into_iter().for_each(|session| self.wake(session));
     }
 
     /// Texts that arrive from here on are marked with this, which their requests carry to the database and back. What it means is known
@@ -185,17 +189,17 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        if session.is_deaf() {
+        if session.ignores_input() {
             return;
         }
-        let text = Text::new(frame).stamped(self.stamp);
-        if session.is_being_read || !session.waiting.is_empty() {
+        let text = InboundFrame::new(frame).stamped(self.stamp);
+        if session.is_parsing || !session.waiting.is_empty() {
             session.waiting.push_back(text);
             return;
         }
         match self.step(now_ms, id, text) {
             Step::Done => return,
-            Step::Read => {}
+            Step::Parse => {}
             Step::Wait(text) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.waiting.push_back(text);
@@ -205,16 +209,16 @@ impl Frontend {
         self.outputs.pause.push((id, true));
     }
 
-    /// A text of [`Outputs::to_read`] is back, and read.
-    pub fn text_read(&mut self, now_ms: u64, id: SessionId, text: Text) {
+    /// A text of [`Outputs::to_parse`] is back, and read.
+    pub fn frame_parsed(&mut self, now_ms: u64, id: SessionId, text: InboundFrame) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        session.is_being_read = false;
-        session.read_bytes = 0;
+        session.is_parsing = false;
+        session.parsing_bytes = 0;
         session.waiting.push_front(text);
         self.resume(now_ms, id);
-        self.let_go_if_ended(id);
+        self.close_if_finished(id);
     }
 
     /// The client sends no more messages: it has closed its sending side, or its stream cannot be read any further. True when nothing of
@@ -243,20 +247,20 @@ impl Frontend {
     pub fn message(&mut self, now_ms: u64, message: ToShard) {
         match message {
             ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
-            ToShard::Notices(session) => self.pass_on_notices(session),
-            ToShard::Directory(directory) => {
-                let has_lost = self.directory.ids().any(|id| !directory.contains(id));
-                self.directory = directory;
+            ToShard::LockNotifications(session) => self.send_lock_notifications(session),
+            ToShard::ServedDatabases(served) => {
+                let has_lost = self.served.ids().any(|id| !served.contains(id));
+                self.served = served;
                 for session in self.sessions.values_mut() {
-                    session.keep(&self.directory);
+                    session.keep(&self.served);
                     // It is closed when the database has gone. Until then answers reach it, and none says that the database is unknown.
                     session.is_closing |= has_lost && !session.info.is_aware();
                 }
             }
-            ToShard::DisconnectUnaware(reason, era) => self.disconnect(&reason, |session| {
+            ToShard::DisconnectUnaware(reason, epoch) => self.disconnect(&reason, |session| {
                 let info = &session.info;
                 info.has_missed_cancellation()
-                    || (!info.is_aware() && era.is_none_or(|era| info.era < era))
+                    || (!info.is_aware() && epoch.is_none_or(|epoch| info.epoch < epoch))
             }),
             ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
             ToShard::DisableMonitorCond => self.cond_disabled = true,
@@ -290,52 +294,52 @@ impl Frontend {
             .send
             .extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
         // Of a database that is not served any more, replies arrive and monitors do not stay.
-        let is_served = self.directory.contains(deliver.database);
+        let is_served = self.served.contains(deliver.database);
         let keep = |session: &mut Session, monitor| {
             if is_served {
                 session.monitors.insert(monitor, deliver.database);
             }
         };
-        match deliver.handled {
-            Handled::No => return,
-            Handled::Yes => {}
-            Handled::MonitorAdded(monitor) => keep(session, monitor),
-            Handled::MonitorRenamed(old, new) => {
+        match deliver.completion {
+            Completion::None => return,
+            Completion::Request => {}
+            Completion::MonitorAdded(monitor) => keep(session, monitor),
+            Completion::MonitorRenamed(old, new) => {
                 session.monitors.remove(&old);
                 keep(session, new);
             }
-            Handled::MonitorRemoved(monitor) => {
+            Completion::MonitorRemoved(monitor) => {
                 session.monitors.remove(&monitor);
             }
-            Handled::MonitorLost(monitor) => {
+            Completion::MonitorLost(monitor) => {
                 session.monitors.remove(&monitor);
                 return;
             }
-            Handled::Notice => {
-                if self.send_passed(id, deliver.database) {
-                    self.go_on(now_ms, id);
+            Completion::NotificationFence => {
+                if self.fence_passed(id, deliver.database) {
+                    self.resume_if_room(now_ms, id);
                 }
                 return;
             }
         }
-        session.under_way.end();
-        self.go_on(now_ms, id);
+        session.in_flight.end();
+        self.resume_if_room(now_ms, id);
     }
 
     /// A request has been handled: goes on with what waits, as far as it may.
-    fn go_on(&mut self, now_ms: u64, id: SessionId) {
+    fn resume_if_room(&mut self, now_ms: u64, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else {
             return;
         };
-        let has_room = session.is_throttled && session.under_way.has_room();
-        if session.under_way.is_empty() || has_room {
+        let has_room = session.is_throttled && session.in_flight.has_room();
+        if session.in_flight.is_empty() || has_room {
             self.resume(now_ms, id);
-            self.let_go_if_ended(id);
+            self.close_if_finished(id);
         }
     }
 
     /// Closes a session whose client sends no more, once its requests are answered.
-    fn let_go_if_ended(&mut self, id: SessionId) {
+    fn close_if_finished(&mut self, id: SessionId) {
         let has_ended =
             |session: &Session| session.has_ended && session.is_idle() && !session.is_closing;
         if self.sessions.get(&id).is_some_and(has_ended) {
@@ -346,13 +350,13 @@ impl Frontend {
     /// Works off messages that had to wait.
     fn resume(&mut self, now_ms: u64, id: SessionId) {
         while let Some(session) = self.sessions.get_mut(&id) {
-            if session.is_being_read {
+            if session.is_parsing {
                 return;
             }
             let Some(text) = session.waiting.pop_front() else {
                 return;
             };
-            if session.is_deaf() {
+            if session.ignores_input() {
                 session.waiting.clear();
                 return;
             }
@@ -360,7 +364,7 @@ impl Frontend {
             match self.step(now_ms, id, text) {
                 Step::Done if is_last => self.outputs.pause.push((id, false)),
                 Step::Done => {}
-                Step::Read => return,
+                Step::Parse => return,
                 Step::Wait(text) => {
                     if let Some(session) = self.sessions.get_mut(&id) {
                         session.waiting.push_front(text);
@@ -372,53 +376,57 @@ impl Frontend {
     }
 
     /// Handles one message, or hands it back when it must wait. Long ones are read elsewhere: nobody else's may wait for that.
-    fn step(&mut self, now_ms: u64, id: SessionId, text: Text) -> Step {
-        if text.len() > READ_HERE_BYTES_MAX && !text.is_read() {
+    fn step(&mut self, now_ms: u64, id: SessionId, text: InboundFrame) -> Step {
+        if text.len() > PARSE_HERE_BYTES_MAX && !text.is_read() {
             if let Some(session) = self.sessions.get_mut(&id) {
-                session.is_being_read = true;
-                session.read_bytes = text.len();
-                self.outputs.to_read.push((id, text));
+                session.is_parsing = true;
+                session.parsing_bytes = text.len();
+                self.outputs.to_parse.push((id, text));
             }
-            return Step::Read;
+            return Step::Parse;
         }
         let stamp = text.stamp();
-        let (frame, said) = text.into_parts();
-        match said {
-            Said::Request(mut parts) => {
+        let (frame, parsed) = text.into_parts();
+        match parsed {
+            Parsed::Request(mut envelope) => {
                 if self.cond_disabled {
-                    parts.asked = parts.asked.without_conditions();
+                    envelope.method = envelope.method.without_conditions();
                 }
-                let asking = Asking {
+                let request = ParsedRequest {
                     frame,
-                    parts,
+                    envelope,
                     stamp,
                 };
-                match asking.parts.asked {
-                    Asked::Database(method) => self.for_database(now_ms, id, method, asking),
-                    _ => self.answer_here(now_ms, id, asking),
+                match request.envelope.method {
+                    DatabaseMethod::Database(method) => {
+                        self.for_database(now_ms, id, method, request)
+                    }
+                    _ => self.answer_here(now_ms, id, request),
                 }
             }
-            Said::Echo(answer) => self.echo(id, frame, answer),
-            Said::Cancel(request_id) => {
+            Parsed::Echo(answer) => self.echo(id, frame, answer),
+            Parsed::Cancel(request_id) => {
                 if self
                     .sessions
                     .get_mut(&id)
                     .is_some_and(|session| !session.has_room())
                 {
-                    return Step::Wait(Text::again(frame, Said::Cancel(request_id)));
+                    return Step::Wait(InboundFrame::again(frame, Parsed::Cancel(request_id)));
                 }
                 self.cancel(id, &request_id);
                 Step::Done
             }
-            Said::Nothing => Step::Done,
-            said @ (Said::Reply | Said::Bad(_)) if self.is_at_work_for(id) => {
-                Step::Wait(Text::again(frame, said))
+            Parsed::Ignored => Step::Done,
+            parsed @ (Parsed::UnexpectedReply | Parsed::Malformed(_))
+                if self.has_requests_in_flight(id) =>
+            {
+                Step::Wait(InboundFrame::again(frame, parsed))
             }
-            Said::Reply => {
+            Parsed::UnexpectedReply => {
                 self.close(id, Close::UnexpectedReply);
                 Step::Done
             }
-            Said::Bad(why) => {
+            Parsed::Malformed(why) => {
                 self.close(id, Close::BadMessage(why));
                 Step::Done
             }
@@ -426,9 +434,9 @@ impl Frontend {
     }
 
     /// Whether a request of the session has not been answered yet.
-    fn is_at_work_for(&self, id: SessionId) -> bool {
+    fn has_requests_in_flight(&self, id: SessionId) -> bool {
         let session = self.sessions.get(&id);
-        session.is_some_and(|session| !session.under_way.is_empty())
+        session.is_some_and(|session| !session.in_flight.is_empty())
     }
 
     /// Has the session closed; whatever else it sent is not looked at.
@@ -444,15 +452,15 @@ impl Frontend {
             return;
         };
         // What is answered elsewhere comes after the answer to what is canceled.
-        let is_known_to_all = session
-            .known_to
+        let is_only_target = session
+            .contacted
             .iter()
             .all(|known| session.target == Some(*known));
-        if !is_known_to_all {
+        if !is_only_target {
             session.target = None;
         }
-        for database in &session.known_to {
-            session.under_way.begin(0);
+        for database in &session.contacted {
+            session.in_flight.begin(0);
             self.outputs
                 .to_databases
                 .push((*database, ToDatabase::Cancel(id, request_id.into())));
@@ -460,22 +468,28 @@ impl Frontend {
     }
 
     /// Sends a request to the database that must answer it.
-    fn for_database(&mut self, now_ms: u64, id: SessionId, method: Method, asking: Asking) -> Step {
+    fn for_database(
+        &mut self,
+        now_ms: u64,
+        id: SessionId,
+        method: DatabaseMethod,
+        request: ParsedRequest,
+    ) -> Step {
         let Some(session) = self.sessions.get(&id) else {
             return Step::Done;
         };
         let target = match method {
-            Method::MonitorCancel | Method::MonitorCondChange => {
-                match route_by_monitor(session, method, asking.params()) {
+            DatabaseMethod::MonitorCancel | DatabaseMethod::MonitorCondChange => {
+                match route_by_monitor(session, method, request.params()) {
                     Route::To(database) => Ok(database),
-                    Route::Unknown if !session.under_way.is_empty() => {
-                        return Step::Wait(asking.into());
+                    Route::Unknown if !session.in_flight.is_empty() => {
+                        return Step::Wait(request.into());
                     }
-                    Route::Unknown => Err(unknown_monitor(method, asking.params())),
+                    Route::Unknown => Err(unknown_monitor(method, request.params())),
                 }
             }
             _ => self
-                .database_by_name(method, asking.params())
+                .database_by_name(method, request.params())
                 .map_err(|error| object(&error)),
         };
         match target {
@@ -484,12 +498,12 @@ impl Frontend {
                     return Step::Done;
                 };
                 if !session.admits(database) {
-                    return Step::Wait(asking.into());
+                    return Step::Wait(request.into());
                 }
-                session.begin(database, asking.frame.len());
+                session.begin(database, request.frame.len());
                 session.last_request = Some((method.name(), now_ms));
                 let foreign_monitors = match method {
-                    Method::Monitor(_) | Method::MonitorCondChange => {
+                    DatabaseMethod::Monitor(_) | DatabaseMethod::MonitorCondChange => {
                         session.monitors_elsewhere(database)
                     }
                     _ => Vec::new(),
@@ -498,12 +512,12 @@ impl Frontend {
                     session: id,
                     info: session.info.clone(),
                     arrived_ms: now_ms,
-                    stamp: asking.stamp,
-                    id: asking.parts.id,
+                    stamp: request.stamp,
+                    id: request.envelope.id,
                     method,
-                    frame: asking.frame,
-                    params: asking.parts.params,
-                    place: None,
+                    frame: request.frame,
+                    params: request.envelope.params,
+                    seqno: None,
                     blocked: false,
                     foreign_monitors,
                 });
@@ -514,9 +528,9 @@ impl Frontend {
             }
             Err(error) => {
                 if self.fence(id) {
-                    return Step::Wait(asking.into());
+                    return Step::Wait(request.into());
                 }
-                self.send_error(id, &asking.parts.id, &error);
+                self.send_error(id, &request.envelope.id, &error);
                 Step::Done
             }
         }
@@ -525,7 +539,7 @@ impl Frontend {
     /// The database that `params` name first (docs/spec/protocol.md 4.0).
     fn database_by_name(
         &self,
-        method: Method,
+        method: DatabaseMethod,
         params: &[u8],
     ) -> Result<crate::message::DatabaseId, WireError> {
         let method = method.name();
@@ -537,7 +551,7 @@ impl Frontend {
             )
         })?;
         let name = String::from_utf8_lossy(&name);
-        self.directory.get(&name).ok_or_else(|| {
+        self.served.get(&name).ok_or_else(|| {
             WireError::new(
                 Tag::UnknownDatabase,
                 format!("{method} request specifies unknown database {name}"),
@@ -552,9 +566,9 @@ enum Route {
     Unknown,
 }
 
-fn route_by_monitor(session: &Session, method: Method, params: &[u8]) -> Route {
+fn route_by_monitor(session: &Session, method: DatabaseMethod, params: &[u8]) -> Route {
     let id = match method {
-        Method::MonitorCancel => only_param(params),
+        DatabaseMethod::MonitorCancel => only_param(params),
         _ => three_params(params),
     };
     match id.and_then(|id| session.monitors.get(id.as_slice()).copied()) {
@@ -564,10 +578,10 @@ fn route_by_monitor(session: &Session, method: Method, params: &[u8]) -> Route {
 }
 
 /// The error of a monitor request whose id is not known here (docs/spec/protocol.md 4.8, 4.10), as JSON.
-fn unknown_monitor(method: Method, params: &[u8]) -> Vec<u8> {
+fn unknown_monitor(method: DatabaseMethod, params: &[u8]) -> Vec<u8> {
     match (method, only_param(params), three_params(params)) {
-        (Method::MonitorCancel, Some(_), _) => b"\"unknown monitor\"".to_vec(),
-        (Method::MonitorCancel, None, _) => b"\"invalid parameters\"".to_vec(),
+        (DatabaseMethod::MonitorCancel, Some(_), _) => b"\"unknown monitor\"".to_vec(),
+        (DatabaseMethod::MonitorCancel, None, _) => b"\"invalid parameters\"".to_vec(),
         (_, _, Some(id)) => object(&WireError::syntax(&id, "unknown monitor session")),
         _ => object(&WireError::syntax(params, "invalid parameters")),
     }

@@ -1,8 +1,8 @@
 //! Work of a database that takes as long as the database is large, carried out away from it: on a thread of its own, or as a step of
 //! a simulator. The database orders it in its outputs and is sent what came of it.
 
+pub mod body_scheduler;
 pub mod garbage;
-pub mod turns;
 
 use std::sync::Arc as StdArc;
 
@@ -12,8 +12,8 @@ use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_log::write_transaction;
 use corvid_monitor::{Contents, LateText, SessionId, Written};
 
+use self::body_scheduler::BodyScheduler;
 use self::garbage::Garbage;
-use self::turns::Turns;
 use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
 use crate::reply_memory::Charge;
@@ -31,10 +31,10 @@ pub struct Commit {
     pub date_ms: i64,
 }
 
-/// An order. Conversions and comparisons of one database are carried out in order; texts take turns ([`Turns`]).
+/// An order. Conversions and comparisons of one database are carried out in order; texts take turns ([`BodyScheduler`]).
 #[derive(Debug)]
 pub enum Job {
-    /// Convert a snapshot. Answered by [`Done::Converted`].
+    /// Convert a snapshot. Answered by [`JobResult::Converted`].
     Convert {
         /// Its number.
         number: JobNumber,
@@ -45,7 +45,7 @@ pub enum Job {
         /// What versions of rows are derived from.
         seed: Uuid,
     },
-    /// Bring later commits over. Answered by [`Done::CarriedOver`].
+    /// Bring later commits over. Answered by [`JobResult::CarriedOver`].
     CarryOver {
         /// Its number.
         number: JobNumber,
@@ -58,14 +58,14 @@ pub enum Job {
         /// What versions of rows are derived from.
         seed: Uuid,
     },
-    /// Write the first contents of a monitor, which its client waits for. Answered by [`Done::Contents`].
-    Contents(SessionId, Box<(Contents, Charge)>),
+    /// Write the first contents of a monitor, which its client waits for. Answered by [`JobResult::InitialContents`].
+    InitialContents(SessionId, Box<(Contents, Charge)>),
     /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
-    /// by [`Done::Text`].
-    Text(SessionId, StdArc<dyn LateText>),
+    /// by [`JobResult::DeferredBody`].
+    DeferredBody(SessionId, StdArc<dyn LateText>),
     /// Write an update that nobody waits for yet, unless nobody will. Not answered.
-    Foretold(StdArc<dyn LateText>),
-    /// Find what must change for a snapshot to hold the contents of a source. Answered by [`Done::Compared`].
+    PrecomputedUpdate(StdArc<dyn LateText>),
+    /// Find what must change for a snapshot to hold the contents of a source. Answered by [`JobResult::Compared`].
     Compare {
         /// Its number.
         number: JobNumber,
@@ -80,15 +80,15 @@ pub enum Job {
 
 /// What came of a job.
 #[derive(Debug)]
-pub enum Done {
+pub enum JobResult {
     /// Of [`Job::Convert`].
     Converted(Result<Box<Converted>, WireError>),
     /// Of [`Job::CarryOver`].
     CarriedOver(Result<Carried, Misfit>),
-    /// Of [`Job::Contents`], which has its own way of numbering.
-    Contents(Written),
-    /// Of [`Job::Text`].
-    Text(SessionId),
+    /// Of [`Job::InitialContents`], which has its own way of numbering.
+    InitialContents(Written),
+    /// Of [`Job::DeferredBody`].
+    DeferredBody(SessionId),
     /// Of [`Job::Compare`].
     Compared(Result<Recorded, WireError>),
 }
@@ -107,10 +107,13 @@ impl Job {
     #[must_use]
     pub fn refuse(self) -> Option<ToDatabase> {
         match self {
-            Job::Contents(_, order) => {
+            Job::InitialContents(_, order) => {
                 let (contents, _) = *order;
                 let number = JobNumber(contents.id().0);
-                Some(ToDatabase::Done(number, Done::Contents(contents.refuse())))
+                Some(ToDatabase::JobDone(
+                    number,
+                    JobResult::InitialContents(contents.refuse()),
+                ))
             }
             other => other.carry_out(),
         }
@@ -128,7 +131,7 @@ impl Job {
                 let converted = snapshot
                     .convert(schema, &mut Derived::from(seed))
                     .map(Box::new);
-                Some(ToDatabase::Done(number, Done::Converted(converted)))
+                Some(ToDatabase::JobDone(number, JobResult::Converted(converted)))
             }
             Job::CarryOver {
                 number,
@@ -140,15 +143,15 @@ impl Job {
                 let uuids = &mut Derived::from(seed);
                 let records = carry_over(&mut converted, &commits, is_diff, uuids);
                 let carried = records.map(|records| Carried { converted, records });
-                Some(ToDatabase::Done(number, Done::CarriedOver(carried)))
+                Some(ToDatabase::JobDone(number, JobResult::CarriedOver(carried)))
             }
-            Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => {
-                let mut turns = Turns::default();
+            Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
+                let mut turns = BodyScheduler::default();
                 // They are taken.
                 let _ = turns.push(self);
                 let mut answers = Vec::new();
                 while !turns.is_empty() {
-                    turns.turn(&mut answers);
+                    turns.run_slice(&mut answers);
                 }
                 answers.pop()
             }
@@ -158,7 +161,7 @@ impl Job {
                 snapshot,
             } => {
                 let found = difference::difference(&contents, &snapshot);
-                Some(ToDatabase::Done(number, Done::Compared(found)))
+                Some(ToDatabase::JobDone(number, JobResult::Compared(found)))
             }
             Job::Free(_) => None,
         }
@@ -181,23 +184,23 @@ impl JobKey {
         let (kind, number) = match job {
             Job::Convert { number, .. } => (0, number.0),
             Job::CarryOver { number, .. } => (1, number.0),
-            Job::Contents(_, order) => (2, order.0.id().0),
-            Job::Text(session, _) => (3, session.0),
+            Job::InitialContents(_, order) => (2, order.0.id().0),
+            Job::DeferredBody(session, _) => (3, session.0),
             Job::Compare { number, .. } => (4, number.0),
-            Job::Foretold(_) | Job::Free(_) => return None,
+            Job::PrecomputedUpdate(_) | Job::Free(_) => return None,
         };
         Some(JobKey { kind, number })
     }
 
     /// Of the job that this is an answer to.
     #[must_use]
-    pub fn of_done(number: JobNumber, done: &Done) -> JobKey {
+    pub fn of_done(number: JobNumber, done: &JobResult) -> JobKey {
         let (kind, number) = match done {
-            Done::Converted(_) => (0, number.0),
-            Done::CarriedOver(_) => (1, number.0),
-            Done::Contents(written) => (2, written.id.0),
-            Done::Text(session) => (3, session.0),
-            Done::Compared(_) => (4, number.0),
+            JobResult::Converted(_) => (0, number.0),
+            JobResult::CarriedOver(_) => (1, number.0),
+            JobResult::InitialContents(written) => (2, written.id.0),
+            JobResult::DeferredBody(session) => (3, session.0),
+            JobResult::Compared(_) => (4, number.0),
         };
         JobKey { kind, number }
     }

@@ -4,25 +4,25 @@
 //! This crate names no socket, file, clock, thread or random source: the `server` binary (or a simulator) drives it.
 
 pub mod audit;
-pub mod counts;
+pub mod counters;
 pub mod database;
-pub mod directory;
-pub mod eras;
 pub mod frontend;
 pub mod job;
 pub mod locks;
 pub mod message;
 pub mod pump;
-pub mod quota;
 pub mod recording;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;
 pub mod reply_memory;
+pub mod schema_epoch;
+pub mod served_databases;
 pub mod server_db;
+pub mod session_limits;
 pub mod storage;
 
 pub use database::{DatabaseService, Model, Now, Options};
-pub use directory::Directory;
 pub use frontend::Frontend;
 pub use pump::Pump;
+pub use served_databases::ServedDatabases;

@@ -1,7 +1,7 @@
 //! The server-wide lock table (docs/spec/protocol.md 4.11): who owns, who waits, in which order.
 //!
 //! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines ask it for `assert`. It sends nothing itself: a change
-//! of ownership leaves a [`Notice`] here for the session that must hear of it, and the caller is told whose shard to wake. So
+//! of ownership leaves a [`LockNotification`] here for the session that must hear of it, and the caller is told whose shard to wake. So
 //! a session hears of changes in the order in which they happened, whichever shards brought them about.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
-use crate::quota::LOCKS_MAX;
+use crate::session_limits::LOCKS_MAX;
 
 /// How a session asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Mode {
 
 /// A change of ownership that a session must hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct LockNotification {
     /// `locked` or `stolen`.
     pub method: &'static str,
     /// The lock.
@@ -65,7 +65,7 @@ pub struct Locks {
     queues: BTreeMap<String, VecDeque<Claim>>,
     claimed: HashMap<SessionId, Vec<String>, TrustedKeys>,
     /// What sessions have yet to hear, in order.
-    notices: HashMap<SessionId, Vec<Notice>, TrustedKeys>,
+    notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
 }
 
 impl Locks {
@@ -94,12 +94,12 @@ impl Locks {
         }
         claimed.push(lock.to_owned());
         let queue = self.queues.entry(lock.to_owned()).or_default();
-        let mut told = None;
+        let mut notified = None;
         match mode {
             Mode::Lock => queue.push_back(Claim { session, mode }),
             Mode::Steal => {
                 if let Some(victim) = queue.front() {
-                    told = Some(victim.session);
+                    notified = Some(victim.session);
                     if victim.mode == Mode::Steal {
                         queue.pop_front();
                     }
@@ -108,10 +108,10 @@ impl Locks {
             }
         }
         let owned = queue.front().is_some_and(|owner| owner.session == session);
-        if let Some(victim) = told {
-            self.note(victim, "stolen", lock);
+        if let Some(victim) = notified {
+            self.push_notification(victim, "stolen", lock);
         }
-        Ok((owned, told))
+        Ok((owned, notified))
     }
 
     /// Handles `unlock`: who has a new notice.
@@ -135,13 +135,13 @@ impl Locks {
     }
 
     /// What a session has yet to hear, in order; it is taken as told.
-    pub fn take_notices(&mut self, session: SessionId) -> Vec<Notice> {
-        self.notices.remove(&session).unwrap_or_default()
+    pub fn take_notifications(&mut self, session: SessionId) -> Vec<LockNotification> {
+        self.notifications.remove(&session).unwrap_or_default()
     }
 
     /// Drops every claim of a session that disconnected: who has a new notice.
     pub fn remove_session(&mut self, session: SessionId) -> Vec<SessionId> {
-        self.notices.remove(&session);
+        self.notifications.remove(&session);
         let claimed = self.claimed.remove(&session).unwrap_or_default();
         claimed
             .iter()
@@ -182,7 +182,7 @@ impl Locks {
     /// Whether nobody owns, awaits, has claimed or must hear of anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queues.is_empty() && self.claimed.is_empty() && self.notices.is_empty()
+        self.queues.is_empty() && self.claimed.is_empty() && self.notifications.is_empty()
     }
 
     /// Locks that are owned, and claims that wait for one.
@@ -204,14 +204,14 @@ impl Locks {
             self.queues.remove(lock);
         }
         let owner = next.filter(|_| position == 0)?;
-        self.note(owner, "locked", lock);
+        self.push_notification(owner, "locked", lock);
         Some(owner)
     }
 
-    fn note(&mut self, session: SessionId, method: &'static str, lock: &str) {
+    fn push_notification(&mut self, session: SessionId, method: &'static str, lock: &str) {
         let lock = lock.to_owned();
-        let notices = self.notices.entry(session).or_default();
-        notices.push(Notice { method, lock });
+        let notifications = self.notifications.entry(session).or_default();
+        notifications.push(LockNotification { method, lock });
     }
 }
 
@@ -224,10 +224,17 @@ mod tests {
     const C: SessionId = SessionId(3);
 
     /// What a session is told now: `locked` or `stolen`, of the lock `L`.
-    fn told(locks: &mut Locks, session: SessionId) -> Vec<&'static str> {
-        let notices = locks.take_notices(session);
-        assert!(notices.iter().all(|notice| notice.lock == "L"));
-        notices.into_iter().map(|notice| notice.method).collect()
+    fn notified(locks: &mut Locks, session: SessionId) -> Vec<&'static str> {
+        let notifications = locks.take_notifications(session);
+        assert!(
+            notifications
+                .iter()
+                .all(|notification| notification.lock == "L")
+        );
+        notifications
+            .into_iter()
+            .map(|notification| notification.method)
+            .collect()
     }
 
     #[test]
@@ -237,9 +244,9 @@ mod tests {
         assert_eq!(locks.lock(B, "L", Mode::Lock), Ok((false, None)));
         assert_eq!(locks.lock(C, "L", Mode::Lock), Ok((false, None)));
         assert_eq!(locks.unlock(A, "L"), Ok(Some(B)));
-        assert_eq!(told(&mut locks, B), ["locked"]);
+        assert_eq!(notified(&mut locks, B), ["locked"]);
         assert_eq!(locks.remove_session(B), [C]);
-        assert_eq!(told(&mut locks, C), ["locked"]);
+        assert_eq!(notified(&mut locks, C), ["locked"]);
         assert!(locks.owns(C, "L"));
     }
 
@@ -284,7 +291,7 @@ mod tests {
         assert_eq!(locks.lock(B, "L", Mode::Steal), Ok((true, Some(A))));
         assert!(!locks.owns(A, "L"));
         assert_eq!(locks.unlock(B, "L"), Ok(Some(A)));
-        assert_eq!(told(&mut locks, A), ["stolen", "locked"]);
+        assert_eq!(notified(&mut locks, A), ["stolen", "locked"]);
         assert!(locks.owns(A, "L"));
     }
 

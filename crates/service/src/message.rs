@@ -10,12 +10,12 @@ use corvid_engine::Snapshot;
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
-use crate::counts::Counts;
-use crate::eras::Era;
-use crate::job::{Done, JobNumber};
+use crate::counters::Counters;
+use crate::job::{JobNumber, JobResult};
 use crate::remote_rows::RemoteRows;
 use crate::remote_status::RemoteStatuses;
-use crate::replication::{Notice, Role, SourceEvent, SourceId, Standing};
+use crate::replication::{LogMessage, ReplicationStatus, Role, SourceEvent, SourceId};
+use crate::schema_epoch::SchemaEpoch;
 
 /// A served database; a database that is removed and added again gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ pub struct SessionInfo {
     /// The remote that it came by, as configured.
     pub remote: Arc<str>,
     /// When it began; set by its shard.
-    pub(crate) era: Era,
+    pub(crate) epoch: SchemaEpoch,
     aware: AtomicBool,
     /// A monitor or a request of it was dropped while it was not aware, and it was not told.
     missed_cancellation: AtomicBool,
@@ -52,7 +52,7 @@ impl SessionInfo {
             client_id,
             peer: Arc::default(),
             remote: Arc::default(),
-            era: Era::default(),
+            epoch: SchemaEpoch::default(),
             aware: AtomicBool::new(false),
             missed_cancellation: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -110,7 +110,7 @@ impl SessionInfo {
         self.missed_cancellation.store(true, Ordering::Relaxed);
     }
 
-    /// Turns awareness on or off.
+    /// BodyScheduler awareness on or off.
     pub fn set_aware(&self, aware: bool) {
         self.aware.store(aware, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ impl SessionInfo {
 /// The methods that a database answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Method {
+pub enum DatabaseMethod {
     Transact,
     Convert,
     GetSchema,
@@ -128,13 +128,15 @@ pub enum Method {
     MonitorCancel,
 }
 
-impl Method {
+impl DatabaseMethod {
     /// Whether it starts, changes or ends a monitor.
     #[must_use]
     pub fn is_about_monitors(self) -> bool {
         matches!(
             self,
-            Method::Monitor(_) | Method::MonitorCondChange | Method::MonitorCancel
+            DatabaseMethod::Monitor(_)
+                | DatabaseMethod::MonitorCondChange
+                | DatabaseMethod::MonitorCancel
         )
     }
 
@@ -142,14 +144,14 @@ impl Method {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Method::Transact => "transact",
-            Method::Convert => "convert",
-            Method::GetSchema => "get_schema",
-            Method::Monitor(Version::V1) => "monitor",
-            Method::Monitor(Version::V2) => "monitor_cond",
-            Method::Monitor(Version::V3) => "monitor_cond_since",
-            Method::MonitorCondChange => "monitor_cond_change",
-            Method::MonitorCancel => "monitor_cancel",
+            DatabaseMethod::Transact => "transact",
+            DatabaseMethod::Convert => "convert",
+            DatabaseMethod::GetSchema => "get_schema",
+            DatabaseMethod::Monitor(Version::V1) => "monitor",
+            DatabaseMethod::Monitor(Version::V2) => "monitor_cond",
+            DatabaseMethod::Monitor(Version::V3) => "monitor_cond_since",
+            DatabaseMethod::MonitorCondChange => "monitor_cond_change",
+            DatabaseMethod::MonitorCancel => "monitor_cancel",
         }
     }
 }
@@ -168,13 +170,13 @@ pub struct Request {
     /// The request id, canonical JSON.
     pub id: Box<[u8]>,
     /// What is asked.
-    pub method: Method,
+    pub method: DatabaseMethod,
     /// The whole message.
     pub frame: Vec<u8>,
     /// Where the `params` array stands in it.
     pub params: Range<usize>,
     /// Its place among the requests that the database has executed; given when it is first tried, kept when it is tried again.
-    pub place: Option<u64>,
+    pub seqno: Option<u64>,
     /// It blocked before (a `wait`) and was reported as handled then.
     pub blocked: bool,
     /// For monitor requests: ids of this session's monitors on other databases.
@@ -197,7 +199,7 @@ pub enum ToDatabase {
     /// `cancel` of a pending request, by canonical id. Ends as a request does, whether or not there is one to cancel.
     Cancel(SessionId, Box<[u8]>),
     /// Send the session's pending updates, then answer with this: something else is about to be sent to it.
-    Fence(SessionId, Handled),
+    Fence(SessionId, Completion),
     /// The session's output is drained.
     Drained(SessionId),
     /// The session is gone.
@@ -205,7 +207,7 @@ pub enum ToDatabase {
     /// A reply of the storage.
     Storage(StorageReply),
     /// What came of a [`Job`](crate::job::Job).
-    Done(JobNumber, Done),
+    JobJobDone(JobNumber, JobResult),
     /// From the connection to what a backup follows.
     Source(SourceId, SourceEvent),
     /// From the server itself.
@@ -229,9 +231,9 @@ pub enum Control {
     SetRole(Role, u64),
     /// Answered by [`Event::StorageStatus`] with this number.
     StorageStatus(u64),
-    /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::Followed`], then told of changes. A column that is
+    /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::ColumnWatched`], then told of changes. A column that is
     /// not there is followed too, in case a conversion brings it.
-    Follow {
+    WatchColumn {
         /// The remote's text.
         name: String,
         /// Name of the table.
@@ -242,7 +244,7 @@ pub enum Control {
         texts_only: bool,
     },
     /// Follow it no more.
-    Unfollow(String),
+    UnwatchColumn(String),
     /// Transactions that take this long, ms, are reported from now on ([`Event::Slow`]).
     SetSlow(u64),
     /// Whether a transaction history is kept from now on; it begins anew.
@@ -288,11 +290,11 @@ impl Piece {
 
 /// Whether and how a request is done with, for the session's bookkeeping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Handled {
+pub enum Completion {
     /// No request ends here.
-    No,
+    None,
     /// One request ends here (or blocks, or is canceled).
-    Yes,
+    Request,
     /// A request that created the monitor with this id.
     MonitorAdded(Arc<[u8]>),
     /// A request that renamed the first id to the second.
@@ -302,7 +304,7 @@ pub enum Handled {
     /// No request ends here, but this monitor is gone: its database was removed or converted.
     MonitorLost(Arc<[u8]>),
     /// A fence before a notice about a lock has been passed; no request ends.
-    Notice,
+    NotificationFence,
 }
 
 /// Bytes for one session, in order.
@@ -317,7 +319,7 @@ pub struct Deliver {
     /// It holds updates, or more of replies than may wait unread: report [`ToDatabase::Drained`] when written.
     pub updates: bool,
     /// What it ends.
-    pub handled: Handled,
+    pub completion: Completion,
 }
 
 /// To a shard.
@@ -326,12 +328,12 @@ pub enum ToShard {
     /// Write this.
     Deliver(Deliver),
     /// The lock table holds notices for this session.
-    Notices(SessionId),
+    LockNotifications(SessionId),
     /// Databases came or went.
-    Directory(Arc<crate::directory::Directory>),
-    /// Close every session that is not change-aware, after its queued output; with an era: if it began before that. They are sent nothing
+    ServedDatabases(Arc<crate::served_databases::ServedDatabases>),
+    /// Close every session that is not change-aware, after its queued output; with an epoch: if it began before that. They are sent nothing
     /// more, so whoever changes what is served sends this before anybody is told of the change.
-    DisconnectUnaware(Arc<str>, Option<Era>),
+    DisconnectUnaware(Arc<str>, Option<SchemaEpoch>),
     /// Close every session.
     DisconnectAll(Arc<str>),
     /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
@@ -341,16 +343,16 @@ pub enum ToShard {
 /// From a database to the server's main thread.
 #[derive(Debug)]
 pub enum Event {
-    /// A client converted it. Sessions of earlier eras that are not aware must go, then `_Server` must show the new schema.
-    Converted(DatabaseId, corvid_data::Arc<Schema>, Era),
+    /// A client converted it. Sessions of earlier epochs that are not aware must go, then `_Server` must show the new schema.
+    Converted(DatabaseId, corvid_data::Arc<Schema>, SchemaEpoch),
     /// Answer to [`Control::Compact`].
     Compacted(Option<u64>, Result<(), StoreError>),
     /// Answer to [`Control::Snapshot`]; `None`: the database is being removed.
     Snapshot(u64, Option<Snapshot>),
     /// Answer to [`Control::Remove`].
     Removed(DatabaseId),
-    /// Answer to [`Control::Follow`]: the remotes, or why there are none.
-    Followed(String, Result<RemoteRows, String>),
+    /// Answer to [`Control::WatchColumn`]: the remotes, or why there are none.
+    ColumnWatched(String, Result<RemoteRows, String>),
     /// The remotes that a followed column names have changed.
     RemotesChanged(String, RemoteRows),
     /// A conversion left no use of a followed column: why. The remotes that it named have been reported as gone.
@@ -362,7 +364,7 @@ pub enum Event {
     /// Answer to [`Control::SetRole`]: from here on requests are served in the new role.
     RoleSet(u64),
     /// What a backup has to say.
-    Replication(Notice),
+    Replication(LogMessage),
     /// A row of a table that is logged has changed: the line.
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column to show anything in.
@@ -381,13 +383,13 @@ pub struct Report {
     /// Its tables.
     pub tables: Vec<TableReport>,
     /// How it stands as a backup; `None`: it is active.
-    pub replication: Option<Standing>,
+    pub replication: Option<ReplicationStatus>,
     /// What it has done so far.
-    pub counts: Counts,
+    pub counts: Counters,
     /// Answers that wait for their record, or for an earlier one, to be stored.
-    pub parked: u64,
+    pub pending: u64,
     /// Inputs that wait until nothing is pending, and those behind them.
-    pub deferred: u64,
+    pub queued: u64,
     /// Its file, if it has one.
     pub file: Option<FileReport>,
     /// A conversion is under way.

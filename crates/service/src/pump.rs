@@ -4,10 +4,10 @@
 //! walked until there are none:
 //!
 //! ```text
-//! pump.take_batch(holder, inputs)              or  pump.take_inline(holder, inputs, budget)
+//! pump.execute_batch(holder, inputs)              or  pump.execute_inline(holder, inputs, budget)
 //! while let Some(output) = pump.next_output()
 //!     carry the output out; answers to a Store that come at once: pump.stored(holder, answers)
-//! pump.has_kept(), or inputs are left: again   or  pump.end_inline(inputs)
+//! pump.has_postponed(), or inputs are left: again   or  pump.end_inline(inputs)
 //! ```
 //!
 //! Invariants. One batch at a time, walked to its end before the next begins; so the order of outputs is the order of batches.
@@ -29,11 +29,11 @@ use corvid_engine::{Database, WorkBudget};
 
 pub use output::Output;
 
-use crate::counts::Counts;
-use crate::eras::Eras;
+use crate::counters::Counters;
 use crate::locks::Locks;
 use crate::message::{Deliver, Event, Report, ToDatabase};
 use crate::recording::{self, Tape};
+use crate::schema_epoch::SchemaEpochs;
 use crate::{DatabaseService, Now, Options};
 
 /// What a holder lends to the pump while inputs are executed.
@@ -75,7 +75,7 @@ pub struct Pump {
     service: DatabaseService,
     limits: Limits,
     /// The transaction that the next batch begins with: too long for the one before.
-    kept: Option<ToDatabase>,
+    postponed: Option<ToDatabase>,
     stage: Stage,
     /// When the present batch was executed.
     now: Now,
@@ -106,7 +106,7 @@ enum Stage {
     /// The holder carries out a [`Output::Store`].
     Storing,
     /// What is ready to leave, if composing updates takes long.
-    Tell,
+    Release,
     /// Updates, and what is ready to leave.
     Compose,
     /// Nothing more.
@@ -120,7 +120,7 @@ impl Pump {
         Pump {
             service,
             limits: Limits::default(),
-            kept: None,
+            postponed: None,
             stage: Stage::Idle,
             now: Now::default(),
             is_inline: false,
@@ -142,11 +142,11 @@ impl Pump {
         limits: Limits,
         database: Database,
         locks: Arc<Mutex<Locks>>,
-        eras: Eras,
+        epochs: SchemaEpochs,
         uuids: Box<dyn UuidSource + Send>,
     ) -> Pump {
         let (tape, uuids) = recording::begin(now, &options, &limits, &database, uuids);
-        let mut service = DatabaseService::new(now, options, database, locks, eras, uuids);
+        let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
         tape.finish();
         service.set_tape(tape.clone());
         let mut pump = Pump::new(service);
@@ -161,7 +161,7 @@ impl Pump {
 
     /// What has been recorded since this was last called, to be appended to the recording ([`recording::MAGIC`] comes first). To be called
     /// between two batches.
-    pub fn take_recorded(&mut self) -> Vec<u8> {
+    pub fn drain_recording(&mut self) -> Vec<u8> {
         self.tape.take_frames()
     }
 
@@ -195,8 +195,8 @@ impl Pump {
 
     /// Executes a batch of `inputs` as the database thread, which has all the time it wants, and begins its outputs. The first input is
     /// executed however long it takes. Inputs may be left: because there are too many for one batch, or because the next one is a long
-    /// transaction, which the pump keeps ([`Pump::has_kept`]).
-    pub fn take_batch(
+    /// transaction, which the pump keeps ([`Pump::has_postponed`]).
+    pub fn execute_batch(
         &mut self,
         holder: &mut impl Holder,
         inputs: &mut impl Iterator<Item = ToDatabase>,
@@ -204,9 +204,9 @@ impl Pump {
         debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
         self.tape.begin(None);
         let mut now = self.read_clock(holder);
-        let kept = self.kept.take();
-        let is_new = kept.is_none();
-        if let Some(first) = kept.or_else(|| inputs.next()) {
+        let postponed = self.postponed.take();
+        let is_new = postponed.is_none();
+        if let Some(first) = postponed.or_else(|| inputs.next()) {
             if is_new {
                 self.tape.input(&first);
             }
@@ -216,33 +216,33 @@ impl Pump {
                 self.tape.input(&input);
                 if number == 0 {
                     now = self.read_clock(holder);
-                    self.service.note_slow(now);
+                    self.service.report_slow(now);
                 }
                 holder.begin(&input);
                 let long_steps = self.limits.long_steps;
-                self.kept = self.service.handle_unless_long(now, input, long_steps);
-                if self.kept.is_some() {
+                self.postponed = self.service.handle_unless_long(now, input, long_steps);
+                if self.postponed.is_some() {
                     break;
                 }
                 holder.executed();
             }
         }
         let now = self.read_clock(holder);
-        self.service.note_slow(now);
+        self.service.report_slow(now);
         self.service.tick(now);
         self.begin_outputs(now, false);
     }
 
     /// Whether the next batch is due at once, with the long transaction that the last one ended before.
     #[must_use]
-    pub fn has_kept(&self) -> bool {
-        self.kept.is_some()
+    pub fn has_postponed(&self) -> bool {
+        self.postponed.is_some()
     }
 
     /// Executes `inputs` as a shard, which has other things to do: small transactions that fit into `budget` together, and what costs
     /// next to nothing. The first input that is neither, and everything behind it, stays in `inputs`. Begins the batch's outputs; when
     /// they have been walked, [`Pump::end_inline`] tells what is left to the database thread.
-    pub fn take_inline(
+    pub fn execute_inline(
         &mut self,
         holder: &mut impl Holder,
         inputs: &mut Vec<ToDatabase>,
@@ -251,7 +251,7 @@ impl Pump {
         debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
         let mut left = Vec::new();
         let mut arrived = inputs.drain(..);
-        left.extend(self.take_inline_from(holder, &mut arrived, budget));
+        left.extend(self.execute_inline_from(holder, &mut arrived, budget));
         left.extend(arrived);
         if !left.is_empty() {
             *inputs = left;
@@ -260,13 +260,16 @@ impl Pump {
     }
 
     /// The same, from wherever inputs come; returns the one that is left first.
-    pub(crate) fn take_inline_from(
+    pub(crate) fn execute_inline_from(
         &mut self,
         holder: &mut impl Holder,
         inputs: &mut impl Iterator<Item = ToDatabase>,
         budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
-        debug_assert!(self.kept.is_none(), "only the database thread keeps one");
+        debug_assert!(
+            self.postponed.is_none(),
+            "only the database thread keeps one"
+        );
         self.tape.begin(Some(budget.steps_left()));
         let now = self.read_clock(holder);
         let mut left = None;
@@ -284,14 +287,14 @@ impl Pump {
             holder.executed();
         }
         // What is executed inline is short.
-        self.service.note_slow(now);
+        self.service.report_slow(now);
         self.is_done = left.is_none() && !self.service.must_tick(now);
         self.begin_outputs(now, true);
         left
     }
 
     /// Ends an inline batch whose outputs have been walked. Answers of the disk that must be left are put in front of `inputs`, which is
-    /// what [`Pump::take_inline`] left. False when the database thread must be woken: for `inputs`, or for something else.
+    /// what [`Pump::execute_inline`] left. False when the database thread must be woken: for `inputs`, or for something else.
     #[must_use]
     pub fn end_inline(&mut self, inputs: &mut Vec<ToDatabase>) -> bool {
         debug_assert_eq!(self.stage, Stage::Idle, "every output has been walked");
@@ -321,7 +324,7 @@ impl Pump {
                     self.stage = Stage::Idle;
                 }
                 Stage::Jobs => {
-                    self.make_jobs();
+                    self.collect_jobs();
                     self.stage = Stage::Store;
                 }
                 Stage::Store => {
@@ -330,18 +333,18 @@ impl Pump {
                         self.stage = Stage::Storing;
                         return Some(Output::Store(stores));
                     }
-                    self.stage = Stage::Tell;
+                    self.stage = Stage::Release;
                 }
                 // Its answers will be inputs.
                 Stage::Storing => {
                     self.tape.answers(&[]);
-                    self.stage = Stage::Tell;
+                    self.stage = Stage::Release;
                 }
-                Stage::Tell => {
+                Stage::Release => {
                     if self.is_inline {
                         self.is_done &= !self.service.has_stores();
-                    } else if self.service.has_much_to_tell() {
-                        self.make_ready();
+                    } else if self.service.is_flush_long() {
+                        self.collect_outputs();
                         self.last.push_back(Output::Flush);
                     }
                     self.stage = Stage::Compose;
@@ -349,12 +352,12 @@ impl Pump {
                 Stage::Compose => {
                     if self.is_inline {
                         let sessions_max = self.limits.inline_sessions_max;
-                        self.is_done &= self.service.flush_few(self.now, sessions_max);
+                        self.is_done &= self.service.flush_if_small(self.now, sessions_max);
                     } else {
                         self.service.flush_updates(self.now);
                     }
-                    self.make_jobs();
-                    self.make_ready();
+                    self.collect_jobs();
+                    self.collect_outputs();
                     self.stage = Stage::End;
                 }
             }
@@ -368,7 +371,7 @@ impl Pump {
         self.tape.answers(&answers);
         // What is executed for the database thread may ask for more to be stored.
         self.stage = match self.is_inline || answers.is_empty() {
-            true => Stage::Tell,
+            true => Stage::Release,
             false => Stage::Jobs,
         };
         if self.is_inline && answers.iter().any(is_failure) {
@@ -389,8 +392,8 @@ impl Pump {
 
     /// Whether some session that is ready has yet to be told of a commit.
     #[must_use]
-    pub fn has_to_tell(&self) -> bool {
-        self.service.has_to_tell()
+    pub fn has_pending_updates(&self) -> bool {
+        self.service.has_pending_updates()
     }
 
     /// Stamps of transactions whose answers have been delivered since this was last drained; of those that bore one, and did not wait on
@@ -401,7 +404,7 @@ impl Pump {
 
     /// What the database has done so far, with the notifications that it has composed.
     #[must_use]
-    pub fn counts(&self) -> (&Counts, [u64; 3]) {
+    pub fn counts(&self) -> (&Counters, [u64; 3]) {
         (self.service.counts(), self.service.updates_composed())
     }
 
@@ -429,7 +432,7 @@ impl Pump {
         self.stage = Stage::Jobs;
     }
 
-    fn make_jobs(&mut self) {
+    fn collect_jobs(&mut self) {
         let jobs = &mut self.service.outputs().jobs;
         if !jobs.is_empty() {
             self.ready.extend(jobs.drain(..).map(Output::Job));
@@ -437,7 +440,7 @@ impl Pump {
     }
 
     /// Orders what may leave now.
-    fn make_ready(&mut self) {
+    fn collect_outputs(&mut self) {
         let outputs = self.service.outputs();
         if !outputs.audit.is_empty() {
             let entries = std::mem::take(&mut outputs.audit);
@@ -456,7 +459,7 @@ impl Pump {
         }
         // What a column held when it was first followed comes before what it holds now.
         let early = outputs.events.extract_if(.., |event| {
-            matches!(event, Event::Followed(..) | Event::RemotesChanged(..))
+            matches!(event, Event::ColumnWatched(..) | Event::RemotesChanged(..))
         });
         let mut has_changed = false;
         for event in early {

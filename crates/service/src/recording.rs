@@ -13,7 +13,7 @@
 //! result depends on its order alone, so [`Replay`] carries the job out itself at the place of its answer.
 //!
 //! Invariant: recording changes nothing that the pump does, and takes no time of others: frames are collected in memory, and whoever holds
-//! the database hands them over to be written ([`crate::Pump::take_recorded`]).
+//! the database hands them over to be written ([`crate::Pump::drain_recording`]).
 //!
 //! A reply that was refused for want of memory while it was written late is made in full by the replay, which reports the difference.
 
@@ -24,7 +24,7 @@ mod replay;
 mod tape;
 
 pub use codec::Damage;
-pub use replay::{Outcome, Replay, Seen};
+pub use replay::{Outcome, Replay, ReplayEvent};
 pub(crate) use tape::{Setting, Tape};
 
 /// The first bytes of a recording; the last digit is the version of the format.

@@ -20,14 +20,14 @@
 
 pub mod difference;
 mod exclusions;
+mod log_message;
 mod machine;
-mod notice;
 mod read;
 mod schema_match;
 
 pub use exclusions::Exclusions;
+pub use log_message::{Level, LogMessage};
 pub use machine::{Replication, Step};
-pub use notice::{Level, Notice};
 pub use read::read_update;
 pub use schema_match::{Mismatch, mismatches};
 
@@ -65,7 +65,7 @@ pub enum SourceEvent {
     /// It stands; each connection has a higher number than those before.
     Connected(u64),
     /// A whole text, but for probes, which the shell answers.
-    Text(Pieces),
+    Message(Pieces),
     /// It is gone.
     Disconnected,
 }
@@ -77,7 +77,7 @@ pub enum SourceOrder {
     /// Write this.
     Send(Vec<u8>),
     /// Texts of so many bytes have been worked off.
-    Taken(usize),
+    Consumed(usize),
     /// Close, and connect again.
     Reconnect,
     /// Close, and connect again after [`REST_MS`].
@@ -89,7 +89,7 @@ pub const REST_MS: u64 = 10_000;
 
 /// How a backup stands, for `ovsdb-server/sync-status` and whoever watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReplicationStatus {
     /// It has yet to receive the contents.
     Connecting,
     /// It had everything at a time, and is not connected, or receives the contents again.
@@ -100,23 +100,23 @@ pub enum Standing {
     Failed,
 }
 
-impl Standing {
+impl ReplicationStatus {
     /// Every one.
-    pub const ALL: [Standing; 4] = [
-        Standing::Connecting,
-        Standing::Lost,
-        Standing::Replicating,
-        Standing::Failed,
+    pub const ALL: [ReplicationStatus; 4] = [
+        ReplicationStatus::Connecting,
+        ReplicationStatus::Lost,
+        ReplicationStatus::Replicating,
+        ReplicationStatus::Failed,
     ];
 
     /// One word for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Standing::Connecting => "connecting",
-            Standing::Lost => "lost",
-            Standing::Replicating => "replicating",
-            Standing::Failed => "failed",
+            ReplicationStatus::Connecting => "connecting",
+            ReplicationStatus::Lost => "lost",
+            ReplicationStatus::Replicating => "replicating",
+            ReplicationStatus::Failed => "failed",
         }
     }
 }

@@ -9,14 +9,16 @@ use corvid_data::{Datum, HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::{Framer, Value, frame::Framed};
 use corvid_monitor::SessionId;
-use corvid_service::eras::Eras;
 use corvid_service::frontend::session_id;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::pump::{Holder, Output};
-use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
+use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::{
+    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
+};
 
 /// Random lives in a usual run.
 pub(crate) const LIVES: u64 = 60;
@@ -67,8 +69,8 @@ const DATA: DatabaseId = DatabaseId(1);
 impl Server {
     /// Serves an empty database; with `history`, clients that come back are told what changed since.
     pub(crate) fn new(schema: Schema, history: bool) -> Server {
-        let (locks, eras) = (Arc::new(Mutex::new(Locks::new())), Eras::default());
-        let mut directory = Directory::default();
+        let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
+        let mut directory = ServedDatabases::default();
         directory.insert(server_db::NAME, SERVER);
         directory.insert(&schema.name, DATA);
         let directory = Arc::new(directory);
@@ -77,10 +79,10 @@ impl Server {
                 0,
                 directory.clone(),
                 locks.clone(),
-                eras.clone(),
+                epochs.clone(),
                 Uuid::ZERO,
             ),
-            inbox: VecDeque::from([ToShard::Directory(directory)]),
+            inbox: VecDeque::from([ToShard::ServedDatabases(directory)]),
             databases: BTreeMap::new(),
             sessions: 0,
             output: BTreeMap::new(),
@@ -99,8 +101,8 @@ impl Server {
             };
             let database = Database::new(corvid_data::Arc::new(schema), HashSeed::FIXED);
             let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));
-            let (locks, eras) = (locks.clone(), eras.clone());
-            let service = DatabaseService::new(now(0), options, database, locks, eras, uuids);
+            let (locks, epochs) = (locks.clone(), epochs.clone());
+            let service = DatabaseService::new(now(0), options, database, locks, epochs, uuids);
             let (pump, inbox) = (Pump::new(service), VecDeque::new());
             server.databases.insert(id, Served { pump, inbox });
         }
@@ -202,8 +204,8 @@ impl Server {
             has_run = true;
             let mut events = Vec::new();
             let mut inputs = std::mem::take(&mut served.inbox).into_iter();
-            while inputs.len() > 0 || served.pump.has_kept() {
-                served.pump.take_batch(&mut Thread, &mut inputs);
+            while inputs.len() > 0 || served.pump.has_postponed() {
+                served.pump.execute_batch(&mut Thread, &mut inputs);
                 while let Some(output) = served.pump.next_output() {
                     match output {
                         Output::Store(stores) => {
@@ -228,10 +230,10 @@ impl Server {
                 }
             }
             for event in events {
-                if let Event::Converted(_, schema, era) = event {
+                if let Event::Converted(_, schema, epoch) = event {
                     about.push(server_db::update_schema(&schema));
                     let reason = Arc::from("converted");
-                    let message = ToShard::DisconnectUnaware(reason, Some(era));
+                    let message = ToShard::DisconnectUnaware(reason, Some(epoch));
                     self.inbox.push_back(message);
                 }
             }

@@ -3,7 +3,7 @@
 //! Without a configuration file one setting holds for all databases; with one, each entry has its own. Carrying it out is the server's
 //! ([`crate::server`]).
 
-use corvid_service::replication::{Exclusions, Standing};
+use corvid_service::replication::{Exclusions, ReplicationStatus};
 
 use crate::remotes::options::RemoteOptions;
 
@@ -61,7 +61,7 @@ pub(crate) struct Shown<'a> {
     /// Whom it follows; its model may name another, whom it is to follow from the next time on.
     pub(crate) source: &'a str,
     /// How it says that it stands; `None`: active.
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<ReplicationStatus>,
 }
 
 /// The text of `ovsdb-server/sync-status`. `databases` are all of them, sorted by name.
@@ -82,11 +82,13 @@ pub(crate) fn status(databases: &[Shown<'_>]) -> String {
         out.push_str(&format!("state: {state}\ndatabase: {name}\n"));
         match shown.standing {
             None => {}
-            Some(Standing::Connecting | Standing::Lost) => {
+            Some(ReplicationStatus::Connecting | ReplicationStatus::Lost) => {
                 out.push_str(&format!("connecting: {source}"));
             }
-            Some(Standing::Failed) => out.push_str(&format!("Replication to ({source}) failed")),
-            Some(Standing::Replicating) => {
+            Some(ReplicationStatus::Failed) => {
+                out.push_str(&format!("Replication to ({source}) failed"))
+            }
+            Some(ReplicationStatus::Replicating) => {
                 out.push_str(&format!("replicating: {source}\n"));
                 let excluded = Exclusions::of(name, &model.excluded);
                 let tables: Vec<String> = excluded
@@ -134,9 +136,9 @@ mod tests {
         };
         assert_eq!(status(&[server]), "state: active\n");
         let databases = [
-            shown("A", Some(Standing::Replicating)),
-            shown("C", Some(Standing::Connecting)),
-            shown("D", Some(Standing::Failed)),
+            shown("A", Some(ReplicationStatus::Replicating)),
+            shown("C", Some(ReplicationStatus::Connecting)),
+            shown("D", Some(ReplicationStatus::Failed)),
             shown("E", None),
             Shown {
                 name: "_Server",
@@ -144,7 +146,7 @@ mod tests {
                 source: "",
                 standing: None,
             },
-            shown("a", Some(Standing::Lost)),
+            shown("a", Some(ReplicationStatus::Lost)),
         ];
         let lines = [
             "state: backup",

@@ -11,7 +11,7 @@ use corvid_engine::WorkBudget;
 use corvid_net::clock;
 use corvid_reactor::shard::ShardHandle;
 use corvid_service::frontend::shard_of;
-use corvid_service::message::{Deliver, Event, Method, ToDatabase, ToShard};
+use corvid_service::message::{DatabaseMethod, Deliver, Event, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
 use corvid_service::{Now, Pump};
 
@@ -86,7 +86,7 @@ impl Holder for Effects {
             storage.answered(reply);
         }
         let is_timed = self.figures.is_some()
-            && matches!(input, ToDatabase::Request(request) if request.method == Method::Transact);
+            && matches!(input, ToDatabase::Request(request) if request.method == DatabaseMethod::Transact);
         self.progress.began_ns = is_timed.then(clock::mono_ns);
     }
 
@@ -100,13 +100,13 @@ impl Holder for Effects {
 impl Driver {
     /// One batch of the database's own thread. Whether there must be another one at once: inputs are left.
     pub(crate) fn work(&mut self, inputs: &mut impl ExactSizeIterator<Item = ToDatabase>) -> bool {
-        self.pump.take_batch(&mut self.effects, inputs);
+        self.pump.execute_batch(&mut self.effects, inputs);
         self.walk();
         if let Some(figures) = &self.effects.figures {
             let orders = || self.effects.storage.as_ref().map_or(0, Storage::orders);
             figures.look(|| self.pump.report(), orders);
         }
-        inputs.len() > 0 || self.pump.has_kept()
+        inputs.len() > 0 || self.pump.has_postponed()
     }
 
     /// One batch of a shard. What does not fit, and everything behind it, stays in `inputs`. False when that is something, or when there
@@ -116,7 +116,7 @@ impl Driver {
         inputs: &mut Vec<ToDatabase>,
         budget: &mut WorkBudget,
     ) -> bool {
-        self.pump.take_inline(&mut self.effects, inputs, budget);
+        self.pump.execute_inline(&mut self.effects, inputs, budget);
         self.walk();
         coverage::DB_BATCH_INLINE.bump();
         self.pump.end_inline(inputs)
@@ -186,7 +186,7 @@ impl Effects {
     /// Hands over what has been recorded of the batch.
     fn record(&mut self, pump: &mut Pump) {
         if let Some(recorder) = &mut self.recorder
-            && !recorder.append(&pump.take_recorded())
+            && !recorder.append(&pump.drain_recording())
         {
             self.recorder = None;
             pump.end_recording();
@@ -226,7 +226,10 @@ impl Effects {
 
     /// Takes note that somebody has to be told of what has been stored.
     fn note_untold(&mut self, pump: &Pump) {
-        if self.figures.is_some() && self.progress.untold_since_ns == 0 && pump.has_to_tell() {
+        if self.figures.is_some()
+            && self.progress.untold_since_ns == 0
+            && pump.has_pending_updates()
+        {
             self.progress.untold_since_ns = clock::mono_ns();
         }
     }
@@ -236,7 +239,7 @@ impl Effects {
         let Some(figures) = &self.figures else {
             return;
         };
-        let is_told = self.progress.untold_since_ns != 0 && !pump.has_to_tell();
+        let is_told = self.progress.untold_since_ns != 0 && !pump.has_pending_updates();
         let answered = pump.answered_stamps();
         if !is_told && answered.is_empty() {
             return;

@@ -87,8 +87,8 @@ pub(crate) mod tests {
     use corvid_engine::Database;
     use corvid_reactor::mailbox::Mailbox;
     use corvid_reactor::shard::Shards;
-    use corvid_service::eras::Eras;
-    use corvid_service::message::{DatabaseId, Method, Request, SessionInfo};
+    use corvid_service::message::{DatabaseId, DatabaseMethod, Request, SessionInfo};
+    use corvid_service::schema_epoch::SchemaEpochs;
     use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
 
     use crate::database::driver::{Effects, Progress, read_clock};
@@ -112,8 +112,8 @@ pub(crate) mod tests {
         let uuids = Box::new(RandomUuids::new().unwrap());
         let locks = Arc::default();
         let database = Database::new(schema, corvid_data::HashSeed::FIXED);
-        let eras = Eras::default();
-        let service = DatabaseService::new(read_clock(), options, database, locks, eras, uuids);
+        let epochs = SchemaEpochs::default();
+        let service = DatabaseService::new(read_clock(), options, database, locks, epochs, uuids);
         let poll = mio::Poll::new().unwrap();
         let main = MainThread {
             events: crossbeam_channel::unbounded().0,
@@ -151,10 +151,10 @@ pub(crate) mod tests {
             arrived_ms: 0,
             stamp: 0,
             id: (*b"0").into(),
-            method: Method::Transact,
+            method: DatabaseMethod::Transact,
             params: 0..frame.len(),
             frame,
-            place: None,
+            seqno: None,
             blocked: false,
             foreign_monitors: Vec::new(),
         }))

@@ -2,14 +2,14 @@
 //! thread those that a client waits for: first contents of monitors, and long texts. What is to be freed goes to the reaper.
 //!
 //! The threads end with their database, after the job or the slice that they are at. Which text has the next slice is decided by
-//! [`Turns`]. What a job is, is told in [`corvid_service::job`].
+//! [`BodyScheduler`]. What a job is, is told in [`corvid_service::job`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use corvid_reactor::priority;
 use corvid_service::job::Job;
-use corvid_service::job::turns::Turns;
+use corvid_service::job::body_scheduler::BodyScheduler;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::database::reaper::Reaper;
@@ -46,7 +46,9 @@ impl Worker {
     pub(crate) fn order(&mut self, job: Job) {
         let thread = match job {
             Job::Free(garbage) => return self.reaper.free(garbage),
-            Job::Contents(..) | Job::Text(..) | Job::Foretold(_) => self.contents(),
+            Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
+                self.contents()
+            }
             Job::Convert { .. } | Job::CarryOver { .. } | Job::Compare { .. } => &self.jobs,
         };
         // The threads live as long as their queues, which are ours.
@@ -88,13 +90,13 @@ fn carry_out(jobs: &Receiver<Job>, inbox: &InboxHandle) {
 
 /// Writes texts in turns. What arrives has its turn after the present slice.
 fn write(jobs: &Receiver<Job>, inbox: &InboxHandle) {
-    let mut turns = Turns::default();
+    let mut turns = BodyScheduler::default();
     let mut answers = Vec::new();
     while let Ok(job) = jobs.recv() {
         // Nothing else is sent here.
         let _ = turns.push(job);
         while !turns.is_empty() {
-            turns.turn(&mut answers);
+            turns.run_slice(&mut answers);
             for answer in answers.drain(..) {
                 inbox.send(answer);
             }

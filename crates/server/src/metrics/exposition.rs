@@ -213,7 +213,7 @@ impl Scrape {
                 (database.with("committed"), counts.committed),
                 (database.with("unchanged"), counts.unchanged),
                 (database.with("failed"), failed),
-                (database.with("unstored"), counts.unstored),
+                (database.with("unstored"), counts.store_failures),
             ]
         });
         self.whole(families::TRANSACTIONS, outcomes);
@@ -229,7 +229,7 @@ impl Scrape {
         });
         self.whole(families::OPERATIONS, operations);
         let updates = databases.iter().flat_map(|database| {
-            let counts = database.report.counts.told;
+            let counts = database.report.counts.updates;
             let named = ["update", "update2", "update3"].iter().zip(counts);
             named.map(|(name, count)| (database.with(name), count))
         });
@@ -238,7 +238,7 @@ impl Scrape {
                 .iter()
                 .map(move |database| (database.alone(), count(&database.report)))
         };
-        self.whole(families::WAITS, count(|report| report.counts.waited));
+        self.whole(families::WAITS, count(|report| report.counts.blocked));
         self.whole(families::UPDATES, updates);
         let duration = |read: fn(&DatabaseFigures) -> Counted| {
             databases
@@ -289,8 +289,8 @@ impl Scrape {
                 .map(|database| (database.alone(), count(&database.report)));
             self.whole(family, samples);
         };
-        usage(families::PARKED, |report| report.parked);
-        usage(families::DEFERRED, |report| report.deferred);
+        usage(families::PARKED, |report| report.pending);
+        usage(families::DEFERRED, |report| report.queued);
     }
 
     fn of_files(&mut self, databases: &[Database]) {
@@ -332,7 +332,8 @@ impl Scrape {
         let standings = databases.iter().flat_map(|database| {
             let standing = database.report.replication;
             let states = standing.into_iter().flat_map(move |standing| {
-                replication::Standing::ALL.map(|state| (state.name(), u64::from(state == standing)))
+                replication::ReplicationStatus::ALL
+                    .map(|state| (state.name(), u64::from(state == standing)))
             });
             states.map(|(state, value)| (database.with(state), value))
         });

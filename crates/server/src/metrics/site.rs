@@ -2,7 +2,7 @@
 
 use crate::http::{Request, Response, Site};
 use corvid_net::clock;
-use corvid_service::replication::Standing;
+use corvid_service::replication::ReplicationStatus;
 
 use super::call::Call;
 use super::exposition;
@@ -139,11 +139,13 @@ impl Metrics {
         checks.extend(self.served().iter().filter_map(|(name, figures)| {
             let standing = figures.latest().replication?;
             let why = match standing {
-                Standing::Connecting => "this backup has yet to receive what its source holds",
-                Standing::Failed => {
+                ReplicationStatus::Connecting => {
+                    "this backup has yet to receive what its source holds"
+                }
+                ReplicationStatus::Failed => {
                     "the source of this backup cannot be replicated, the log says why"
                 }
-                Standing::Lost | Standing::Replicating => "",
+                ReplicationStatus::Lost | ReplicationStatus::Replicating => "",
             };
             Some(check(&format!("replication:{name}"), why.is_empty(), why))
         }));

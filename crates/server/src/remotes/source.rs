@@ -173,7 +173,7 @@ impl SourceConnection {
         }
         match (order, self.conn()) {
             (SourceOrder::Send(text), Some(conn)) => io.send(conn, text),
-            (SourceOrder::Taken(bytes), conn) => {
+            (SourceOrder::Consumed(bytes), conn) => {
                 let was_full = self.is_full();
                 self.unapplied_bytes = self.unapplied_bytes.saturating_sub(bytes);
                 if let (true, false, Some(conn)) = (was_full, self.is_full(), conn) {

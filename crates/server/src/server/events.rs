@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use corvid_rpc::remote::ColumnRemote;
-use corvid_service::eras::Era;
 use corvid_service::message::{Control, Event, ToDatabase, ToShard};
+use corvid_service::schema_epoch::SchemaEpoch;
 use corvid_service::server_db;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
@@ -50,9 +50,9 @@ impl Server {
     pub(super) fn run_event(&mut self, event: Event) {
         match event {
             // Sessions that are closed are told nothing, so they go before `_Server` changes; here and below.
-            Event::Converted(_, schema, era) => {
+            Event::Converted(_, schema, epoch) => {
                 let reason = format!("committed {} database schema conversion", schema.name);
-                self.disconnect_unaware(&reason, Some(era));
+                self.disconnect_unaware(&reason, Some(epoch));
                 self.tell_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
@@ -77,7 +77,7 @@ impl Server {
                 self.waiting.snapshot_taken(token, snapshot, &self.main);
             }
             Event::StorageStatus(token, error) => self.waiting.status_told(token, error),
-            Event::Followed(name, found) => self.followed(&name, found),
+            Event::ColumnWatched(name, found) => self.followed(&name, found),
             Event::Report(token, report) => {
                 if let Some((finish, reports)) = self.questions.answered(token, *report) {
                     finish(self, reports);
@@ -119,8 +119,8 @@ impl Server {
         }
     }
 
-    pub(super) fn disconnect_unaware(&self, reason: &str, era: Option<Era>) {
+    pub(super) fn disconnect_unaware(&self, reason: &str, epoch: Option<SchemaEpoch>) {
         let reason: Arc<str> = Arc::from(reason);
-        self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), era));
+        self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), epoch));
     }
 }

@@ -62,7 +62,7 @@ impl Server {
             .databases
             .get(source.database)
             .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
-        let _ = served.inbox.send(ToDatabase::Control(Control::Follow {
+        let _ = served.inbox.send(ToDatabase::Control(Control::WatchColumn {
             name: remote.to_owned(),
             table: source.table.to_owned(),
             column: source.column.to_owned(),
@@ -149,7 +149,7 @@ impl Server {
         if let Some(source) = ColumnRemote::parse(remote)
             && let Some(served) = self.databases.get(source.database)
         {
-            let unfollow = Control::Unfollow(remote.to_owned());
+            let unfollow = Control::UnwatchColumn(remote.to_owned());
             let _ = served.inbox.send(ToDatabase::Control(unfollow));
         }
     }

@@ -4,7 +4,7 @@
 //! Invariant: a database is told of its role before clients can reach it, and its connection is opened when the shard can reach the database.
 
 use corvid_service::message::{Control, ToDatabase};
-use corvid_service::replication::{Exclusions, Following, Notice, Role, SourceId};
+use corvid_service::replication::{Exclusions, Following, LogMessage, Role, SourceId};
 use corvid_service::{replication, server_db};
 use corvid_shell::unixctl::Replier;
 
@@ -203,14 +203,14 @@ impl Server {
 }
 
 /// Logs what a backup has to say.
-pub(super) fn log(notice: &Notice) {
+pub(super) fn log(notice: &LogMessage) {
     let level = match notice.level() {
         replication::Level::Info => Level::Info,
         replication::Level::Warn => Level::Warn,
         replication::Level::Error => Level::Err,
     };
     let module = match notice {
-        Notice::Failed(_) => Module::OvsdbError,
+        LogMessage::Failed(_) => Module::OvsdbError,
         _ => Module::Replication,
     };
     vlog::log(module, level, format_args!("{notice}"));

@@ -12,10 +12,10 @@ use corvid_data::Schema;
 use corvid_engine::Database;
 use corvid_net::errno;
 use corvid_reactor::mailbox::{MailSender, Mailbox};
-use corvid_service::directory::Directory;
 use corvid_service::message::{DatabaseId, ToDatabase};
 use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
+use corvid_service::served_databases::ServedDatabases;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
 use corvid_shell::log_file::{LogFile, UnforcedName};
@@ -92,14 +92,14 @@ impl Server {
         let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
         let jobs = Worker::new(handle, freeing.unwrap_or_default())?;
         let uuids = Box::new(RandomUuids::new()?);
-        let (locks, eras) = (self.locks.clone(), self.eras.clone());
+        let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();
         let recorder = self.begin_recording(&schema.name);
         let mut pump = if recorder.is_some() {
             let limits = PumpLimits::default();
-            Pump::recorded(now, options, limits, database, locks, eras, uuids)
+            Pump::recorded(now, options, limits, database, locks, epochs, uuids)
         } else {
-            let service = DatabaseService::new(now, options, database, locks, eras, uuids);
+            let service = DatabaseService::new(now, options, database, locks, epochs, uuids);
             Pump::new(service)
         };
         let service = pump.service_mut();
@@ -162,7 +162,7 @@ impl Server {
     }
 
     pub(super) fn publish(&self) {
-        let mut directory = Directory::default();
+        let mut directory = ServedDatabases::default();
         let mut inboxes = HashMap::new();
         for (name, served) in &self.databases {
             directory.insert(name, served.id);

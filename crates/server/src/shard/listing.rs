@@ -11,7 +11,7 @@ impl ShardSessions {
     pub(super) fn list(&self, now: Now, io: &Io) -> Vec<Listed> {
         let sessions = self.sessions.iter();
         let listed = sessions.filter_map(|(conn, client)| {
-            let standing = self.frontend.standing(client.session)?;
+            let standing = self.frontend.status(client.session)?;
             let (received_bytes, sent_bytes) = io.traffic(*conn);
             let since = |at_ms: u64| now.mono_ms.saturating_sub(at_ms);
             Some(Listed {

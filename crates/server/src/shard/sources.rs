@@ -34,7 +34,7 @@ impl Sources {
         if let Some(source) = self.of(conn)
             && let Some(text) = source.frame(conn, text, io)
         {
-            tell(source, SourceEvent::Text(text), outbox);
+            tell(source, SourceEvent::Message(text), outbox);
         }
     }
 

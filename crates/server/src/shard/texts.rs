@@ -4,7 +4,7 @@
 
 use corvid_monitor::SessionId;
 use corvid_reactor::shard::ShardHandle;
-use corvid_service::frontend::Text;
+use corvid_service::frontend::InboundFrame;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::ShardMessage;
@@ -13,7 +13,7 @@ use super::ShardMessage;
 #[derive(Debug)]
 pub(super) struct Texts {
     shard: ShardHandle<ShardMessage>,
-    thread: Option<Sender<(SessionId, Text)>>,
+    thread: Option<Sender<(SessionId, InboundFrame)>>,
 }
 
 impl Texts {
@@ -26,7 +26,7 @@ impl Texts {
     }
 
     /// Has a text read and sent back as [`ShardMessage::TextRead`].
-    pub(super) fn read(&mut self, session: SessionId, mut text: Text) {
+    pub(super) fn read(&mut self, session: SessionId, mut text: InboundFrame) {
         if self.thread.is_none() {
             self.thread = start(self.shard.clone()).ok();
         }
@@ -34,14 +34,14 @@ impl Texts {
             // The thread lives as long as its queue, which is ours.
             Some(thread) => drop(thread.send((session, text))),
             None => {
-                text.read();
+                text.parse();
                 self.shard.post(ShardMessage::TextRead(session, text));
             }
         }
     }
 }
 
-fn start(shard: ShardHandle<ShardMessage>) -> std::io::Result<Sender<(SessionId, Text)>> {
+fn start(shard: ShardHandle<ShardMessage>) -> std::io::Result<Sender<(SessionId, InboundFrame)>> {
     let (sender, texts) = crossbeam_channel::unbounded();
     std::thread::Builder::new()
         .name("texts".to_owned())
@@ -49,9 +49,9 @@ fn start(shard: ShardHandle<ShardMessage>) -> std::io::Result<Sender<(SessionId,
     Ok(sender)
 }
 
-fn run(texts: &Receiver<(SessionId, Text)>, shard: &ShardHandle<ShardMessage>) {
+fn run(texts: &Receiver<(SessionId, InboundFrame)>, shard: &ShardHandle<ShardMessage>) {
     for (session, mut text) in texts {
-        text.read();
+        text.parse();
         shard.post(ShardMessage::TextRead(session, text));
     }
 }

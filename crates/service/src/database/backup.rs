@@ -10,14 +10,14 @@ use corvid_data::wire::StringCache;
 use corvid_data::{Recorded, WireError};
 use corvid_json::Pieces;
 
-use super::transact::conversion_not_allowed;
+use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
 use crate::job::garbage::Garbage;
 use crate::job::{Job, JobNumber};
 use crate::message::Event;
 use crate::replication::difference::Contents;
 use crate::replication::{
-    Replication, Role, SourceEvent, SourceId, SourceOrder, Standing, Step, read_update,
+    Replication, ReplicationStatus, Role, SourceEvent, SourceId, SourceOrder, Step, read_update,
 };
 
 /// Longer texts are freed elsewhere, bytes.
@@ -37,9 +37,9 @@ pub(super) struct Backup {
 
 impl DatabaseService {
     /// How it stands as a backup.
-    pub(super) fn backup_standing(&self) -> Option<Standing> {
+    pub(super) fn backup_status(&self) -> Option<ReplicationStatus> {
         let backup = self.model.source()?;
-        Some(backup.replication.standing())
+        Some(backup.replication.status())
     }
 
     /// Changes roles while nothing is pending. Transactions that wait are tried in the new role.
@@ -88,7 +88,7 @@ impl DatabaseService {
                     self.outputs.free(texts(waiting));
                 }
             }
-            SourceEvent::Text(text) => {
+            SourceEvent::Message(text) => {
                 backup.waiting.push_back(text);
                 self.take_texts(now);
             }
@@ -106,7 +106,7 @@ impl DatabaseService {
             let mut steps = Vec::new();
             let schema = self.database.schema();
             backup.replication.text(&text, schema, &mut steps);
-            let taken = SourceOrder::Taken(text_bytes);
+            let taken = SourceOrder::Consumed(text_bytes);
             let taken = (backup.id(), backup.connection, taken);
             self.take_steps(now, text, steps);
             self.outputs.source_orders.push(taken);
@@ -125,14 +125,14 @@ impl DatabaseService {
                 Step::Send(text) => order(SourceOrder::Send(text)),
                 Step::Reconnect => order(SourceOrder::Reconnect),
                 Step::Rest => order(SourceOrder::Rest),
-                Step::Notice(notice) => self.outputs.events.push(Event::Replication(notice)),
-                Step::Contents(place, encoding) => {
+                Step::Log(message) => self.outputs.events.push(Event::Replication(message)),
+                Step::Contents(range, encoding) => {
                     self.last_job += 1;
                     let number = JobNumber(self.last_job);
                     backup.comparing = Some(number);
                     let contents = Contents {
                         text: std::mem::take(&mut text),
-                        place,
+                        range,
                         encoding,
                         excluded: backup.replication.following().excluded.clone(),
                     };
@@ -142,10 +142,10 @@ impl DatabaseService {
                         snapshot: self.database.snapshot(),
                     });
                 }
-                Step::Update(place, encoding) => {
+                Step::Update(range, encoding) => {
                     let database = &self.database;
                     let recorded = read_update(
-                        &text[place],
+                        &text[range],
                         database.schema(),
                         encoding,
                         &mut backup.repeats,

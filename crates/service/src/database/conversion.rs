@@ -9,7 +9,7 @@
 //! new schema:                                                                         commits ->
 //! ```
 //!
-//! Invariants: the content of [`Work::Home`] is the source's as of the last commit that is not in `commits`; the new file and `records`
+//! Invariants: the content of [`Work::Ready`] is the source's as of the last commit that is not in `commits`; the new file and `records`
 //! together hold that content. Only when next to nothing is missing are inputs held, until the swap. What cannot be carried over
 //! starts the conversion anew from the state of the moment, in the last resort with everything held, so the outcome is always that of
 //! a conversion at the moment of the swap.
@@ -25,19 +25,19 @@ use corvid_monitor::SessionId;
 
 use super::{DatabaseService, Now};
 use crate::job::garbage::Garbage;
-use crate::job::{self, Carried, Commit, Done, Job, JobNumber};
-use crate::message::{Method, Request, ToDatabase};
+use crate::job::{self, Carried, Commit, Job, JobNumber, JobResult};
+use crate::message::{DatabaseMethod, Request, ToDatabase};
 use crate::recording::Setting;
 use crate::storage::Content;
 
 /// Changed rows that the database carries over itself while everything waits; more are left to the worker.
-const FEW_CHANGES: usize = 64;
+const SMALL_CHANGES: usize = 64;
 
 /// Changed rows that are worth a job while the new file is being written and there is no hurry.
 const MANY_CHANGES: usize = 1024;
 
 /// Jobs after which everything is held, should commits keep coming faster than they are carried over.
-const ROUNDS_MAX: u32 = 8;
+const CATCH_UP_JOBS_MAX: u32 = 8;
 
 /// Records of commits that wait to be carried over: when there are more bytes, everything is held.
 pub(super) const BYTES_MAX: usize = 256 << 20;
@@ -61,22 +61,22 @@ pub(super) struct Conversion {
     /// Records that the new file lacks.
     records: Vec<Vec<u8>>,
     attempts: u32,
-    rounds: u32,
+    catch_up_jobs: u32,
     /// Every input waits.
     is_held: bool,
     /// Sessions whose inputs wait for the end, and those inputs.
     sessions: HashSet<SessionId, TrustedKeys>,
-    waiting: VecDeque<ToDatabase>,
+    queued: VecDeque<ToDatabase>,
 }
 
 /// Where the converted content is.
 pub(super) enum Work {
     /// Yet to be begun, as soon as nothing is pending.
-    Due,
+    NotStarted,
     /// With the worker.
-    Away,
+    InJob,
     /// Here.
-    Home(Box<Converted>),
+    Ready(Box<Converted>),
 }
 
 /// What there is of the new file.
@@ -100,17 +100,17 @@ impl Conversion {
             request,
             schema,
             number: JobNumber(0),
-            work: Work::Due,
+            work: Work::NotStarted,
             file: NewFile::None,
             commits: Vec::new(),
             changes: 0,
             bytes: 0,
             records: Vec::new(),
             attempts: 0,
-            rounds: 0,
+            catch_up_jobs: 0,
             is_held: false,
             sessions,
-            waiting: VecDeque::new(),
+            queued: VecDeque::new(),
         }
     }
 
@@ -125,10 +125,12 @@ impl Conversion {
 
     /// Whether an input must wait for the end of the conversion although others need not. It and all that follow from its session do.
     /// A session that is held does not come to wait here before it is let go, for what it sent before may be held too and comes first.
-    pub(super) fn must_follow(&mut self, input: &ToDatabase, is_held: bool) -> bool {
+    pub(super) fn must_wait_for_end(&mut self, input: &ToDatabase, is_held: bool) -> bool {
         match input {
             // One conversion at a time.
-            ToDatabase::Request(request) if request.method == Method::Convert && !is_held => {
+            ToDatabase::Request(request)
+                if request.method == DatabaseMethod::Convert && !is_held =>
+            {
                 self.sessions.insert(request.session);
                 true
             }
@@ -141,13 +143,13 @@ impl Conversion {
         }
     }
 
-    pub(super) fn follow(&mut self, input: ToDatabase) {
-        self.waiting.push_back(input);
+    pub(super) fn queue(&mut self, input: ToDatabase) {
+        self.queued.push_back(input);
     }
 
     /// What waits, to be filtered or taken.
-    pub(super) fn waiting_mut(&mut self) -> &mut VecDeque<ToDatabase> {
-        &mut self.waiting
+    pub(super) fn queued_mut(&mut self) -> &mut VecDeque<ToDatabase> {
+        &mut self.queued
     }
 
     pub(super) fn is_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
@@ -155,15 +157,15 @@ impl Conversion {
     }
 
     /// Whether it can still be given up.
-    pub(super) fn is_free(&self) -> bool {
+    pub(super) fn is_cancelable(&self) -> bool {
         self.file != NewFile::Swapping
     }
 
     /// The converted content, if it is here; the conversion has none then.
     pub(super) fn take_database(&mut self) -> Option<Database> {
-        match std::mem::replace(&mut self.work, Work::Away) {
-            Work::Home(converted) => Some(converted.into_database()),
-            Work::Away | Work::Due => None,
+        match std::mem::replace(&mut self.work, Work::InJob) {
+            Work::Ready(converted) => Some(converted.into_database()),
+            Work::InJob | Work::NotStarted => None,
         }
     }
 
@@ -171,7 +173,7 @@ impl Conversion {
     fn has_work(&self) -> bool {
         let enough = match self.file {
             NewFile::Writing => MANY_CHANGES,
-            _ if self.is_held || self.rounds < ROUNDS_MAX => FEW_CHANGES,
+            _ if self.is_held || self.catch_up_jobs < CATCH_UP_JOBS_MAX => SMALL_CHANGES,
             _ => return false,
         };
         self.changes > enough
@@ -190,9 +192,9 @@ impl DatabaseService {
         self.conversion.as_ref().is_some_and(|conversion| {
             let wants_file = conversion.file == NewFile::None
                 && self.growth.is_some()
-                && matches!(conversion.work, Work::Home(_))
+                && matches!(conversion.work, Work::Ready(_))
                 && !self.rewrites.is_swapping();
-            conversion.is_held || wants_file || matches!(conversion.work, Work::Due)
+            conversion.is_held || wants_file || matches!(conversion.work, Work::NotStarted)
         })
     }
 
@@ -209,14 +211,14 @@ impl DatabaseService {
             return false;
         };
         let converted = match &mut conversion.work {
-            Work::Away => return false,
-            Work::Due => {
+            Work::InJob => return false,
+            Work::NotStarted => {
                 if is_all_stored {
-                    self.order_conversion();
+                    self.start_convert_job();
                 }
                 return false;
             }
-            Work::Home(converted) => converted,
+            Work::Ready(converted) => converted,
         };
         if conversion.file == NewFile::None && self.growth.is_some() {
             if !is_all_stored || is_swapping {
@@ -234,7 +236,7 @@ impl DatabaseService {
             return true;
         }
         if conversion.has_work() && (is_all_stored || !conversion.is_held) {
-            self.order_carrying();
+            self.start_carry_over_job();
             return false;
         }
         if matches!(conversion.file, NewFile::Writing | NewFile::Swapping) {
@@ -254,7 +256,7 @@ impl DatabaseService {
             return false;
         }
         if !conversion.commits.is_empty() {
-            return self.carry_over_here();
+            return self.carry_over_rest();
         }
         if self.growth.is_none() {
             self.finish_conversion(now, Ok(()));
@@ -266,16 +268,16 @@ impl DatabaseService {
     }
 
     /// From the present state, which is stored.
-    fn order_conversion(&mut self) {
+    fn start_convert_job(&mut self) {
         self.last_job += 1;
         let Some(conversion) = &mut self.conversion else {
             return;
         };
         conversion.number = JobNumber(self.last_job);
-        conversion.work = Work::Away;
+        conversion.work = Work::InJob;
         conversion.attempts += 1;
         conversion.is_held = conversion.attempts > FREE_ATTEMPTS;
-        conversion.rounds = 0;
+        conversion.catch_up_jobs = 0;
         conversion.bytes = 0;
         self.outputs.jobs.push(Job::Convert {
             number: conversion.number,
@@ -285,16 +287,16 @@ impl DatabaseService {
         });
     }
 
-    fn order_carrying(&mut self) {
+    fn start_carry_over_job(&mut self) {
         self.last_job += 1;
         let Some(conversion) = &mut self.conversion else {
             return;
         };
-        let Work::Home(converted) = std::mem::replace(&mut conversion.work, Work::Away) else {
+        let Work::Ready(converted) = std::mem::replace(&mut conversion.work, Work::InJob) else {
             return;
         };
         conversion.number = JobNumber(self.last_job);
-        conversion.rounds += u32::from(conversion.file != NewFile::Writing);
+        conversion.catch_up_jobs += u32::from(conversion.file != NewFile::Writing);
         conversion.changes = 0;
         self.outputs.jobs.push(Job::CarryOver {
             number: conversion.number,
@@ -306,12 +308,12 @@ impl DatabaseService {
     }
 
     /// The little that is left is not worth the way to the worker and back.
-    fn carry_over_here(&mut self) -> bool {
+    fn carry_over_rest(&mut self) -> bool {
         let is_diff = self.column_diff;
         let Some(conversion) = &mut self.conversion else {
             return false;
         };
-        let Work::Home(converted) = &mut conversion.work else {
+        let Work::Ready(converted) = &mut conversion.work else {
             return false;
         };
         let commits = std::mem::take(&mut conversion.commits);
@@ -324,27 +326,28 @@ impl DatabaseService {
     }
 
     /// The worker is done with something.
-    pub(super) fn job_done(&mut self, now: Now, number: JobNumber, done: Done) {
+    pub(super) fn job_done(&mut self, now: Now, number: JobNumber, done: JobResult) {
         let is_awaited = |conversion: &&mut Conversion| {
-            conversion.number == number && matches!(conversion.work, Work::Away)
+            conversion.number == number && matches!(conversion.work, Work::InJob)
         };
         let Some(conversion) = self.conversion.as_mut().filter(is_awaited) else {
             self.free(done);
             return;
         };
         match done {
-            Done::Converted(Ok(converted)) => conversion.work = Work::Home(converted),
-            Done::Converted(Err(error)) => {
+            JobResult::Converted(Ok(converted)) => conversion.work = Work::Ready(converted),
+            JobResult::Converted(Err(error)) => {
                 self.give_up_conversion(now, Some(&error));
                 return;
             }
-            Done::CarriedOver(Ok(Carried { converted, records })) => {
-                conversion.work = Work::Home(converted);
+            JobResult::CarriedOver(Ok(Carried { converted, records })) => {
+                conversion.work = Work::Ready(converted);
                 conversion.records.extend(records);
             }
-            Done::CarriedOver(Err(_)) => self.start_conversion_again(),
+            JobResult::CarriedOver(Err(_)) => self.start_conversion_again(),
             // Is not a step of a conversion.
-            Done::Contents(_) | Done::Text(_) | Done::Compared(_) => {}
+            JobResult::InitialContents(_) | JobResult::DeferredBody(_) | JobResult::Compared(_) => {
+            }
         }
         self.advance_conversion(now);
         self.resume(now);
@@ -361,7 +364,7 @@ impl DatabaseService {
         conversion.changes = 0;
         conversion.file = NewFile::None;
         let database = conversion.take_database();
-        conversion.work = Work::Due;
+        conversion.work = Work::NotStarted;
         self.free_database(database);
         self.abandon_rewrite();
     }
@@ -371,13 +374,13 @@ impl DatabaseService {
         if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
             self.fail(&request, error);
         }
-        self.go_on_without_conversion(now);
+        self.resume_after_conversion(now);
     }
 
     /// Lets go of the conversion, which must not be swapping, and returns what asked for it.
     pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
         let mut conversion = self.conversion.take()?;
-        assert!(conversion.is_free(), "a swap is waited for");
+        assert!(conversion.is_cancelable(), "a swap is waited for");
         let database = conversion.take_database();
         self.free_database(database);
         self.abandon_rewrite();
@@ -385,15 +388,15 @@ impl DatabaseService {
     }
 
     /// What was put off for the conversion goes on.
-    pub(super) fn go_on_without_conversion(&mut self, now: Now) {
+    pub(super) fn resume_after_conversion(&mut self, now: Now) {
         self.compact_wanted(now);
         self.resume(now);
     }
 
     /// Inputs that waited come first of those that are deferred.
     pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
-        for input in conversion.waiting.into_iter().rev() {
-            self.deferred.push_front(input);
+        for input in conversion.queued.into_iter().rev() {
+            self.barrier_queue.push_front(input);
         }
         conversion.request
     }
@@ -406,9 +409,9 @@ impl DatabaseService {
     }
 
     /// Frees what nobody waits for any more.
-    fn free(&mut self, done: Done) {
-        if let Done::Converted(Ok(converted)) | Done::CarriedOver(Ok(Carried { converted, .. })) =
-            done
+    fn free(&mut self, done: JobResult) {
+        if let JobResult::Converted(Ok(converted))
+        | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
         {
             self.free_database(Some(converted.into_database()));
         }
@@ -416,9 +419,9 @@ impl DatabaseService {
 
     /// Whether the conversion can be given up and is this request's.
     pub(super) fn is_conversion_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
-        self.conversion
-            .as_ref()
-            .is_some_and(|conversion| conversion.is_free() && conversion.is_asked_by(session, id))
+        self.conversion.as_ref().is_some_and(|conversion| {
+            conversion.is_cancelable() && conversion.is_asked_by(session, id)
+        })
     }
 
     /// The new file holds everything that it was given.

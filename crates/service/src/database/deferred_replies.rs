@@ -13,7 +13,7 @@ use corvid_monitor::{Frame, Guard, LateText, NOTHING, SessionId, SharedText};
 
 use super::outbox::Reason;
 use super::outputs::{error_text, reply_around};
-use super::transact::handled_by;
+use super::transactions::completion_of;
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::job::garbage::{self, Garbage};
@@ -26,12 +26,12 @@ pub(super) const SELECT_STEPS_MAX: u64 = 8192;
 
 /// The result of a transaction, of which selections are left out. There are no pieces when it would take too much memory.
 #[derive(Debug)]
-struct LateResult {
+struct DeferredResult {
     result: LongResult,
     charge: Arc<Charge>,
 }
 
-impl LateResult {
+impl DeferredResult {
     /// Counts bytes that were just written; false when the text must not become longer, and ends.
     fn count(&self, bytes: usize, is_repeated: bool) -> bool {
         let may_go_on = self.charge.take(bytes, is_repeated);
@@ -42,7 +42,7 @@ impl LateResult {
     }
 }
 
-impl LateText for LateResult {
+impl LateText for DeferredResult {
     fn pieces(&self) -> &[Arc<[u8]>] {
         let meter = |bytes, is_repeated| self.count(bytes, is_repeated);
         self.result.text_within(&meter)
@@ -80,7 +80,7 @@ impl DatabaseService {
     }
 
     /// Replies with a result that may leave now, once it is written.
-    pub(super) fn reply_late(
+    pub(super) fn defer_reply(
         &mut self,
         request: Box<Request>,
         result: LongResult,
@@ -92,19 +92,20 @@ impl DatabaseService {
                 .free(Garbage::new(garbage::rows(result.rows()), result));
             return;
         }
-        let text = SharedText::Late(Arc::new(LateResult { result, charge }));
+        let text = SharedText::Late(Arc::new(DeferredResult { result, charge }));
         let mut reply = vec![reply_around(&request.id, text)];
-        self.defer_texts(request.session, &mut reply);
+        self.defer_bodies(request.session, &mut reply);
         for reply in reply {
-            let handled = handled_by(&request);
+            let completion = completion_of(&request);
             if is_refused(&reply) {
                 let (session, id) = (request.session, &request.id);
-                self.outputs.error(session, id, &exhausted(), handled);
+                self.outputs.error(session, id, &exhausted(), completion);
                 continue;
             }
-            self.outputs.reply_shared(request.session, reply, handled);
+            self.outputs
+                .reply_shared(request.session, reply, completion);
         }
-        match self.outputs.outboxes.awaiting_text(request.session) {
+        match self.outputs.outboxes.awaiting_body(request.session) {
             Some(outbox) => {
                 if let Some((_, source)) = outbox.deliveries.back_mut() {
                     *source = Some(request);
@@ -115,13 +116,13 @@ impl DatabaseService {
     }
 
     /// Has the texts of these frames written that are not, and the session wait for them.
-    pub(super) fn defer_texts(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
+    pub(super) fn defer_bodies(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         // Another thread may have written a text that was ordered before.
         let is_unwritten = |text: &&Arc<dyn LateText>| self.tape.flag(|| !text.is_written());
         let late = frames.iter().filter_map(|frame| frame.body.late());
         let texts: Vec<_> = late.filter(is_unwritten).cloned().collect();
         let outboxes = &mut self.outputs.outboxes;
-        let is_waiting = outboxes.is_blocked_by(session, Reason::Text);
+        let is_waiting = outboxes.is_blocked_by(session, Reason::DeferredReply);
         if texts.is_empty() {
             if !is_waiting {
                 frames.retain_mut(|frame| self.take_written(frame));
@@ -129,30 +130,32 @@ impl DatabaseService {
             return;
         }
         if !is_waiting {
-            outboxes.block(session, Reason::Text);
-            if let Some(outbox) = outboxes.awaiting_text(session) {
+            outboxes.block(session, Reason::DeferredReply);
+            if let Some(outbox) = outboxes.awaiting_body(session) {
                 outbox.is_ready = self.monitors.is_ready(session);
             }
             self.monitors.set_ready(session, false);
         }
-        let jobs = texts.into_iter().map(|text| Job::Text(session, text));
+        let jobs = texts
+            .into_iter()
+            .map(|text| Job::DeferredBody(session, text));
         self.outputs.jobs.extend(jobs);
     }
 
     /// The session's output is drained.
     pub(super) fn drained(&mut self, session: SessionId) {
-        self.has_read(session);
-        match self.outputs.outboxes.awaiting_text(session) {
+        self.output_read(session);
+        match self.outputs.outboxes.awaiting_body(session) {
             Some(outbox) => outbox.is_ready = true,
             None => self.monitors.set_ready(session, true),
         }
     }
 
     /// A text is written, perhaps for nobody: what need not wait any longer is delivered.
-    pub(super) fn text_written(&mut self, now: Now, session: SessionId) {
+    pub(super) fn body_written(&mut self, now: Now, session: SessionId) {
         self.slow.set_now(now);
         loop {
-            let Some(outbox) = self.outputs.outboxes.awaiting_text(session) else {
+            let Some(outbox) = self.outputs.outboxes.awaiting_body(session) else {
                 return;
             };
             let first = outbox.deliveries.front();
@@ -164,27 +167,27 @@ impl DatabaseService {
             };
             self.deliver(deliver, request);
         }
-        self.end_texts(session);
+        self.end_bodies(session);
     }
 
     /// Writes every text on the spot.
-    pub(super) fn write_all_texts(&mut self) {
-        for session in self.outputs.outboxes.blocked_by(Reason::Text) {
-            let outbox = self.outputs.outboxes.awaiting_text(session);
+    pub(super) fn write_all_bodies(&mut self) {
+        for session in self.outputs.outboxes.blocked_by(Reason::DeferredReply) {
+            let outbox = self.outputs.outboxes.awaiting_body(session);
             let deliveries = outbox.map(|outbox| std::mem::take(&mut outbox.deliveries));
             for (deliver, request) in deliveries.into_iter().flatten() {
                 self.deliver(deliver, request);
             }
-            self.end_texts(session);
+            self.end_bodies(session);
         }
     }
 
     /// The session waits for no text any longer.
-    fn end_texts(&mut self, session: SessionId) {
-        if let Some(outbox) = self.outputs.outboxes.awaiting_text(session) {
+    fn end_bodies(&mut self, session: SessionId) {
+        if let Some(outbox) = self.outputs.outboxes.awaiting_body(session) {
             let is_ready = outbox.is_ready;
             self.monitors.set_ready(session, is_ready);
-            self.unblock(session, Reason::Text);
+            self.unblock(session, Reason::DeferredReply);
         }
     }
 
@@ -200,7 +203,7 @@ impl DatabaseService {
             if let Some(piece) = refused {
                 *piece = Piece::Message(error_text(&request.id, &exhausted()));
             }
-            self.note_slow_result(&request);
+            self.report_slow_result(&request);
         }
         if deliver.updates && deliver.pieces.is_empty() {
             // Nobody would tell when that is drained.
@@ -212,7 +215,7 @@ impl DatabaseService {
         let is_counted = !deliver.updates && bytes >= COUNTED_BYTES;
         if is_counted && outboxes.count_unread(session, bytes) {
             deliver.updates = true;
-            if let Some(outbox) = outboxes.awaiting_text(session) {
+            if let Some(outbox) = outboxes.awaiting_body(session) {
                 outbox.is_ready = false;
             }
         }

@@ -18,7 +18,7 @@ use super::outbox::Reason;
 use super::pending::Answer;
 use super::{DatabaseService, Now};
 use crate::job::Job;
-use crate::message::{Handled, Request, ToDatabase};
+use crate::message::{Completion, Request, ToDatabase};
 use crate::recording::Setting;
 use crate::reply_memory::{Charge, exhausted};
 
@@ -26,7 +26,7 @@ use crate::reply_memory::{Charge, exhausted};
 const ROWS_MAX: usize = 1000;
 
 /// How long contents are kept for others who ask the same.
-const KEPT_MS: u64 = 10_000;
+const CACHED_MS: u64 = 10_000;
 
 /// A monitor that has joined and whose reply has not left.
 #[derive(Debug)]
@@ -49,28 +49,28 @@ pub(super) enum Contents {
 /// What waits for contents.
 #[derive(Debug)]
 pub(super) struct InitialContents {
-    underway: HashMap<ContentsId, Underway, TrustedKeys>,
+    pending_contents: HashMap<ContentsId, PendingContents, TrustedKeys>,
     /// When contents are dropped.
-    forget_at_ms: Option<u64>,
+    expire_at_ms: Option<u64>,
     pub(super) rows_max: usize,
 }
 
 /// Contents that are being written, or wait for commits to be stored.
 #[derive(Debug, Default)]
-struct Underway {
+struct PendingContents {
     /// Pending entries that want them.
     pending: usize,
     /// They are there: the text, or none for want of room.
     written: Option<Option<SharedText>>,
     /// Monitors whose entries have left the queue.
-    answers: Vec<Waiting>,
+    answers: Vec<PendingReply>,
     /// Requests for the same at a later moment.
     later: Vec<Request>,
 }
 
 /// A monitor that exists but for its reply.
 #[derive(Debug)]
-struct Waiting {
+struct PendingReply {
     request: Box<Request>,
     id: Arc<[u8]>,
     head: ResultHead,
@@ -79,8 +79,8 @@ struct Waiting {
 impl Default for InitialContents {
     fn default() -> InitialContents {
         InitialContents {
-            underway: HashMap::default(),
-            forget_at_ms: None,
+            pending_contents: HashMap::default(),
+            expire_at_ms: None,
             rows_max: ROWS_MAX,
         }
     }
@@ -89,21 +89,21 @@ impl Default for InitialContents {
 impl InitialContents {
     /// Whether nothing waits.
     pub(super) fn is_idle(&self) -> bool {
-        self.underway.is_empty()
+        self.pending_contents.is_empty()
     }
 
     /// When contents that nobody asked for again are due to be dropped.
     pub(super) fn next_deadline_ms(&self) -> Option<u64> {
-        self.forget_at_ms
+        self.expire_at_ms
     }
 
     /// A pending entry that wants these contents has left, or is undone. The contents, if they are there.
     fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedText>> {
-        let underway = self.underway.get_mut(&contents)?;
-        underway.pending -= 1;
-        let written = underway.written.clone()?;
-        if underway.pending == 0 {
-            self.underway.remove(&contents);
+        let pending_contents = self.pending_contents.get_mut(&contents)?;
+        pending_contents.pending -= 1;
+        let written = pending_contents.written.clone()?;
+        if pending_contents.pending == 0 {
+            self.pending_contents.remove(&contents);
         }
         Some(written)
     }
@@ -111,20 +111,26 @@ impl InitialContents {
 
 impl DatabaseService {
     /// Sets how many rows the database looks at itself for the initial contents of a monitor; more are left to the worker.
-    pub fn set_first_rows_max(&mut self, rows: usize) {
-        self.tape.setting(Setting::FirstRowsMax, rows as u64);
+    pub fn set_initial_rows_max(&mut self, rows: usize) {
+        self.tape.setting(Setting::InitialRowsMax, rows as u64);
         self.initial_contents.rows_max = rows;
     }
 
     /// A monitor was made whose reply must wait for its contents.
     pub(super) fn await_contents(&mut self, request: &Request, awaited: Awaited) -> Joining {
         let session = request.session;
-        self.outputs.outboxes.block(session, Reason::Contents);
-        let underway = &mut self.initial_contents.underway;
-        underway.entry(awaited.contents).or_default().pending += 1;
+        self.outputs
+            .outboxes
+            .block(session, Reason::InitialContents);
+        let pending_contents = &mut self.initial_contents.pending_contents;
+        pending_contents
+            .entry(awaited.contents)
+            .or_default()
+            .pending += 1;
         let memory = &self.outputs.reply_memory;
         let order = awaited.order;
-        let job = order.map(|order| Job::Contents(session, Box::new((order, Charge::new(memory)))));
+        let job = order
+            .map(|order| Job::InitialContents(session, Box::new((order, Charge::new(memory)))));
         self.outputs.jobs.extend(job);
         Joining {
             id: awaited.id,
@@ -133,11 +139,17 @@ impl DatabaseService {
     }
 
     /// A request is to be handled when these contents are there.
-    pub(super) fn put_off(&mut self, request: Request, contents: ContentsId) {
+    pub(super) fn retry_after_contents(&mut self, request: Request, contents: ContentsId) {
         let session = request.session;
-        self.outputs.outboxes.block(session, Reason::Contents);
-        let underway = &mut self.initial_contents.underway;
-        underway.entry(contents).or_default().later.push(request);
+        self.outputs
+            .outboxes
+            .block(session, Reason::InitialContents);
+        let pending_contents = &mut self.initial_contents.pending_contents;
+        pending_contents
+            .entry(contents)
+            .or_default()
+            .later
+            .push(request);
     }
 
     /// What a monitor's contents show is stored: it is answered, now or when its contents are there.
@@ -149,16 +161,17 @@ impl DatabaseService {
             Contents::Written(_) => {}
             Contents::Awaited(contents, head) => {
                 let written = self.initial_contents.end_pending(contents);
-                let waiting = Waiting { request, id, head };
+                let reply = PendingReply { request, id, head };
                 match written {
                     Some(text) => {
-                        self.answer_awaited(&waiting, text.as_ref());
-                        self.unblock(waiting.request.session, Reason::Contents);
+                        self.answer_awaited(&reply, text.as_ref());
+                        self.unblock(reply.request.session, Reason::InitialContents);
                     }
                     None => {
-                        let underway = self.initial_contents.underway.get_mut(&contents);
-                        if let Some(underway) = underway.filter(|_| is_there) {
-                            underway.answers.push(waiting);
+                        let pending_contents =
+                            self.initial_contents.pending_contents.get_mut(&contents);
+                        if let Some(pending_contents) = pending_contents.filter(|_| is_there) {
+                            pending_contents.answers.push(reply);
                         }
                     }
                 }
@@ -170,48 +183,51 @@ impl DatabaseService {
     pub(super) fn undo_joined(&mut self, request: &Request, joining: &Joining) {
         let session = request.session;
         if self.monitors.cancel(session, &joining.id) {
-            self.kept.remove(session, &joining.id);
+            self.monitor_quota.remove(session, &joining.id);
         }
         if let Contents::Awaited(contents, _) = &joining.contents {
             self.initial_contents.end_pending(*contents);
-            self.outputs.outboxes.clear(session, Reason::Contents);
+            self.outputs
+                .outboxes
+                .clear(session, Reason::InitialContents);
         }
     }
 
     /// Contents are there: everybody who waits for them is answered, and goes on.
     pub(super) fn contents_written(&mut self, now: Now, written: &Written) {
-        let Some(underway) = self.initial_contents.underway.get_mut(&written.id) else {
+        let Some(pending_contents) = self.initial_contents.pending_contents.get_mut(&written.id)
+        else {
             return;
         };
-        let answers = std::mem::take(&mut underway.answers);
-        let later = std::mem::take(&mut underway.later);
-        underway.written = Some(written.text.clone());
-        if underway.pending == 0 {
-            self.initial_contents.underway.remove(&written.id);
+        let answers = std::mem::take(&mut pending_contents.answers);
+        let later = std::mem::take(&mut pending_contents.later);
+        pending_contents.written = Some(written.text.clone());
+        if pending_contents.pending == 0 {
+            self.initial_contents.pending_contents.remove(&written.id);
         }
         self.monitors.written(written);
-        self.initial_contents.forget_at_ms = Some(now.mono_ms + KEPT_MS);
+        self.initial_contents.expire_at_ms = Some(now.mono_ms + CACHED_MS);
         let mut inputs = Vec::new();
-        for waiting in answers {
-            self.answer_awaited(&waiting, written.text.as_ref());
-            let (outboxes, session) = (&mut self.outputs.outboxes, waiting.request.session);
-            outboxes.clear(session, Reason::Contents);
-            inputs.extend(outboxes.take_free(session));
+        for reply in answers {
+            self.answer_awaited(&reply, written.text.as_ref());
+            let (outboxes, session) = (&mut self.outputs.outboxes, reply.request.session);
+            outboxes.clear(session, Reason::InitialContents);
+            inputs.extend(outboxes.take_unblocked(session));
         }
-        self.ask_again(later, &mut inputs);
-        self.go_on_with(inputs);
+        self.requeue(later, &mut inputs);
+        self.queue_first(inputs);
         self.resume(now);
     }
 
-    fn answer_awaited(&mut self, waiting: &Waiting, text: Option<&SharedText>) {
-        let Waiting { request, id, head } = waiting;
+    fn answer_awaited(&mut self, reply: &PendingReply, text: Option<&SharedText>) {
+        let PendingReply { request, id, head } = reply;
         let session = request.session;
         match text {
             Some(text) if self.monitors.contains(session, id) => {
                 self.answer_joined(request, id, head.clone().with(text.clone()));
             }
             None if self.monitors.cancel(session, id) => {
-                self.kept.remove(session, id);
+                self.monitor_quota.remove(session, id);
                 self.fail(request, &exhausted());
             }
             _ => {}
@@ -222,30 +238,30 @@ impl DatabaseService {
         let session = request.session;
         self.send_updates(session);
         let reply = result.into_reply(&request.id);
-        let handled = Handled::MonitorAdded(id.clone());
-        self.outputs.reply_shared(session, reply, handled);
+        let completion = Completion::MonitorAdded(id.clone());
+        self.outputs.reply_shared(session, reply, completion);
         self.count_reply(request);
         self.monitors.answered(session, id);
     }
 
     /// All monitors are about to be removed: requests that were not answered yet are handled anew afterwards.
-    pub(super) fn give_up_initial_contents(&mut self) {
-        self.write_all_texts();
-        let underway = std::mem::take(&mut self.initial_contents.underway);
-        let mut underway: Vec<_> = underway.into_iter().collect();
-        underway.sort_unstable_by_key(|(contents, _)| *contents);
+    pub(super) fn abandon_initial_contents(&mut self) {
+        self.write_all_bodies();
+        let pending_contents = std::mem::take(&mut self.initial_contents.pending_contents);
+        let mut pending_contents: Vec<_> = pending_contents.into_iter().collect();
+        pending_contents.sort_unstable_by_key(|(contents, _)| *contents);
         let mut inputs = Vec::new();
-        for (_, underway) in underway {
-            debug_assert_eq!(underway.pending, 0, "everything is stored");
-            let answers = underway.answers.into_iter();
-            self.ask_again(answers.map(|waiting| *waiting.request), &mut inputs);
-            self.ask_again(underway.later, &mut inputs);
+        for (_, pending_contents) in pending_contents {
+            debug_assert_eq!(pending_contents.pending, 0, "everything is stored");
+            let answers = pending_contents.answers.into_iter();
+            self.requeue(answers.map(|reply| *reply.request), &mut inputs);
+            self.requeue(pending_contents.later, &mut inputs);
         }
-        self.go_on_with(inputs);
+        self.queue_first(inputs);
     }
 
     /// Has requests that wait here handled anew, each before what its session sent after it; sessions that are closed want nothing.
-    fn ask_again(
+    fn requeue(
         &mut self,
         requests: impl IntoIterator<Item = Request>,
         inputs: &mut Vec<ToDatabase>,
@@ -253,10 +269,10 @@ impl DatabaseService {
         let outboxes = &mut self.outputs.outboxes;
         for request in requests {
             let session = request.session;
-            if outboxes.is_blocked_by(session, Reason::Contents) {
-                outboxes.clear(session, Reason::Contents);
+            if outboxes.is_blocked_by(session, Reason::InitialContents) {
+                outboxes.clear(session, Reason::InitialContents);
                 outboxes.put_back(ToDatabase::Request(Box::new(request)));
-                inputs.extend(outboxes.take_free(session));
+                inputs.extend(outboxes.take_unblocked(session));
             }
         }
     }
@@ -264,8 +280,8 @@ impl DatabaseService {
     /// Drops contents that were kept for long enough.
     pub(super) fn forget_contents(&mut self, now: Now) {
         let contents = &mut self.initial_contents;
-        if contents.forget_at_ms.is_some_and(|at| at <= now.mono_ms) {
-            contents.forget_at_ms = None;
+        if contents.expire_at_ms.is_some_and(|at| at <= now.mono_ms) {
+            contents.expire_at_ms = None;
             self.monitors.forget_contents();
         }
     }

@@ -23,11 +23,11 @@ const UNREAD_BYTES_MAX: usize = 1 << 20;
 #[repr(u8)]
 pub(super) enum Reason {
     /// Initial contents of a monitor of it are being written.
-    Contents = 1,
+    InitialContents = 1,
     /// A text for it is being written: a long result, or an update of many rows.
-    Text = 2,
+    DeferredReply = 2,
     /// It has been sent as much as may wait unread.
-    Unread = 4,
+    ReplyBackpressure = 4,
     /// It has sent a request about its monitors while another one changes them that may not leave yet.
     MonitorChange = 8,
 }
@@ -102,7 +102,7 @@ impl Outboxes {
     }
 
     /// Whether an input must wait because its session is blocked.
-    pub(super) fn must_wait(&self, input: &ToDatabase) -> bool {
+    pub(super) fn must_queue(&self, input: &ToDatabase) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -130,7 +130,7 @@ impl Outboxes {
         self.0.entry(session).or_default().reasons |= reason as u8;
     }
 
-    /// Takes a reason away; [`Outboxes::take_free`] must follow, when what the session has sent may be executed.
+    /// Takes a reason away; [`Outboxes::take_unblocked`] must follow, when what the session has sent may be executed.
     pub(super) fn clear(&mut self, session: SessionId, reason: Reason) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.reasons &= !(reason as u8);
@@ -138,7 +138,7 @@ impl Outboxes {
     }
 
     /// What a session has sent, if nothing blocks it any more.
-    pub(super) fn take_free(&mut self, session: SessionId) -> VecDeque<ToDatabase> {
+    pub(super) fn take_unblocked(&mut self, session: SessionId) -> VecDeque<ToDatabase> {
         let Some(outbox) = self.0.get_mut(&session) else {
             return VecDeque::new();
         };
@@ -158,9 +158,11 @@ impl Outboxes {
     }
 
     /// Of a session that waits for a text.
-    pub(super) fn awaiting_text(&mut self, session: SessionId) -> Option<&mut Outbox> {
+    pub(super) fn awaiting_body(&mut self, session: SessionId) -> Option<&mut Outbox> {
         let outbox = self.0.get_mut(&session)?;
-        outbox.is_blocked_by(Reason::Text).then_some(outbox)
+        outbox
+            .is_blocked_by(Reason::DeferredReply)
+            .then_some(outbox)
     }
 
     /// Keeps what is said to a session that waits for a text; gives it back if it does not.
@@ -168,7 +170,7 @@ impl Outboxes {
         if self.0.is_empty() {
             return Some(deliver);
         }
-        let Some(outbox) = self.awaiting_text(deliver.session) else {
+        let Some(outbox) = self.awaiting_body(deliver.session) else {
             return Some(deliver);
         };
         // It is drained again when this is.
@@ -196,15 +198,15 @@ impl Outboxes {
             return false;
         }
         outbox.unread_bytes = 0;
-        outbox.reasons |= Reason::Unread as u8;
+        outbox.reasons |= Reason::ReplyBackpressure as u8;
         true
     }
 
-    /// A session has read everything. [`Outboxes::take_free`] must follow.
-    pub(super) fn forget_unread(&mut self, session: SessionId) {
+    /// A session has read everything. [`Outboxes::take_unblocked`] must follow.
+    pub(super) fn clear_unread(&mut self, session: SessionId) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.unread_bytes = 0;
-            outbox.reasons &= !(Reason::Unread as u8);
+            outbox.reasons &= !(Reason::ReplyBackpressure as u8);
         }
     }
 
@@ -219,7 +221,7 @@ impl Outboxes {
         self.0.entry(session).or_default().monitor_changes += 1;
     }
 
-    /// It has left, or is undone. [`Outboxes::take_free`] must follow.
+    /// It has left, or is undone. [`Outboxes::take_unblocked`] must follow.
     pub(super) fn end_monitor_change(&mut self, session: SessionId) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.monitor_changes = outbox.monitor_changes.saturating_sub(1);

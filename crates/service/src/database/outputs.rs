@@ -13,7 +13,7 @@ use super::outbox::Outboxes;
 use crate::audit::Entry;
 use crate::job::Job;
 use crate::job::garbage::Garbage;
-use crate::message::{DatabaseId, Deliver, Event, Handled, Piece};
+use crate::message::{Completion, DatabaseId, Deliver, Event, Piece};
 use crate::replication::{SourceId, SourceOrder};
 use crate::reply_memory::{COUNTED_BYTES, Charge, ReplyMemory};
 
@@ -66,36 +66,47 @@ impl Outputs {
     }
 
     /// Ends a request without sending anything.
-    pub(super) fn handled(&mut self, session: SessionId, handled: Handled) {
-        self.push(session, Vec::new(), false, handled);
+    pub(super) fn complete(&mut self, session: SessionId, completion: Completion) {
+        self.push(session, Vec::new(), false, completion);
     }
 
     /// Updates for a session.
     pub(super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
         if !frames.is_empty() {
             let pieces = frames.into_iter().map(Piece::Update).collect();
-            self.push(session, pieces, true, Handled::No);
+            self.push(session, pieces, true, Completion::None);
         }
     }
 
     /// A reply with a result, already JSON.
-    pub(super) fn reply(&mut self, session: SessionId, id: &[u8], result: &[u8], handled: Handled) {
+    pub(super) fn reply(
+        &mut self,
+        session: SessionId,
+        id: &[u8],
+        result: &[u8],
+        completion: Completion,
+    ) {
         if result.len() > COUNTED_BYTES {
             let pieces: Vec<Arc<[u8]>> = result.chunks(WHOLE_BYTES).map(Arc::from).collect();
             let charge = Charge::new(&self.reply_memory);
             charge.add(result.len());
             let text = SharedText::Guarded(pieces.into(), Arc::new(charge));
-            self.reply_shared(session, reply_around(id, text), handled);
+            self.reply_shared(session, reply_around(id, text), completion);
             return;
         }
         let mut text = Vec::with_capacity(result.len() + id.len() + 32);
         message::write_reply(&mut text, id, result);
-        self.push(session, vec![Piece::Message(text)], false, handled);
+        self.push(session, vec![Piece::Message(text)], false, completion);
     }
 
     /// A reply that is composed already, its body shared with other sessions.
-    pub(super) fn reply_shared(&mut self, session: SessionId, reply: Frame, handled: Handled) {
-        self.push(session, vec![Piece::Update(reply)], false, handled);
+    pub(super) fn reply_shared(
+        &mut self,
+        session: SessionId,
+        reply: Frame,
+        completion: Completion,
+    ) {
+        self.push(session, vec![Piece::Update(reply)], false, completion);
     }
 
     /// An error reply with an error object.
@@ -104,10 +115,10 @@ impl Outputs {
         session: SessionId,
         id: &[u8],
         error: &WireError,
-        handled: Handled,
+        completion: Completion,
     ) {
         let text = error_text(id, error);
-        self.push(session, vec![Piece::Message(text)], false, handled);
+        self.push(session, vec![Piece::Message(text)], false, completion);
     }
 
     /// An error reply with any JSON, such as the bare string `"canceled"`.
@@ -116,27 +127,33 @@ impl Outputs {
         session: SessionId,
         id: &[u8],
         error: &[u8],
-        handled: Handled,
+        completion: Completion,
     ) {
         let mut text = Vec::new();
         message::write_error_reply(&mut text, id, error);
-        self.push(session, vec![Piece::Message(text)], false, handled);
+        self.push(session, vec![Piece::Message(text)], false, completion);
     }
 
     /// A notification.
     pub(super) fn notify(&mut self, session: SessionId, method: &str, params: &[u8]) {
         let mut text = Vec::new();
         message::write_notification(&mut text, method, params);
-        self.push(session, vec![Piece::Message(text)], false, Handled::No);
+        self.push(session, vec![Piece::Message(text)], false, Completion::None);
     }
 
-    fn push(&mut self, session: SessionId, pieces: Vec<Piece>, updates: bool, handled: Handled) {
+    fn push(
+        &mut self,
+        session: SessionId,
+        pieces: Vec<Piece>,
+        updates: bool,
+        completion: Completion,
+    ) {
         let deliver = Deliver {
             session,
             database: self.database,
             pieces,
             updates,
-            handled,
+            completion,
         };
         if let Some(deliver) = self.outboxes.push_delivery(deliver) {
             self.deliveries.push_back(deliver);

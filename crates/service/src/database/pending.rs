@@ -14,7 +14,7 @@ use corvid_engine::LongResult;
 use corvid_monitor::{ConditionChange, SessionId};
 
 use super::initial_contents::Joining;
-use crate::audit::What;
+use crate::audit::Action;
 use crate::message::{Control, Event, Request};
 use crate::reply_memory::Charge;
 
@@ -28,7 +28,7 @@ pub(super) struct Pending {
     /// When it was executed, the `_date` of its record; ms since the Unix epoch.
     pub(super) date_ms: i64,
     /// What the audit trail is to be told of a refusal.
-    pub(super) refused: Option<Box<What>>,
+    pub(super) refused: Option<Box<Action>>,
     /// What to say.
     pub(super) answer: Answer,
     /// Where it came from; kept whole, so that it can be executed again.
@@ -153,7 +153,7 @@ impl PendingQueue {
     }
 
     /// The audit trail is to be told of the last entry.
-    pub(super) fn set_refused(&mut self, refused: Option<Box<What>>) {
+    pub(super) fn set_refused(&mut self, refused: Option<Box<Action>>) {
         if let Some(last) = self.entries.back_mut() {
             last.refused = refused;
         }

@@ -87,7 +87,7 @@ impl DatabaseService {
             let texts = self.monitors.foretell(delta);
             self.outputs
                 .jobs
-                .extend(texts.into_iter().map(Job::Foretold));
+                .extend(texts.into_iter().map(Job::PrecomputedUpdate));
         } else {
             let schema = self.database.schema();
             record.reserve(SHORT_BYTES);

@@ -12,7 +12,7 @@ use super::pending::{Answer, Commit, Origin, Pending};
 use super::{DatabaseService, Now};
 use crate::job;
 use crate::job::garbage::Garbage;
-use crate::message::{Handled, Method, Request};
+use crate::message::{Completion, DatabaseMethod, Request};
 
 /// A request is freed elsewhere when it is longer, bytes.
 const FREED_BYTES: usize = 1 << 20;
@@ -42,7 +42,7 @@ impl DatabaseService {
     pub(super) fn fail(&mut self, request: &Request, error: &WireError) {
         self.send_updates(request.session);
         self.outputs
-            .error(request.session, &request.id, error, handled_by(request));
+            .error(request.session, &request.id, error, completion_of(request));
     }
 
     /// Records are stored, or failed to be.
@@ -88,7 +88,7 @@ impl DatabaseService {
             }
             match origin {
                 Origin::Client(request) => self.answer(request, answer, has_changed),
-                Origin::Cancel(session, _) => self.outputs.handled(session, Handled::Yes),
+                Origin::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
                 Origin::Control(_) => {
                     if let Answer::Event(event) = answer {
                         self.outputs.events.push(*event);
@@ -113,27 +113,27 @@ impl DatabaseService {
         self.report_remotes(delta);
         self.log_rows(delta);
         self.monitors.stored(delta, self.database.atom_count());
-        self.rounds.add(delta.changes.len());
+        self.flush_pacing.add(delta.changes.len());
         for (dropped, atoms) in self.monitors.take_dropped() {
             self.outputs.free(Garbage::commit(dropped, atoms));
         }
         self.audit_commit(date_ms, origin, commit);
         if let Origin::Client(request) = origin {
-            self.note_slow_commit(request, delta);
+            self.report_slow_commit(request, delta);
         }
     }
 
     fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
-        if request.stamp != 0 && !request.blocked && request.method == Method::Transact {
+        if request.stamp != 0 && !request.blocked && request.method == DatabaseMethod::Transact {
             self.outputs.answered.push(request.stamp);
         }
         let session = request.session;
         let changes_monitors = answer.changes_monitors();
         match answer {
             Answer::Result(result) => self.answer_result(request, result, has_changed),
-            Answer::Long(result, charge) => self.reply_late(request, *result, charge),
+            Answer::Long(result, charge) => self.defer_reply(request, *result, charge),
             Answer::Error(error) => self.fail(&request, &error),
-            Answer::Canceled => self.cancel_request(&request, handled_by(&request)),
+            Answer::Canceled => self.cancel_request(&request, completion_of(&request)),
             Answer::Joined(joining) => self.release_joined(request, *joining),
             Answer::ConditionChanged(change) => self.release_condition(&request, *change),
             Answer::MonitorCanceled => self.release_monitor_cancel(&request),
@@ -141,15 +141,15 @@ impl DatabaseService {
         }
         if changes_monitors {
             self.outputs.outboxes.end_monitor_change(session);
-            self.go_on_if_free(session);
+            self.resume_if_unblocked(session);
         }
     }
 
     fn answer_result(&mut self, request: Box<Request>, result: Vec<u8>, has_changed: bool) {
         self.send_updates(request.session);
-        let handled = handled_by(&request);
+        let completion = completion_of(&request);
         self.outputs
-            .reply(request.session, &request.id, &result, handled);
+            .reply(request.session, &request.id, &result, completion);
         self.count_reply(&request);
         let bytes = request.frame.len() + result.len();
         if bytes > FREED_BYTES {
@@ -165,21 +165,21 @@ impl DatabaseService {
     /// Takes a reason away for which a session was blocked. When it was the last one, what the session has sent goes on.
     pub(super) fn unblock(&mut self, session: SessionId, reason: Reason) {
         self.outputs.outboxes.clear(session, reason);
-        self.go_on_if_free(session);
+        self.resume_if_unblocked(session);
     }
 
     /// Has what a session has sent go on, if nothing blocks it any more.
-    pub(super) fn go_on_if_free(&mut self, session: SessionId) {
-        let requests = self.outputs.outboxes.take_free(session);
-        self.go_on_with(requests);
+    pub(super) fn resume_if_unblocked(&mut self, session: SessionId) {
+        let requests = self.outputs.outboxes.take_unblocked(session);
+        self.queue_first(requests);
     }
 }
 
 /// A request that blocked was reported as handled then.
-pub(super) fn handled_by(request: &Request) -> Handled {
+pub(super) fn completion_of(request: &Request) -> Completion {
     if request.blocked {
-        Handled::No
+        Completion::None
     } else {
-        Handled::Yes
+        Completion::Request
     }
 }

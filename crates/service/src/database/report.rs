@@ -2,7 +2,7 @@
 //! file fares.
 
 use super::DatabaseService;
-use crate::counts::Counts;
+use crate::counters::Counters;
 use crate::message::{FileReport, Report, TableReport, Usage};
 
 impl DatabaseService {
@@ -31,21 +31,21 @@ impl DatabaseService {
         Report {
             usage: self.usage(),
             tables: tables.collect(),
-            counts: Counts {
-                told: self.monitors.told(),
+            counts: Counters {
+                updates: self.monitors.told(),
                 ..self.counts.clone()
             },
-            parked: self.pending.len() as u64,
-            deferred: self.deferred.len() as u64,
+            pending: self.pending.len() as u64,
+            queued: self.barrier_queue.len() as u64,
             file,
             is_converting: self.conversion.is_some(),
-            replication: self.backup_standing(),
+            replication: self.backup_status(),
         }
     }
 
     /// What the database has done so far, but for the updates that it has composed.
     #[must_use]
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &Counters {
         &self.counts
     }
 

@@ -13,7 +13,7 @@ use corvid_engine::{ReadSet, RowsRead};
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
-use crate::quota::{WAITS_MAX, is_exhausted};
+use crate::session_limits::{WAITS_MAX, is_exhausted};
 
 /// A blocked transaction.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Trigger {
 /// Those of one session.
 #[derive(Debug, Default)]
 struct OfSession {
-    places: Vec<u64>,
+    seqnos: Vec<u64>,
     /// Of their requests.
     bytes: usize,
 }
@@ -37,7 +37,7 @@ struct OfSession {
 /// Blocked transactions by their place in the order of first execution.
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
-    waiting: BTreeMap<u64, Trigger>,
+    blocked: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
     by_session: HashMap<SessionId, OfSession, TrustedKeys>,
     by_table: HashMap<TableId, BTreeSet<u64>, TrustedKeys>,
@@ -47,16 +47,16 @@ pub(super) struct Triggers {
 
 impl Triggers {
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.blocked.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.blocked.is_empty()
     }
 
     /// Whether nothing of any transaction is left behind.
     pub(super) fn is_clean(&self) -> bool {
-        self.waiting.is_empty()
+        self.blocked.is_empty()
             && self.deadlines.is_empty()
             && self.by_session.is_empty()
             && self.by_table.is_empty()
@@ -66,53 +66,53 @@ impl Triggers {
     /// Whether a session may have one more, whose request is so long.
     pub(super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
         let found = self.by_session.get(&session);
-        found.is_none_or(|of| !is_exhausted(of.places.len(), WAITS_MAX, of.bytes, bytes))
+        found.is_none_or(|of| !is_exhausted(of.seqnos.len(), WAITS_MAX, of.bytes, bytes))
     }
 
-    pub(super) fn insert(&mut self, place: u64, trigger: Trigger) {
+    pub(super) fn insert(&mut self, seqno: u64, trigger: Trigger) {
         if let Some(deadline_ms) = trigger.deadline_ms {
-            self.deadlines.insert((deadline_ms, place));
+            self.deadlines.insert((deadline_ms, seqno));
         }
         let session = trigger.request.session;
         let of = self.by_session.entry(session).or_default();
-        of.places.push(place);
+        of.seqnos.push(seqno);
         of.bytes += trigger.request.frame.len();
         match &trigger.reads {
             ReadSet::Anything => {
-                self.always.insert(place);
+                self.always.insert(seqno);
             }
             ReadSet::Rows(read) => {
                 for RowsRead { table, .. } in read {
-                    self.by_table.entry(*table).or_default().insert(place);
+                    self.by_table.entry(*table).or_default().insert(seqno);
                 }
             }
         }
-        self.waiting.insert(place, trigger);
+        self.blocked.insert(seqno, trigger);
     }
 
     /// Takes one out, to be tried again or dropped.
-    pub(super) fn remove(&mut self, place: u64) -> Option<Trigger> {
-        let trigger = self.waiting.remove(&place)?;
+    pub(super) fn remove(&mut self, seqno: u64) -> Option<Trigger> {
+        let trigger = self.blocked.remove(&seqno)?;
         if let Some(deadline_ms) = trigger.deadline_ms {
-            self.deadlines.remove(&(deadline_ms, place));
+            self.deadlines.remove(&(deadline_ms, seqno));
         }
         let session = trigger.request.session;
         if let Some(of) = self.by_session.get_mut(&session) {
-            of.places.retain(|found| *found != place);
+            of.seqnos.retain(|found| *found != seqno);
             of.bytes -= trigger.request.frame.len();
-            if of.places.is_empty() {
+            if of.seqnos.is_empty() {
                 self.by_session.remove(&session);
             }
         }
         match &trigger.reads {
             ReadSet::Anything => {
-                self.always.remove(&place);
+                self.always.remove(&seqno);
             }
             ReadSet::Rows(read) => {
                 for RowsRead { table, .. } in read {
-                    if let Some(places) = self.by_table.get_mut(table) {
-                        places.remove(&place);
-                        if places.is_empty() {
+                    if let Some(seqnos) = self.by_table.get_mut(table) {
+                        seqnos.remove(&seqno);
+                        if seqnos.is_empty() {
                             self.by_table.remove(table);
                         }
                     }
@@ -124,32 +124,32 @@ impl Triggers {
 
     /// Takes all of them out, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<Trigger> {
-        let waiting = std::mem::take(self).waiting;
+        let waiting = std::mem::take(self).blocked;
         waiting.into_values().collect()
     }
 
     /// The places of those that a commit may let go on.
-    pub(super) fn concerned(&self, delta: &Delta) -> BTreeSet<u64> {
+    pub(super) fn affected(&self, delta: &Delta) -> BTreeSet<u64> {
         if self.is_empty() {
             return BTreeSet::new();
         }
-        let mut places = self.always.clone();
+        let mut seqnos = self.always.clone();
         for changes in delta.changes.chunk_by(|a, b| a.table == b.table) {
             let table = changes[0].table;
             let waiting = self.by_table.get(&table).into_iter().flatten();
-            places.extend(waiting.filter(|place| {
-                let trigger = self.waiting.get(place);
+            seqnos.extend(waiting.filter(|seqno| {
+                let trigger = self.blocked.get(seqno);
                 trigger.is_some_and(|trigger| trigger.reads.are_affected_by(table, changes))
             }));
         }
-        places
+        seqnos
     }
 
     /// The places of those whose deadline has come, oldest first.
     pub(super) fn expired(&self, now_ms: u64) -> BTreeSet<u64> {
         self.deadlines
             .range(..=(now_ms, u64::MAX))
-            .map(|(_, place)| *place)
+            .map(|(_, seqno)| *seqno)
             .collect()
     }
 
@@ -161,9 +161,9 @@ impl Triggers {
     /// The place of a session's blocked request with this id.
     pub(super) fn find(&self, session: SessionId, id: &[u8]) -> Option<u64> {
         let of = self.by_session.get(&session)?;
-        of.places.iter().copied().find(|place| {
-            self.waiting
-                .get(place)
+        of.seqnos.iter().copied().find(|seqno| {
+            self.blocked
+                .get(seqno)
                 .is_some_and(|trigger| *trigger.request.id == *id)
         })
     }
@@ -171,8 +171,8 @@ impl Triggers {
     /// Drops those of a session that is gone.
     pub(super) fn remove_session(&mut self, session: SessionId) {
         let of = self.by_session.get(&session);
-        for place in of.map(|of| of.places.clone()).unwrap_or_default() {
-            self.remove(place);
+        for seqno in of.map(|of| of.seqnos.clone()).unwrap_or_default() {
+            self.remove(seqno);
         }
     }
 }

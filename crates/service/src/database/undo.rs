@@ -19,7 +19,7 @@ impl DatabaseService {
         if undone.is_empty() {
             return;
         }
-        let concerned = self.undo_commits(&undone);
+        let affected = self.undo_commits(&undone);
         // What stands before them waits for nothing.
         self.release();
         self.monitors.undo();
@@ -38,7 +38,7 @@ impl DatabaseService {
         let mut blocked = Vec::new();
         for entry in undone {
             if entry.is_recorded_by(last) {
-                self.counts.unstored += 1;
+                self.counts.store_failures += 1;
                 self.audit_unstored(&entry, error);
                 self.answer_unstored(now, entry, error);
             } else {
@@ -50,25 +50,25 @@ impl DatabaseService {
             self.outputs.outboxes.put_back(request);
         }
         self.release();
-        self.retry(now, concerned);
+        self.retry(now, affected);
         self.release();
         for session in sessions {
-            self.go_on_if_free(session);
+            self.resume_if_unblocked(session);
         }
     }
 
-    /// Takes the changes of these entries back. Returns the places of waiting transactions that may be concerned by that.
+    /// Takes the changes of these entries back. Returns the places of waiting transactions that may be affected by that.
     fn undo_commits(&mut self, undone: &[Pending]) -> BTreeSet<u64> {
-        let mut concerned = BTreeSet::new();
+        let mut affected = BTreeSet::new();
         let commits = undone
             .iter()
             .rev()
             .filter_map(|entry| entry.commit.as_ref());
         for commit in commits {
             self.database.undo(&commit.delta);
-            concerned.append(&mut self.triggers.concerned(&commit.delta));
+            affected.append(&mut self.triggers.affected(&commit.delta));
         }
-        concerned
+        affected
     }
 
     /// A request about monitors has not taken effect, and will be executed again.
@@ -115,7 +115,7 @@ impl DatabaseService {
                 if is_about_monitors && self.tape.flag(|| request.info.is_closed()) => {}
             (Origin::Client(request), _) if !request.blocked => {
                 let input = ToDatabase::Request(request);
-                if self.outputs.outboxes.must_wait(&input) {
+                if self.outputs.outboxes.must_queue(&input) {
                     return Some(input);
                 }
                 if let ToDatabase::Request(request) = input {

@@ -2,7 +2,7 @@
 
 use corvid_monitor::SessionId;
 
-use super::Text;
+use super::InboundFrame;
 use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
 /// Why the server closes a session, for the log.
@@ -27,9 +27,9 @@ pub struct Outputs {
     pub close: Vec<(SessionId, Close)>,
     /// Stop (true) or go on (false) reading from a session: messages of it wait here.
     pub pause: Vec<(SessionId, bool)>,
-    /// Long texts, to be read ([`Text::read`]) where nobody waits for it and brought back to
-    /// [`Frontend::text_read`](super::Frontend::text_read). At most one for each session.
-    pub to_read: Vec<(SessionId, Text)>,
+    /// Long texts, to be read ([`InboundFrame::parse`]) where nobody waits for it and brought back to
+    /// [`Frontend::frame_parsed`](super::Frontend::frame_parsed). At most one for each session.
+    pub to_parse: Vec<(SessionId, InboundFrame)>,
     /// For databases.
     pub to_databases: Vec<(DatabaseId, ToDatabase)>,
     /// For other shards.
@@ -44,10 +44,10 @@ impl Outputs {
             send: _,
             close,
             pause,
-            to_read,
+            to_parse,
             to_databases: _,
             to_shards,
         } = self;
-        close.is_empty() && pause.is_empty() && to_read.is_empty() && to_shards.is_empty()
+        close.is_empty() && pause.is_empty() && to_parse.is_empty() && to_shards.is_empty()
     }
 }

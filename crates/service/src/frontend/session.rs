@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::text::Text;
-use crate::directory::Directory;
+use super::inbound_frame::InboundFrame;
 use crate::message::{DatabaseId, SessionInfo};
+use crate::served_databases::ServedDatabases;
 
 /// Requests of one session that may be under way together.
-const UNDER_WAY_MAX: usize = 1024;
+const IN_FLIGHT_MAX: usize = 1024;
 
 /// Bytes of requests of one session that may be under way together; a single larger one is let through.
-const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
+const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;
 
 /// Notices about locks, and replies behind them, that may wait for the updates of databases; a session with more is closed. Others cause them.
-pub(super) const NOTICES_MAX: usize = 4096;
+pub(super) const NOTIFICATIONS_MAX: usize = 4096;
 
 /// One session.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
     /// Its last request that was acted upon, `echo` apart: method and time, ms.
     pub(super) last_request: Option<(&'static str, u64)>,
-    pub(super) under_way: UnderWay,
+    pub(super) in_flight: InFlight,
     /// The database that the requests under way are for; `None`: they are fences.
     pub(super) target: Option<DatabaseId>,
     /// Fences were sent for the first waiting message, so it may be answered once nothing is under way.
@@ -36,17 +36,17 @@ pub(super) struct Session {
     /// Besides, nothing more is sent to it.
     pub(super) is_dismissed: bool,
     /// Messages that wait for requests under way, in order.
-    pub(super) waiting: VecDeque<Text>,
+    pub(super) waiting: VecDeque<InboundFrame>,
     /// A text of it that comes before those is being read elsewhere.
-    pub(super) is_being_read: bool,
+    pub(super) is_parsing: bool,
     /// Its length, bytes; 0 when there is none.
-    pub(super) read_bytes: usize,
+    pub(super) parsing_bytes: usize,
     /// Notices about locks that wait for fences, in order, and replies behind them.
-    pub(super) notices: VecDeque<PendingNotice>,
+    pub(super) notifications: VecDeque<PendingNotification>,
     /// Canonical monitor id to the database that keeps it; ordered, as clients choose the ids.
     pub(super) monitors: BTreeMap<Arc<[u8]>, DatabaseId>,
     /// Databases that have seen this session and must hear of its end.
-    pub(super) known_to: Vec<DatabaseId>,
+    pub(super) contacted: Vec<DatabaseId>,
     /// Databases that sent updates since the output was last drained.
     pub(super) updated_by: Vec<DatabaseId>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Session {
 /// A notice, or the reply to a request about a lock, that may be sent once these databases have sent their updates and what stands
 /// before it is sent.
 #[derive(Debug)]
-pub(super) struct PendingNotice {
+pub(super) struct PendingNotification {
     pub(super) awaits: Vec<DatabaseId>,
     pub(super) text: Vec<u8>,
     /// A request under way ends with it.
@@ -64,12 +64,12 @@ pub(super) struct PendingNotice {
 /// Requests sent to a database and not handled yet, with their sizes. They are handled in the order of sending but for those that
 /// block, so a size may be taken for another's; the count is exact.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay {
+pub(super) struct InFlight {
     sizes: VecDeque<usize>,
     bytes: usize,
 }
 
-impl UnderWay {
+impl InFlight {
     pub(super) fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
@@ -80,12 +80,12 @@ impl UnderWay {
 
     /// Whether another one must wait.
     fn is_full(&self) -> bool {
-        self.sizes.len() >= UNDER_WAY_MAX || self.bytes >= UNDER_WAY_BYTES_MAX
+        self.sizes.len() >= IN_FLIGHT_MAX || self.bytes >= IN_FLIGHT_BYTES_MAX
     }
 
     /// Whether a session that had to wait for room is to go on.
     pub(super) fn has_room(&self) -> bool {
-        self.sizes.len() <= UNDER_WAY_MAX / 2 && self.bytes <= UNDER_WAY_BYTES_MAX / 2
+        self.sizes.len() <= IN_FLIGHT_MAX / 2 && self.bytes <= IN_FLIGHT_BYTES_MAX / 2
     }
 
     pub(super) fn begin(&mut self, bytes: usize) {
@@ -94,7 +94,7 @@ impl UnderWay {
     }
 
     pub(super) fn end(&mut self) {
-        debug_assert!(!self.is_empty(), "a request is handled once");
+        debug_assert!(!self.is_empty(), "a request is completion once");
         self.bytes -= self.sizes.pop_front().unwrap_or(0);
     }
 }
@@ -104,7 +104,7 @@ impl Session {
         Session {
             info,
             last_request: None,
-            under_way: UnderWay::default(),
+            in_flight: InFlight::default(),
             target: None,
             is_fenced: false,
             is_throttled: false,
@@ -112,50 +112,50 @@ impl Session {
             is_closing: false,
             is_dismissed: false,
             waiting: VecDeque::new(),
-            is_being_read: false,
-            read_bytes: 0,
-            notices: VecDeque::new(),
+            is_parsing: false,
+            parsing_bytes: 0,
+            notifications: VecDeque::new(),
             monitors: BTreeMap::new(),
-            known_to: Vec::new(),
+            contacted: Vec::new(),
             updated_by: Vec::new(),
         }
     }
 
     /// Whether a request for `database` may be sent now. If not for want of room, takes note of that.
     pub(super) fn admits(&mut self, database: DatabaseId) -> bool {
-        let is_next = self.under_way.is_empty() || self.target == Some(database);
-        self.is_throttled = is_next && self.under_way.is_full();
+        let is_next = self.in_flight.is_empty() || self.target == Some(database);
+        self.is_throttled = is_next && self.in_flight.is_full();
         is_next && !self.is_throttled
     }
 
     /// Whether something may be sent to databases that goes behind what is under way. If not, takes note of that.
     pub(super) fn has_room(&mut self) -> bool {
-        self.is_throttled = self.under_way.is_full();
+        self.is_throttled = self.in_flight.is_full();
         !self.is_throttled
     }
 
     /// Counts a request sent to `database`.
     pub(super) fn begin(&mut self, database: DatabaseId, bytes: usize) {
-        self.under_way.begin(bytes);
+        self.in_flight.begin(bytes);
         self.target = Some(database);
-        if !self.known_to.contains(&database) {
-            self.known_to.push(database);
+        if !self.contacted.contains(&database) {
+            self.contacted.push(database);
         }
     }
 
     /// Bytes of its messages that are not handled. Linear in the number of those that wait.
-    pub(super) fn bytes_held(&self) -> usize {
-        let waiting: usize = self.waiting.iter().map(Text::len).sum();
-        self.under_way.bytes + self.read_bytes + waiting
+    pub(super) fn bytes_buffered(&self) -> usize {
+        let waiting: usize = self.waiting.iter().map(InboundFrame::len).sum();
+        self.in_flight.bytes + self.parsing_bytes + waiting
     }
 
     /// Whether everything that the client sent is done with.
     pub(super) fn is_idle(&self) -> bool {
-        self.under_way.is_empty() && self.waiting.is_empty() && !self.is_being_read
+        self.in_flight.is_empty() && self.waiting.is_empty() && !self.is_parsing
     }
 
     /// Whether nothing more that it sends is looked at. A session that lost something untold is about to be closed.
-    pub(super) fn is_deaf(&self) -> bool {
+    pub(super) fn ignores_input(&self) -> bool {
         self.is_closing || self.info.has_missed_cancellation()
     }
 
@@ -177,32 +177,31 @@ impl Session {
     }
 
     /// Forgets databases that are not served any more. Requests for them that are under way are answered all the same.
-    pub(super) fn keep(&mut self, directory: &Directory) {
+    pub(super) fn keep(&mut self, served: &ServedDatabases) {
         self.monitors
-            .retain(|_, database| directory.contains(*database));
-        self.known_to
-            .retain(|database| directory.contains(*database));
+            .retain(|_, database| served.contains(*database));
+        self.contacted.retain(|database| served.contains(*database));
     }
 
     /// Takes note of a fence that a notice waited for; returns the notices that may be sent now.
-    pub(super) fn pass_notices(&mut self, database: DatabaseId) -> Vec<PendingNotice> {
-        let awaited = self.notices.iter_mut().find_map(|notice| {
-            let position = notice
+    pub(super) fn pass_fence(&mut self, database: DatabaseId) -> Vec<PendingNotification> {
+        let awaited = self.notifications.iter_mut().find_map(|notification| {
+            let position = notification
                 .awaits
                 .iter()
                 .position(|awaited| *awaited == database)?;
-            Some((notice, position))
+            Some((notification, position))
         });
-        if let Some((notice, position)) = awaited {
-            notice.awaits.swap_remove(position);
+        if let Some((notification, position)) = awaited {
+            notification.awaits.swap_remove(position);
         }
         let mut passed = Vec::new();
         while self
-            .notices
+            .notifications
             .front()
-            .is_some_and(|notice| notice.awaits.is_empty())
+            .is_some_and(|notification| notification.awaits.is_empty())
         {
-            passed.extend(self.notices.pop_front());
+            passed.extend(self.notifications.pop_front());
         }
         passed
     }

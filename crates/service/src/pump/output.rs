@@ -22,7 +22,7 @@ use corvid_log::storage::StorageRequest;
 #[derive(Debug)]
 pub enum Output {
     /// Have this done by another thread, and send what came of it to the database as an input. It is ordered before the next
-    /// [`Output::Store`] is carried out: an update may be written while its record is. [`Job::Free`] and [`Job::Foretold`] may be
+    /// [`Output::Store`] is carried out: an update may be written while its record is. [`Job::Free`] and [`Job::PrecomputedUpdate`] may be
     /// dropped; every other job is done, in the order of its thread.
     Job(Job),
     /// Carry these orders to the file out, in order, before anything that follows: no answer may leave before its record is

@@ -14,11 +14,11 @@ use corvid_json::Pieces;
 use corvid_monitor::{SessionId, Version};
 
 use super::codec::{Damage, Reader, Writer};
-use crate::eras::Era;
-use crate::job::{Done, JobKey};
-use crate::message::{Control, Handled, Method, Request, SessionInfo, ToDatabase};
+use crate::job::{JobKey, JobResult};
+use crate::message::{Completion, Control, DatabaseMethod, Request, SessionInfo, ToDatabase};
 use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceEvent, SourceId};
+use crate::schema_epoch::SchemaEpoch;
 
 /// What is known of sessions, by number.
 pub(super) type Sessions = HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>;
@@ -30,15 +30,15 @@ pub(super) enum Input {
     Done(JobKey, bool),
 }
 
-const METHODS: [Method; 8] = [
-    Method::Transact,
-    Method::Convert,
-    Method::GetSchema,
-    Method::Monitor(Version::V1),
-    Method::Monitor(Version::V2),
-    Method::Monitor(Version::V3),
-    Method::MonitorCondChange,
-    Method::MonitorCancel,
+const METHODS: [DatabaseMethod; 8] = [
+    DatabaseMethod::Transact,
+    DatabaseMethod::Convert,
+    DatabaseMethod::GetSchema,
+    DatabaseMethod::Monitor(Version::V1),
+    DatabaseMethod::Monitor(Version::V2),
+    DatabaseMethod::Monitor(Version::V3),
+    DatabaseMethod::MonitorCondChange,
+    DatabaseMethod::MonitorCancel,
 ];
 
 pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Sessions) {
@@ -52,10 +52,10 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
             out.number(session.0);
             out.bytes(id);
         }
-        ToDatabase::Fence(session, handled) => {
+        ToDatabase::Fence(session, completion) => {
             out.number(2);
             out.number(session.0);
-            write_handled(out, handled);
+            write_handled(out, completion);
         }
         ToDatabase::Drained(session) => {
             out.number(3);
@@ -88,12 +88,12 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
                 }
             }
         }
-        ToDatabase::Done(number, done) => {
+        ToDatabase::JobDone(number, done) => {
             out.number(7);
             let key = JobKey::of_done(*number, done);
             out.number(key.kind.into());
             out.number(key.number);
-            out.flag(matches!(done, Done::Contents(written) if written.text.is_none()));
+            out.flag(matches!(done, JobResult::InitialContents(written) if written.text.is_none()));
         }
         ToDatabase::Source(id, event) => {
             out.number(8);
@@ -103,7 +103,7 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
                     out.number(0);
                     out.number(*number);
                 }
-                SourceEvent::Text(text) => {
+                SourceEvent::Message(text) => {
                     out.number(1);
                     out.bytes(&text.clone().into_bytes());
                 }
@@ -160,7 +160,7 @@ pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Inp
             let id = SourceId(from.number()?);
             let event = match from.number()? {
                 0 => SourceEvent::Connected(from.number()?),
-                1 => SourceEvent::Text(Pieces::from(from.bytes()?.to_vec())),
+                1 => SourceEvent::Message(Pieces::from(from.bytes()?.to_vec())),
                 _ => SourceEvent::Disconnected,
             };
             ToDatabase::Source(id, event)
@@ -189,7 +189,7 @@ fn write_request(out: &mut Writer<'_>, request: &Request, sessions: &mut Session
         out.option(info.client_id.as_deref(), Writer::text);
         out.text(&info.peer);
         out.text(&info.remote);
-        out.number(info.era.0);
+        out.number(info.epoch.0);
     }
     let method = METHODS.iter().position(|method| *method == request.method);
     out.number(method.unwrap_or_default() as u64);
@@ -198,7 +198,7 @@ fn write_request(out: &mut Writer<'_>, request: &Request, sessions: &mut Session
     out.bytes(&request.frame);
     out.number(request.params.start as u64);
     out.number(request.params.end as u64);
-    out.option(request.place, Writer::number);
+    out.option(request.seqno, Writer::number);
     out.flag(request.blocked);
     out.number(request.foreign_monitors.len() as u64);
     for id in &request.foreign_monitors {
@@ -214,7 +214,7 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
         let info = SessionInfo::new(read_only, role, from.option(Reader::text)?);
         let (peer, remote) = (from.text()?, from.text()?);
         let mut info = info.of_peer(peer.into(), remote.into());
-        info.era = Era(from.number()?);
+        info.epoch = SchemaEpoch(from.number()?);
         sessions.insert(session, Arc::new(info));
     }
     let info = sessions.get(&session).cloned();
@@ -223,13 +223,13 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
     let id = from.bytes()?.into();
     let frame = from.bytes()?.to_vec();
     let place_of = |from: &mut Reader<'_>| {
-        let place = usize::try_from(from.number()?).ok();
-        place
-            .filter(|place| *place <= frame.len())
+        let seqno = usize::try_from(from.number()?).ok();
+        seqno
+            .filter(|seqno| *seqno <= frame.len())
             .ok_or_else(unknown)
     };
     let params = place_of(from)?..place_of(from)?;
-    let place = from.option(Reader::number)?;
+    let seqno = from.option(Reader::number)?;
     let blocked = from.flag()?;
     let mut foreign_monitors = Vec::new();
     for _ in 0..from.number()? {
@@ -247,46 +247,46 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
         method: *method.and_then(|at| METHODS.get(at)).ok_or_else(unknown)?,
         frame,
         params,
-        place,
+        seqno,
         blocked,
         foreign_monitors,
     })
 }
 
-fn write_handled(out: &mut Writer<'_>, handled: &Handled) {
-    match handled {
-        Handled::No => out.number(0),
-        Handled::Yes => out.number(1),
-        Handled::MonitorAdded(id) => {
+fn write_handled(out: &mut Writer<'_>, completion: &Completion) {
+    match completion {
+        Completion::None => out.number(0),
+        Completion::Request => out.number(1),
+        Completion::MonitorAdded(id) => {
             out.number(2);
             out.bytes(id);
         }
-        Handled::MonitorRenamed(from, to) => {
+        Completion::MonitorRenamed(from, to) => {
             out.number(3);
             out.bytes(from);
             out.bytes(to);
         }
-        Handled::MonitorRemoved(id) => {
+        Completion::MonitorRemoved(id) => {
             out.number(4);
             out.bytes(id);
         }
-        Handled::MonitorLost(id) => {
+        Completion::MonitorLost(id) => {
             out.number(5);
             out.bytes(id);
         }
-        Handled::Notice => out.number(6),
+        Completion::NotificationFence => out.number(6),
     }
 }
 
-fn read_handled(from: &mut Reader<'_>) -> Result<Handled, Damage> {
+fn read_handled(from: &mut Reader<'_>) -> Result<Completion, Damage> {
     Ok(match from.number()? {
-        0 => Handled::No,
-        1 => Handled::Yes,
-        2 => Handled::MonitorAdded(from.bytes()?.into()),
-        3 => Handled::MonitorRenamed(from.bytes()?.into(), from.bytes()?.into()),
-        4 => Handled::MonitorRemoved(from.bytes()?.into()),
-        5 => Handled::MonitorLost(from.bytes()?.into()),
-        6 => Handled::Notice,
+        0 => Completion::None,
+        1 => Completion::Request,
+        2 => Completion::MonitorAdded(from.bytes()?.into()),
+        3 => Completion::MonitorRenamed(from.bytes()?.into(), from.bytes()?.into()),
+        4 => Completion::MonitorRemoved(from.bytes()?.into()),
+        5 => Completion::MonitorLost(from.bytes()?.into()),
+        6 => Completion::NotificationFence,
         _ => return Err(unknown()),
     })
 }
@@ -337,7 +337,7 @@ fn write_control(out: &mut Writer<'_>, control: &Control) {
             out.number(6);
             out.number(*token);
         }
-        Control::Follow {
+        Control::WatchColumn {
             name,
             table,
             column,
@@ -349,7 +349,7 @@ fn write_control(out: &mut Writer<'_>, control: &Control) {
             }
             out.flag(*texts_only);
         }
-        Control::Unfollow(name) => {
+        Control::UnwatchColumn(name) => {
             out.number(8);
             out.text(name);
         }
@@ -413,13 +413,13 @@ fn read_control(from: &mut Reader<'_>) -> Result<Control, Damage> {
             Control::SetRole(role, token)
         }
         6 => Control::StorageStatus(from.number()?),
-        7 => Control::Follow {
+        7 => Control::WatchColumn {
             name: from.text()?,
             table: from.text()?,
             column: from.text()?,
             texts_only: from.flag()?,
         },
-        8 => Control::Unfollow(from.text()?),
+        8 => Control::UnwatchColumn(from.text()?),
         9 => Control::SetSlow(from.number()?),
         10 => Control::SetHistory(from.flag()?),
         11 => Control::SetAudited(from.flag()?),

@@ -11,10 +11,10 @@ use super::codec::{Checksum, Damage, Reader};
 use super::input::Input;
 use super::tape::{Mode, Setting, Tape};
 use super::{MAGIC, head};
-use crate::eras::Eras;
 use crate::job::{Job, JobKey};
 use crate::message::ToDatabase;
 use crate::pump::{Holder, Output, Pump};
+use crate::schema_epoch::SchemaEpochs;
 use crate::{DatabaseService, Now};
 
 /// What came of a whole recording.
@@ -41,7 +41,7 @@ pub struct Replay<'r> {
 
 /// What a replay meets, for whoever steps through it.
 #[derive(Debug)]
-pub enum Seen<'s> {
+pub enum ReplayEvent<'s> {
     /// A batch begins.
     Batch(u64),
     /// This is executed next.
@@ -63,7 +63,7 @@ impl UuidSource for NoUuids {
 struct Player<'p> {
     tape: &'p Tape,
     inputs: u64,
-    show: &'p mut dyn FnMut(Seen<'_>),
+    show: &'p mut dyn FnMut(ReplayEvent<'_>),
 }
 
 impl Holder for Player<'_> {
@@ -72,7 +72,7 @@ impl Holder for Player<'_> {
     }
 
     fn begin(&mut self, input: &ToDatabase) {
-        (self.show)(Seen::Input(input));
+        (self.show)(ReplayEvent::Input(input));
     }
 
     fn executed(&mut self) {
@@ -105,7 +105,7 @@ impl<'r> Replay<'r> {
             head.options,
             head.database,
             Arc::default(),
-            Eras::default(),
+            SchemaEpochs::default(),
             tape.uuids(Box::new(NoUuids)),
         );
         tape.finish();
@@ -133,7 +133,7 @@ impl<'r> Replay<'r> {
     }
 
     /// Replays the whole of it.
-    pub fn run(&mut self, show: &mut dyn FnMut(Seen<'_>)) -> Outcome {
+    pub fn run(&mut self, show: &mut dyn FnMut(ReplayEvent<'_>)) -> Outcome {
         let problem = loop {
             match self.step(show) {
                 Ok(true) => {}
@@ -152,7 +152,7 @@ impl<'r> Replay<'r> {
     ///
     /// # Errors
     /// The recording is damaged there, or the batch differs from what was recorded.
-    pub fn step(&mut self, show: &mut dyn FnMut(Seen<'_>)) -> Result<bool, Damage> {
+    pub fn step(&mut self, show: &mut dyn FnMut(ReplayEvent<'_>)) -> Result<bool, Damage> {
         let Some(payload) = frame(&mut self.rest)? else {
             return Ok(false);
         };
@@ -161,7 +161,7 @@ impl<'r> Replay<'r> {
             let service = self.pump.service_mut();
             let count = usize::try_from(value).unwrap_or(usize::MAX);
             match setting {
-                Setting::FirstRowsMax => service.set_first_rows_max(count),
+                Setting::InitialRowsMax => service.set_initial_rows_max(count),
                 Setting::UpdateRowsMax => service.set_update_rows_max(count),
                 Setting::SelectStepsMax => service.set_select_steps_max(value),
                 Setting::LongAtoms => service.set_long_atoms(value),
@@ -169,7 +169,7 @@ impl<'r> Replay<'r> {
             }
             return Ok(true);
         }
-        show(Seen::Batch(self.batches + 1));
+        show(ReplayEvent::Batch(self.batches + 1));
         let tape = self.tape.clone();
         let mut player = Player {
             tape: &tape,
@@ -181,13 +181,16 @@ impl<'r> Replay<'r> {
             std::iter::from_fn(|| tape.next_input().map(|input| real(&tape, jobs, input)));
         match mode {
             Mode::Inline(steps) => {
-                self.pump
-                    .take_inline_from(&mut player, &mut inputs, &mut WorkBudget::new(steps));
+                self.pump.execute_inline_from(
+                    &mut player,
+                    &mut inputs,
+                    &mut WorkBudget::new(steps),
+                );
             }
-            _ => self.pump.take_batch(&mut player, &mut inputs),
+            _ => self.pump.execute_batch(&mut player, &mut inputs),
         }
         while let Some(output) = self.pump.next_output() {
-            (player.show)(Seen::Output(&output));
+            (player.show)(ReplayEvent::Output(&output));
             match output {
                 Output::Store(_) => {
                     let answers = tape.next_answers();
@@ -227,7 +230,7 @@ fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
                 false => job.carry_out(),
             });
             answer.unwrap_or_else(|| {
-                tape.note("a job is answered that was not ordered".to_owned());
+                tape.report_difference("a job is answered that was not ordered".to_owned());
                 ToDatabase::Drained(corvid_monitor::SessionId(u64::MAX))
             })
         }

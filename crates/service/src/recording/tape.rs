@@ -53,7 +53,7 @@ pub(super) enum Mode {
 /// What a database can be set to by whoever holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    FirstRowsMax,
+    InitialRowsMax,
     UpdateRowsMax,
     SelectStepsMax,
     LongAtoms,
@@ -62,7 +62,7 @@ pub(crate) enum Setting {
 
 /// By their numbers.
 const SETTINGS: [Setting; 5] = [
-    Setting::FirstRowsMax,
+    Setting::InitialRowsMax,
     Setting::UpdateRowsMax,
     Setting::SelectStepsMax,
     Setting::LongAtoms,
@@ -234,7 +234,9 @@ impl Tape {
         if let Side::Replaying { .. } = state.side {
             match state.next("the end of a batch") {
                 Some(Item::Sum(recorded)) if recorded == sum => {}
-                Some(Item::Sum(_)) => state.note("sessions were sent other bytes".to_owned()),
+                Some(Item::Sum(_)) => {
+                    state.report_difference("sessions were sent other bytes".to_owned())
+                }
                 other => state.expected("the end of a batch", other.as_ref(), ()),
             }
             return;
@@ -361,9 +363,9 @@ impl Tape {
     }
 
     /// Notes a difference.
-    pub(super) fn note(&self, problem: String) {
+    pub(super) fn report_difference(&self, problem: String) {
         if let Some(mut state) = self.lock() {
-            state.note(problem);
+            state.report_difference(problem);
         }
     }
 
@@ -394,11 +396,11 @@ impl State {
 
     fn expected<T>(&mut self, what: &str, found: Option<&Item>, instead: T) -> T {
         let found = found.map_or("nothing", Item::name);
-        self.note(format!("{what} is asked for, and {found} follows"));
+        self.report_difference(format!("{what} is asked for, and {found} follows"));
         instead
     }
 
-    fn note(&mut self, found: String) {
+    fn report_difference(&mut self, found: String) {
         if let Side::Replaying { problem, .. } = &mut self.side {
             problem.get_or_insert(found);
         }

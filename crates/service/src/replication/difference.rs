@@ -21,7 +21,7 @@ pub struct Contents {
     /// A monitor's reply.
     pub text: Vec<u8>,
     /// Where in it its `<table-updates>` or `<table-updates2>` are.
-    pub place: Range<usize>,
+    pub range: Range<usize>,
     /// How its rows are encoded.
     pub encoding: Encoding,
     /// Tables that are left alone.
@@ -36,7 +36,7 @@ pub fn difference(contents: &Contents, snapshot: &Snapshot) -> Result<Recorded, 
     let (schema, seed) = (snapshot.schema(), snapshot.hash_seed());
     let mut wanted: Vec<HashMap<Uuid, Columns, HashSeed>> = Vec::new();
     wanted.resize_with(schema.tables().len(), || HashMap::with_hasher(seed));
-    let text = &contents.text[contents.place.clone()];
+    let text = &contents.text[contents.range.clone()];
     read_contents(
         text,
         schema,
@@ -127,7 +127,7 @@ mod tests {
     fn bring(database: &mut Database, text: &str, excluded: &str) -> usize {
         let contents = Contents {
             text: text.as_bytes().to_vec(),
-            place: 0..text.len(),
+            range: 0..text.len(),
             encoding: if text.contains("\"new\"") {
                 Encoding::Values
             } else {

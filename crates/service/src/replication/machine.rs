@@ -9,7 +9,7 @@ use corvid_json::{ArrayWriter, Kind, Reader, Value, write};
 use corvid_rpc::Message;
 use corvid_rpc::message::write_request;
 
-use super::{Encoding, Following, Notice, Standing, mismatches};
+use super::{Encoding, Following, LogMessage, ReplicationStatus, mismatches};
 
 /// What follows from an event; [`Range`]s are places in the text that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Step {
     /// Give the connection up, and leave the source alone for a while.
     Rest,
     /// Tell this.
-    Notice(Notice),
+    Log(LogMessage),
 }
 
 /// Where the conversation is.
@@ -61,7 +61,7 @@ pub struct Replication {
     /// It has held what the source held.
     was_equal: bool,
     /// Why the last attempt failed; told once.
-    failure: Option<Notice>,
+    failure: Option<LogMessage>,
 }
 
 impl Replication {
@@ -87,13 +87,13 @@ impl Replication {
 
     /// How it stands.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub fn status(&self) -> ReplicationStatus {
         match self.state {
-            State::Replicating(_) => Standing::Replicating,
+            State::Replicating(_) => ReplicationStatus::Replicating,
             // While it rests, and until an attempt succeeds, the failure is what there is to say.
-            _ if self.failure.is_some() => Standing::Failed,
-            _ if self.was_equal => Standing::Lost,
-            _ => Standing::Connecting,
+            _ if self.failure.is_some() => ReplicationStatus::Failed,
+            _ if self.was_equal => ReplicationStatus::Lost,
+            _ => ReplicationStatus::Connecting,
         }
     }
 
@@ -127,7 +127,7 @@ impl Replication {
                 {
                     match self.updates(params) {
                         Some(updates) => {
-                            steps.push(Step::Update(place(text, updates), encoding));
+                            steps.push(Step::Update(range(text, updates), encoding));
                         }
                         None => self.fail("malformed update".to_owned(), steps),
                     }
@@ -153,22 +153,22 @@ impl Replication {
 
     /// An update cannot be applied: everything is fetched again.
     pub fn update_refused(&mut self, error: WireError, steps: &mut Vec<Step>) {
-        let notice = Notice::UpdateFailed(self.database.clone(), error);
-        self.start_again(notice, steps);
+        let message = LogMessage::UpdateFailed(self.database.clone(), error);
+        self.start_again(message, steps);
     }
 
     /// What was applied could not be stored, and is undone: everything is fetched again.
     pub fn not_stored(&mut self, steps: &mut Vec<Step>) {
         // It may be the first contents that are undone.
         self.was_equal = false;
-        let notice = Notice::NotStored(self.database.clone());
-        self.start_again(notice, steps);
+        let message = LogMessage::NotStored(self.database.clone());
+        self.start_again(message, steps);
     }
 
-    fn start_again(&mut self, notice: Notice, steps: &mut Vec<Step>) {
+    fn start_again(&mut self, message: LogMessage, steps: &mut Vec<Step>) {
         if self.state != State::Disconnected {
             self.state = State::Disconnected;
-            steps.extend([Step::Notice(notice), Step::Reconnect]);
+            steps.extend([Step::Log(message), Step::Reconnect]);
         }
     }
 
@@ -200,8 +200,8 @@ impl Replication {
                 }
                 self.state = State::Applying(encoding);
                 steps.extend([
-                    Step::Notice(Notice::Resetting(self.database.clone())),
-                    Step::Contents(place(text, result), encoding),
+                    Step::Log(LogMessage::Resetting(self.database.clone())),
+                    Step::Contents(range(text, result), encoding),
                 ]);
             }
             State::Disconnected | State::Applying(_) | State::Replicating(_) | State::Failed => {}
@@ -242,23 +242,23 @@ impl Replication {
             Err(why) => return self.fail(format!("get_schema failed: {why}"), steps),
         };
         let name = || self.database.clone();
-        let mut notices = Vec::new();
+        let mut messages = Vec::new();
         let differs = source.to_json() != local.to_json();
         if differs {
-            notices.push(Notice::OtherSchema(name()));
+            messages.push(LogMessage::OtherSchema(name()));
         }
         let found = mismatches(local, &source);
         let is_good = found.is_empty();
-        notices.extend(found.into_iter().map(Notice::Mismatch));
+        messages.extend(found.into_iter().map(LogMessage::Mismatch));
         if !is_good {
-            let last = Notice::CannotBeReplicated(name());
-            self.fail_with(notices, last, steps);
+            let last = LogMessage::CannotBeReplicated(name());
+            self.fail_with(messages, last, steps);
             return;
         }
         if differs {
-            notices.push(Notice::CanBeReplicated(name()));
+            messages.push(LogMessage::CanBeReplicated(name()));
         }
-        steps.extend(notices.into_iter().map(Step::Notice));
+        steps.extend(messages.into_iter().map(Step::Log));
         self.monitored = self.requests(&source);
         let encoding = if self.following.excluded.is_empty() {
             Encoding::Differences
@@ -339,15 +339,15 @@ impl Replication {
     }
 
     fn fail(&mut self, why: String, steps: &mut Vec<Step>) {
-        self.fail_with(Vec::new(), Notice::Failed(why), steps);
+        self.fail_with(Vec::new(), LogMessage::Failed(why), steps);
     }
 
     /// Gives up for a while; told only when it is news.
-    fn fail_with(&mut self, details: Vec<Notice>, last: Notice, steps: &mut Vec<Step>) {
+    fn fail_with(&mut self, details: Vec<LogMessage>, last: LogMessage, steps: &mut Vec<Step>) {
         self.state = State::Failed;
         if self.failure.as_ref() != Some(&last) {
-            steps.extend(details.into_iter().map(Step::Notice));
-            steps.push(Step::Notice(last.clone()));
+            steps.extend(details.into_iter().map(Step::Log));
+            steps.push(Step::Log(last.clone()));
             self.failure = Some(last);
         }
         steps.push(Step::Rest);
@@ -377,7 +377,7 @@ fn is_unknown_method(error: &[u8]) -> bool {
 }
 
 /// Where `part` is in `text`, of which it is a part.
-fn place(text: &[u8], part: &[u8]) -> Range<usize> {
+fn range(text: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
 }
@@ -422,17 +422,17 @@ mod tests {
             for step in steps {
                 let line = match step {
                     Step::Send(bytes) => format!("> {}", String::from_utf8_lossy(&bytes)),
-                    Step::Contents(place, _) => format!("contents {}", &text[place]),
-                    Step::Update(place, encoding) => format!("{encoding:?} {}", &text[place]),
+                    Step::Contents(range, _) => format!("contents {}", &text[range]),
+                    Step::Update(range, encoding) => format!("{encoding:?} {}", &text[range]),
                     Step::Reconnect => "reconnect".to_owned(),
                     Step::Rest => "rest".to_owned(),
-                    Step::Notice(notice) => format!("{:?}: {notice}", notice.level()),
+                    Step::Log(message) => format!("{:?}: {message}", message.level()),
                 };
                 self.said.push_str(&line);
                 self.said.push('\n');
             }
-            let standing = self.replication.standing();
-            self.said.push_str(&format!("  {standing:?}\n"));
+            let status = self.replication.status();
+            self.said.push_str(&format!("  {status:?}\n"));
         }
 
         fn connect(&mut self) {

@@ -1,7 +1,7 @@
 //! What databases have to say for the audit trail: everything once, commits in their order, whatever the disk does.
 
 use corvid_json::Value;
-use corvid_service::audit::{Exclusions, What};
+use corvid_service::audit::{Action, Exclusions};
 use corvid_service::message::SessionInfo;
 use expect_test::expect;
 
@@ -18,7 +18,7 @@ fn trail(world: &mut World) -> String {
     let entries = std::mem::take(&mut world.served("A").audit);
     let mut text = Vec::new();
     for entry in &entries {
-        if let What::Committed { record_bytes, .. } = &entry.what {
+        if let Action::Committed { record_bytes, .. } = &entry.what {
             assert!(entry.weight() > *record_bytes && *record_bytes > 0);
         }
         entry.write("", &Exclusions::default(), &mut text, &mut |_| {});

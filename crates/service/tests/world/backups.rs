@@ -8,7 +8,7 @@ use corvid_monitor::SessionId;
 use corvid_service::message::{Control, Event, ToDatabase};
 use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
 use corvid_service::replication::{
-    Exclusions, Following, Role, SourceEvent, SourceId, SourceOrder, Standing,
+    Exclusions, Following, ReplicationStatus, Role, SourceEvent, SourceId, SourceOrder,
 };
 
 use crate::world::{Dice, World, wider_schema};
@@ -115,7 +115,7 @@ impl Pair {
                         self.source.send(session, &text);
                     }
                 }
-                SourceOrder::Taken(bytes) => self.untaken = self.untaken.saturating_sub(bytes),
+                SourceOrder::Consumed(bytes) => self.untaken = self.untaken.saturating_sub(bytes),
                 SourceOrder::Reconnect => {
                     self.cut();
                     self.connect();
@@ -139,7 +139,7 @@ impl Pair {
         for text in texts {
             is_busy = true;
             self.untaken += text.len();
-            self.tell(SourceEvent::Text(Pieces::from(text)));
+            self.tell(SourceEvent::Message(Pieces::from(text)));
         }
         if is_lost {
             is_busy = true;
@@ -156,7 +156,7 @@ impl Pair {
         self.source.disconnect(client);
     }
 
-    fn standing(&mut self) -> Option<Standing> {
+    fn standing(&mut self) -> Option<ReplicationStatus> {
         let id = self.backup.id("A");
         self.backup.events.clear();
         let report = ToDatabase::Control(Control::Report(7));
@@ -205,7 +205,7 @@ fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
         }
         pair.run();
         pair.check_equal();
-        assert_eq!(pair.standing(), Some(Standing::Replicating));
+        assert_eq!(pair.standing(), Some(ReplicationStatus::Replicating));
         pair.write(r#"{"op":"mutate","table":"T","where":[],"mutations":[["n","*=",3]]}"#);
         // Keys that change places: valid as a whole only.
         pair.write(
@@ -217,7 +217,7 @@ fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
         pair.check_equal();
         pair.cut();
         pair.run();
-        assert_eq!(pair.standing(), Some(Standing::Lost));
+        assert_eq!(pair.standing(), Some(ReplicationStatus::Lost));
         pair.check_idle();
     }
 }
@@ -296,7 +296,10 @@ fn whatever_happens_a_backup_ends_as_its_source() {
                         }
                         // Whoever has held everything holds what the source held at some time.
                         let standing = pair.backup.service("A").report().replication;
-                        if matches!(standing, Some(Standing::Replicating | Standing::Lost)) {
+                        if matches!(
+                            standing,
+                            Some(ReplicationStatus::Replicating | ReplicationStatus::Lost)
+                        ) {
                             let contents = pair.backup.contents("A");
                             assert!(history.contains(&contents), "{contents:#?}");
                             looks += 1;
@@ -315,7 +318,11 @@ fn whatever_happens_a_backup_ends_as_its_source() {
             pair.connect();
         }
         pair.run();
-        assert_eq!(pair.standing(), Some(Standing::Replicating), "seed {seed}");
+        assert_eq!(
+            pair.standing(),
+            Some(ReplicationStatus::Replicating),
+            "seed {seed}"
+        );
         assert_eq!(pair.rests, 0, "seed {seed}");
         pair.check_equal();
         pair.check_idle();
@@ -379,7 +386,7 @@ fn a_conversion_at_the_source_is_followed_or_refused() {
         let convert = format!(r#"["A",{}]"#, wider_schema("A"));
         pair.source.ask(client, "1", "convert", &convert);
         pair.run();
-        assert_eq!(pair.standing(), Some(Standing::Failed));
+        assert_eq!(pair.standing(), Some(ReplicationStatus::Failed));
         assert_eq!((pair.rests, pair.session), (1, None));
         assert_eq!(pair.backup.contents("A").len(), 1, "it keeps what it has");
         // Once it is active it can be converted too, and then follows again.
@@ -392,7 +399,7 @@ fn a_conversion_at_the_source_is_followed_or_refused() {
         pair.write(&insert("b", 1));
         pair.run();
         pair.check_equal();
-        assert_eq!(pair.standing(), Some(Standing::Replicating));
+        assert_eq!(pair.standing(), Some(ReplicationStatus::Replicating));
         pair.check_idle();
     }
 }
@@ -456,7 +463,7 @@ fn what_cannot_be_stored_is_fetched_again() {
         pair.write(&insert("b", 1));
         pair.run();
         pair.check_equal();
-        assert_eq!(pair.standing(), Some(Standing::Replicating));
+        assert_eq!(pair.standing(), Some(ReplicationStatus::Replicating));
         pair.check_idle();
     }
 }
@@ -472,7 +479,7 @@ fn rows_of_a_backup_are_what_the_source_says() {
         pair.connect();
         pair.run();
         let id = pair.backup.id("A");
-        let follow = Control::Follow {
+        let follow = Control::WatchColumn {
             name: "db:A,Global,connections".to_owned(),
             table: "Global".to_owned(),
             column: "connections".to_owned(),

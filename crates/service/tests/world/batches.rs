@@ -33,7 +33,7 @@ impl Holder for Hand<'_> {
 
 impl World {
     /// A batch of a database thread, of so many messages at most.
-    pub(crate) fn take_batch(&mut self, id: DatabaseId, inputs_max: usize) {
+    pub(crate) fn execute_batch(&mut self, id: DatabaseId, inputs_max: usize) {
         let now = self.now();
         let Some(served) = self.databases.get_mut(&id) else {
             return;
@@ -43,13 +43,13 @@ impl World {
             disk: served.disk.as_mut(),
         };
         let mut inputs = std::iter::from_fn(|| served.inbox.pop_front()).take(inputs_max);
-        served.pump.take_batch(&mut hand, &mut inputs);
-        served.is_left = served.pump.has_kept();
+        served.pump.execute_batch(&mut hand, &mut inputs);
+        served.is_left = served.pump.has_postponed();
         self.walk(id);
     }
 
     /// A batch of a shard; what it cannot do it leaves to the database thread.
-    pub(crate) fn take_inline(&mut self, id: DatabaseId) {
+    pub(crate) fn execute_inline(&mut self, id: DatabaseId) {
         let now = self.now();
         let steps = self.inline_steps.unwrap_or_default();
         let Some(served) = self.databases.get_mut(&id) else {
@@ -63,7 +63,7 @@ impl World {
         let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
         let mut budget = WorkBudget::new(steps);
         let pump = &mut served.pump;
-        pump.take_inline(&mut hand, &mut inputs, &mut budget);
+        pump.execute_inline(&mut hand, &mut inputs, &mut budget);
         self.walk(id);
         let served = self.databases.get_mut(&id).expect("served");
         served.is_left = !served.pump.end_inline(&mut inputs);
@@ -80,7 +80,7 @@ impl World {
         };
         while let Some(output) = served.pump.next_output() {
             match output {
-                Output::Job(job @ Job::Foretold(_)) => {
+                Output::Job(job @ Job::PrecomputedUpdate(_)) => {
                     if self.is_foretelling && !served.is_worker_held {
                         job.carry_out();
                     }
@@ -109,7 +109,7 @@ impl World {
                 Output::AwaitMain | Output::Flush | Output::CloseFile => {}
             }
         }
-        served.recording.extend(served.pump.take_recorded());
+        served.recording.extend(served.pump.drain_recording());
     }
 }
 

@@ -199,7 +199,7 @@ fn remotes_in_a_column_are_followed() {
         use corvid_service::message::{Control, ToDatabase};
         let client = world.connect();
         let follow = |table: &str, column: &str| {
-            ToDatabase::Control(Control::Follow {
+            ToDatabase::Control(Control::WatchColumn {
                 name: format!("db:A,{table},{column}"),
                 table: table.to_owned(),
                 column: column.to_owned(),
@@ -236,7 +236,7 @@ fn remotes_in_a_column_are_followed() {
         world.run();
         world.post(
             id,
-            ToDatabase::Control(Control::Unfollow("db:A,Remote,target".to_owned())),
+            ToDatabase::Control(Control::UnwatchColumn("db:A,Remote,target".to_owned())),
         );
         world.transact(
             client,
@@ -252,9 +252,9 @@ fn remotes_in_a_column_are_followed() {
             .collect()
     });
     expect![[r#"
-        Followed("db:A,Remote,target", Ok({}))
-        Followed("db:A,Remote,none", Err("\"db:A,Remote,none\": table \"Remote\" has no column \"none\""))
-        Followed("db:A,None,x", Err("\"db:A,None,x\": no table named None"))
+        ColumnWatched("db:A,Remote,target", Ok({}))
+        ColumnWatched("db:A,Remote,none", Err("\"db:A,Remote,none\": table \"Remote\" has no column \"none\""))
+        ColumnWatched("db:A,None,x", Err("\"db:A,None,x\": no table named None"))
         RemotesChanged("db:A,Remote,target", {"ptcp:1": RemoteRow { probe_interval: None, max_backoff: None, read_only: false, role: "", dscp: None }})
     "#]].assert_eq(&told);
 }
@@ -268,7 +268,7 @@ fn rows_that_configure_remotes_show_how_these_stand() {
         let id = world.id("A");
         world.post(
             id,
-            ToDatabase::Control(Control::Follow {
+            ToDatabase::Control(Control::WatchColumn {
                 name: "db:A,Global,connections".to_owned(),
                 table: "Global".to_owned(),
                 column: "connections".to_owned(),

@@ -64,7 +64,7 @@ fn nobody_waits_for_requests_about_monitors() {
         world.run();
         assert_eq!(rows(world), 3, "all are executed");
         let report = world.service("A").report();
-        assert_eq!((report.parked, report.deferred), (7, 0));
+        assert_eq!((report.pending, report.queued), (7, 0));
         let told = world.take(watcher) + &world.take(other) + &world.take(late);
         assert_eq!(told, "", "nothing is answered");
         release(world);
@@ -164,7 +164,7 @@ fn requests_behind_a_commit_that_fails_are_executed_again() {
 
 /// Contents are written away from the database; whether they are there before the commit that they show is stored, or after.
 fn long_contents(world: &mut World, fails: bool, are_early: bool) -> String {
-    world.service("A").set_first_rows_max(0);
+    world.service("A").set_initial_rows_max(0);
     world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = !are_early;
     let (watcher, twin) = (world.connect(), world.connect());

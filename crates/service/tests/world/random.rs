@@ -75,7 +75,7 @@ impl Run {
         let update_rows_max = if seed.is_multiple_of(3) { 0 } else { 1000 };
         let rows_max = if seed.is_multiple_of(2) { 1000 } else { 0 };
         for name in ["A", "B"] {
-            run.world.service(name).set_first_rows_max(rows_max);
+            run.world.service(name).set_initial_rows_max(rows_max);
             run.world.service(name).set_update_rows_max(update_rows_max);
         }
         for _ in 0..CLIENTS {

@@ -1,7 +1,7 @@
 //! Recordings of databases: every play whose seed says so is recorded and replayed ([`crate::world::World::check_idle`]); here are recordings
 //! that are damaged, and what they cost.
 
-use corvid_service::recording::{MAGIC, Outcome, Replay, Seen};
+use corvid_service::recording::{MAGIC, Outcome, Replay, ReplayEvent};
 
 use crate::world::World;
 
@@ -38,9 +38,9 @@ fn a_recording_is_replayed_to_the_same_bytes_and_shows_what_happened() {
     let (mut inputs, mut outputs) = (0, 0);
     let mut replay = Replay::open(&bytes).expect("a recording");
     let outcome = replay.run(&mut |seen| match seen {
-        Seen::Batch(_) => {}
-        Seen::Input(_) => inputs += 1,
-        Seen::Output(_) => outputs += 1,
+        ReplayEvent::Batch(_) => {}
+        ReplayEvent::Input(_) => inputs += 1,
+        ReplayEvent::Output(_) => outputs += 1,
     });
     assert_eq!(outcome.problem, None);
     assert!(outcome.inputs >= 21 && inputs >= outcome.inputs && outputs > inputs);

@@ -13,10 +13,9 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::audit::Entry;
-use corvid_service::eras::Eras;
-use corvid_service::frontend::{Text, session_id, shard_of};
+use corvid_service::frontend::{InboundFrame, session_id, shard_of};
 use corvid_service::job::Job;
-use corvid_service::job::turns::Turns;
+use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
@@ -24,7 +23,10 @@ use corvid_service::message::{
 use corvid_service::pump::Limits;
 use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
-use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
+use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::{
+    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
+};
 
 use crate::batches;
 use crate::client::{Client, shorten};
@@ -96,7 +98,7 @@ pub(crate) struct Shard {
     frontend: Frontend,
     pub(crate) inbox: VecDeque<ToShard>,
     /// Long texts that are to be read.
-    texts: VecDeque<(SessionId, Text)>,
+    texts: VecDeque<(SessionId, InboundFrame)>,
     /// Databases whose inboxes it holds.
     databases: BTreeSet<DatabaseId>,
 }
@@ -117,7 +119,7 @@ pub(crate) struct Served {
     pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
     pub(crate) jobs: VecDeque<Job>,
     /// Texts that are being written.
-    turns: Turns,
+    turns: BodyScheduler,
     /// Nothing is carried out until this is cleared.
     pub(crate) is_worker_held: bool,
     /// How many jobs were begun.
@@ -128,7 +130,7 @@ pub(crate) struct Served {
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     /// A shard reads a text of a client.
-    Text(SessionId),
+    InboundFrame(SessionId),
     /// A client's output is written.
     Drained(SessionId),
     /// A shard takes a message.
@@ -159,7 +161,7 @@ pub(crate) struct World {
     pub(crate) shards: Vec<Shard>,
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
     pub(crate) main: VecDeque<Event>,
-    eras: Eras,
+    epochs: SchemaEpochs,
     /// Steps that databases spend on selections.
     select_steps_max: u64,
     /// Changed rows that databases tell of themselves.
@@ -188,13 +190,13 @@ pub(crate) struct World {
 impl World {
     /// `_Server`, `A` and `B`, and no clients.
     pub(crate) fn new(seed: u64) -> World {
-        let (locks, eras) = (Arc::new(Mutex::new(Locks::new())), Eras::default());
+        let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let shard = |number| Shard {
             frontend: Frontend::new(
                 number,
-                Arc::new(Directory::default()),
+                Arc::new(ServedDatabases::default()),
                 locks.clone(),
-                eras.clone(),
+                epochs.clone(),
                 Uuid::ZERO,
             ),
             inbox: VecDeque::new(),
@@ -212,7 +214,7 @@ impl World {
             shards: (0..SHARDS).map(shard).collect(),
             texts: BTreeMap::new(),
             main: VecDeque::new(),
-            eras: eras.clone(),
+            epochs: epochs.clone(),
             // Under every other seed, results of selections are written away from the database.
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
             // Under every third, so are updates.
@@ -264,16 +266,16 @@ impl World {
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
         let database = Database::new(schema.clone(), HashSeed::FIXED);
-        let (locks, eras) = (self.locks.clone(), self.eras.clone());
+        let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let limits = Limits {
             long_steps: self.long_steps,
             ..Limits::default()
         };
         let now = self.now();
         let mut pump = if self.is_recorded {
-            Pump::recorded(now, options, limits, database, locks, eras, uuids)
+            Pump::recorded(now, options, limits, database, locks, epochs, uuids)
         } else {
-            let service = DatabaseService::new(now, options, database, locks, eras, uuids);
+            let service = DatabaseService::new(now, options, database, locks, epochs, uuids);
             let mut pump = Pump::new(service);
             pump.set_limits(limits);
             pump
@@ -292,7 +294,7 @@ impl World {
             audit: Vec::new(),
             source_orders: Vec::new(),
             jobs: VecDeque::new(),
-            turns: Turns::new(self.slice_steps),
+            turns: BodyScheduler::new(self.slice_steps),
             is_worker_held: false,
             jobs_done: 0,
         };
@@ -331,13 +333,15 @@ impl World {
     }
 
     fn publish(&mut self) {
-        let mut directory = Directory::default();
+        let mut served = ServedDatabases::default();
         for (name, id) in &self.names {
-            directory.insert(name, *id);
+            served.insert(name, *id);
         }
-        let directory = Arc::new(directory);
+        let served = Arc::new(served);
         for shard in &mut self.shards {
-            shard.inbox.push_back(ToShard::Directory(directory.clone()));
+            shard
+                .inbox
+                .push_back(ToShard::ServedDatabases(served.clone()));
         }
     }
 
@@ -482,7 +486,7 @@ impl World {
         };
         let due = self.databases.iter().filter(|(_, served)| is_due(served));
         for id in due.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.take_batch(id, 0);
+            self.execute_batch(id, 0);
         }
         self.run();
     }
@@ -521,7 +525,7 @@ impl World {
         let mut choices = Vec::new();
         for (session, client) in &self.clients {
             if client.is_heard() && !self.texts[session].is_empty() {
-                choices.push(Choice::Text(*session));
+                choices.push(Choice::InboundFrame(*session));
             }
             if client.is_full && !client.is_stalled && !client.is_gone {
                 choices.push(Choice::Drained(*session));
@@ -558,7 +562,7 @@ impl World {
 
     fn act(&mut self, choice: Choice) {
         match choice {
-            Choice::Text(session) => {
+            Choice::InboundFrame(session) => {
                 let shard = usize::from(shard_of(session));
                 if let Some(text) = self.texts.get_mut(&session).and_then(VecDeque::pop_front) {
                     self.shards[shard]
@@ -578,11 +582,9 @@ impl World {
             Choice::Shard(number) => {
                 let shard = &mut self.shards[number];
                 if let Some(message) = shard.inbox.pop_front() {
-                    if let ToShard::Directory(directory) = &message {
-                        shard.databases = directory
-                            .names()
-                            .filter_map(|name| directory.get(name))
-                            .collect();
+                    if let ToShard::ServedDatabases(served) = &message {
+                        shard.databases =
+                            served.names().filter_map(|name| served.get(name)).collect();
                     }
                     shard.frontend.message(self.now_ms, message);
                 }
@@ -591,17 +593,17 @@ impl World {
             Choice::LongText(number) => {
                 let shard = &mut self.shards[number];
                 if let Some((session, mut text)) = shard.texts.pop_front() {
-                    text.read();
-                    shard.frontend.text_read(self.now_ms, session, text);
+                    text.parse();
+                    shard.frontend.frame_parsed(self.now_ms, session, text);
                 }
                 self.collect_shard(number);
             }
             Choice::Database(id) => {
                 let waiting = self.databases[&id].inbox.len();
                 let taken = 1 + self.dice.below(waiting.max(1));
-                self.take_batch(id, taken);
+                self.execute_batch(id, taken);
             }
-            Choice::Inline(id) => self.take_inline(id),
+            Choice::Inline(id) => self.execute_inline(id),
             Choice::Disk(id) => {
                 let Some(served) = self.databases.get_mut(&id) else {
                     return;
@@ -619,7 +621,7 @@ impl World {
                     !served.turns.is_empty() && (served.jobs.is_empty() || self.dice.below(2) == 0);
                 if is_slice {
                     let mut answers = Vec::new();
-                    served.turns.turn(&mut answers);
+                    served.turns.run_slice(&mut answers);
                     served.inbox.extend(answers);
                 } else if let Some(job) = served.jobs.pop_front() {
                     served.jobs_done += 1;
@@ -639,8 +641,10 @@ impl World {
     /// What the main thread makes of an event.
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Converted(_, schema, era) => {
-                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), Some(era)));
+            Event::Converted(_, schema, epoch) => {
+                self.tell_shards(|| {
+                    ToShard::DisconnectUnaware(Arc::from("converted"), Some(epoch))
+                });
                 self.tell_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
@@ -682,7 +686,7 @@ impl World {
             }
         }
         let closed: Vec<_> = outputs.close.drain(..).collect();
-        shard.texts.extend(outputs.to_read.drain(..));
+        shard.texts.extend(outputs.to_parse.drain(..));
         for (id, message) in outputs.to_databases.drain(..) {
             if shard.databases.contains(&id)
                 && let Some(served) = self.databases.get_mut(&id)

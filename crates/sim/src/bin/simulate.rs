@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
-use corvid_service::recording::{Replay, Seen};
+use corvid_service::recording::{Replay, ReplayEvent};
 use corvid_sim::seeds::{Play, run_seed, run_seeds};
 use corvid_sim::{clients, server};
 
@@ -91,10 +91,10 @@ fn replay(directory: &str) -> ExitCode {
                 continue;
             }
         };
-        let mut show = |seen: Seen<'_>| match seen {
-            Seen::Batch(number) => println!("batch {number}"),
-            Seen::Input(input) => println!("  <- {}", brief(&input_text(input))),
-            Seen::Output(output) => println!("  -> {}", brief(&output_text(output))),
+        let mut show = |seen: ReplayEvent<'_>| match seen {
+            ReplayEvent::Batch(number) => println!("batch {number}"),
+            ReplayEvent::Input(input) => println!("  <- {}", brief(&input_text(input))),
+            ReplayEvent::Output(output) => println!("  -> {}", brief(&output_text(output))),
         };
         let problem = match Replay::open(&bytes) {
             Ok(mut replay) => replay.run(&mut show).problem,

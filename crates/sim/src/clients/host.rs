@@ -327,7 +327,7 @@ impl Host {
             }
             Parcel::Bytes(bytes) => {
                 for text in source.texts.take(&bytes)? {
-                    machine.source(source.id, SourceEvent::Text(Pieces::from(text)));
+                    machine.source(source.id, SourceEvent::Message(Pieces::from(text)));
                 }
             }
             Parcel::End => {
@@ -378,7 +378,7 @@ impl Host {
                     network.send(now.mono_ms, conn, To::Server, Parcel::Bytes(text));
                     continue;
                 }
-                SourceOrder::Taken(_) => continue,
+                SourceOrder::Consumed(_) => continue,
                 SourceOrder::Reconnect => 0,
                 SourceOrder::Rest => REST_MS,
             };

@@ -12,18 +12,20 @@ use corvid_data::uuid::UuidSource;
 use corvid_engine::{Database, WorkBudget};
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
-use corvid_service::eras::Eras;
-use corvid_service::frontend::{Close, Text, session_id, shard_of};
+use corvid_service::frontend::{Close, InboundFrame, session_id, shard_of};
 use corvid_service::job::Job;
-use corvid_service::job::turns::Turns;
+use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
+use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump, server_db};
+use corvid_service::{
+    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
+};
 
 use super::disk::{Handle, SimDisk};
 use super::opening::Opened;
@@ -85,7 +87,7 @@ struct Shard {
     frontend: Frontend,
     inbox: VecDeque<ToShard>,
     /// Long texts that are to be read.
-    texts: VecDeque<(SessionId, Text)>,
+    texts: VecDeque<(SessionId, InboundFrame)>,
 }
 
 struct Served {
@@ -165,7 +167,7 @@ pub(crate) struct Machine {
     execution: Execution,
     jobs: VecDeque<(DatabaseId, Job)>,
     /// Texts that are being written.
-    turns: Vec<(DatabaseId, Turns)>,
+    turns: Vec<(DatabaseId, BodyScheduler)>,
     main: VecDeque<Event>,
     sessions: u64,
     /// For clients.
@@ -196,9 +198,9 @@ impl Machine {
         opened: Opened,
         history: bool,
     ) -> Machine {
-        let (locks, eras) = (Arc::new(Mutex::new(Locks::new())), Eras::default());
+        let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let schema = opened.database.schema().clone();
-        let mut directory = Directory::default();
+        let mut directory = ServedDatabases::default();
         directory.insert(server_db::NAME, SERVER);
         directory.insert(&schema.name, STORED);
         let directory = Arc::new(directory);
@@ -207,7 +209,7 @@ impl Machine {
                 number,
                 directory.clone(),
                 locks.clone(),
-                eras.clone(),
+                epochs.clone(),
                 Uuid::ZERO,
             ),
             inbox: VecDeque::new(),
@@ -230,10 +232,10 @@ impl Machine {
                 history: history && id != SERVER,
             };
             let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
-            let (locks, eras, uuids) = (locks.clone(), eras.clone(), Box::new(uuids));
-            let mut service = DatabaseService::new(now, options, database, locks, eras, uuids);
+            let (locks, epochs, uuids) = (locks.clone(), epochs.clone(), Box::new(uuids));
+            let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
             // Contents of half of the runs are written away from the database, and updates of a third.
-            service.set_first_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
+            service.set_initial_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
             service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
             // In half of the runs every commit counts as long.
             service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
@@ -259,7 +261,7 @@ impl Machine {
             execution,
             jobs: VecDeque::new(),
             turns: [SERVER, STORED]
-                .map(|id| (id, Turns::new([8, 64, 4096][seed as usize % 3])))
+                .map(|id| (id, BodyScheduler::new([8, 64, 4096][seed as usize % 3])))
                 .into(),
             main: VecDeque::new(),
             sessions: 0,
@@ -331,10 +333,10 @@ impl Machine {
 
     /// The operator removes the database.
     pub(crate) fn remove(&mut self) {
-        let mut directory = Directory::default();
+        let mut directory = ServedDatabases::default();
         directory.insert(server_db::NAME, SERVER);
         let directory = Arc::new(directory);
-        self.tell_shards(|| ToShard::Directory(directory.clone()));
+        self.tell_shards(|| ToShard::ServedDatabases(directory.clone()));
         self.post(STORED, ToDatabase::Control(Control::Remove));
     }
 
@@ -414,13 +416,13 @@ impl Machine {
             Choice::LongText(number) => {
                 let shard = &mut self.shards[number];
                 if let Some((session, mut text)) = shard.texts.pop_front() {
-                    text.read();
-                    shard.frontend.text_read(now.mono_ms, session, text);
+                    text.parse();
+                    shard.frontend.frame_parsed(now.mono_ms, session, text);
                 }
                 self.collect(number);
             }
-            Choice::Database(id) => self.take_batch(now, id, dice),
-            Choice::Inline(id) => self.take_inline(now, id, dice),
+            Choice::Database(id) => self.execute_batch(now, id, dice),
+            Choice::Inline(id) => self.execute_inline(now, id, dice),
             Choice::Disk => {
                 let answers = self.storage.work_on_disk(dice);
                 self.answer(answers);
@@ -463,7 +465,7 @@ impl Machine {
         let mut answers = Vec::new();
         for (id, turns) in &mut self.turns {
             let mut told = Vec::new();
-            turns.turn(&mut told);
+            turns.run_slice(&mut told);
             answers.extend(told.into_iter().map(|answer| (*id, answer)));
         }
         for (id, answer) in answers {
@@ -510,7 +512,7 @@ impl Machine {
     }
 
     /// One batch of a database thread.
-    fn take_batch(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
+    fn execute_batch(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
         };
@@ -525,15 +527,15 @@ impl Machine {
             ..self.execution.limits
         });
         let mut inputs = std::iter::from_fn(|| served.inbox.pop_front());
-        served.pump.take_batch(&mut hand, &mut inputs);
+        served.pump.execute_batch(&mut hand, &mut inputs);
         // The thread goes on with it at once, before anybody else is let in.
-        served.is_left = served.pump.has_kept();
+        served.is_left = served.pump.has_postponed();
         self.batches.cut += u64::from(served.is_left);
         self.walk(now, id, dice);
     }
 
     /// One batch that a shard executes. What it cannot do it leaves to the database thread.
-    fn take_inline(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
+    fn execute_inline(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
         };
@@ -547,11 +549,11 @@ impl Machine {
         let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
         let mut budget = WorkBudget::new(self.execution.inline_steps as u64);
         let pump = &mut served.pump;
-        pump.take_inline(&mut hand, &mut inputs, &mut budget);
+        pump.execute_inline(&mut hand, &mut inputs, &mut budget);
         self.batches.inline += 1;
         self.batches.rolled_back += u64::from(matches!(
             inputs.first(),
-            Some(ToDatabase::Request(request)) if request.place.is_some()
+            Some(ToDatabase::Request(request)) if request.seqno.is_some()
         ));
         self.walk(now, id, dice);
         let Some(served) = self.databases.get_mut(&id) else {
@@ -571,7 +573,7 @@ impl Machine {
         while let Some(output) = served.pump.next_output() {
             match output {
                 // Now and then what monitors will be told is written before the record is.
-                Output::Job(job @ Job::Foretold(_)) if dice.below(2) == 0 => {
+                Output::Job(job @ Job::PrecomputedUpdate(_)) if dice.below(2) == 0 => {
                     job.carry_out();
                 }
                 Output::Job(job) => self.jobs.push_back((id, job)),
@@ -615,8 +617,10 @@ impl Machine {
     /// What the main thread makes of an event.
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Converted(_, schema, era) => {
-                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), Some(era)));
+            Event::Converted(_, schema, epoch) => {
+                self.tell_shards(|| {
+                    ToShard::DisconnectUnaware(Arc::from("converted"), Some(epoch))
+                });
                 self.tell_server_db(server_db::update_schema(&schema));
             }
             Event::Compacted(token, result) => {
@@ -646,7 +650,7 @@ impl Machine {
         for (session, why) in outputs.close.drain(..) {
             self.to_clients.push((session, ToClient::Closed(why)));
         }
-        shard.texts.extend(outputs.to_read.drain(..));
+        shard.texts.extend(outputs.to_parse.drain(..));
         let to_shards: Vec<_> = outputs.to_shards.drain(..).collect();
         for (id, message) in outputs.to_databases.drain(..) {
             if let Some(served) = self.databases.get_mut(&id) {

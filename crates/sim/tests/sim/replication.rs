@@ -10,7 +10,7 @@ use corvid_json::Value;
 use corvid_monitor::{Monitors, SessionId, Version};
 use corvid_service::replication::difference::{Contents, difference};
 use corvid_service::replication::{
-    Exclusions, Following, Replication, SourceId, Standing, Step, read_update,
+    Exclusions, Following, Replication, ReplicationStatus, SourceId, Step, read_update,
 };
 use corvid_sim::bench::Bench;
 use corvid_sim::dice::{self, Dice};
@@ -119,7 +119,7 @@ impl Stage {
         let mut steps = Vec::new();
         self.replication.connected(&mut steps);
         self.take(&[], steps)?;
-        if self.replication.standing() == Standing::Replicating {
+        if self.replication.status() == ReplicationStatus::Replicating {
             Ok(())
         } else {
             Err("the conversation has not come to its end".to_owned())
@@ -146,16 +146,16 @@ impl Stage {
     fn take(&mut self, text: &[u8], steps: Vec<Step>) -> Result<(), String> {
         for step in steps {
             let recorded = match step {
-                Step::Notice(_) => continue,
+                Step::Log(_) => continue,
                 Step::Send(request) => {
                     let reply = self.answer(&request)?;
                     self.hear(&reply)?;
                     continue;
                 }
-                Step::Contents(place, encoding) => {
+                Step::Contents(range, encoding) => {
                     let contents = Contents {
                         text: text.to_vec(),
-                        place,
+                        range,
                         encoding,
                         excluded: Exclusions::of("Gen", ""),
                     };
@@ -163,12 +163,12 @@ impl Stage {
                     self.contents += 1;
                     difference(&contents, &self.backup.snapshot())
                 }
-                Step::Update(place, encoding) => {
+                Step::Update(range, encoding) => {
                     self.updates += 1;
                     let schema = self.backup.schema().clone();
                     let backup = &self.backup;
                     let exists = |table, uuid| backup.get(table, uuid).is_some();
-                    let updates = &text[place];
+                    let updates = &text[range];
                     read_update(updates, &schema, encoding, &mut self.repeats, &exists)
                 }
                 other => return Err(format!("{other:?}")),

@@ -8,11 +8,11 @@ use corvid_data::{HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
-use corvid_service::eras::Eras;
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
+use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Directory, Frontend, Model, Now, Options, Pump};
+use corvid_service::{DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases};
 
 const SCHEMA: &str = r#"{"name": "D", "tables": {"T": {"isRoot": true, "indexes": [["name"], ["a", "b"]], "columns": {
     "name": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}}}}}"#;
@@ -62,11 +62,11 @@ impl Server {
     pub(crate) fn new(seed: HashSeed) -> Server {
         let json = Value::parse(SCHEMA.as_bytes()).expect("a constant");
         let schema = corvid_data::Arc::new(Schema::from_json(&json).expect("a constant"));
-        let mut directory = Directory::default();
+        let mut directory = ServedDatabases::default();
         directory.insert(schema.name.as_str(), DATABASE);
         let (directory, locks) = (Arc::new(directory), Arc::default());
-        let eras = Eras::default();
-        let mut frontend = Frontend::new(0, directory, Arc::clone(&locks), eras, Uuid::ZERO);
+        let epochs = SchemaEpochs::default();
+        let mut frontend = Frontend::new(0, directory, Arc::clone(&locks), epochs, Uuid::ZERO);
         frontend.opened(SESSION, SessionInfo::new(false, String::new(), None));
         let options = Options {
             id: DATABASE,
@@ -78,8 +78,8 @@ impl Server {
             history: true,
         };
         let (database, uuids) = (Database::new(schema, seed), Box::new(Counter(0)));
-        let eras = Eras::default();
-        let service = DatabaseService::new(NOW, options, database, locks, eras, uuids);
+        let epochs = SchemaEpochs::default();
+        let service = DatabaseService::new(NOW, options, database, locks, epochs, uuids);
         Server {
             frontend,
             pump: Pump::new(service),
@@ -113,7 +113,7 @@ impl Server {
         self.frontend.frame(NOW.mono_ms, SESSION, message);
         let inputs = mem::take(&mut self.frontend.outputs().to_databases);
         let mut inputs = inputs.into_iter().map(|(_, input)| input);
-        self.pump.take_batch(&mut Thread, &mut inputs);
+        self.pump.execute_batch(&mut Thread, &mut inputs);
         while let Some(output) = self.pump.next_output() {
             match output {
                 Output::Store(stores) => {

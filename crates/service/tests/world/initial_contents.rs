@@ -15,7 +15,7 @@ fn insert(key: &str) -> String {
 
 /// Every monitor's contents are left to the worker, which waits.
 fn prepare(world: &mut World) {
-    world.service("A").set_first_rows_max(0);
+    world.service("A").set_initial_rows_max(0);
     // They count jobs.
     world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = true;

@@ -6,9 +6,9 @@ use corvid_data::{Tag, WireError};
 use corvid_json::Reader;
 use corvid_log::storage::StoreError;
 
-use super::slow::member;
+use super::slow_transactions::member;
 use super::{DatabaseService, Now};
-use crate::audit::{Entry, What, Who};
+use crate::audit::{Action, Actor, Entry};
 use crate::message::Request;
 
 use super::pending::{Commit, Origin, Pending};
@@ -25,7 +25,7 @@ impl DatabaseService {
     /// A commit is released.
     pub(super) fn audit_commit(&mut self, date_ms: i64, origin: &Origin, commit: &Commit) {
         if self.is_audited {
-            let what = What::Committed {
+            let what = Action::Committed {
                 txn: commit.txn,
                 delta: commit.delta.clone(),
                 record_bytes: commit.record_bytes,
@@ -37,7 +37,7 @@ impl DatabaseService {
     /// A commit could not be stored.
     pub(super) fn audit_unstored(&mut self, entry: &Pending, error: &StoreError) {
         if let Some(commit) = entry.commit.as_ref().filter(|_| self.is_audited) {
-            let what = What::Unstored {
+            let what = Action::Unstored {
                 delta: commit.delta.clone(),
                 record_bytes: commit.record_bytes,
                 details: format!("{} ({})", error.details, error.io_error),
@@ -47,7 +47,7 @@ impl DatabaseService {
     }
 
     /// The answer to a transaction is released that was refused.
-    pub(super) fn audit_refused(&mut self, date_ms: i64, origin: &Origin, refused: What) {
+    pub(super) fn audit_refused(&mut self, date_ms: i64, origin: &Origin, refused: Action) {
         self.audit(date_ms, who(origin), refused);
     }
 
@@ -57,7 +57,7 @@ impl DatabaseService {
         request: &Request,
         error: Option<Tag>,
         result: &[u8],
-    ) -> Option<Box<What>> {
+    ) -> Option<Box<Action>> {
         let tag = error.filter(|tag| self.is_audited && is_refusal(*tag))?;
         let mut comments = Vec::new();
         let mut operations = Vec::new();
@@ -68,7 +68,7 @@ impl DatabaseService {
         }
         let is_it = |element: &&[u8]| member(element, "error").is_some_and(|e| e == tag.text());
         let details = elements(result).filter(is_it).last();
-        let what = What::Denied {
+        let what = Action::Denied {
             tag,
             details: details
                 .and_then(|element| member(element, "details"))
@@ -82,13 +82,13 @@ impl DatabaseService {
     /// A conversion was refused; it is told if that is for want of rights.
     pub(super) fn audit_refusal(&mut self, now: Now, request: &Request, error: &WireError) {
         if self.is_audited && is_refusal(error.tag) {
-            let what = What::Denied {
+            let what = Action::Denied {
                 tag: error.tag,
                 details: error.details.clone(),
                 operations: vec![(request.method.name().to_owned(), String::new())],
                 comment: String::new(),
             };
-            let who = Who::Client(request.session, request.info.clone());
+            let who = Actor::Client(request.session, request.info.clone());
             self.audit(now.wall_ms, who, what);
         }
     }
@@ -96,12 +96,12 @@ impl DatabaseService {
     /// The database has another schema, because of this request.
     pub(super) fn audit_conversion(&mut self, now: Now, request: &Request) {
         if self.is_audited {
-            let who = Who::Client(request.session, request.info.clone());
-            self.audit(now.wall_ms, who, What::Converted);
+            let who = Actor::Client(request.session, request.info.clone());
+            self.audit(now.wall_ms, who, Action::Converted);
         }
     }
 
-    fn audit(&mut self, date_ms: i64, who: Who, what: What) {
+    fn audit(&mut self, date_ms: i64, who: Actor, what: Action) {
         self.outputs.audit.push(Entry {
             date_ms,
             schema: self.database.schema().clone(),
@@ -115,12 +115,12 @@ fn is_refusal(tag: Tag) -> bool {
     matches!(tag, Tag::PermissionError | Tag::NotAllowed)
 }
 
-fn who(origin: &Origin) -> Who {
+fn who(origin: &Origin) -> Actor {
     match origin {
-        Origin::Client(request) => Who::Client(request.session, request.info.clone()),
+        Origin::Client(request) => Actor::Client(request.session, request.info.clone()),
         Origin::Cancel(..) => unreachable!("a cancel is never audited"),
-        Origin::Server(_) | Origin::Control(_) => Who::Server,
-        Origin::Source => Who::Source,
+        Origin::Server(_) | Origin::Control(_) => Actor::Server,
+        Origin::Source => Actor::Source,
     }
 }
 

@@ -21,14 +21,14 @@ const MANY_CHANGES: usize = 1000;
 
 /// The rounds of one database.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct FlushPacing {
     /// The next one is not before this, monotonic ms.
     next_ms: u64,
     /// Rows that were changed since the last one.
     changes: usize,
 }
 
-impl Rounds {
+impl FlushPacing {
     fn is_time(&self, now: Now) -> bool {
         self.next_ms <= now.mono_ms
     }
@@ -51,7 +51,7 @@ impl DatabaseService {
     pub(super) fn send_updates(&mut self, session: SessionId) {
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
-        self.defer_texts(session, &mut frames);
+        self.defer_bodies(session, &mut frames);
         if !frames.is_empty() {
             self.monitors.set_ready(session, false);
             self.outputs.updates(session, frames);
@@ -60,35 +60,35 @@ impl DatabaseService {
 
     /// Whether composing updates may take long, so that what is ready to leave had better leave before.
     #[must_use]
-    pub fn has_much_to_tell(&self) -> bool {
-        self.monitors.pending_len() > 0 && self.rounds.changes > MANY_CHANGES
+    pub fn is_flush_long(&self) -> bool {
+        self.monitors.pending_len() > 0 && self.flush_pacing.changes > MANY_CHANGES
     }
 
     /// Whether some session that is ready has yet to be told of a commit.
     #[must_use]
-    pub fn has_to_tell(&self) -> bool {
+    pub fn has_pending_updates(&self) -> bool {
         self.monitors.pending_len() > 0
     }
 
     /// Composes updates for every session that is ready for them, if it is time for that. Called once per batch of inputs.
     pub fn flush_updates(&mut self, now: Now) {
-        if self.monitors.pending_len() == 0 || !self.rounds.is_time(now) {
+        if self.monitors.pending_len() == 0 || !self.flush_pacing.is_time(now) {
             return;
         }
         let mut sessions = Vec::new();
         self.monitors.take_pending(&mut sessions);
-        self.rounds.begin(now, sessions.len());
+        self.flush_pacing.begin(now, sessions.len());
         for session in sessions {
             self.send_updates(session);
         }
     }
 
     /// The same if there are at most `sessions_max` sessions to compose for, and not much to tell. False otherwise: then nothing is done.
-    pub fn flush_few(&mut self, now: Now, sessions_max: usize) -> bool {
-        if !self.rounds.is_time(now) {
+    pub fn flush_if_small(&mut self, now: Now, sessions_max: usize) -> bool {
+        if !self.flush_pacing.is_time(now) {
             return true;
         }
-        let is_few = self.monitors.pending_len() <= sessions_max && !self.has_much_to_tell();
+        let is_few = self.monitors.pending_len() <= sessions_max && !self.is_flush_long();
         if is_few {
             self.flush_updates(now);
         }
@@ -97,6 +97,6 @@ impl DatabaseService {
 
     /// When the next round is due, if there is anything to tell.
     pub(super) fn updates_due_ms(&self) -> Option<u64> {
-        (self.monitors.pending_len() > 0).then_some(self.rounds.next_ms)
+        (self.monitors.pending_len() > 0).then_some(self.flush_pacing.next_ms)
     }
 }

@@ -5,10 +5,10 @@ use corvid_json::Value;
 use corvid_log::storage::StoreError;
 
 use super::conversion::{Conversion, is_conversion_of};
-use super::transact::conversion_not_allowed;
+use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
-use crate::eras::Era;
-use crate::message::{Event, Handled, Request};
+use crate::message::{Completion, Event, Request};
+use crate::schema_epoch::SchemaEpoch;
 
 impl DatabaseService {
     /// Begins a conversion, while nothing is pending and there is no other.
@@ -90,13 +90,13 @@ impl DatabaseService {
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
         let last_txn = super::txn_id(self.keeps_history, &mut *self.uuids);
-        self.converted = Era(self.tape.number(|| self.eras.begin().0));
-        self.give_up_initial_contents();
+        self.converted = SchemaEpoch(self.tape.number(|| self.epochs.begin().0));
+        self.abandon_initial_contents();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
-        self.tell_canceled(canceled);
+        self.push_cancellations(canceled);
         let old = std::mem::replace(&mut self.database, database);
         self.free_database(Some(old));
-        self.follow_again();
+        self.rebind_watched_columns();
         let request = self.end_conversion(conversion);
         self.audit_conversion(now, &request);
         self.reply(request, b"{}".to_vec());
@@ -109,9 +109,9 @@ impl DatabaseService {
     /// A client does not want it any more.
     pub(super) fn cancel_conversion(&mut self, now: Now) {
         if let Some(request) = self.drop_conversion() {
-            self.cancel_request(&request, Handled::Yes);
+            self.cancel_request(&request, Completion::Request);
         }
-        self.go_on_without_conversion(now);
+        self.resume_after_conversion(now);
     }
 }
 

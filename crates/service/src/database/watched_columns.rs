@@ -10,7 +10,7 @@ use crate::remote_rows::{RemoteColumn, RemoteRows};
 use crate::remote_status::{RemoteStatuses, WriteBack, write_back};
 
 /// One followed column.
-pub(super) struct Followed {
+pub(super) struct WatchedColumn {
     /// The remote's text, `db:DB,TABLE,COLUMN`.
     pub(super) name: String,
     table_name: String,
@@ -23,15 +23,15 @@ pub(super) struct Followed {
 }
 
 impl DatabaseService {
-    pub(super) fn follow(
+    pub(super) fn watch_column(
         &mut self,
         name: String,
         table: &str,
         column_name: &str,
         texts_only: bool,
     ) {
-        self.followed.retain(|followed| followed.name != name);
-        let mut followed = Followed {
+        self.watched_columns.retain(|watched| watched.name != name);
+        let mut watched = WatchedColumn {
             name: name.clone(),
             table_name: table.to_owned(),
             column_name: column_name.to_owned(),
@@ -39,19 +39,19 @@ impl DatabaseService {
             column: Err(String::new()),
             reported: RemoteRows::new(),
         };
-        followed.column = followed.find(&self.database);
-        followed.reported = followed.read(&self.database);
-        let found = followed.column.as_ref().map(|_| followed.reported.clone());
+        watched.column = watched.find(&self.database);
+        watched.reported = watched.read(&self.database);
+        let found = watched.column.as_ref().map(|_| watched.reported.clone());
         let found = found.map_err(String::clone);
         // A column that is not there now may come with a conversion.
-        self.followed.push(followed);
-        self.outputs.events.push(Event::Followed(name, found));
+        self.watched_columns.push(watched);
+        self.outputs.events.push(Event::ColumnWatched(name, found));
     }
 
     /// Reports followed columns that a commit changed. Costs nothing unless it touched their tables.
     pub(super) fn report_remotes(&mut self, delta: &Delta) {
-        for followed in &mut self.followed {
-            let Ok(column) = &followed.column else {
+        for watched in &mut self.watched_columns {
+            let Ok(column) = &watched.column else {
                 continue;
             };
             if delta
@@ -59,15 +59,19 @@ impl DatabaseService {
                 .iter()
                 .any(|change| column.depends_on(change.table))
             {
-                self.outputs.events.extend(followed.news(&self.database));
+                self.outputs
+                    .events
+                    .extend(watched.change_event(&self.database));
             }
         }
     }
 
     /// Reports followed columns that differ from what was last reported, after commits were undone.
     pub(super) fn report_remotes_again(&mut self) {
-        for followed in &mut self.followed {
-            self.outputs.events.extend(followed.news(&self.database));
+        for watched in &mut self.watched_columns {
+            self.outputs
+                .events
+                .extend(watched.change_event(&self.database));
         }
     }
 
@@ -77,9 +81,9 @@ impl DatabaseService {
             return;
         }
         let columns = self
-            .followed
+            .watched_columns
             .iter()
-            .filter_map(|followed| followed.column.as_ref().ok());
+            .filter_map(|watched| watched.column.as_ref().ok());
         let all: Vec<WriteBack> = columns
             .map(|column| write_back(&self.database, column, statuses))
             .collect();
@@ -95,20 +99,22 @@ impl DatabaseService {
     }
 
     /// Finds followed columns again under a new schema. A column that has become unusable is reported once.
-    pub(super) fn follow_again(&mut self) {
-        for followed in &mut self.followed {
-            let column = followed.find(&self.database);
+    pub(super) fn rebind_watched_columns(&mut self) {
+        for watched in &mut self.watched_columns {
+            let column = watched.find(&self.database);
             let problem = column.as_ref().err().cloned();
-            let is_new = problem != followed.column.as_ref().err().cloned();
-            followed.column = column;
-            self.outputs.events.extend(followed.news(&self.database));
+            let is_new = problem != watched.column.as_ref().err().cloned();
+            watched.column = column;
+            self.outputs
+                .events
+                .extend(watched.change_event(&self.database));
             let problem = problem.filter(|_| is_new);
             self.outputs.events.extend(problem.map(Event::ColumnLost));
         }
     }
 }
 
-impl Followed {
+impl WatchedColumn {
     /// Looks for the column in the schema as it is now.
     fn find(&self, database: &Database) -> Result<RemoteColumn, String> {
         let (name, table, column) = (&self.name, &self.table_name, &self.column_name);
@@ -128,7 +134,7 @@ impl Followed {
     }
 
     /// The event that reports a change, if there is one.
-    fn news(&mut self, database: &Database) -> Option<Event> {
+    fn change_event(&mut self, database: &Database) -> Option<Event> {
         let remotes = self.read(database);
         (remotes != self.reported).then(|| {
             self.reported.clone_from(&remotes);

@@ -6,11 +6,11 @@ use crate::message::DatabaseId;
 
 /// Served databases in name order, `_Server` included.
 #[derive(Clone, Debug, Default)]
-pub struct Directory {
+pub struct ServedDatabases {
     by_name: BTreeMap<String, DatabaseId>,
 }
 
-impl Directory {
+impl ServedDatabases {
     /// The number of a database.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<DatabaseId> {

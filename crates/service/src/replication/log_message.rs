@@ -19,7 +19,7 @@ pub enum Level {
 
 /// One event. Displays as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum LogMessage {
     /// The source's schema of this database differs from ours, in whatever way.
     OtherSchema(String),
     /// Something of the source's schema has no place here.
@@ -38,40 +38,42 @@ pub enum Notice {
     NotStored(String),
 }
 
-impl Notice {
+impl LogMessage {
     /// How important it is.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Notice::Failed(_) => Level::Error,
-            Notice::UpdateFailed(..) | Notice::NotStored(_) => Level::Warn,
+            LogMessage::Failed(_) => Level::Error,
+            LogMessage::UpdateFailed(..) | LogMessage::NotStored(_) => Level::Warn,
             _ => Level::Info,
         }
     }
 }
 
-impl Display for Notice {
+impl Display for LogMessage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::OtherSchema(database) => write!(
+            LogMessage::OtherSchema(database) => write!(
                 f,
                 "{database}: Schema version mismatch, checking if {database} can still be replicated or not."
             ),
-            Notice::Mismatch(mismatch) => mismatch.fmt(f),
-            Notice::CanBeReplicated(database) => write!(f, "{database} can be replicated."),
-            Notice::CannotBeReplicated(database) => write!(f, "{database} cannot be replicated."),
-            Notice::Resetting(database) => {
+            LogMessage::Mismatch(mismatch) => mismatch.fmt(f),
+            LogMessage::CanBeReplicated(database) => write!(f, "{database} can be replicated."),
+            LogMessage::CannotBeReplicated(database) => {
+                write!(f, "{database} cannot be replicated.")
+            }
+            LogMessage::Resetting(database) => {
                 write!(
                     f,
                     "{database}: Monitor reply received. Resetting the database."
                 )
             }
-            Notice::Failed(why) => write!(f, "unexpected ovsdb error: {why}"),
-            Notice::UpdateFailed(database, error) => write!(
+            LogMessage::Failed(why) => write!(f, "unexpected ovsdb error: {why}"),
+            LogMessage::UpdateFailed(database, error) => write!(
                 f,
                 "{database}: an update of the active server does not fit ({error}); fetching everything again"
             ),
-            Notice::NotStored(database) => write!(
+            LogMessage::NotStored(database) => write!(
                 f,
                 "{database}: what the active server sent could not be stored; fetching everything again"
             ),

@@ -25,7 +25,11 @@ impl DatabaseService {
         }
         // It is counted when it is delivered.
         let session = request.session;
-        if self.outputs.outboxes.is_blocked_by(session, Reason::Text) {
+        if self
+            .outputs
+            .outboxes
+            .is_blocked_by(session, Reason::DeferredReply)
+        {
             return;
         }
         let Some(reply) = self.outputs.deliveries.back_mut() else {
@@ -39,16 +43,16 @@ impl DatabaseService {
     }
 
     /// The session has read everything: it goes on if it was blocked for that.
-    pub(super) fn has_read(&mut self, session: SessionId) {
-        self.outputs.outboxes.forget_unread(session);
-        let sent = self.outputs.outboxes.take_free(session);
-        self.go_on_with(sent);
+    pub(super) fn output_read(&mut self, session: SessionId) {
+        self.outputs.outboxes.clear_unread(session);
+        let sent = self.outputs.outboxes.take_unblocked(session);
+        self.queue_first(sent);
     }
 
     /// Lets everybody go on, for nothing will be reported any more.
-    pub(super) fn unblock_all_unread(&mut self) {
-        for session in self.outputs.outboxes.blocked_by(Reason::Unread) {
-            self.has_read(session);
+    pub(super) fn unblock_all_unread_sessions(&mut self) {
+        for session in self.outputs.outboxes.blocked_by(Reason::ReplyBackpressure) {
+            self.output_read(session);
         }
     }
 }

@@ -7,10 +7,12 @@ use corvid_data::{HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
-use corvid_service::eras::Eras;
-use corvid_service::job::turns::Turns;
-use corvid_service::message::{DatabaseId, Method, Piece, Request, SessionInfo, ToDatabase};
+use corvid_service::job::body_scheduler::BodyScheduler;
+use corvid_service::message::{
+    DatabaseId, DatabaseMethod, Piece, Request, SessionInfo, ToDatabase,
+};
 use corvid_service::reply_memory::ReplyMemory;
+use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::{DatabaseService, Model, Now, Options};
 
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
@@ -47,7 +49,7 @@ impl Dice {
 /// A database in memory.
 pub(crate) struct Served {
     service: DatabaseService,
-    turns: Turns,
+    turns: BodyScheduler,
     now_ms: u64,
     /// Slices that were written.
     pub(crate) slices: usize,
@@ -68,14 +70,20 @@ impl Served {
         };
         let (locks, uuids) = (Arc::default(), Box::new(Counter(0)));
         let (now, database) = (Now::default(), Database::new(schema, HashSeed::FIXED));
-        let mut service =
-            DatabaseService::new(now, options, database, locks, Eras::default(), uuids);
-        service.set_first_rows_max(rows_max);
+        let mut service = DatabaseService::new(
+            now,
+            options,
+            database,
+            locks,
+            SchemaEpochs::default(),
+            uuids,
+        );
+        service.set_initial_rows_max(rows_max);
         service.set_update_rows_max(rows_max);
         service.set_select_steps_max(rows_max as u64);
         Served {
             service,
-            turns: Turns::new(slice_steps),
+            turns: BodyScheduler::new(slice_steps),
             now_ms: 0,
             slices: 0,
             told: BTreeMap::new(),
@@ -101,12 +109,12 @@ impl Served {
             let row = format!(r#"{{{name}"n":{row}}}"#);
             params += &format!(r#",{{"op":"insert","table":"{table}","row":{row}}}"#);
         }
-        self.ask(0, Method::Transact, &(params + "]"));
+        self.ask(0, DatabaseMethod::Transact, &(params + "]"));
         self.told.remove(&0);
     }
 
     /// A request of a session, which has read everything.
-    pub(crate) fn ask(&mut self, session: u64, method: Method, params: &str) {
+    pub(crate) fn ask(&mut self, session: u64, method: DatabaseMethod, params: &str) {
         let frame = params.as_bytes().to_vec();
         self.handle(ToDatabase::Drained(SessionId(session)));
         self.handle(ToDatabase::Request(Box::new(Request {
@@ -118,7 +126,7 @@ impl Served {
             method,
             params: 0..frame.len(),
             frame,
-            place: None,
+            seqno: None,
             blocked: false,
             foreign_monitors: Vec::new(),
         })));
@@ -131,7 +139,7 @@ impl Served {
         }
         self.slices += 1;
         let mut answers = Vec::new();
-        self.turns.turn(&mut answers);
+        self.turns.run_slice(&mut answers);
         for answer in answers {
             self.handle(answer);
         }

@@ -1,10 +1,10 @@
-//! Contents, results and updates that take turns ([`corvid_service::job::turns`]): short ones are there first, and all are, byte for byte, what they
+//! Contents, results and updates that take turns ([`corvid_service::job::body_scheduler`]): short ones are there first, and all are, byte for byte, what they
 //! are when nobody else's are written.
 
 mod served;
 
 use corvid_monitor::Version;
-use corvid_service::message::Method;
+use corvid_service::message::DatabaseMethod;
 
 use served::{Dice, Served};
 
@@ -26,19 +26,23 @@ fn served(slice_steps: u64) -> Served {
 #[test]
 fn contents_of_a_small_table_do_not_wait_for_those_of_large_ones() {
     let mut alone = served(20);
-    alone.ask(1, Method::Monitor(Version::V2), SMALL);
+    alone.ask(1, DatabaseMethod::Monitor(Version::V2), SMALL);
     let own = alone.turns_until(1);
     assert!((3..10).contains(&own), "{own} slices");
 
     let mut served = served(20);
     for number in 0..10 {
-        served.ask(10 + number, Method::Monitor(Version::V2), &big(number));
+        served.ask(
+            10 + number,
+            DatabaseMethod::Monitor(Version::V2),
+            &big(number),
+        );
     }
     for _ in 0..123 {
         served.turn();
     }
     assert!(served.told.is_empty(), "the large ones have just begun");
-    served.ask(1, Method::Monitor(Version::V2), SMALL);
+    served.ask(1, DatabaseMethod::Monitor(Version::V2), SMALL);
     assert!(served.turns_until(1) <= 2 * own);
     assert_eq!(served.told.len(), 1, "nobody else is told yet");
     served.finish();
@@ -49,14 +53,14 @@ fn contents_of_a_small_table_do_not_wait_for_those_of_large_ones() {
 #[test]
 fn contents_of_a_large_table_do_not_wait_for_small_ones_that_keep_coming() {
     let mut alone = served(2000);
-    alone.ask(1, Method::Monitor(Version::V2), &big(0));
+    alone.ask(1, DatabaseMethod::Monitor(Version::V2), &big(0));
     let own = alone.turns_until(1);
     let mut served = served(2000);
-    served.ask(1, Method::Monitor(Version::V2), &big(0));
+    served.ask(1, DatabaseMethod::Monitor(Version::V2), &big(0));
     let turns = (1..).find(|number| {
         // Differently each time, or it would be kept.
         let small = format!(r#"["D","m",{{"Small":[{{"where":[["n",">=",-{number}]]}}]}}]"#);
-        served.ask(1 + number, Method::Monitor(Version::V2), &small);
+        served.ask(1 + number, DatabaseMethod::Monitor(Version::V2), &small);
         served.turn();
         served.told.contains_key(&1)
     });
@@ -72,7 +76,11 @@ fn of_contents_that_are_too_large_together_one_is_whole_and_the_others_are_refus
     let mut served = served(1000);
     let memory = served.limit_replies(200_000);
     for number in 0..5 {
-        served.ask(1 + number, Method::Monitor(Version::V2), &big(number));
+        served.ask(
+            1 + number,
+            DatabaseMethod::Monitor(Version::V2),
+            &big(number),
+        );
     }
     served.finish();
     let whole: Vec<_> = served
@@ -116,13 +124,13 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
     };
     for session in 1..=sessions {
         let method = match dice.below(3) {
-            0 => Method::Monitor(Version::V1),
-            1 => Method::Monitor(Version::V2),
-            _ => Method::Monitor(Version::V3),
+            0 => DatabaseMethod::Monitor(Version::V1),
+            1 => DatabaseMethod::Monitor(Version::V2),
+            _ => DatabaseMethod::Monitor(Version::V3),
         };
         let columns = [r#""k""#, r#""n""#, r#""k","n""#][dice.below(3) as usize];
         let condition = match (method, dice.below(3)) {
-            (Method::Monitor(Version::V1), _) | (_, 0) => String::new(),
+            (DatabaseMethod::Monitor(Version::V1), _) | (_, 0) => String::new(),
             (_, 1) => format!(r#","where":[["n","<",{}]]"#, dice.below(3000)),
             _ => format!(
                 r#","where":[["k","==","row{}"],["n",">",{}]]"#,
@@ -137,7 +145,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
             _ => r#""Small":[{"columns":["n"]}]"#.to_owned(),
         };
         let since = match method {
-            Method::Monitor(Version::V3) => r#","00000000-0000-0000-0000-000000000000""#,
+            DatabaseMethod::Monitor(Version::V3) => r#","00000000-0000-0000-0000-000000000000""#,
             _ => "",
         };
         served.ask(
@@ -153,7 +161,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
         let update = format!(
             r#"["D",{{"op":"mutate","table":"Big","where":[["n",">",{from}],["n","<",{to}]],"mutations":[["n","+=",1]]}},{{"op":"insert","table":"Small","row":{{"n":{round}}}}},{{"op":"delete","table":"Big","where":[["n","==",{to}]]}}]"#
         );
-        served.ask(1, Method::Transact, &update);
+        served.ask(1, DatabaseMethod::Transact, &update);
         settle(&mut served, &mut dice);
         served.finish();
         for session in 1..=sessions {
@@ -168,7 +176,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
             let select = format!(
                 r#"["D",{{"op":"select","table":"Big","where":[["n","<",{limit}]]{columns}{sort}}},{{"op":"select","table":"Small","where":[]}}]"#
             );
-            served.ask(session, Method::Transact, &select);
+            served.ask(session, DatabaseMethod::Transact, &select);
             settle(&mut served, &mut dice);
         }
         served.finish();

@@ -10,14 +10,14 @@ use corvid_rpc::message;
 use super::DatabaseService;
 use super::initial_contents::Joining;
 use super::pending::{Answer, Origin};
-use crate::message::{Handled, Request};
-use crate::quota;
+use crate::message::{Completion, Request};
+use crate::session_limits;
 
 impl DatabaseService {
     pub(super) fn monitor(&mut self, request: Box<Request>, version: Version) {
         let (session, bytes) = (request.session, request.frame.len());
-        if !self.kept.admits(session, bytes) {
-            self.refuse(request, quota::exhausted("monitors"));
+        if !self.monitor_quota.admits(session, bytes) {
+            self.refuse(request, session_limits::exhausted("monitors"));
             return;
         }
         let begun = self.monitors.begin(
@@ -35,7 +35,7 @@ impl DatabaseService {
                 Answer::Joined(Box::new(joining))
             }
             Ok(Begun::Later(contents)) => {
-                self.put_off(*request, contents);
+                self.retry_after_contents(*request, contents);
                 return;
             }
             Err(error) => {
@@ -44,7 +44,7 @@ impl DatabaseService {
             }
         };
         if let Answer::Joined(joining) = &answer {
-            self.kept.add(session, joining.id.clone(), bytes);
+            self.monitor_quota.add(session, joining.id.clone(), bytes);
         }
         let info = &request.info;
         self.sessions.entry(session).or_insert_with(|| info.clone());
@@ -55,9 +55,9 @@ impl DatabaseService {
         let (session, bytes) = (request.session, request.frame.len());
         let id = first_param(&request);
         if let Some(id) = &id
-            && !self.kept.admits_change(session, id, bytes)
+            && !self.monitor_quota.admits_change(session, id, bytes)
         {
-            self.refuse(request, quota::exhausted("conditions"));
+            self.refuse(request, session_limits::exhausted("conditions"));
             return;
         }
         let change =
@@ -86,16 +86,17 @@ impl DatabaseService {
             new_id,
         } = changed;
         // What was pending may be long; the effect of the change is not.
-        self.defer_texts(session, &mut frames);
+        self.defer_bodies(session, &mut frames);
         if !frames.is_empty() {
             self.monitors.set_ready(session, false);
             self.outputs.updates(session, frames);
         }
         self.send_updates(session);
         let bytes = request.frame.len();
-        self.kept.change(session, &old_id, new_id.clone(), bytes);
-        let handled = Handled::MonitorRenamed(old_id, new_id);
-        self.outputs.reply(session, &request.id, b"{}", handled);
+        self.monitor_quota
+            .change(session, &old_id, new_id.clone(), bytes);
+        let completion = Completion::MonitorRenamed(old_id, new_id);
+        self.outputs.reply(session, &request.id, b"{}", completion);
     }
 
     /// The answers before the end of a monitor have left: it ends.
@@ -104,26 +105,26 @@ impl DatabaseService {
         self.send_updates(session);
         let id = first_param(request).unwrap_or_default();
         if self.monitors.cancel(session, &id) {
-            self.kept.remove(session, &id);
-            let handled = Handled::MonitorRemoved(Arc::from(id));
-            self.outputs.reply(session, &request.id, b"{}", handled);
+            self.monitor_quota.remove(session, &id);
+            let completion = Completion::MonitorRemoved(Arc::from(id));
+            self.outputs.reply(session, &request.id, b"{}", completion);
         } else {
             let error = b"\"unknown monitor\"";
             self.outputs
-                .error_json(session, &request.id, error, Handled::Yes);
+                .error_json(session, &request.id, error, Completion::Request);
         }
     }
 
     /// Removes every monitor and tells the sessions that want to know, and the shards in any case.
     pub(super) fn cancel_monitors(&mut self) {
-        self.give_up_initial_contents();
+        self.abandon_initial_contents();
         let canceled = self.monitors.remove_all();
-        self.tell_canceled(canceled);
+        self.push_cancellations(canceled);
     }
 
-    pub(super) fn tell_canceled(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
+    pub(super) fn push_cancellations(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
         for (session, id) in canceled {
-            self.kept.remove(session, &id);
+            self.monitor_quota.remove(session, &id);
             match self.sessions.get(&session) {
                 Some(info) if self.tape.flag(|| info.is_aware()) => {
                     let params = [b"[", &*id, b"]"].concat();
@@ -132,7 +133,7 @@ impl DatabaseService {
                 Some(info) => info.miss_cancellation(),
                 None => {}
             }
-            self.outputs.handled(session, Handled::MonitorLost(id));
+            self.outputs.complete(session, Completion::MonitorLost(id));
         }
     }
 }

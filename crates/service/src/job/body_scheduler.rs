@@ -1,6 +1,6 @@
 //! Which text is written next: first contents, long results and long updates take turns, slice by slice.
 //!
-//! Texts are counted for the session that asked first; all that a session has asked for is its line. Turns alternate:
+//! Texts are counted for the session that asked first; all that a session has asked for is its line. BodyScheduler alternate:
 //!
 //! - *the smallest*: the line with the fewest rows left, and in it the text with the fewest;
 //! - *the oldest*: the text that was asked for first, whoever asked.
@@ -11,7 +11,7 @@
 //! slice of everybody else's; the smallest alone would starve the long ones while short ones keep coming.) Rows are an estimate: how long a
 //! row's text is shows when it is written, so an error costs order and nothing else.
 //!
-//! Updates that nobody waits for yet ([`Job::Foretold`]) are written while nothing else is. When their commit is released and sessions wait,
+//! Updates that nobody waits for yet ([`Job::PrecomputedUpdate`]) are written while nothing else is. When their commit is released and sessions wait,
 //! the same text is asked for as theirs, and goes on from where it is.
 //!
 //! Invariant: the outcome does not depend on the order. Called by whoever does the work: a thread, a step of the simulator. Cost of a
@@ -24,7 +24,7 @@ use corvid_data::TrustedKeys;
 use corvid_engine::Slice;
 use corvid_monitor::{Contents, LateText, SessionId};
 
-use super::{Done, Job, JobNumber};
+use super::{Job, JobNumber, JobResult};
 use crate::message::ToDatabase;
 use crate::reply_memory::Charge;
 
@@ -36,9 +36,9 @@ type Arrival = u64;
 
 /// Texts that are to be written.
 #[derive(Debug)]
-pub struct Turns {
+pub struct BodyScheduler {
     slice_steps: u64,
-    lines: HashMap<SessionId, Line, TrustedKeys>,
+    lines: HashMap<SessionId, SessionQueue, TrustedKeys>,
     /// All texts in lines.
     by_age: BTreeMap<Arrival, SessionId>,
     /// All lines, by rows left; of equal ones by their oldest text.
@@ -52,8 +52,8 @@ pub struct Turns {
 
 /// What one session has asked for; not empty.
 #[derive(Debug, Default)]
-struct Line {
-    writings: BTreeMap<Arrival, Writing>,
+struct SessionQueue {
+    tasks: BTreeMap<Arrival, Task>,
     /// The same by rows left.
     by_size: BTreeSet<(usize, Arrival)>,
     /// The sum of these.
@@ -62,21 +62,21 @@ struct Line {
 
 /// A text under way.
 #[derive(Debug)]
-struct Writing {
-    text: Text,
+struct Task {
+    text: Body,
     rows_left: usize,
 }
 
 #[derive(Debug)]
-enum Text {
-    Contents(Box<First>),
+enum Body {
+    Contents(Box<ContentsTask>),
     /// With the sessions that wait for it.
-    Late(StdArc<dyn LateText>, Vec<SessionId>),
+    Deferred(StdArc<dyn LateText>, Vec<SessionId>),
 }
 
-/// First contents under way.
+/// ContentsTask contents under way.
 #[derive(Debug)]
-struct First {
+struct ContentsTask {
     contents: Contents,
     charge: Charge,
     /// What was charged, bytes.
@@ -85,18 +85,18 @@ struct First {
     is_refused: bool,
 }
 
-impl Default for Turns {
+impl Default for BodyScheduler {
     /// With slices of [`SLICE_STEPS`].
-    fn default() -> Turns {
-        Turns::new(SLICE_STEPS)
+    fn default() -> BodyScheduler {
+        BodyScheduler::new(SLICE_STEPS)
     }
 }
 
-impl Turns {
+impl BodyScheduler {
     /// Nothing to write, in slices of so many steps.
     #[must_use]
-    pub fn new(slice_steps: u64) -> Turns {
-        Turns {
+    pub fn new(slice_steps: u64) -> BodyScheduler {
+        BodyScheduler {
             slice_steps,
             lines: HashMap::default(),
             by_age: BTreeMap::new(),
@@ -117,28 +117,28 @@ impl Turns {
     /// Takes a job that is to write a text; gives others back.
     pub fn push(&mut self, job: Job) -> Option<Job> {
         match job {
-            Job::Contents(session, order) => {
+            Job::InitialContents(session, order) => {
                 let (contents, charge) = *order;
                 let rows_left = contents.rows_left();
-                let first = First {
+                let first = ContentsTask {
                     contents,
                     charge,
                     charged: 0,
                     is_refused: false,
                 };
-                self.add(session, Text::Contents(Box::new(first)), rows_left);
+                self.add(session, Body::Contents(Box::new(first)), rows_left);
             }
-            Job::Text(session, text) => {
+            Job::DeferredBody(session, text) => {
                 let address = address(&text);
                 if let Some(waiting) = self.waiting_for(address) {
                     waiting.push(session);
                     return None;
                 }
                 let rows_left = text.rows();
-                let arrival = self.add(session, Text::Late(text, vec![session]), rows_left);
+                let arrival = self.add(session, Body::Deferred(text, vec![session]), rows_left);
                 self.texts.insert(address, (session, arrival));
             }
-            Job::Foretold(text) => {
+            Job::PrecomputedUpdate(text) => {
                 // No more than groups have in mind, however long it takes until they have their turn.
                 self.precomputed
                     .retain(|text| !is_unwanted(text) && !text.is_written());
@@ -150,7 +150,7 @@ impl Turns {
     }
 
     /// Writes a slice of some text. Appends what is to be told when it is whole.
-    pub fn turn(&mut self, answers: &mut Vec<ToDatabase>) {
+    pub fn run_slice(&mut self, answers: &mut Vec<ToDatabase>) {
         let oldest = self.by_age.iter().next();
         let oldest = oldest.map(|(arrival, session)| (*session, *arrival));
         let next = if self.is_oldest_next {
@@ -176,18 +176,18 @@ impl Turns {
     fn waiting_for(&mut self, address: usize) -> Option<&mut Vec<SessionId>> {
         let (session, arrival) = self.texts.get(&address)?;
         let line = self.lines.get_mut(session)?;
-        match &mut line.writings.get_mut(arrival)?.text {
-            Text::Late(_, waiting) => Some(waiting),
-            Text::Contents(..) => None,
+        match &mut line.tasks.get_mut(arrival)?.text {
+            Body::Deferred(_, waiting) => Some(waiting),
+            Body::Contents(..) => None,
         }
     }
 
-    fn add(&mut self, session: SessionId, text: Text, rows_left: usize) -> Arrival {
+    fn add(&mut self, session: SessionId, text: Body, rows_left: usize) -> Arrival {
         self.arrivals += 1;
         let arrival = self.arrivals;
         self.by_age.insert(arrival, session);
         self.change(session, |line| {
-            line.writings.insert(arrival, Writing { text, rows_left });
+            line.tasks.insert(arrival, Task { text, rows_left });
             line.by_size.insert((rows_left, arrival));
             line.rows_left += rows_left;
         });
@@ -195,7 +195,7 @@ impl Turns {
     }
 
     /// Changes the line of a session, which is made if need be and gone when it is empty.
-    fn change(&mut self, session: SessionId, change: impl FnOnce(&mut Line)) {
+    fn change(&mut self, session: SessionId, change: impl FnOnce(&mut SessionQueue)) {
         let line = self.lines.entry(session).or_default();
         if let Some(key) = line.key(session) {
             self.by_size.remove(&key);
@@ -218,10 +218,11 @@ impl Turns {
         let Some(text) = done else { return };
         self.by_age.remove(&arrival);
         match text {
-            Text::Contents(first) => answers.push(first.finish()),
-            Text::Late(text, waiting) => {
+            Body::Contents(first) => answers.push(first.finish()),
+            Body::Deferred(text, waiting) => {
                 self.texts.remove(&address(&text));
-                let done = |session| ToDatabase::Done(JobNumber(0), Done::Text(session));
+                let done =
+                    |session| ToDatabase::JobDone(JobNumber(0), JobResult::DeferredBody(session));
                 answers.extend(waiting.into_iter().map(done));
             }
         }
@@ -238,21 +239,21 @@ impl Turns {
     }
 }
 
-impl Line {
+impl SessionQueue {
     /// Its place among the others; none when it is empty.
     fn key(&self, session: SessionId) -> Option<(usize, Arrival, SessionId)> {
-        let (oldest, _) = self.writings.first_key_value()?;
+        let (oldest, _) = self.tasks.first_key_value()?;
         Some((self.rows_left, *oldest, session))
     }
 
     /// Writes a slice of one text; returns it when it is whole.
-    fn advance(&mut self, arrival: Arrival, slice: &mut Slice) -> Option<Text> {
-        let writing = self.writings.get_mut(&arrival)?;
+    fn advance(&mut self, arrival: Arrival, slice: &mut Slice) -> Option<Body> {
+        let writing = self.tasks.get_mut(&arrival)?;
         self.by_size.remove(&(writing.rows_left, arrival));
         self.rows_left -= writing.rows_left;
         writing.rows_left = writing.text.advance(slice);
         if writing.rows_left == 0 {
-            return self.writings.remove(&arrival).map(|writing| writing.text);
+            return self.tasks.remove(&arrival).map(|writing| writing.text);
         }
         self.by_size.insert((writing.rows_left, arrival));
         self.rows_left += writing.rows_left;
@@ -260,19 +261,19 @@ impl Line {
     }
 }
 
-impl Text {
+impl Body {
     /// Goes on for a slice; returns about how many rows are left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         match self {
-            Text::Contents(first) => first.advance(slice),
+            Body::Contents(first) => first.advance(slice),
             // Who waited is gone.
-            Text::Late(text, _) if is_unwanted(text) => 0,
-            Text::Late(text, _) => text.advance(slice),
+            Body::Deferred(text, _) if is_unwanted(text) => 0,
+            Body::Deferred(text, _) => text.advance(slice),
         }
     }
 }
 
-impl First {
+impl ContentsTask {
     /// Goes on for a slice; returns how many rows are left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         self.is_refused = !self.charge.may_go_on();
@@ -297,7 +298,7 @@ impl First {
         } else {
             self.contents.finish(StdArc::new(self.charge))
         };
-        ToDatabase::Done(number, Done::Contents(written))
+        ToDatabase::JobDone(number, JobResult::InitialContents(written))
     }
 }
 
@@ -344,14 +345,14 @@ mod tests {
 
     /// Turns of slices of ten rows, and what has not been dropped of the texts.
     struct Play {
-        turns: Turns,
+        turns: BodyScheduler,
         texts: Vec<StdArc<Rows>>,
     }
 
     impl Play {
         fn new() -> Play {
             Play {
-                turns: Turns::new(10),
+                turns: BodyScheduler::new(10),
                 texts: Vec::new(),
             }
         }
@@ -368,22 +369,22 @@ mod tests {
         }
 
         fn ask_for(&mut self, session: u64, text: &StdArc<Rows>) {
-            let job = Job::Text(SessionId(session), text.clone());
+            let job = Job::DeferredBody(SessionId(session), text.clone());
             assert!(self.turns.push(job).is_none());
         }
 
         /// The sessions that are told after one turn.
         fn turn(&mut self) -> Vec<u64> {
             let mut answers = Vec::new();
-            self.turns.turn(&mut answers);
+            self.turns.run_slice(&mut answers);
             let told = answers.into_iter().map(|answer| match answer {
-                ToDatabase::Done(_, Done::Text(SessionId(session))) => session,
+                ToDatabase::JobDone(_, JobResult::DeferredBody(SessionId(session))) => session,
                 other => panic!("{other:?}"),
             });
             told.collect()
         }
 
-        /// Turns until that session is told.
+        /// BodyScheduler until that session is told.
         fn turns_until(&mut self, session: u64) -> usize {
             (1..).find(|_| self.turn().contains(&session)).unwrap_or(0)
         }
@@ -442,7 +443,11 @@ mod tests {
     {
         let mut play = Play::new();
         let text = play.text(100);
-        assert!(play.turns.push(Job::Foretold(text.clone())).is_none());
+        assert!(
+            play.turns
+                .push(Job::PrecomputedUpdate(text.clone()))
+                .is_none()
+        );
         for _ in 0..3 {
             play.turn();
         }
@@ -463,11 +468,11 @@ mod tests {
         play.ask(0, 1000);
         for _ in 0..5 {
             let text = play.text(1000);
-            assert!(play.turns.push(Job::Foretold(text)).is_none());
+            assert!(play.turns.push(Job::PrecomputedUpdate(text)).is_none());
         }
         play.texts.truncate(1);
         let last = play.text(10);
-        assert!(play.turns.push(Job::Foretold(last)).is_none());
+        assert!(play.turns.push(Job::PrecomputedUpdate(last)).is_none());
         assert_eq!(play.turns.precomputed.len(), 1, "however long others take");
         play.texts.clear();
         for _ in 0..2 {

@@ -5,7 +5,7 @@ use corvid_engine::{OPERATIONS, Tally};
 
 /// The numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct Counters {
     /// Transactions that changed something and were stored, those of the server itself included.
     pub committed: u64,
     /// Those that succeeded and changed nothing.
@@ -13,7 +13,7 @@ pub struct Counts {
     /// Those that failed, by the first error; each tag once.
     pub failed: Vec<(Tag, u64)>,
     /// Those that had to wait, whatever became of them.
-    pub waited: u64,
+    pub blocked: u64,
     /// Operations of finished transactions, by place in [`OPERATIONS`].
     pub operations: [u64; OPERATIONS.len()],
     /// Records handed to the file.
@@ -21,12 +21,12 @@ pub struct Counts {
     /// Their bytes.
     pub record_bytes: u64,
     /// Transactions undone because they could not be stored.
-    pub unstored: u64,
+    pub store_failures: u64,
     /// `update`, `update2` and `update3` notifications composed.
-    pub told: [u64; 3],
+    pub updates: [u64; 3],
 }
 
-impl Counts {
+impl Counters {
     /// A client's transaction was executed. Commits count when they are stored.
     pub(crate) fn executed(&mut self, tally: &Tally, has_changed: bool) {
         for (sum, count) in self.operations.iter_mut().zip(tally.operations) {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn each_transaction_counts_once_by_its_outcome() {
-        let mut counts = Counts::default();
+        let mut counts = Counters::default();
         let mut tally = Tally::default();
         tally.operations[0] = 2;
         counts.executed(&tally, true);

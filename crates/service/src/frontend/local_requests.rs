@@ -8,43 +8,48 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
-use super::session::{NOTICES_MAX, PendingNotice};
-use super::text::{Asked, Asking, Said, Text};
+use super::inbound_frame::{DatabaseMethod, InboundFrame, Parsed, ParsedRequest};
+use super::session::{NOTIFICATIONS_MAX, PendingNotification};
 use super::{Close, Frontend, Step, object, shard_of};
-use crate::locks::{Locks, Mode, Notice, Refused};
-use crate::message::{DatabaseId, Handled, Piece, ToDatabase, ToShard};
-use crate::quota::{self, LOCK_NAME_BYTES_MAX};
+use crate::locks::{LockNotification, Locks, Mode, Refused};
+use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
+use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
     /// Answers `echo`, once the session's earlier requests are handled and its pending updates are sent. A session without monitors has
     /// no updates and is answered at once.
     pub(super) fn echo(&mut self, id: SessionId, frame: Vec<u8>, answer: Vec<u8>) -> Step {
         if self.fence(id) {
-            return Step::Wait(Text::again(frame, Said::Echo(answer)));
+            return Step::Wait(InboundFrame::again(frame, Parsed::Echo(answer)));
         }
-        self.reply_behind_notices(id, answer);
+        self.reply_after_notifications(id, answer);
         Step::Done
     }
 
     /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
-    pub(super) fn answer_here(&mut self, now_ms: u64, id: SessionId, asking: Asking) -> Step {
+    pub(super) fn answer_here(
+        &mut self,
+        now_ms: u64,
+        id: SessionId,
+        request: ParsedRequest,
+    ) -> Step {
         let Some(session) = self.sessions.get_mut(&id) else {
             return Step::Done;
         };
-        if !session.under_way.is_empty() {
-            return Step::Wait(asking.into());
+        if !session.in_flight.is_empty() {
+            return Step::Wait(request.into());
         }
-        session.last_request = Some((asking.parts.asked.name(), now_ms));
+        session.last_request = Some((request.envelope.method.name(), now_ms));
         if self.fence(id) {
-            return Step::Wait(asking.into());
+            return Step::Wait(request.into());
         }
         let mut text = Vec::new();
-        let request_id = &asking.parts.id;
-        match self.local_result(id, asking.parts.asked, asking.params()) {
+        let request_id = &request.envelope.id;
+        match self.local_result(id, request.envelope.method, request.params()) {
             Ok(result) => message::write_reply(&mut text, request_id, &result),
             Err(error) => message::write_error_reply(&mut text, request_id, &error),
         }
-        self.reply_behind_notices(id, text);
+        self.reply_after_notifications(id, text);
         Step::Done
     }
 
@@ -52,19 +57,23 @@ impl Frontend {
     fn local_result(
         &mut self,
         id: SessionId,
-        asked: Asked,
+        method: DatabaseMethod,
         params: &[u8],
     ) -> Result<Vec<u8>, Vec<u8>> {
-        match asked {
-            Asked::ListDbs => {
-                Ok(Value::Array(self.directory.names().map(Value::string).collect()).to_bytes())
+        match method {
+            DatabaseMethod::ListDbs => {
+                Ok(Value::Array(self.served.names().map(Value::string).collect()).to_bytes())
             }
-            Asked::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
-            Asked::SetDbChangeAware => self.set_aware(id, params).map_err(|error| object(&error)),
-            Asked::Lock => self.lock(id, "lock", Mode::Lock, params),
-            Asked::Steal => self.lock(id, "steal", Mode::Steal, params),
-            Asked::Unlock => self.unlock(id, params),
-            Asked::Database(_) | Asked::Unknown => Err(b"\"unknown method\"".to_vec()),
+            DatabaseMethod::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
+            DatabaseMethod::SetDbChangeAware => {
+                self.set_aware(id, params).map_err(|error| object(&error))
+            }
+            DatabaseMethod::Lock => self.lock(id, "lock", Mode::Lock, params),
+            DatabaseMethod::Steal => self.lock(id, "steal", Mode::Steal, params),
+            DatabaseMethod::Unlock => self.unlock(id, params),
+            DatabaseMethod::Database(_) | DatabaseMethod::Unknown => {
+                Err(b"\"unknown method\"".to_vec())
+            }
         }
     }
 
@@ -90,37 +99,37 @@ impl Frontend {
         params: &[u8],
     ) -> Result<Vec<u8>, Vec<u8>> {
         let name = self.lock_name(id, method, params)?;
-        let (notices, outcome) = {
+        let (notifications, outcome) = {
             let mut table = self.lock_table();
-            (table.take_notices(id), table.lock(id, &name, mode))
+            (table.take_notifications(id), table.lock(id, &name, mode))
         };
         // What happened to its locks before is told before the reply, and nothing that happened after.
-        self.queue_notices(id, notices);
-        let (owned, told) = outcome.map_err(|refused| match refused {
-            Refused::TooMany => object(&quota::exhausted("locks")),
+        self.queue_notifications(id, notifications);
+        let (owned, notified) = outcome.map_err(|refused| match refused {
+            Refused::TooMany => object(&session_limits::exhausted("locks")),
             Refused::AlreadyRequested | Refused::NotRequested => object(&WireError::syntax(
                 params,
                 format!("must issue \"unlock\" before new \"{method}\""),
             )),
         })?;
-        told.into_iter().for_each(|session| self.wake(session));
+        notified.into_iter().for_each(|session| self.wake(session));
         Ok(format!("{{\"locked\":{owned}}}").into_bytes())
     }
 
     fn unlock(&mut self, id: SessionId, params: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let name = self.lock_name(id, "unlock", params)?;
-        let (notices, outcome) = {
+        let (notifications, outcome) = {
             let mut table = self.lock_table();
-            (table.take_notices(id), table.unlock(id, &name))
+            (table.take_notifications(id), table.unlock(id, &name))
         };
-        self.queue_notices(id, notices);
-        let told = outcome.map_err(|_: Refused| {
+        self.queue_notifications(id, notifications);
+        let notified = outcome.map_err(|_: Refused| {
             object(&WireError::syntax(
                 params,
                 "unlock: \"unlock\" without \"lock\" or \"steal\"",
             ))
         })?;
-        told.into_iter().for_each(|session| self.wake(session));
+        notified.into_iter().for_each(|session| self.wake(session));
         Ok(b"{}".to_vec())
     }
 
@@ -142,7 +151,9 @@ impl Frontend {
                     .as_str()
                     .is_some_and(|name| name.len() > LOCK_NAME_BYTES_MAX) =>
             {
-                Err(object(&quota::exhausted("letters in the name of a lock")))
+                Err(object(&session_limits::exhausted(
+                    "letters in the name of a lock",
+                )))
             }
             Some([name]) if name.as_str().is_some_and(is_id) => {
                 Ok(name.as_str().unwrap_or_default().to_owned())
@@ -162,30 +173,30 @@ impl Frontend {
     pub(super) fn wake(&mut self, session: SessionId) {
         let shard = shard_of(session);
         if shard == self.shard {
-            self.pass_on_notices(session);
+            self.send_lock_notifications(session);
         } else {
             self.outputs
                 .to_shards
-                .push((shard, ToShard::Notices(session)));
+                .push((shard, ToShard::LockNotifications(session)));
         }
     }
 
     /// Tells a session what the lock table holds for it.
-    pub(super) fn pass_on_notices(&mut self, id: SessionId) {
-        let notices = self.lock_table().take_notices(id);
-        self.queue_notices(id, notices);
+    pub(super) fn send_lock_notifications(&mut self, id: SessionId) {
+        let notifications = self.lock_table().take_notifications(id);
+        self.queue_notifications(id, notifications);
     }
 
     /// Tells a session of its locks, after the updates of everything that was committed before.
-    fn queue_notices(&mut self, id: SessionId, notices: Vec<Notice>) {
+    fn queue_notifications(&mut self, id: SessionId, notifications: Vec<LockNotification>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
         if session.is_dismissed {
             return;
         }
-        for notice in notices {
-            if session.notices.len() >= NOTICES_MAX {
+        for notification in notifications {
+            if session.notifications.len() >= NOTIFICATIONS_MAX {
                 if !session.is_closing {
                     let why = Arc::from("its locks change hands faster than its databases answer");
                     self.close(id, Close::Disconnect(why));
@@ -193,18 +204,21 @@ impl Frontend {
                 return;
             }
             let awaits = session.monitored();
-            let fences = awaits
-                .iter()
-                .map(|database| (*database, ToDatabase::Fence(id, Handled::Notice)));
+            let fences = awaits.iter().map(|database| {
+                (
+                    *database,
+                    ToDatabase::Fence(id, Completion::NotificationFence),
+                )
+            });
             self.outputs.to_databases.extend(fences);
-            let params = Value::Array(vec![Value::string(&notice.lock)]).to_bytes();
+            let params = Value::Array(vec![Value::string(&notification.lock)]).to_bytes();
             let mut text = Vec::new();
-            message::write_notification(&mut text, notice.method, &params);
-            if awaits.is_empty() && session.notices.is_empty() {
+            message::write_notification(&mut text, notification.method, &params);
+            if awaits.is_empty() && session.notifications.is_empty() {
                 self.outputs.send.push((id, Piece::Message(text)));
                 continue;
             }
-            session.notices.push_back(PendingNotice {
+            session.notifications.push_back(PendingNotification {
                 awaits,
                 text,
                 is_reply: false,
@@ -213,14 +227,14 @@ impl Frontend {
     }
 
     /// Takes note of a fence and sends what waited for it alone. Whether a request ended with that.
-    pub(super) fn send_passed(&mut self, id: SessionId, database: DatabaseId) -> bool {
+    pub(super) fn fence_passed(&mut self, id: SessionId, database: DatabaseId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
         };
         let mut has_replied = false;
-        for passed in session.pass_notices(database) {
+        for passed in session.pass_fence(database) {
             if passed.is_reply {
-                session.under_way.end();
+                session.in_flight.end();
                 has_replied = true;
             }
             self.outputs.send.push((id, Piece::Message(passed.text)));
@@ -229,17 +243,17 @@ impl Frontend {
     }
 
     /// Answers a request, after the notices about locks that precede it.
-    fn reply_behind_notices(&mut self, id: SessionId, text: Vec<u8>) {
+    fn reply_after_notifications(&mut self, id: SessionId, text: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        if session.notices.is_empty() {
+        if session.notifications.is_empty() {
             self.outputs.send.push((id, Piece::Message(text)));
             return;
         }
-        session.under_way.begin(0);
+        session.in_flight.begin(0);
         session.target = None;
-        session.notices.push_back(PendingNotice {
+        session.notifications.push_back(PendingNotification {
             awaits: Vec::new(),
             text,
             is_reply: true,
@@ -252,7 +266,7 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
         };
-        if !session.under_way.is_empty() {
+        if !session.in_flight.is_empty() {
             return true;
         }
         if std::mem::take(&mut session.is_fenced) {
@@ -262,8 +276,8 @@ impl Frontend {
         session.is_fenced = !databases.is_empty();
         session.target = None;
         for database in databases {
-            session.under_way.begin(0);
-            let fence = ToDatabase::Fence(id, Handled::Yes);
+            session.in_flight.begin(0);
+            let fence = ToDatabase::Fence(id, Completion::Request);
             self.outputs.to_databases.push((database, fence));
         }
         session.is_fenced
@@ -295,34 +309,42 @@ mod tests {
     use corvid_data::Uuid;
 
     use super::*;
-    use crate::directory::Directory;
-    use crate::eras::Eras;
     use crate::message::SessionInfo;
+    use crate::schema_epoch::SchemaEpochs;
+    use crate::served_databases::ServedDatabases;
 
     #[test]
     fn a_session_whose_locks_change_hands_faster_than_its_databases_answer_is_closed() {
         let locks = Arc::new(Mutex::new(Locks::new()));
-        let mut directory = Directory::default();
-        directory.insert("D", DatabaseId(0));
-        let mut frontend =
-            Frontend::new(0, Arc::new(directory), locks, Eras::default(), Uuid::ZERO);
+        let mut served = ServedDatabases::default();
+        served.insert("D", DatabaseId(0));
+        let mut frontend = Frontend::new(
+            0,
+            Arc::new(served),
+            locks,
+            SchemaEpochs::default(),
+            Uuid::ZERO,
+        );
         let victim = SessionId(7);
         frontend.opened(victim, SessionInfo::new(false, String::new(), None));
         let session = frontend.sessions.get_mut(&victim).expect("opened");
         let monitor: Arc<[u8]> = Arc::from(&b"1"[..]);
         session.monitors.insert(monitor, DatabaseId(0));
-        let notices = |count| {
-            let notice = Notice {
+        let notifications = |count| {
+            let notification = LockNotification {
                 method: "stolen",
                 lock: "L".to_owned(),
             };
-            vec![notice; count]
+            vec![notification; count]
         };
-        frontend.queue_notices(victim, notices(NOTICES_MAX));
+        frontend.queue_notifications(victim, notifications(NOTIFICATIONS_MAX));
         assert_eq!(frontend.outputs.close, []);
-        frontend.queue_notices(victim, notices(2));
-        frontend.queue_notices(victim, notices(1));
+        frontend.queue_notifications(victim, notifications(2));
+        frontend.queue_notifications(victim, notifications(1));
         assert_eq!(frontend.outputs.close.len(), 1, "once");
-        assert_eq!(frontend.sessions[&victim].notices.len(), NOTICES_MAX);
+        assert_eq!(
+            frontend.sessions[&victim].notifications.len(),
+            NOTIFICATIONS_MAX
+        );
     }
 }

@@ -11,10 +11,10 @@ use super::pending::{Answer, Commit, Origin, Pending};
 use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::locks::Locks;
-use crate::message::{Handled, Request};
-use crate::quota;
+use crate::message::{Completion, Request};
 use crate::recording::Tape;
 use crate::reply_memory::{self, Charge};
+use crate::session_limits;
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
@@ -44,12 +44,12 @@ impl LockOwner for NoLocks {
 
 impl DatabaseService {
     pub(super) fn transact(&mut self, now: Now, request: Box<Request>) {
-        let left = self.transact_within(now, request, &mut self.patience());
+        let left = self.transact_within(now, request, &mut self.work_budget());
         assert!(left.is_none(), "nothing limits it");
     }
 
     /// All the time that it takes, but for long selections.
-    pub(super) fn patience(&self) -> WorkBudget {
+    pub(super) fn work_budget(&self) -> WorkBudget {
         WorkBudget::unlimited().with_select_steps(self.select_steps_max)
     }
 
@@ -60,13 +60,13 @@ impl DatabaseService {
         mut request: Box<Request>,
         allowance: &mut WorkBudget,
     ) -> Option<Box<Request>> {
-        if request.place.is_none() {
+        if request.seqno.is_none() {
             if self.triggers.find(request.session, &request.id).is_some() {
                 self.refuse_duplicate(request);
                 return None;
             }
-            request.place = Some(self.next_place);
-            self.next_place += 1;
+            request.seqno = Some(self.next_seqno);
+            self.next_seqno += 1;
             // Waits count from here: the way from the socket is not the client's time.
             request.arrived_ms = now.mono_ms;
         }
@@ -74,8 +74,8 @@ impl DatabaseService {
         let Ok(outcome) = self.execute(now, &request, allowance) else {
             return Some(request);
         };
-        let committed = self.settle(now, request, outcome);
-        self.retry_concerned(now, committed.as_deref());
+        let committed = self.queue_outcome(now, request, outcome);
+        self.retry_affected(now, committed.as_deref());
         self.release();
         None
     }
@@ -106,7 +106,7 @@ impl DatabaseService {
             let origin = Origin::Server(params.to_vec());
             let committed = delta.clone();
             self.queue_executed(now, delta, durable, Answer::Result(result), origin);
-            self.retry_concerned(now, committed.as_deref());
+            self.retry_affected(now, committed.as_deref());
             self.release();
         }
     }
@@ -122,7 +122,7 @@ impl DatabaseService {
         }
         let nothing = Answer::Result(Vec::new());
         self.queue_executed(now, Some(delta.clone()), false, nothing, Origin::Source);
-        self.retry_concerned(now, Some(&delta));
+        self.retry_affected(now, Some(&delta));
         self.release();
         Ok(())
     }
@@ -137,9 +137,9 @@ impl DatabaseService {
 
     /// Executes a request once; its answer is queued, or it joins the waiting ones. Returns what it committed.
     fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        let mut allowance = self.limit(self.patience());
+        let mut allowance = self.limit(self.work_budget());
         match self.execute(now, &request, &mut allowance) {
-            Ok(outcome) => self.settle(now, request, outcome),
+            Ok(outcome) => self.queue_outcome(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
         }
     }
@@ -170,7 +170,7 @@ impl DatabaseService {
     }
 
     /// Queues the answer of an executed request, or has it wait. Returns what it committed.
-    fn settle(
+    fn queue_outcome(
         &mut self,
         now: Now,
         mut request: Box<Request>,
@@ -211,18 +211,18 @@ impl DatabaseService {
             }
             Outcome::Blocked { deadline_ms, reads } => {
                 if !request.blocked && !self.triggers.admits(request.session, request.frame.len()) {
-                    let error = Box::new(quota::exhausted("waiting transactions"));
+                    let error = Box::new(session_limits::exhausted("waiting transactions"));
                     let origin = Origin::Client(request);
                     self.pending
                         .push(Pending::answer(Answer::Error(error), origin));
                     return None;
                 }
                 if !std::mem::replace(&mut request.blocked, true) {
-                    self.counts.waited += 1;
-                    self.outputs.handled(request.session, Handled::Yes);
+                    self.counts.blocked += 1;
+                    self.outputs.complete(request.session, Completion::Request);
                 }
-                let place = request
-                    .place
+                let seqno = request
+                    .seqno
                     .filter(|_| !self.tape.flag(|| request.info.is_closed()))?;
                 let deadline_ms = deadline_ms.map(|after| request.arrived_ms.saturating_add(after));
                 let trigger = Trigger {
@@ -230,7 +230,7 @@ impl DatabaseService {
                     deadline_ms,
                     reads,
                 };
-                self.triggers.insert(place, trigger);
+                self.triggers.insert(seqno, trigger);
                 None
             }
         }
@@ -267,32 +267,32 @@ impl DatabaseService {
     }
 
     /// Tries the waiting transactions again that a commit concerns.
-    fn retry_concerned(&mut self, now: Now, committed: Option<&Delta>) {
+    fn retry_affected(&mut self, now: Now, committed: Option<&Delta>) {
         if let Some(delta) = committed.filter(|_| !self.triggers.is_empty()) {
-            let places = self.triggers.concerned(delta);
-            self.retry(now, places);
+            let seqnos = self.triggers.affected(delta);
+            self.retry(now, seqnos);
         }
     }
 
     /// Tries waiting transactions again, oldest first. What one of them commits is seen by younger ones in this round and lets older
     /// ones try in the next.
-    pub(super) fn retry(&mut self, now: Now, places: BTreeSet<u64>) {
-        let mut round = places;
+    pub(super) fn retry(&mut self, now: Now, seqnos: BTreeSet<u64>) {
+        let mut round = seqnos;
         let mut next = BTreeSet::new();
         loop {
-            let Some(place) = round.pop_first() else {
+            let Some(seqno) = round.pop_first() else {
                 if next.is_empty() {
                     return;
                 }
                 std::mem::swap(&mut round, &mut next);
                 continue;
             };
-            let Some(trigger) = self.triggers.remove(place) else {
+            let Some(trigger) = self.triggers.remove(seqno) else {
                 continue;
             };
             if let Some(delta) = self.attempt(now, trigger.request) {
-                let mut older = self.triggers.concerned(&delta);
-                round.append(&mut older.split_off(&place));
+                let mut older = self.triggers.affected(&delta);
+                round.append(&mut older.split_off(&seqno));
                 next.append(&mut older);
             }
         }
@@ -338,8 +338,8 @@ impl DatabaseService {
         if self.is_conversion_asked_by(session, &id) {
             self.cancel_conversion(now);
         } else {
-            let place = self.triggers.find(session, &id);
-            if let Some(trigger) = place.and_then(|place| self.triggers.remove(place)) {
+            let seqno = self.triggers.find(session, &id);
+            if let Some(trigger) = seqno.and_then(|seqno| self.triggers.remove(seqno)) {
                 let origin = Origin::Client(trigger.request);
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
             }
@@ -352,26 +352,26 @@ impl DatabaseService {
     pub(super) fn cancel_triggers(&mut self) {
         for trigger in self.triggers.take_all() {
             if self.tape.flag(|| trigger.request.info.is_aware()) {
-                self.cancel_request(&trigger.request, Handled::No);
+                self.cancel_request(&trigger.request, Completion::None);
             } else {
                 trigger.request.info.miss_cancellation();
             }
         }
     }
 
-    pub(super) fn cancel_request(&mut self, request: &Request, handled: Handled) {
+    pub(super) fn cancel_request(&mut self, request: &Request, completion: Completion) {
         self.send_updates(request.session);
         self.outputs
-            .error_json(request.session, &request.id, b"\"canceled\"", handled);
+            .error_json(request.session, &request.id, b"\"canceled\"", completion);
     }
 }
 
 /// A request that blocked was reported as handled then.
-pub(super) fn handled_by(request: &Request) -> Handled {
+pub(super) fn completion_of(request: &Request) -> Completion {
     if request.blocked {
-        Handled::No
+        Completion::None
     } else {
-        Handled::Yes
+        Completion::Request
     }
 }
 

@@ -3,12 +3,12 @@
 //!
 //! Invariant: nothing here takes long, however large the database and however much waits. An input that might comes back as it
 //! was, and the inputs behind it must come back too. Inline execution does what [`DatabaseService::handle`] would have done; only
-//! [`DatabaseService::tick`] and what [`DatabaseService::flush_few`] declines are left to the database thread.
+//! [`DatabaseService::tick`] and what [`DatabaseService::flush_if_small`] declines are left to the database thread.
 
 use corvid_engine::WorkBudget;
 
 use super::{DatabaseService, Now};
-use crate::message::{Method, ToDatabase};
+use crate::message::{DatabaseMethod, ToDatabase};
 
 /// Longer requests are not executed inline, bytes.
 const REQUEST_MAX: usize = 32 * 1024;
@@ -24,12 +24,12 @@ impl DatabaseService {
         input: ToDatabase,
         budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
-        if !self.has_time() || self.outputs.outboxes.must_wait(&input) {
+        if !self.has_time() || self.outputs.outboxes.must_queue(&input) {
             return Some(input);
         }
         match input {
             ToDatabase::Request(request)
-                if request.method == Method::Transact
+                if request.method == DatabaseMethod::Transact
                     && request.frame.len() <= REQUEST_MAX
                     && !self.is_dismissed(&request.info)
                     && !self.monitors.is_behind(request.session) =>
@@ -56,21 +56,21 @@ impl DatabaseService {
         input: ToDatabase,
         long_steps: u64,
     ) -> Option<ToDatabase> {
-        let is_free = self.deferred.is_empty()
+        let is_free = self.barrier_queue.is_empty()
             && !self.pending.is_full()
             && self.conversion.is_none()
             && !self.is_removed
-            && !self.outputs.outboxes.must_wait(&input);
+            && !self.outputs.outboxes.must_queue(&input);
         match input {
             ToDatabase::Request(request)
-                if request.method == Method::Transact
+                if request.method == DatabaseMethod::Transact
                     && is_free
                     && !self.is_dismissed(&request.info) =>
             {
                 if request.frame.len() > LONG_BYTES {
                     return Some(ToDatabase::Request(request));
                 }
-                let mut budget = self.patience().at_most(long_steps);
+                let mut budget = self.work_budget().at_most(long_steps);
                 let left = self.transact_within(now, request, &mut budget);
                 self.resume(now);
                 left.map(ToDatabase::Request)
@@ -86,8 +86,8 @@ impl DatabaseService {
     /// configure remotes, a conversion, a new file.
     fn has_time(&self) -> bool {
         self.triggers.is_empty()
-            && self.followed.is_empty()
-            && self.deferred.is_empty()
+            && self.watched_columns.is_empty()
+            && self.barrier_queue.is_empty()
             && self.conversion.is_none()
             && self.rewrites.is_idle()
             && !self.is_removed

@@ -2,7 +2,7 @@
 //!
 //! A commit is looked at when its answer is released, so its time includes that of the disk. What commits nothing is answered while it is
 //! executed, at a moment that this crate has no time of; the last one is therefore kept until the driver tells the time
-//! ([`DatabaseService::note_slow`]). Nothing is described before it is known to be slow. Time that a `wait` spent waiting is nobody's fault, so
+//! ([`DatabaseService::report_slow`]). Nothing is described before it is known to be slow. Time that a `wait` spent waiting is nobody's fault, so
 //! transactions that waited are left out.
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl DatabaseService {
 
     /// It is `now`, and what was handled last has been done. To be called before anything else is handled that takes time, and at the end
     /// of each batch.
-    pub fn note_slow(&mut self, now: Now) {
+    pub fn report_slow(&mut self, now: Now) {
         let Some(last) = self.slow.last.take() else {
             return;
         };
@@ -105,20 +105,20 @@ impl DatabaseService {
                 Answered::Short(request) => describe(request.params()),
                 Answered::Long { bytes, .. } => format!("{bytes} bytes"),
             };
-            self.tell_slow(info, elapsed_ms, &what);
+            self.push_slow_event(info, elapsed_ms, &what);
         }
     }
 
     /// A long result is about to be sent.
-    pub(super) fn note_slow_result(&mut self, request: &Request) {
+    pub(super) fn report_slow_result(&mut self, request: &Request) {
         let slow = self.slow.is_slow(request.arrived_ms, self.slow.now_ms);
         if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
-            self.tell_slow(&request.info, elapsed_ms, &describe(request.params()));
+            self.push_slow_event(&request.info, elapsed_ms, &describe(request.params()));
         }
     }
 
     /// A commit is about to be answered.
-    pub(super) fn note_slow_commit(&mut self, request: &Request, delta: &Delta) {
+    pub(super) fn report_slow_commit(&mut self, request: &Request, delta: &Delta) {
         let slow = self.slow.is_slow(request.arrived_ms, self.slow.now_ms);
         if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
             let rows = delta.changes.len();
@@ -128,11 +128,11 @@ impl DatabaseService {
                 append_comment(&mut what, &delta.comment);
             }
             let what = format!("{what}; {rows} row{plural} changed");
-            self.tell_slow(&request.info, elapsed_ms, &what);
+            self.push_slow_event(&request.info, elapsed_ms, &what);
         }
     }
 
-    fn tell_slow(&mut self, info: &SessionInfo, elapsed_ms: u64, what: &str) {
+    fn push_slow_event(&mut self, info: &SessionInfo, elapsed_ms: u64, what: &str) {
         let name = &self.database.schema().name;
         let who = info.who();
         let line = format!("{who}: transaction on {name} took {elapsed_ms}ms ({what})");

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
-use crate::quota::{MONITORS_MAX, is_exhausted};
+use crate::session_limits::{MONITORS_MAX, is_exhausted};
 
 /// Sizes of requests, by session and monitor.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashMap<SessionId, OfSession, TrustedKeys>);
+pub(super) struct MonitorQuota(HashMap<SessionId, OfSession, TrustedKeys>);
 
 #[derive(Debug, Default)]
 struct OfSession {
@@ -23,7 +23,7 @@ struct OfSession {
     bytes: usize,
 }
 
-impl Kept {
+impl MonitorQuota {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,7 +78,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::REQUEST_BYTES_MAX;
+    use crate::session_limits::REQUEST_BYTES_MAX;
 
     const SESSION: SessionId = SessionId(1);
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn number_and_length_are_limited_for_each_session() {
-        let mut kept = Kept::default();
+        let mut kept = MonitorQuota::default();
         for number in 0..MONITORS_MAX {
             assert!(kept.admits(SESSION, 10));
             kept.add(SESSION, id(number), 10);
