@@ -18,7 +18,7 @@ use corvid_json::{Kind, Pieces, Reader, Value};
 use corvid_monitor::SessionId;
 
 pub use inbound_frame::InboundFrame;
-use inbound_frame::{DatabaseMethod, Parsed, ParsedRequest, only_param};
+use inbound_frame::{Method, Parsed, ParsedRequest, only_param};
 pub use outputs::{Close, Outputs};
 use session::Session;
 
@@ -398,9 +398,7 @@ impl Frontend {
                     stamp,
                 };
                 match request.envelope.method {
-                    DatabaseMethod::Database(method) => {
-                        self.for_database(now_ms, id, method, request)
-                    }
+                    Method::Database(method) => self.for_database(now_ms, id, method, request),
                     _ => self.answer_here(now_ms, id, request),
                 }
             }

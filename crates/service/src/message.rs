@@ -207,7 +207,7 @@ pub enum ToDatabase {
     /// A reply of the storage.
     Storage(StorageReply),
     /// What came of a [`Job`](crate::job::Job).
-    JobJobDone(JobNumber, JobResult),
+    JobDone(JobNumber, JobResult),
     /// From the connection to what a backup follows.
     Source(SourceId, SourceEvent),
     /// From the server itself.

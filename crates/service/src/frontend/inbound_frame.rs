@@ -40,7 +40,7 @@ pub(super) enum Parsed {
 /// A request but for its text.
 #[derive(Debug)]
 pub(super) struct Envelope {
-    pub(super) method: DatabaseMethod,
+    pub(super) method: Method,
     /// Where the `params` array stands.
     pub(super) params: Range<usize>,
     /// Canonical.
@@ -76,7 +76,7 @@ impl From<ParsedRequest> for InboundFrame {
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DatabaseMethod {
+pub(super) enum Method {
     /// A database answers it.
     Database(DatabaseMethod),
     ListDbs,
@@ -88,18 +88,18 @@ pub(super) enum DatabaseMethod {
     Unknown,
 }
 
-impl DatabaseMethod {
+impl Method {
     /// The name of the method; `unknown` for one that there is not.
     pub(super) fn name(self) -> &'static str {
         match self {
-            DatabaseMethod::Database(method) => method.name(),
-            DatabaseMethod::ListDbs => "list_dbs",
-            DatabaseMethod::GetServerId => "get_server_id",
-            DatabaseMethod::SetDbChangeAware => "set_db_change_aware",
-            DatabaseMethod::Lock => "lock",
-            DatabaseMethod::Steal => "steal",
-            DatabaseMethod::Unlock => "unlock",
-            DatabaseMethod::Unknown => "unknown",
+            Method::Database(method) => method.name(),
+            Method::ListDbs => "list_dbs",
+            Method::GetServerId => "get_server_id",
+            Method::SetDbChangeAware => "set_db_change_aware",
+            Method::Lock => "lock",
+            Method::Steal => "steal",
+            Method::Unlock => "unlock",
+            Method::Unknown => "unknown",
         }
     }
 }
@@ -172,7 +172,7 @@ impl Parsed {
                     return Parsed::Echo(answer);
                 }
                 Parsed::Request(Envelope {
-                    method: DatabaseMethod::of(&method),
+                    method: Method::of(&method),
                     params: range_in(bytes, params),
                     id: id.into(),
                 })
@@ -188,33 +188,31 @@ impl Parsed {
     }
 }
 
-impl DatabaseMethod {
-    fn of(method: &[u8]) -> DatabaseMethod {
+impl Method {
+    fn of(method: &[u8]) -> Method {
         match method {
-            b"transact" => DatabaseMethod::Database(DatabaseMethod::Transact),
-            b"convert" => DatabaseMethod::Database(DatabaseMethod::Convert),
-            b"get_schema" => DatabaseMethod::Database(DatabaseMethod::GetSchema),
-            b"monitor" => DatabaseMethod::Database(DatabaseMethod::Monitor(Version::V1)),
-            b"monitor_cond" => DatabaseMethod::Database(DatabaseMethod::Monitor(Version::V2)),
-            b"monitor_cond_since" => DatabaseMethod::Database(DatabaseMethod::Monitor(Version::V3)),
-            b"monitor_cond_change" => DatabaseMethod::Database(DatabaseMethod::MonitorCondChange),
-            b"monitor_cancel" => DatabaseMethod::Database(DatabaseMethod::MonitorCancel),
-            b"list_dbs" => DatabaseMethod::ListDbs,
-            b"get_server_id" => DatabaseMethod::GetServerId,
-            b"set_db_change_aware" => DatabaseMethod::SetDbChangeAware,
-            b"lock" => DatabaseMethod::Lock,
-            b"steal" => DatabaseMethod::Steal,
-            b"unlock" => DatabaseMethod::Unlock,
-            _ => DatabaseMethod::Unknown,
+            b"transact" => Method::Database(DatabaseMethod::Transact),
+            b"convert" => Method::Database(DatabaseMethod::Convert),
+            b"get_schema" => Method::Database(DatabaseMethod::GetSchema),
+            b"monitor" => Method::Database(DatabaseMethod::Monitor(Version::V1)),
+            b"monitor_cond" => Method::Database(DatabaseMethod::Monitor(Version::V2)),
+            b"monitor_cond_since" => Method::Database(DatabaseMethod::Monitor(Version::V3)),
+            b"monitor_cond_change" => Method::Database(DatabaseMethod::MonitorCondChange),
+            b"monitor_cancel" => Method::Database(DatabaseMethod::MonitorCancel),
+            b"list_dbs" => Method::ListDbs,
+            b"get_server_id" => Method::GetServerId,
+            b"set_db_change_aware" => Method::SetDbChangeAware,
+            b"lock" => Method::Lock,
+            b"steal" => Method::Steal,
+            b"unlock" => Method::Unlock,
+            _ => Method::Unknown,
         }
     }
 
     /// What it is to a server that does without conditional monitoring.
-    pub(super) fn without_conditions(self) -> DatabaseMethod {
+    pub(super) fn without_conditions(self) -> Method {
         match self {
-            DatabaseMethod::Database(DatabaseMethod::Monitor(Version::V2 | Version::V3)) => {
-                DatabaseMethod::Unknown
-            }
+            Method::Database(DatabaseMethod::Monitor(Version::V2 | Version::V3)) => Method::Unknown,
             other => other,
         }
     }

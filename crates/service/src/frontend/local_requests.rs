@@ -8,7 +8,7 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
-use super::inbound_frame::{DatabaseMethod, InboundFrame, Parsed, ParsedRequest};
+use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest};
 use super::session::{NOTIFICATIONS_MAX, PendingNotification};
 use super::{Close, Frontend, Step, object, shard_of};
 use crate::locks::{LockNotification, Locks, Mode, Refused};
@@ -57,23 +57,19 @@ impl Frontend {
     fn local_result(
         &mut self,
         id: SessionId,
-        method: DatabaseMethod,
+        method: Method,
         params: &[u8],
     ) -> Result<Vec<u8>, Vec<u8>> {
         match method {
-            DatabaseMethod::ListDbs => {
+            Method::ListDbs => {
                 Ok(Value::Array(self.served.names().map(Value::string).collect()).to_bytes())
             }
-            DatabaseMethod::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
-            DatabaseMethod::SetDbChangeAware => {
-                self.set_aware(id, params).map_err(|error| object(&error))
-            }
-            DatabaseMethod::Lock => self.lock(id, "lock", Mode::Lock, params),
-            DatabaseMethod::Steal => self.lock(id, "steal", Mode::Steal, params),
-            DatabaseMethod::Unlock => self.unlock(id, params),
-            DatabaseMethod::Database(_) | DatabaseMethod::Unknown => {
-                Err(b"\"unknown method\"".to_vec())
-            }
+            Method::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
+            Method::SetDbChangeAware => self.set_aware(id, params).map_err(|error| object(&error)),
+            Method::Lock => self.lock(id, "lock", Mode::Lock, params),
+            Method::Steal => self.lock(id, "steal", Mode::Steal, params),
+            Method::Unlock => self.unlock(id, params),
+            Method::Database(_) | Method::Unknown => Err(b"\"unknown method\"".to_vec()),
         }
     }
 
