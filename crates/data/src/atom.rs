@@ -20,7 +20,7 @@ pub enum Atom {
     Uuid(Uuid),
 }
 
-/// A borrowed atom, as data hand them out. Comparing atoms of different types is a bug of the caller.
+/// A borrowed atom, as a datum yields it. Comparing atoms of different types is a bug of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AtomRef<'a> {
     /// `integer`
@@ -48,7 +48,7 @@ impl Atom {
         }
     }
 
-    /// Borrows it.
+    /// A borrowed view of it.
     #[must_use]
     pub fn as_ref(&self) -> AtomRef<'_> {
         match self {

@@ -1,14 +1,14 @@
 //! Runs of atoms of one type: the typed vectors that data are made of, and borrowed views of them.
 //!
 //! Invariant: all atoms of a run have its type, so no element carries a tag. Datum code above reads runs through
-//! [`AtomSlice`]; this file knows nothing of sets, maps or order between elements, except for binary search in a run that
-//! the caller keeps sorted.
+//! [`AtomSlice`]; sets, maps and the order of elements are not its concern, except for binary search in a run that the
+//! caller keeps sorted.
 
 use std::hash::{Hash, Hasher};
 
 use crate::{Atom, AtomRef, AtomType, Real, Str, Uuid};
 
-/// Growth of a full vector in elements: enough to amortise, little enough not to waste memory in rows.
+/// A full vector grows by at least so many elements: enough to amortise, few enough to waste little memory in rows.
 const GROWTH_MIN: usize = 4;
 
 /// An owned run.
@@ -31,7 +31,7 @@ pub(crate) enum AtomSlice<'a> {
     Uuid(&'a [Uuid]),
 }
 
-/// Runs the same expression on whichever vector or slice `$run` holds.
+/// Runs the same expression on the vector or slice that `$run` holds.
 macro_rules! each {
     ($kind:ident, $run:expr, $elements:ident => $body:expr) => {
         match $run {
@@ -57,7 +57,7 @@ macro_rules! map_each {
     };
 }
 
-/// Pairs a run with an atom of its type; another type is a bug of the caller, never of input.
+/// Pairs a run with an atom of its type; an atom of another type is a bug of the caller, not a fault of the input.
 macro_rules! with_atom {
     ($run:expr, $atom:expr, ($elements:ident, $value:ident) => $body:expr) => {
         match ($run, $atom) {
@@ -109,7 +109,7 @@ impl Atoms {
         with_atom!(self, atom, (elements, value) => elements.push(value));
     }
 
-    /// Appends, and tells whether the atom is greater than the last one before it.
+    /// Appends; returns whether the atom is greater than the last one before it.
     pub(crate) fn push_after(&mut self, atom: Atom) -> bool {
         with_atom!(self, atom, (elements, value) => {
             let is_after = elements.last().is_none_or(|last| last.cmp(&value).is_lt());
@@ -143,7 +143,7 @@ impl Atoms {
         });
     }
 
-    /// Has the elements at `at` and `at + 1` change places.
+    /// Swaps the elements at `at` and `at + 1`.
     pub(crate) fn swap(&mut self, at: usize) {
         each!(Atoms, self, elements => elements.swap(at, at + 1));
     }
@@ -192,7 +192,7 @@ impl Atoms {
     /// The order of positions that sorts the run; equal elements in any order.
     pub(crate) fn sorted_positions(&self) -> Vec<u32> {
         fn positions<T: Ord>(elements: &[T]) -> Vec<u32> {
-            // More than 2^32 elements never get here: a datum holds at most u32::MAX (docs/spec/protocol.md 1.1).
+            // There are fewer than 2^32 elements: a datum holds at most u32::MAX (docs/spec/protocol.md 1.1).
             let mut order: Vec<u32> = (0..elements.len() as u32).collect();
             order.sort_unstable_by(|&left, &right| {
                 elements[left as usize].cmp(&elements[right as usize])
@@ -252,8 +252,8 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
-    /// Binary search in a sorted run: `Ok` with the place, or `Err` with the place to insert. An atom of another type is
-    /// absent and sorts before or after the whole run, as [`AtomRef`] orders types.
+    /// Binary search in a sorted run: `Ok` with its index, or `Err` with the index to insert at. An atom of another
+    /// type is absent and sorts before or after the whole run, as [`AtomRef`] orders types.
     pub(crate) fn search(self, key: AtomRef<'_>) -> Result<usize, usize> {
         match (self, key) {
             (AtomSlice::Integer(elements), AtomRef::Integer(key)) => elements.binary_search(&key),
@@ -267,7 +267,8 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
-    /// How many elements from `at` of one run on and from `other_at` of another on are equal, counted up to `most`.
+    /// The number of equal elements of two runs, from `at` in one and `other_at` in the other up to the first
+    /// difference; at most `most`.
     pub(crate) fn common(
         self,
         (at, other_at): (usize, usize),
@@ -288,7 +289,7 @@ impl<'a> AtomSlice<'a> {
         count!(Integer Real Boolean String Uuid)
     }
 
-    /// Whether two runs are equally long and have at no place the same element.
+    /// Whether two runs are equally long and differ in every element.
     pub(crate) fn differs_everywhere(self, other: AtomSlice<'_>) -> bool {
         macro_rules! differs {
             ($($kind:ident)*) => {
@@ -308,7 +309,7 @@ impl<'a> AtomSlice<'a> {
         each!(AtomSlice, self, elements => elements.windows(2).any(|pair| pair[0] == pair[1]))
     }
 
-    /// Feeds each element, so that a run hashes alike however it is cut.
+    /// Feeds each element on its own, so that the hash does not depend on how a datum is cut into runs.
     pub(crate) fn hash_each<H: Hasher>(self, state: &mut H) {
         each!(AtomSlice, self, elements => elements.iter().for_each(|element| element.hash(state)));
     }

@@ -1,7 +1,7 @@
 //! Checking atoms against a base type's constraints, with the exact texts of docs/spec/protocol.md 2.2.
 //!
-//! Called for every atom that comes in ([`crate::wire`], [`crate::text`]) and by the engine after each mutation. The number
-//! of elements and references are checked elsewhere.
+//! Called for every atom that is read ([`crate::wire`], [`crate::text`]) and by the engine after each mutation. The
+//! number of elements, and references, are checked elsewhere.
 
 use crate::types::Bounds;
 use crate::{AtomRef, BaseType, ColumnType, Datum, Tag, WireError, text};
@@ -31,8 +31,8 @@ impl BaseType {
         {
             let mut details = shown(atom);
             details.push_str(" is not one of the allowed values ([");
-            for (place, choice) in allowed.keys().enumerate() {
-                if place > 0 {
+            for (index, choice) in allowed.keys().enumerate() {
+                if index > 0 {
                     details.push_str(", ");
                 }
                 text::write_atom(&mut details, choice);
@@ -85,7 +85,7 @@ fn real(value: f64) -> AtomRef<'static> {
     AtomRef::Real(crate::Real::new(value).unwrap_or_default())
 }
 
-/// `min` and `max` come with whether they are the limit of the type, so no bound at all.
+/// The flag beside `min` and `max` says that it is the limit of the type, which is no bound.
 fn range(
     atom: AtomRef<'_>,
     (is_below, is_above): (bool, bool),

@@ -1,7 +1,7 @@
-//! A datum under another column type: what a schema conversion does with each column (docs/spec/protocol.md 4.15).
+//! Converts a datum to another column type, as a schema conversion does with each column (docs/spec/protocol.md 4.15).
 //!
-//! The outcome is that of writing the datum as JSON and reading it under the new type, without the loss of digits that the
-//! text of reals brings: a real stays a real, so it fits no integer column even when it is integral.
+//! The outcome is that of writing the datum as JSON and reading it under the new type, but reals keep all their digits.
+//! A real stays a real, so it fits no integer column even when its value is integral.
 
 use crate::{
     Atom, AtomRef, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Real, WireError, wire,
@@ -31,7 +31,7 @@ impl Datum {
                 from,
                 match to.value {
                     Some(_) => "expected [\"map\", <array>]".to_owned(),
-                    // What is no set is one atom.
+                    // A datum of a set type that is written as no set is one atom.
                     None => expectation(to.key.atom),
                 },
             ));

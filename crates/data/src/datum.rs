@@ -1,11 +1,12 @@
-//! A datum: the content of one column of one row. Inline for none and one, a sorted shared array when small (one allocation
-//! for the shortest of the usual types), a chunked structurally shared tree when large, so that changing one element costs
-//! O(log n) and clones are O(1).
+//! A datum: the content of one column of one row. No element and one element are inline, a small datum is a sorted
+//! shared array (one allocation for the shortest of the usual types), a large one is a tree whose nodes are shared. So
+//! changing one element costs O(log n), and clones are O(1).
 //!
-//! Elements are sorted and distinct. A datum carries no type; operations that need one take it. The form is a matter of
-//! memory only: equal content compares and hashes equal whatever its form. Above 64 elements a datum is always
-//! a tree, from 32 down never; between them it keeps the form it has, so that a datum whose length swings
-//! around one limit is not converted at each change. Likewise above 16 it is never short, from 8 down always (if its types allow).
+//! Elements are sorted and distinct. A datum carries no type; operations that need one get it as an argument. The form
+//! concerns memory only: equal content compares and hashes equal in every form. Above 64 elements a datum is always a
+//! tree, at 32 and below it never is; in between it keeps its form, so that a datum whose length varies around one
+//! limit is not converted at each change. Likewise above 16 elements it is never short, and at 8 and below it always is
+//! (if its types allow).
 
 mod algebra;
 mod builder;
@@ -180,16 +181,16 @@ impl Datum {
         }
     }
 
-    /// Visits the runs in order, each with the number of elements before it.
+    /// Visits the runs in order. With each comes the number of elements before it.
     #[inline]
     pub(crate) fn for_each_chunk(&self, mut visit: impl FnMut(usize, Chunk<'_>)) {
         let Repr::Tree(tree) = &self.0 else {
             return visit(0, self.chunk());
         };
-        let mut place = 0;
+        let mut before = 0;
         for chunk in Chunks::tree(tree) {
-            visit(place, chunk);
-            place += chunk.len();
+            visit(before, chunk);
+            before += chunk.len();
         }
     }
 
@@ -332,8 +333,8 @@ impl Datum {
         }
     }
 
-    /// Applies one element of a difference: what is absent comes, what is there and equal goes, another value takes the place of the one
-    /// that is there. O(log n), with one search in a tree.
+    /// Applies one element of a difference: an absent element is added, an equal one is removed, a pair with another
+    /// value gets the new value. O(log n), with one search in a tree.
     pub(crate) fn toggle(&mut self, key: AtomRef<'_>, value: Option<AtomRef<'_>>) {
         let owned = || value.map(AtomRef::to_owned);
         if let Repr::Tree(tree) = &mut self.0 {
@@ -409,7 +410,7 @@ impl Datum {
         true
     }
 
-    /// A tree that has become small is one no more.
+    /// Turns a tree that has become small into a leaf.
     fn shrink(&mut self) {
         if let Repr::Tree(tree) = &self.0
             && tree.len() <= TREE_LIMIT
@@ -418,7 +419,7 @@ impl Datum {
         }
     }
 
-    /// Whether both share their memory (or are equal inline atoms), so are equal without a look inside.
+    /// Whether both share their memory (or are equal inline atoms), and so are equal. No elements are compared.
     #[must_use]
     #[inline]
     pub fn ptr_eq(&self, other: &Datum) -> bool {
@@ -439,8 +440,8 @@ impl Datum {
         self.len() as u64 * self.element_atoms()
     }
 
-    /// About how many atoms nobody else holds: what it costs to free this datum, whose other versions may hold nearly all of its memory.
-    /// Counting ends some way above `enough`.
+    /// About how many atoms are held by this datum alone: the cost of freeing it, because other versions may hold most
+    /// of its memory. Counting ends some way above `enough`.
     ///
     /// ```
     /// use corvid_data::{Atom, Datum};
@@ -461,7 +462,7 @@ impl Datum {
             Repr::Tree(tree) => {
                 Inner::unshared_len(tree, usize::try_from(enough).unwrap_or(usize::MAX))
             }
-            // So few that it does not matter whose they are.
+            // They are few, so it does not matter whether others hold them.
             _ => self.len(),
         };
         elements as u64 * self.element_atoms()

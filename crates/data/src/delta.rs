@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::{Arc, ColumnId, Datum, Row, TableId, Uuid};
 
-/// What one commit changed, rows in no particular order but grouped by table.
+/// The changes of one commit. Rows are grouped by table and otherwise in no particular order.
 #[derive(Clone, Debug, Default)]
 pub struct Delta {
     /// One element per row that differs from its state before.
@@ -48,7 +48,8 @@ impl Delta {
     }
 }
 
-/// A transaction as the log holds it, before it is applied: what [`crate::Delta`] becomes on disk and is read back as.
+/// A transaction as the log holds it, before it is applied: the form in which a [`crate::Delta`] is read back from
+/// disk.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// `_date`, ms since the Unix epoch.
@@ -57,7 +58,7 @@ pub struct Recorded {
     pub comment: Option<String>,
     /// `_is_diff`: columns of rows that exist are differences, not values.
     pub is_diff: bool,
-    /// The rows, in record order. Most records are about one, and millions of them go from one thread to another.
+    /// The rows, in record order. Most records have one row, and millions of records pass from one thread to another.
     pub rows: SmallVec<[RecordedRow; 1]>,
 }
 

@@ -1,14 +1,16 @@
-//! Differences of data: what `modify` in update2, `_is_diff` records and reference counting are made of (docs/spec/protocol.md 4.7,
-//! docs/spec/storage.md 4.4). Subtrees that old and new share are skipped, so the cost follows the change.
+//! Differences of data: the basis of `modify` in update2, of `_is_diff` records and of reference counting
+//! (docs/spec/protocol.md 4.7, docs/spec/storage.md 4.4). Subtrees that old and new share are skipped, so the cost
+//! follows the change.
 //!
-//! [`Changes`] walks both data in lockstep. Each side stands before an element of the leaf it reads, or, between leaves,
-//! before a whole node that it has not entered yet. Two sides before the same shared node both pass it; before different
-//! nodes the higher one is entered, so that siblings of equal height meet again after a difference:
+//! [`Changes`] walks both data in lockstep. The next thing of each side is an element of the leaf that it reads or,
+//! between leaves, a whole node that it has not entered yet. When both sides are at the same shared node, both pass it.
+//! When they are at different nodes, the higher one is entered, so that siblings of equal height meet again after a
+//! difference:
 //!
 //! ```text
 //! old   [ L1 ][ L2 ][ L3        ][ L4 ]      L1, L2: same memory, passed
 //! new   [ L1 ][ L2 ][ L3a ][ L3b ][ L4 ]     L3 against L3a, L3b: element by element
-//!                                            L4: both stand before it again, passed
+//!                                            L4: both are at it again, passed
 //! ```
 
 use std::cmp::Ordering;
@@ -16,7 +18,7 @@ use std::cmp::Ordering;
 use crate::datum::{Chunk, Inner, Node, Path};
 use crate::{AtomRef, ColumnType, Datum, DatumBuilder, Tag, WireError};
 
-/// Shorter maps are copied sooner than they are looked through first.
+/// Shorter maps are copied without looking whether they are rewritten, which is quicker.
 const REWRITTEN_MIN: usize = 16;
 
 /// One element of the difference between two data.
@@ -51,7 +53,7 @@ pub fn changes<'a>(old: &'a Datum, new: &'a Datum, visit: &mut dyn FnMut(Change<
     }
 }
 
-/// The same of two leaves, as data without a tree are: there is nothing to share, and so nothing to keep account of.
+/// The same for two data without trees: they share no nodes, so no path needs to be tracked.
 fn leaf_changes<'a>(old: Chunk<'a>, new: Chunk<'a>, visit: &mut dyn FnMut(Change<'a>)) {
     let (mut at, mut new_at) = (0, 0);
     loop {
@@ -85,19 +87,19 @@ pub struct Changes<'a> {
     new: Side<'a>,
 }
 
-/// A place in one datum.
+/// A position in one datum.
 struct Side<'a> {
-    /// The leaf being read and the place in it.
+    /// The leaf being read and the index in it.
     chunk: Chunk<'a>,
     at: usize,
-    /// Above the leaf: what comes after it.
+    /// The nodes above the leaf, each with the index of its next child.
     path: Path<'a>,
     /// Nodes entered and elements passed one by one, for tests of cost.
     #[cfg(test)]
     cost: (usize, usize),
 }
 
-/// What a side stands before.
+/// The next thing of a side.
 enum Top<'a> {
     Element(AtomRef<'a>, Option<AtomRef<'a>>),
     Node(Node<'a>),
@@ -133,7 +135,7 @@ impl<'a> Side<'a> {
         Top::End
     }
 
-    /// Passes the element it stands before.
+    /// Passes the next element.
     fn step(&mut self) {
         #[cfg(test)]
         {
@@ -151,14 +153,14 @@ impl<'a> Side<'a> {
         self.at += count;
     }
 
-    /// Passes the whole node it stands before.
+    /// Passes the whole next node.
     fn pass(&mut self) {
         if let Some((_, at)) = self.path.last_mut() {
             *at += 1;
         }
     }
 
-    /// Goes to the start of the node it stands before.
+    /// Goes to the start of the next node.
     fn enter(&mut self, node: Node<'a>) {
         self.pass();
         #[cfg(test)]
@@ -206,8 +208,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Passes the equal elements that both sides stand before in their leaves: a few instructions each, where a step of the walk is a
-    /// hundred.
+    /// Passes the equal elements that come next in the leaves of both sides: a few instructions for each, where a step
+    /// of the walk costs a hundred.
     fn pass_equal(&mut self) {
         let (old, new) = (&self.old, &self.new);
         let count = Chunk::common(old.chunk, old.at, new.chunk, new.at);
@@ -218,8 +220,9 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Whether two maps have the same keys and nowhere the same value, so that the new one is the difference: it is shared, not copied. Tells no
-/// more than what it finds run by run, where both are cut alike, as data are that were read with as many elements.
+/// Whether two maps have the same keys and different values at every key, so that the new map itself is the difference
+/// and can be shared. It compares run by run and answers false where both are cut into runs differently; maps that were
+/// read with equally many elements are cut alike.
 fn is_rewritten(old: &Datum, new: &Datum) -> bool {
     if old.len() != new.len() {
         return false;
@@ -351,7 +354,7 @@ impl Datum {
         Ok(())
     }
 
-    /// How many elements there will be after `diff`.
+    /// The number of elements after `diff`.
     fn len_after(&self, diff: &Datum, column_type: &ColumnType) -> usize {
         if !column_type.is_composite() {
             return diff.len();

@@ -1,6 +1,6 @@
 //! Errors that clients see: a tag, details and the offending fragment, as docs/spec/protocol.md 1.7 shapes them.
 //!
-//! Called wherever a request can be wrong; rendered only here. Messages of JSON-RPC that are bare strings are not its matter.
+//! Made wherever a request can be wrong; rendered only here. JSON-RPC errors that are bare strings are made elsewhere.
 
 use corvid_json::{Value, write};
 use thiserror::Error;
@@ -71,7 +71,7 @@ impl Tag {
         Tag::ResourcesExhausted,
     ];
 
-    /// The tag of a text on the wire; `None` for one that is not known.
+    /// The tag of a text on the wire; `None` for an unknown one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Tag> {
         Tag::ALL.into_iter().find(|tag| tag.text() == text)
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_operating_system_come_last() {
+    fn the_io_error_comes_last() {
         let error = WireError {
             io_error: Some("No space left on device".into()),
             ..WireError::new(Tag::IoError, "a.db: write failed")

@@ -1,6 +1,7 @@
 //! The functions of clauses (RFC 7047 5.1): `where` of operations, conditions of monitors, conditions that a client sends.
 //!
-//! A function compares two data. Which columns it may be used on, and how an argument is read, is decided by the reader of a condition.
+//! A function compares two data. The reader of a condition decides on which columns it may be used and how its argument
+//! is read.
 
 use std::cmp::Ordering;
 
@@ -70,8 +71,8 @@ impl Function {
         )
     }
 
-    /// Whether it holds for a column's `datum` and the clause's `argument`. Functions that compare by order look at the first element
-    /// of each, and do not hold where one of them is empty.
+    /// Whether it holds for a column's `datum` and the clause's `argument`. Functions that compare by order use the
+    /// first element of each, and do not hold where one of them is empty.
     #[inline]
     #[must_use]
     pub fn holds(self, datum: &Datum, argument: &Datum) -> bool {

@@ -1,11 +1,11 @@
 //! The secret of hash maps whose keys clients choose: identities of rows, strings, ids of monitors, names of locks.
 //!
-//! Invariant: no result depends on it. Maps that it seeds are looked up, or their content is sorted before anybody sees it. The program
-//! draws one seed when it starts, a simulation takes its run's; crates without effects are handed it and keep it in no global.
+//! Invariant: no result depends on it. Maps that it seeds serve look-ups only, or their content is sorted before it
+//! leaves. The program draws one seed when it starts, a simulation derives one from its run's seed; crates without
+//! effects get it as an argument and keep it in no global.
 //!
-//! All of the hash's state is secret. A seed for each hasher over constants that everybody knows, which is what
-//! `FixedState::with_seed` takes, would not do: the constants alone decide about keys that multiply by zero (`crates/sim/tests/sim/flooding`
-//! makes such keys).
+//! All of the hash's state is secret. `FixedState::with_seed` would not do: it seeds each hasher but multiplies by public
+//! constants, and a client can choose keys that these constants turn to zero (`crates/sim/tests/sim/flooding` makes such keys).
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -13,11 +13,11 @@ use std::hash::BuildHasher;
 use foldhash::SharedSeed;
 use foldhash::fast::{FixedState, FoldHasher};
 
-/// For maps whose keys the server numbers itself, or an administrator writes: nobody floods these, so a hash that everybody can
-/// compute will do.
+/// A hasher for maps whose keys the server numbers itself, or an administrator writes. Clients cannot flood these maps,
+/// so a hash that anybody can compute suffices.
 pub type TrustedKeys = FixedState;
 
-/// Seeds a hash; 16 bytes, copied freely. As a [`BuildHasher`] it belongs into maps.
+/// The seed of a hash: 16 bytes, copied freely. It is the [`BuildHasher`] of maps.
 #[derive(Clone, Copy)]
 pub struct HashSeed {
     first: u64,
@@ -25,7 +25,7 @@ pub struct HashSeed {
 }
 
 impl HashSeed {
-    /// The seed that everybody knows: for tests and for programs that read nobody's data but their user's.
+    /// A public seed: for tests, and for programs that read only their user's data.
     pub const FIXED: HashSeed = HashSeed {
         first: 0x082e_fa98_ec4e_6c89,
         shared: SharedSeed::global_fixed(),
@@ -50,7 +50,7 @@ impl BuildHasher for HashSeed {
     }
 }
 
-/// It is a secret: no log shows it.
+/// Shows nothing of it: the seed is a secret.
 impl fmt::Debug for HashSeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HashSeed")
@@ -62,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_known_seed_is_that_of_a_fixed_state() {
+    fn the_fixed_seed_hashes_as_a_fixed_state() {
         for text in ["", "a", "0123456789abcdef0123456789abcdef"] {
-            let known = HashSeed::FIXED.hash_one(text);
-            assert_eq!(known, FixedState::default().hash_one(text));
-            assert_ne!(known, HashSeed::new(1).hash_one(text));
+            let fixed = HashSeed::FIXED.hash_one(text);
+            assert_eq!(fixed, FixedState::default().hash_one(text));
+            assert_ne!(fixed, HashSeed::new(1).hash_one(text));
         }
         let [one, other] = [2, 2].map(|seed| HashSeed::new(seed).hash_one("equal seeds"));
         assert_eq!(one, other);

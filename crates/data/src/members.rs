@@ -1,9 +1,10 @@
 //! Objects with named members: the generic parser whose messages operations, monitor requests and schemas share
 //! (docs/spec/protocol.md 1.7).
 //!
-//! An object is split into members once; the caller takes the members it knows and then calls [`Members::finish`]. Works on
-//! raw JSON text (requests, no tree) and on [`Value`] trees (schemas). Of repeated names the last wins. The first problem
-//! found is the one reported, so callers take members in the order in which problems should be noticed.
+//! An object is split into members once; the caller reads the members that it knows and then calls [`Members::finish`].
+//! Works on raw JSON text (requests, no tree) and on [`Value`] trees (schemas). Of repeated names the last wins. The
+//! first problem found is the one reported, so the order in which callers read members is the order of precedence of
+//! their errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,14 +14,14 @@ use smallvec::SmallVec;
 
 use crate::{Tag, WireError};
 
-/// What is being parsed, as messages name it.
+/// The thing that is being parsed, as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// One operation of a `transact` request; `number` counts from 1.
     Operation {
-        /// Its place, from 1.
+        /// Its number, from 1.
         number: usize,
-        /// The array that it stands in, behind the name of the database. Its length is asked for by errors alone.
+        /// The array that holds it, behind the name of the database. Only error messages need its length.
         params: &'a [u8],
     },
     /// A monitor request for a table.
@@ -66,7 +67,7 @@ impl fmt::Display for Subject<'_> {
     }
 }
 
-/// How many elements an array has that was read before.
+/// The number of elements of an array that was validated before.
 #[must_use]
 pub fn elements(array: &[u8]) -> usize {
     let mut reader = Reader::trusted(array);
@@ -123,7 +124,7 @@ pub fn is_id(text: &[u8]) -> bool {
         && text.iter().all(|byte| IN_IDS[usize::from(*byte)])
 }
 
-/// Which bytes an `<id>` may have behind its first one.
+/// The bytes that an `<id>` may have behind its first one.
 const IN_IDS: [bool; 256] = {
     let mut allowed = [false; 256];
     let mut byte = 0;
@@ -134,7 +135,7 @@ const IN_IDS: [bool; 256] = {
     allowed
 };
 
-/// How a member's value is held: raw JSON text (`&[u8]`, valid by earlier framing and validation) or a tree (`&Value`).
+/// The form of a member's value: raw JSON text (`&[u8]`, validated before) or a tree (`&Value`).
 pub trait MemberValue<'a>: Copy {
     /// Whether the value is of one of `kinds`.
     fn is_of(self, kinds: Kinds) -> bool;
@@ -144,10 +145,10 @@ pub trait MemberValue<'a>: Copy {
     fn split(self, members: &mut List<'a, Self>) -> Option<()>;
 }
 
-/// Members in the order of the text. It is filled in place, for it is large.
+/// Members in the order of the text. Functions fill a list of their caller, because a list is large to return.
 pub type List<'a, V> = SmallVec<[Member<'a, V>; 8]>;
 
-/// A member and whether it was asked for.
+/// A member and whether the caller has read it.
 #[derive(Debug)]
 pub struct Member<'a, V> {
     name: Cow<'a, [u8]>,
@@ -257,8 +258,8 @@ pub struct Members<'a, V> {
 }
 
 impl<'a> Members<'a, &'a [u8]> {
-    /// Splits the next value that `reader` comes to, in the same look at it that finds its end: `text` is what the reader reads, which was
-    /// read before.
+    /// Splits the next value of `reader` in the same pass that finds its end. `text` is the whole text of the reader,
+    /// validated before.
     ///
     /// # Errors
     /// Those of [`Members::parse`]; the reader has passed the value.
@@ -308,7 +309,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         self.whole
     }
 
-    /// Whether a member is present, without taking it.
+    /// Whether a member is present. This does not count as reading it.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.members
@@ -316,10 +317,10 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
             .any(|member| *member.name == *name.as_bytes())
     }
 
-    /// Takes a member that must be there.
+    /// Reads a member that must be present.
     ///
     /// # Errors
-    /// It is missing, or of another kind.
+    /// The member is missing, or of another kind.
     pub fn required(&mut self, name: &str, kinds: Kinds) -> Result<V, WireError> {
         match self.optional(name, kinds)? {
             Some(value) => Ok(value),
@@ -327,10 +328,10 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         }
     }
 
-    /// Takes a member that may be absent.
+    /// Reads a member that may be absent.
     ///
     /// # Errors
-    /// It is there, but of another kind.
+    /// The member is present, but of another kind.
     pub fn optional(&mut self, name: &str, kinds: Kinds) -> Result<Option<V>, WireError> {
         let mut found = None;
         for member in &mut self.members {
@@ -347,7 +348,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
         }
     }
 
-    /// Checks that every member was taken.
+    /// Checks that every member was read.
     ///
     /// # Errors
     /// The message about unexpected members.
@@ -395,7 +396,7 @@ fn no_object(what: Subject<'_>) -> WireError {
     )
 }
 
-/// What is between the first byte and the last: the string that `raw` is, should it be an `<id>` in quotes.
+/// The bytes between the first and the last: the string itself, if `raw` is a quoted string without escapes.
 fn plain(raw: &[u8]) -> Option<&[u8]> {
     raw.get(1..raw.len().checked_sub(1)?)
 }
@@ -406,7 +407,7 @@ pub fn string(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     Reader::trusted(raw).string().ok()
 }
 
-/// What the `<id>` is that the JSON text `raw` spells; of anything but an `<id>` whatever string it is, or nothing.
+/// The `<id>` that the JSON text `raw` is; of another string its content, of any other value nothing.
 #[must_use]
 pub fn id(raw: &[u8]) -> Cow<'_, [u8]> {
     match plain(raw).filter(|id| is_id(id)) {
@@ -508,7 +509,7 @@ mod tests {
         assert_eq!(integer(raw), Some(2));
         let raw = members.required("n", Kinds::BOOLEAN).expect("there");
         assert_eq!(boolean(raw), Some(true));
-        members.finish().expect("all taken");
+        members.finish().expect("all read");
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! Schemas as the engine uses them: tables and columns by small numbers, names looked up once (docs/spec/protocol.md 3).
 //!
-//! Invariant: tables and columns are sorted by name and their ids are their places, so a sorted message meets them in
+//! Invariant: tables and columns are sorted by name and their ids are their indexes, so a sorted message names them in
 //! order. A schema never changes; a conversion makes another. Its JSON form is in [`crate::schema_json`].
 
 use std::sync::LazyLock;
 
 use crate::{AtomType, ColumnType, Str, TrustedKeys};
 
-/// Ids by name. Names come from schemas, which administrators write.
-/// Bytes, because names in messages need not be valid UTF-8 to be asked for.
+/// Ids by name. Names come from schemas, which administrators write. The keys are bytes, because a name in a message
+/// need not be valid UTF-8.
 type Names<T> = hashbrown::HashMap<Box<[u8]>, T, TrustedKeys>;
 
-/// A table's place in its schema.
+/// A table's index in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u16);
 
-/// A column's place in its table, or one of the two standard columns.
+/// A column's index in its table, or one of the two standard columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u16);
 
@@ -99,13 +99,13 @@ impl Schema {
         self.table_named(name.as_bytes())
     }
 
-    /// [`Schema::table_id`] of a name as a message has it.
+    /// [`Schema::table_id`] of a name in bytes, as messages have it.
     #[must_use]
     pub fn table_named(&self, name: &[u8]) -> Option<TableId> {
         self.by_name.get(name).copied()
     }
 
-    /// For the parser, which finds the tables of references once all tables are known.
+    /// For the parser, which resolves references when all tables are known.
     pub(crate) fn parts_mut(&mut self) -> (&mut [TableSchema], &Names<TableId>) {
         (&mut self.tables, &self.by_name)
     }
@@ -182,7 +182,7 @@ impl TableSchema {
         self.column_named(name.as_bytes())
     }
 
-    /// [`TableSchema::column_id`] of a name as a message has it.
+    /// [`TableSchema::column_id`] of a name in bytes, as messages have it.
     #[must_use]
     pub fn column_named(&self, name: &[u8]) -> Option<ColumnId> {
         match name {

@@ -1,7 +1,8 @@
 //! Schemas from JSON and back: every error of docs/spec/protocol.md 3.5, the canonical form of 3.4.
 //!
-//! Parsing goes top down; the rules that need all tables (which are roots, what references refer to, the silent adjustments
-//! of docs/spec/protocol.md 3.3) are applied at the end. Of several errors the first in name order is reported.
+//! Parsing goes top down; the rules that need all tables (the root set, the targets of references, the silent
+//! adjustments of docs/spec/protocol.md 3.3) are applied at the end. Of several errors the first in name order is
+//! reported.
 
 use corvid_json::{Object, Value};
 
@@ -9,7 +10,8 @@ use crate::members::{Kinds, Members, Subject, is_id};
 use crate::schema::{ColumnId, ColumnSchema, Schema, TableSchema};
 use crate::{ColumnType, RefType, Str, Tag, WireError};
 
-/// Tables of a schema and columns of a table; ids are 16 bits wide and the highest name the standard columns.
+/// The most tables of a schema, and columns of a table: ids are 16 bits wide, and the highest ones are the standard
+/// columns.
 const NAMES_MAX: usize = 65_000;
 
 impl Schema {
@@ -52,10 +54,10 @@ impl Schema {
         Ok(schema)
     }
 
-    /// As [`Schema::from_json`], for what stood in a file: errors begin with its name.
+    /// As [`Schema::from_json`], for the content of a file: errors begin with its name.
     ///
     /// # Errors
-    /// As there; details `failed to parse "FILE" as ovsdb schema: ...`.
+    /// Those of [`Schema::from_json`], with details `failed to parse "FILE" as ovsdb schema: ...`.
     pub fn from_json_of(file: &str, json: &Value) -> Result<Schema, WireError> {
         Schema::from_json(json).map_err(|mut error| {
             let reason = &error.details;
@@ -355,8 +357,8 @@ fn text_of(json: &Value) -> String {
 /// Whether it is `x.y.z`; blanks and a sign before each number pass, as with the reference (docs/spec/protocol.md 3.1).
 fn is_version(version: &[u8]) -> bool {
     let mut rest = version;
-    for place in 0..3 {
-        if place > 0 {
+    for part in 0..3 {
+        if part > 0 {
             match rest.strip_prefix(b".") {
                 Some(after) => rest = after,
                 None => return false,

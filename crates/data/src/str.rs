@@ -1,4 +1,4 @@
-//! A shared, immutable UTF-8 string of one word; clones count references.
+//! A shared, immutable UTF-8 string, one word wide; clones count references.
 //!
 //! Invariant: the empty string owns no memory, so that empty columns cost nothing. Every string atom of messages, rows,
 //! records and updates is one of these; the type knows nothing of atoms.
@@ -12,7 +12,7 @@ use triomphe::ThinArc;
 
 use crate::{Tag, WireError};
 
-/// Shorter ones are tried as ASCII first: vectors are worth their call for longer ones only.
+/// Strings up to this length are tried as ASCII first: the vectorised check pays only for longer ones.
 const ASCII_BYTES_MAX: usize = 64;
 
 /// String atoms: 8 bytes, shared between parsed message, row, log and update. `None` is the empty string.
@@ -48,7 +48,7 @@ impl Str {
         }
     }
 
-    /// Copies `bytes` if they are ASCII, which is told faster than that they are UTF-8.
+    /// Copies `bytes` if they are ASCII, which is quicker to check than UTF-8.
     fn from_ascii(bytes: &[u8]) -> Option<Str> {
         if bytes.is_empty() {
             return Some(Str(None));
@@ -68,7 +68,7 @@ impl Str {
         }
     }
 
-    /// Whether both share their memory, so are equal without a look inside.
+    /// Whether both share their memory, and so are equal. No bytes are compared.
     #[must_use]
     pub fn ptr_eq(&self, other: &Str) -> bool {
         match (&self.0, &other.0) {
@@ -100,7 +100,7 @@ impl PartialEq for Str {
 
 impl Eq for Str {}
 
-/// Hashes like `str`, so that maps keyed by `Str` can be asked with `&str`.
+/// Hashes like `str`, so that maps keyed by `Str` can be searched with `&str`.
 impl std::hash::Hash for Str {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
@@ -141,13 +141,14 @@ impl fmt::Debug for Str {
     }
 }
 
-/// Names the first bad sequence: its bytes up to the one that cannot follow, which at the end of the string is a NUL.
+/// Shows the first bad sequence: its bytes up to the one that is invalid there, which at the end of the string is a
+/// NUL.
 fn utf8_details(bytes: &[u8]) -> String {
     let rest = match std::str::from_utf8(bytes) {
         Err(error) => &bytes[error.valid_up_to()..],
         Ok(_) => &[],
     };
-    // Longest prefix that some valid sequence begins with; what follows it is the bad byte.
+    // The longest prefix that some valid sequence begins with; the bad byte follows it.
     let good = (1..rest.len().min(4))
         .take_while(|&len| {
             std::str::from_utf8(&rest[..len])

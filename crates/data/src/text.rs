@@ -1,6 +1,7 @@
 //! The textual notation of tools and messages (docs/spec/protocol.md 2.7): `br-int`, `"a b"`, `[1, 2]`, `{k=v}`.
 //!
-//! Tools print cells and parse arguments with it; constraint messages quote values in it. It knows types, but no schema.
+//! Tools print cells and parse arguments with it; constraint messages quote values in it. It depends on types, but on
+//! no schema.
 
 mod read;
 mod token;

@@ -1,6 +1,6 @@
 //! Column types from JSON and back: the type rows of docs/spec/protocol.md 3.3 and 3.5, the canonical form of 3.4.
 //!
-//! References are read by name only; [`crate::schema_json`] finds their tables once it knows them all.
+//! References are read by name only; [`crate::schema_json`] resolves them when it has read all tables.
 
 use corvid_json::{Object, Reader, Value};
 
@@ -10,7 +10,7 @@ use crate::{
     AtomType, BaseType, ColumnType, Datum, RefType, Reference, Str, TableId, WireError, wire,
 };
 
-/// Stands in a [`Reference`] until the schema around it is complete.
+/// The table of a [`Reference`] until the schema around it is complete.
 const UNRESOLVED: TableId = TableId(u16::MAX);
 
 impl AtomType {
@@ -174,12 +174,13 @@ impl BaseType {
 }
 
 impl Datum {
-    /// The datum as a tree; `is_map` tells what an empty one is. For schemas and tools, see [`wire::write_datum`].
+    /// The datum as a tree; `is_map` says how an empty one is written. For schemas and tools, see
+    /// [`wire::write_datum`].
     #[must_use]
     pub fn to_json(&self, is_map: bool) -> Value {
         let mut text = Vec::new();
         wire::write_datum(&mut text, self, is_map);
-        // What the writer wrote reads back.
+        // The writer's output is valid JSON.
         Value::parse(&text).unwrap_or(Value::Null)
     }
 

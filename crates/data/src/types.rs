@@ -74,7 +74,7 @@ pub enum RefType {
 pub struct Reference {
     /// Name of the referenced table.
     pub table_name: Str,
-    /// Its place in the schema.
+    /// Its id in the schema.
     pub table: TableId,
     /// strong or weak
     pub ref_type: RefType,
@@ -89,7 +89,7 @@ pub struct BaseType {
     pub enumeration: Option<Datum>,
     /// Range or length bounds.
     pub bounds: Bounds,
-    /// For uuid: what it refers to.
+    /// For uuid: the table that it refers to.
     pub reference: Option<Reference>,
 }
 

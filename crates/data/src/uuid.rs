@@ -1,7 +1,7 @@
 //! 128-bit row identities and their text form (docs/spec/protocol.md 2.1).
 //!
-//! Bytes are kept in the order of the text, so byte order is text order. Nothing here draws randomness: fresh identities
-//! come in through [`UuidSource`].
+//! Bytes are kept in the order of the text, so byte order is text order. Nothing here draws random numbers: fresh
+//! identities come from a [`UuidSource`].
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl Uuid {
         Uuid(bytes)
     }
 
-    /// Parses exactly `8-4-4-4-12` hex digits, either case; version and variant are not looked at.
+    /// Parses exactly `8-4-4-4-12` hex digits, either case; version and variant are not checked.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Uuid> {
         let text: &[u8; Uuid::TEXT_LEN] = text.try_into().ok()?;
@@ -82,7 +82,7 @@ impl fmt::Debug for Uuid {
 
 /// Where fresh row identities come from; an input, so that runs can be replayed.
 pub trait UuidSource {
-    /// A UUID never handed out before.
+    /// A UUID that was not returned before.
     fn fresh(&mut self) -> Uuid;
 }
 

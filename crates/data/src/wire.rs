@@ -16,7 +16,7 @@ pub use write::{write_atom, write_datum};
 
 use crate::{Str, Uuid, WireError};
 
-/// What a string is that is no key.
+/// The role of a string that is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An element of a set, scalars included.
@@ -25,9 +25,9 @@ pub enum Content {
     Value,
 }
 
-/// What data that are read together share: the names of `["named-uuid", NAME]`, and strings.
+/// State that the reads of one transaction or file share: the names of `["named-uuid", NAME]`, and equal strings.
 pub trait Symbols {
-    /// The UUID that `name` stands for, binding it to a fresh one at first mention.
+    /// The UUID of `name`. Its first mention binds it to a fresh one.
     fn resolve(&mut self, name: &str) -> Uuid;
 
     /// Whether names are allowed at all.

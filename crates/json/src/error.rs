@@ -19,7 +19,7 @@ pub struct Fault {
     pub column: usize,
     /// Byte offset of the offending byte.
     pub byte: usize,
-    /// What is wrong, for example `invalid keyword 'xx'`.
+    /// The message, for example `invalid keyword 'xx'`.
     pub message: String,
 }
 

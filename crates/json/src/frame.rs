@@ -33,7 +33,7 @@ struct Position {
     column: usize,
 }
 
-/// What [`Framer::advance`] found.
+/// The outcome of [`Framer::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
     /// A whole text: the frame is `input[start..end]` of the bytes given to this call; when the text began in an
@@ -285,10 +285,10 @@ impl Brackets {
 
     /// The bytes of the block that a backslash escapes, given where backslashes are.
     ///
-    /// A run of backslashes escapes every second byte from its second on. Runs are told apart by the parity of their first
-    /// bit: adding a run's starts at odd bits to the backslashes carries each of those runs out, which leaves a mark behind
-    /// it when its length is odd. Example, bit 0 at the left: backslashes `0111` (start odd) and byte 4 a quote. The run is
-    /// 1,2,3, so 2 is escaped by 1, and 4 by 3.
+    /// A run of backslashes escapes every second byte from its second on. Runs are distinguished by the parity of their
+    /// first bit: adding a run's starts at odd bits to the backslashes carries each of those runs out, which leaves a
+    /// mark behind it when its length is odd. Example, bit 0 at the left: backslashes `0111` (start odd) and byte 4 a
+    /// quote. The run is 1,2,3, so 2 is escaped by 1, and 4 by 3.
     #[inline(always)]
     fn escapes(&mut self, backslash: u64, length: usize) -> u64 {
         const EVEN: u64 = 0x5555_5555_5555_5555;

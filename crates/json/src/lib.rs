@@ -9,7 +9,7 @@
 //!        frame      where each text of a stream ends; `pieces` gathers a long one
 //!        reader     typed values of one text, without a tree
 //!        validator  the reader's fast path over values that are skipped; `lex` makes the errors of the slow one
-//!        escape, number, hex   what strings, numbers and digits stand for
+//!        escape, number, hex   the content of strings, numbers and digits
 //!        tree, value   the small tree
 //! out    write      scalars and trees
 //!        writer     arrays and objects of typed values

@@ -64,7 +64,7 @@ pub fn parse(text: &[u8]) -> Option<Number> {
 /// Classifies the text of a JSON number.
 ///
 /// # Errors
-/// The first fault, in the order in which the reference looks for them.
+/// The first fault, in the order in which the reference checks.
 pub fn classify(text: &[u8]) -> Result<Number, Fault> {
     match plain_integer(text) {
         Some(integer) => Ok(Number::Integer(integer)),

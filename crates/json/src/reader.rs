@@ -54,7 +54,7 @@ pub struct Reader<'a> {
     at: usize,
     /// Open brackets.
     depth: usize,
-    /// A bracket was just opened: no comma is due before what comes next.
+    /// A bracket was just opened: no comma is due before the next value.
     fresh: bool,
     trusted: bool,
 }

@@ -49,7 +49,7 @@ impl Masks {
     }
 }
 
-/// What a scan does with each block.
+/// The consumer of a scan's blocks.
 pub(crate) trait Visitor {
     /// Reads the masks of one block; `prefix_xor` turns quote marks into "inside a string" marks. Returns whether to go on.
     fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool;
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// How many blocks `scan` says that it visited, and what it found in each.
+    /// The number of blocks that `scan` returned, and the recorded blocks.
     fn record(
         blocks_max: usize,
         scan: impl FnOnce(&mut Recorder) -> usize,

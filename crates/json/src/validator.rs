@@ -22,7 +22,7 @@ pub(crate) fn container_end(text: &[u8], start: usize) -> Option<usize> {
                 let is_object = bracket == b'{';
                 open.push(is_object)?;
                 at = skip_space(text, at + 1);
-                // Both brackets close two places behind where they open.
+                // Each closing bracket's code is two above that of its opening bracket.
                 if *text.get(at)? == bracket + 2 {
                     open.pop();
                     at + 1
@@ -81,7 +81,7 @@ impl Levels {
     }
 }
 
-/// Where the value of the member begins whose name is at `at`.
+/// The offset of the value of the member whose name is at `at`.
 #[inline]
 fn name_end(text: &[u8], at: usize) -> Option<usize> {
     if *text.get(at)? != b'"' {

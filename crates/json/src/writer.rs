@@ -30,7 +30,7 @@ impl<'a> ArrayWriter<'a> {
         ArrayWriter { out, first: true }
     }
 
-    /// Begins the next element; the caller appends exactly one value to what is returned.
+    /// Begins the next element; the caller appends exactly one value to the returned vector.
     pub fn element(&mut self) -> &mut Vec<u8> {
         separate(self.out, &mut self.first);
         self.out
@@ -66,7 +66,7 @@ impl<'a> ObjectWriter<'a> {
         ObjectWriter { out, first: true }
     }
 
-    /// Begins the member `name`; the caller appends exactly one value to what is returned.
+    /// Begins the member `name`; the caller appends exactly one value to the returned vector.
     pub fn member(&mut self, name: impl AsRef<[u8]>) -> &mut Vec<u8> {
         separate(self.out, &mut self.first);
         write::string(self.out, name.as_ref());

@@ -6,7 +6,7 @@
 //! ```text
 //! remote      which remotes there are; a caller connects to one
 //! reconnect   when to connect, probe and disconnect: uses `backoff` for the waits, `probe` for silence
-//! notice      what the log says about that
+//! notice      the log's texts about that
 //! message     the envelope of each text that arrives or leaves
 //! session     which messages are handled without their user
 //! ```

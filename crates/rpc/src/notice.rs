@@ -1,7 +1,8 @@
 //! Events of a reconnecting session for the log, as data, with the words and levels of the reference's `reconnect`
 //! module.
 //!
-//! The shell prefixes the connection's name and `: `. Tests and operators look for these texts (docs/spec/cli.md 5.2, 7.7).
+//! The shell prefixes the connection's name and `: `. Tests and operators search for these texts (docs/spec/cli.md 5.2,
+//! 7.7).
 
 use std::fmt::{self, Display, Formatter};
 

@@ -135,7 +135,7 @@ impl<'a> ColumnRemote<'a> {
         remote.starts_with("db:")
     }
 
-    /// Reads it; `None` when a part is missing. Empty parts are passed over and what follows the third is ignored, as
+    /// Reads it; `None` when a part is missing. Empty parts are skipped and text behind the third part is ignored, as
     /// observed.
     #[must_use]
     pub fn parse(remote: &'a str) -> Option<ColumnRemote<'a>> {

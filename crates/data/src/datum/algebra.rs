@@ -1,7 +1,7 @@
 //! Data as sets: inclusion, exclusion, union and difference (docs/spec/protocol.md 5.4 and 5.5 are written in terms of these).
 //!
-//! Each picks between looking up the smaller side and walking both, so that a small argument never costs a walk over a
-//! large column.
+//! Each chooses between looking up the elements of the smaller side and walking over both sides, so that a small
+//! argument does not cost a walk over a large column.
 
 use super::builder::DatumBuilder;
 use super::{Datum, Element};
@@ -82,7 +82,7 @@ impl Datum {
         let before = self.len();
         if is_lookup_cheaper(other.len(), before) {
             for (key, value) in other {
-                // Elements of a set and wanted keys have nothing but the key to be told apart by.
+                // Elements of a set, and keys of a map, match by the key alone.
                 let is_victim = value.is_none()
                     || self
                         .find(key)
@@ -114,7 +114,7 @@ pub(crate) fn is_lookup_cheaper(small: usize, large: usize) -> bool {
     small.saturating_mul(search as usize) < small + large
 }
 
-/// Everything of both sides; `both` decides what becomes of a key that is in both.
+/// The union of both sides; `both` chooses the element of a key that is in both.
 pub(crate) fn merge<'a>(
     left: &'a Datum,
     right: &'a Datum,
@@ -126,7 +126,7 @@ pub(crate) fn merge<'a>(
     })
 }
 
-/// Walks both sides by key; `pick` chooses what to keep of each key. O(|left| + |right|).
+/// Walks both sides by key; `pick` chooses the element to keep for each key. O(|left| + |right|).
 fn merge_keys<'a>(
     left: &'a Datum,
     right: &'a Datum,

@@ -1,6 +1,7 @@
 //! Collecting elements in any order into a datum.
 //!
-//! Invariant: nothing is allocated for none or one element before the datum is; input that is already sorted is never sorted again.
+//! Invariant: for no element and for one, only the datum itself may allocate; input that is already sorted is not
+//! sorted again.
 
 use triomphe::Arc;
 
@@ -11,11 +12,11 @@ use super::{Datum, LEAF_LIMIT, Repr};
 use crate::atoms::Atoms;
 use crate::{Atom, Tag, WireError};
 
-/// Elements that are allocated for when nobody says how many will come.
-const FEW: usize = 4;
+/// Elements that are allocated for when the caller gave no number.
+const CAPACITY_MIN: usize = 4;
 
-/// Pairs that are sorted where they are; to sort more, their places are.
-const FEW_PAIRS: usize = 16;
+/// So many pairs are sorted in place; of more, the indexes are sorted.
+const PAIRS_IN_PLACE_MAX: usize = 16;
 
 /// Collects elements in any order and checks duplicates.
 #[derive(Debug, Default)]
@@ -44,7 +45,7 @@ impl Elements {
             Elements::One(key) => run(key, None, capacity),
             Elements::Pair(key, value) => run(key, Some(value), capacity),
             Elements::Many(leaf) => leaf,
-            Elements::None => unreachable!("a leaf of nothing"),
+            Elements::None => unreachable!("no element to begin a leaf with"),
         };
         *self = Elements::Many(leaf);
         match self {
@@ -97,7 +98,7 @@ impl DatumBuilder {
                 return;
             }
             Elements::Many(leaf) => leaf,
-            first => first.begin_leaf(self.expected.max(FEW)),
+            first => first.begin_leaf(self.expected.max(CAPACITY_MIN)),
         };
         self.is_unsorted |= !leaf.keys.push_after(key);
         match (&mut leaf.values, value) {
@@ -107,7 +108,7 @@ impl DatumBuilder {
         }
     }
 
-    /// Sorts what is not sorted yet.
+    /// Sorts the elements if they are not sorted yet.
     ///
     /// # Errors
     /// `ovsdb error` with `set contains duplicate` or `map contains duplicate key`.
@@ -166,7 +167,7 @@ fn sort(leaf: Leaf) -> Leaf {
             leaf.keys.sort();
             leaf
         }
-        Some(_) if leaf.len() <= FEW_PAIRS => {
+        Some(_) if leaf.len() <= PAIRS_IN_PLACE_MAX => {
             leaf.sort_pairs();
             leaf
         }

@@ -1,14 +1,14 @@
 //! A leaf: a sorted run of keys, for maps with a run of values beside it. A whole small datum, or one leaf of a large one.
 //!
 //! Invariant: keys are strictly ascending, `values` (if any) has as many elements as `keys`. Leaves are shared by
-//! reference count; whoever changes one goes through the functions here that copy a shared leaf first.
+//! reference count; the functions here that change one copy it first if it is shared.
 
 use triomphe::Arc;
 
 use crate::atoms::{AtomSlice, Atoms};
 use crate::{Atom, AtomRef};
 
-/// Values that are compared before their keys are.
+/// So many values are compared before their keys are.
 const PAIRS_AT_A_TIME: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -45,17 +45,18 @@ impl<'a> Chunk<'a> {
         self.keys.len()
     }
 
-    /// How many elements from `at` of one run on and from `other_at` of another on are equal, maps with their values.
+    /// The number of equal elements of two runs, from `at` in one and `other_at` in the other up to the first
+    /// difference; of maps, pairs.
     pub(crate) fn common(self, at: usize, other: Chunk<'_>, other_at: usize) -> usize {
         let (Some(values), Some(others)) = (self.values, other.values) else {
             return self.keys.common((at, other_at), other.keys, usize::MAX);
         };
-        // Some at a time, values first: where a map is rewritten keys are equal to the end of the run and values nowhere.
+        // A few at a time, values first: where a map is rewritten, all keys of the run are equal and no value is.
         let mut count = 0;
         loop {
-            let places = (at + count, other_at + count);
-            let equal = values.common(places, others, PAIRS_AT_A_TIME);
-            let pairs = self.keys.common(places, other.keys, equal);
+            let offsets = (at + count, other_at + count);
+            let equal = values.common(offsets, others, PAIRS_AT_A_TIME);
+            let pairs = self.keys.common(offsets, other.keys, equal);
             count += pairs;
             if pairs < PAIRS_AT_A_TIME {
                 return count;
@@ -63,11 +64,11 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether this run and another are of maps, with the same keys and nowhere the same value.
+    /// Whether both runs are of maps, with the same keys and different values at every key.
     pub(crate) fn is_rewritten(self, other: Chunk<'_>) -> bool {
         match (self.values, other.values) {
             (Some(values), Some(others)) => {
-                // Mostly told by the first pair.
+                // The first pair mostly decides.
                 values.differs_everywhere(others) && self.keys == other.keys
             }
             _ => false,
@@ -114,7 +115,7 @@ impl Leaf {
         self.keys.slice().get(0).to_owned()
     }
 
-    /// Inserts at `at` of a leaf of one's own.
+    /// Inserts at `at`. The caller owns the leaf.
     pub(crate) fn insert_owned(&mut self, at: usize, key: Atom, value: Option<Atom>) {
         assert_eq!(self.values.is_some(), value.is_some(), "pair in a set");
         self.keys.insert(at, key);
@@ -123,7 +124,7 @@ impl Leaf {
         }
     }
 
-    /// Removes the element at `at` of a leaf of one's own.
+    /// Removes the element at `at`. The caller owns the leaf.
     pub(crate) fn remove_owned(&mut self, at: usize) {
         self.keys.remove(at);
         if let Some(values) = &mut self.values {
@@ -131,7 +132,7 @@ impl Leaf {
         }
     }
 
-    /// Inserts at `at`: in place when nobody else holds the leaf, else into a copy made in one go.
+    /// Inserts at `at`: in place when the leaf is not shared, else into a copy that is made with the element.
     pub(crate) fn insert(this: &mut Arc<Leaf>, at: usize, key: Atom, value: Option<Atom>) {
         if let Some(leaf) = Arc::get_mut(this) {
             leaf.insert_owned(at, key, value);
@@ -177,7 +178,7 @@ impl Leaf {
         }
     }
 
-    /// Sorts the few pairs of a map by key, one after the other into its place.
+    /// Sorts the few pairs of a map by key: insertion sort.
     pub(crate) fn sort_pairs(&mut self) {
         let Some(values) = &mut self.values else {
             return;

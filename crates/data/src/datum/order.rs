@@ -1,6 +1,6 @@
-//! Equality, order, hash and debug form of data: of content, never of form.
+//! Equality, order, hash and debug form of data. They depend on the content, not on the form.
 //!
-//! All three skip what both sides share, through [`crate::diff::Changes`].
+//! Equality and order skip the nodes that both sides share, through [`crate::diff::Changes`].
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::diff::{Change, Changes};
 impl PartialEq for Datum {
     fn eq(&self, other: &Datum) -> bool {
         match (&self.0, &other.0) {
-            // Scalars: what nearly every row of a walk is judged by.
+            // Scalars: the case of nearly every row that a walk compares.
             (Repr::One(left), Repr::One(right)) => left == right,
             (Repr::Tree(_), _) | (_, Repr::Tree(_)) => {
                 self.len() == other.len() && Changes::new(self, other).next().is_none()
@@ -45,8 +45,8 @@ impl Ord for Datum {
         if let (Repr::One(left), Repr::One(right)) = (&self.0, &other.0) {
             return left.cmp(right);
         }
-        // Up to the first key that only one side has, keys agree pairwise; that side has the smaller key there. Both have
-        // equally many elements, so the other side has a key at that place too.
+        // Up to the first key that only one side has, keys agree pairwise; that side has the smaller key there. Both
+        // have equally many elements, so the other side has a key at that index too.
         let mut by_value = Ordering::Equal;
         for change in Changes::new(self, other) {
             match change {

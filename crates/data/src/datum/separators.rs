@@ -1,7 +1,8 @@
-//! The smallest keys below the children of an inner node. Versions of a node share them: of a dozen changes below it only one or two split
-//! a child or change its first key, and what is shared is not counted string by string.
+//! The separators of an inner node: the smallest key below each child. Versions of a node share them, because only one
+//! or two of a dozen changes split a child or change its first key. Sharing spares a change the counts of references of
+//! every string.
 //!
-//! Invariant: never empty. Never changed: an edit makes another run. Only [`super::tree`] makes these.
+//! Invariant: never empty, never changed: an edit makes another run. Only [`super::tree`] uses them.
 
 use triomphe::ThinArc;
 
@@ -43,7 +44,7 @@ impl Separators {
         }
     }
 
-    /// Replaces the keys by a copy with a change, for which there is room for one key more.
+    /// Replaces the keys by a copy, with room for one more key, that `change` has edited.
     pub(super) fn edit<T>(&mut self, change: impl FnOnce(&mut Atoms) -> T) -> T {
         let keys = self.slice();
         let mut copy = Atoms::with_capacity(keys.atom_type(), keys.len() + 1);

@@ -5,9 +5,9 @@
 //! map of strings    references, length, key, key, value, value              48
 //! ```
 //!
-//! Invariant: keys are strictly ascending; a set has at least two, a map at least one, neither more than [`SHORT_MAX`]. Never
-//! changed: a change unpacks it into a leaf, whose few elements cost less than the bookkeeping of changes in place. Data of
-//! other types are leaves from the start. Only [`crate::Datum`] makes these.
+//! Invariant: keys are strictly ascending; a set has at least two, a map at least one, neither more than [`SHORT_MAX`].
+//! Never changed: a change unpacks it into a leaf, which costs less for so few elements than changing them in place.
+//! Data of other types are leaves from the start. Only [`crate::Datum`] makes these.
 
 use triomphe::ThinArc;
 
@@ -17,7 +17,7 @@ use crate::{Atom, Str, Uuid};
 
 /// Elements or pairs of the longest short datum; one more makes a leaf.
 pub(super) const SHORT_MAX: usize = 16;
-/// A leaf that shrinks to this many becomes short again, if its types allow.
+/// A leaf that shrinks to so many elements becomes short again, if its types allow.
 pub(super) const SHORT_AGAIN: usize = 8;
 
 /// The elements, by type.
@@ -30,7 +30,7 @@ pub(super) enum Short {
     StringMap(ThinArc<(), Str>),
 }
 
-/// Runs the same expression on the elements, whatever their type.
+/// Runs the same expression on the elements of any type.
 macro_rules! each {
     ($short:expr, $shared:ident => $body:expr) => {
         match $short {
@@ -42,7 +42,7 @@ macro_rules! each {
 }
 
 impl Short {
-    /// Packs a leaf, which comes back when it is too long or of other types.
+    /// Packs a leaf; returns the leaf as the error when it is too long or of other types.
     pub(super) fn pack(leaf: Leaf) -> Result<Short, Leaf> {
         if leaf.len() > SHORT_MAX {
             return Err(leaf);
@@ -103,9 +103,9 @@ impl Short {
         let (Short::StringMap(both), Atom::String(value)) = (self, value) else {
             return None;
         };
-        let place = both.slice.len() / 2 + at;
-        let places = both.slice.iter().enumerate();
-        let elements = places.map(|(at, text)| if at == place { value } else { text }.clone());
+        let changed = both.slice.len() / 2 + at;
+        let all = both.slice.iter().enumerate();
+        let elements = all.map(|(index, text)| if index == changed { value } else { text }.clone());
         Some(Short::StringMap(share(elements)))
     }
 
@@ -134,7 +134,7 @@ impl Short {
         matches!(self, Short::StringMap(_))
     }
 
-    /// Whether both share their memory. Of different types they never do.
+    /// Whether both share their memory. Data of different types never do.
     pub(super) fn ptr_eq(&self, other: &Short) -> bool {
         let address = |short: &Short| each!(short, shared => shared.slice.as_ptr().cast::<u8>());
         address(self) == address(other)

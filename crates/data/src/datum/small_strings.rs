@@ -1,7 +1,8 @@
-//! A few strings, or pairs of them, on their way into a datum: most sets and maps of a log are no longer. They are gathered without an
-//! allocation, and the only one is made when their number is known.
+//! Gathers a few strings, or pairs of them, for a datum: most sets and maps of a log are no longer. They are gathered
+//! without an allocation; the datum's own is the only one.
 //!
-//! Invariant: as many values as keys, or none; never more than [`FEW`]. Called by who reads data; a [`DatumBuilder`] takes over when more come.
+//! Invariant: as many values as keys, or none; never more than [`ELEMENTS_MAX`]. The reader of data ([`crate::wire`])
+//! uses it and changes to a [`DatumBuilder`] when there are more.
 
 use smallvec::SmallVec;
 
@@ -9,14 +10,14 @@ use super::short::Short;
 use super::{Datum, DatumBuilder, Repr};
 use crate::{Atom, Str};
 
-/// Elements or pairs that are gathered; more are worth an allocation.
-const FEW: usize = 8;
+/// The most elements or pairs that are gathered; for more an allocation pays.
+const ELEMENTS_MAX: usize = 8;
 
 /// Elements in any order.
 #[derive(Default)]
 pub(crate) struct SmallStrings {
-    keys: SmallVec<[Str; FEW]>,
-    values: SmallVec<[Str; FEW]>,
+    keys: SmallVec<[Str; ELEMENTS_MAX]>,
+    values: SmallVec<[Str; ELEMENTS_MAX]>,
 }
 
 impl SmallStrings {
@@ -31,14 +32,14 @@ impl SmallStrings {
         self.keys.len()
     }
 
-    /// Whether another is too many.
+    /// Whether there is no room for another.
     pub(crate) fn is_full(&self) -> bool {
-        self.keys.len() == FEW
+        self.keys.len() == ELEMENTS_MAX
     }
 
-    /// The same elements where there is room for more.
+    /// A builder with the same elements and room for more.
     pub(crate) fn into_builder(self) -> DatumBuilder {
-        let mut builder = DatumBuilder::with_capacity(2 * FEW);
+        let mut builder = DatumBuilder::with_capacity(2 * ELEMENTS_MAX);
         let mut values = self.values.into_iter();
         for key in self.keys {
             builder.push(Atom::String(key), values.next().map(Atom::String));
@@ -64,7 +65,7 @@ impl SmallStrings {
         })))
     }
 
-    /// Puts one after the other in its place.
+    /// Insertion sort; `None` when a key comes twice.
     fn sort(&mut self) -> Option<()> {
         for end in 1..self.keys.len() {
             for at in (0..end).rev() {
@@ -89,19 +90,19 @@ mod tests {
 
     /// Both ways to make a datum of numbered strings.
     fn both(numbers: &[usize], is_map: bool) -> [Option<Datum>; 2] {
-        let mut few = SmallStrings::default();
+        let mut small = SmallStrings::default();
         let mut builder = DatumBuilder::new();
-        for (place, number) in numbers.iter().enumerate() {
+        for (index, number) in numbers.iter().enumerate() {
             let key = Str::new(&number.to_string());
-            let value = is_map.then(|| Str::new(&place.to_string()));
-            few.push(key.clone(), value.clone());
+            let value = is_map.then(|| Str::new(&index.to_string()));
+            small.push(key.clone(), value.clone());
             builder.push(Atom::String(key), value.map(Atom::String));
         }
-        [few.finish(), builder.finish().ok()]
+        [small.finish(), builder.finish().ok()]
     }
 
     #[test]
-    fn a_few_strings_make_what_a_builder_makes() {
+    fn small_strings_make_the_datum_that_a_builder_makes() {
         let lists: [&[usize]; 7] = [
             &[],
             &[7],
@@ -113,24 +114,24 @@ mod tests {
         ];
         for list in lists {
             for is_map in [false, true] {
-                let [few, built] = both(list, is_map);
-                assert_eq!(few, built, "{list:?}");
+                let [small, built] = both(list, is_map);
+                assert_eq!(small, built, "{list:?}");
                 let is_short = |datum: &Datum| matches!(datum.0, Repr::Short(_));
-                assert_eq!(few.as_ref().map(is_short), built.as_ref().map(is_short));
+                assert_eq!(small.as_ref().map(is_short), built.as_ref().map(is_short));
             }
         }
     }
 
     #[test]
-    fn a_builder_goes_on_where_there_is_no_room() {
-        let mut few = SmallStrings::default();
-        while !few.is_full() {
-            let text = Str::new(&(9 - few.len()).to_string());
-            few.push(text.clone(), Some(text));
+    fn a_full_set_continues_as_a_builder() {
+        let mut small = SmallStrings::default();
+        while !small.is_full() {
+            let text = Str::new(&(9 - small.len()).to_string());
+            small.push(text.clone(), Some(text));
         }
-        let mut builder = few.into_builder();
+        let mut builder = small.into_builder();
         let one = Atom::String(Str::new("1"));
         builder.push(one.clone(), Some(one));
-        assert_eq!(builder.finish().expect("distinct").len(), FEW + 1);
+        assert_eq!(builder.finish().expect("distinct").len(), ELEMENTS_MAX + 1);
     }
 }

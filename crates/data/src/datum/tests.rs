@@ -64,7 +64,7 @@ fn a_large_set_grows_and_shrinks_like_a_sorted_set() {
     let mut model = std::collections::BTreeSet::new();
     let mut datum = Datum::empty();
     for step in 0..steps(12_000) {
-        // Grow first, then shrink back through both limits.
+        // It grows first, then shrinks back through both limits.
         let is_growing = shuffle.below(10) < if step < steps(6_000) { 8 } else { 2 };
         let key = shuffle.below(steps(4_000) as u64) as i64;
         if is_growing {
@@ -140,7 +140,7 @@ fn a_large_map_keeps_old_versions_intact() {
 }
 
 #[test]
-fn both_forms_of_equal_content_are_equal_and_hash_alike() {
+fn equal_content_of_both_forms_is_equal_and_hashes_equal() {
     use std::hash::{BuildHasher, RandomState};
     let small = integers(0..50);
     let mut large = integers(0..80);
@@ -205,7 +205,7 @@ fn short_data_change_like_any_other_and_become_leaves_with_hysteresis() {
         assert_eq!(map.atom_count(), 2 * model.len() as u64);
         let pairs = model.iter().map(|(k, v)| (k.as_ref(), Some(v.as_ref())));
         assert!(map.iter().eq(pairs));
-        // Equal content that shares no memory is equal too, and what was shared before the change has not changed.
+        // Equal content that shares no memory is equal too, and the version before the change has not changed.
         let again = map.iter().fold(Datum::empty(), |mut datum, (key, value)| {
             datum.insert(key.to_owned(), value.map(AtomRef::to_owned));
             datum
@@ -254,7 +254,8 @@ fn the_difference_of_one_change_visits_few_nodes_however_large_the_set() {
             }
             assert_eq!(changes.next(), None);
             let (entered, stepped) = changes.cost();
-            // Four levels on both sides, a few more where leaves were split or joined, and the elements of their leaves.
+            // Four levels on both sides, a few more nodes where leaves were split or joined, and the elements of the
+            // leaves.
             assert!(entered <= 14, "{entered} nodes of {size} elements entered");
             assert!(stepped <= 150, "{stepped} of {size} elements compared");
         }
@@ -266,10 +267,13 @@ fn the_difference_of_one_change_visits_few_nodes_however_large_the_set() {
 fn sharing_survives_many_changes_between_two_versions() {
     let old = integers((0..30_000).map(|value| 2 * value));
     let mut new = old.clone();
-    for place in 0..40 {
+    for cluster in 0..40 {
         // A cluster of inserts that splits leaves and, with enough of them, inner nodes.
         for offset in 0..200 {
-            new.insert(Atom::Integer(20_000 + 2 * (place * 200 + offset) + 1), None);
+            new.insert(
+                Atom::Integer(20_000 + 2 * (cluster * 200 + offset) + 1),
+                None,
+            );
         }
     }
     check_form(&new);
@@ -278,8 +282,8 @@ fn sharing_survives_many_changes_between_two_versions() {
     let (_, stepped) = changes.cost();
     assert!(stepped < 8_000 * 3 + 2_000, "{stepped} elements compared");
     drop(changes);
-    for place in 0..8_000 {
-        new.remove(AtomRef::Integer(20_000 + 2 * place + 1));
+    for index in 0..8_000 {
+        new.remove(AtomRef::Integer(20_000 + 2 * index + 1));
     }
     check_form(&new);
     assert_eq!(new, old);
@@ -314,7 +318,7 @@ fn large_trees_shrink_from_either_end() {
 }
 
 #[test]
-fn defaults_are_recognised_without_being_made() {
+fn is_default_recognises_the_default_of_every_type() {
     let mut column_type = ColumnType::scalar(AtomType::String);
     for value in [None, Some(BaseType::plain(AtomType::Boolean))] {
         for min in [0, 1] {
@@ -332,7 +336,7 @@ fn defaults_are_recognised_without_being_made() {
 }
 
 #[test]
-fn duplicates_are_refused_in_the_words_of_their_class() {
+fn duplicates_are_refused_with_the_message_of_their_class() {
     let mut set = DatumBuilder::new();
     let mut map = DatumBuilder::new();
     for key in [5, 3, 5] {
@@ -346,7 +350,7 @@ fn duplicates_are_refused_in_the_words_of_their_class() {
 }
 
 #[test]
-fn a_map_whose_every_value_is_replaced_is_its_own_difference() {
+fn a_map_with_every_value_replaced_is_its_own_difference() {
     let map_type = ColumnType {
         key: BaseType::plain(AtomType::String),
         value: Some(BaseType::plain(AtomType::String)),

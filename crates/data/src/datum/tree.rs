@@ -13,12 +13,12 @@
 //! change copies the shared nodes on one path from the root, so the cost is O(log n) and everything else stays shared.
 //! Only [`crate::Datum`] makes and changes trees.
 //!
-//! A change looks for its key once ([`Inner::locate`]) and goes the path that it found: each comparison on that path looks at a string
-//! that is likely nowhere near.
+//! A change searches for its key once ([`Inner::locate`]) and then takes the path that it found, because each
+//! comparison of a search reads a string that is likely in no cache.
 //!
-//! Nodes are small because a copied node counts references, each with an atomic instruction and a look at memory that is nowhere near:
-//! one for each child, and in a leaf one for each string; the keys of an inner node are shared by its versions. A change of 10,000 strings
-//! copies a leaf and three nodes, some 50 references in all.
+//! Nodes are small because copying a node counts references, each with an atomic instruction on memory that is likely
+//! in no cache: one for each child, and in a leaf one for each string. The separators of an inner node are shared by
+//! its versions. A change of 10,000 strings copies a leaf and three nodes, some 50 references in all.
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -45,7 +45,7 @@ const FANOUT_FILL: usize = 12;
 pub(crate) struct Inner {
     len: usize,
     height: u32,
-    /// Whether the leaves have values: told here, because the path to a leaf leads through memory that may be far away.
+    /// Whether the leaves have values. It is kept here because the path to a leaf may miss the cache at each step.
     is_map: bool,
     separators: Separators,
     children: Children,
@@ -57,11 +57,11 @@ pub(crate) enum Children {
     Inners(Vec<Arc<Inner>>),
 }
 
-/// Where a key is or belongs, in a tree that has not changed since.
+/// The position of a key, or the one where it belongs, in a tree that has not changed since.
 pub(crate) struct Position {
-    /// Which child to go to at each node from the root on.
+    /// The index of the child at each node from the root on.
     path: SmallVec<[u8; 8]>,
-    /// Where in the leaf.
+    /// In the leaf: `Ok` with the key's index, or `Err` with the index to insert at.
     pub(crate) at: Result<usize, usize>,
 }
 
@@ -109,7 +109,7 @@ impl Inner {
     pub(crate) fn build(elements: Leaf) -> Arc<Inner> {
         let mut elements = elements;
         let mut leaves = Vec::with_capacity(elements.len() / LEAF_FILL + 1);
-        // Cut from the end: what is cut off is moved once, what remains not at all.
+        // Cut from the end: each part is moved once, and the rest is not moved.
         for at in cuts(elements.len(), LEAF_FILL).rev() {
             let mut leaf = elements.split_off(at);
             leaf.shrink_to_fit();
@@ -124,7 +124,7 @@ impl Inner {
         }
         match level.pop() {
             Some(root) => root,
-            None => unreachable!("a tree of nothing"),
+            None => unreachable!("a tree without elements"),
         }
     }
 
@@ -170,8 +170,8 @@ impl Inner {
         self.len
     }
 
-    /// Elements below nodes that nobody else holds: those that go when `this` is dropped. Counting ends above `enough`; what others hold is
-    /// not entered.
+    /// Elements below nodes that only `this` holds: those that are freed when `this` is dropped. Counting ends above
+    /// `enough`; shared nodes are not entered.
     pub(crate) fn unshared_len(this: &Arc<Inner>, enough: usize) -> usize {
         if !this.is_unique() {
             return 0;
@@ -219,7 +219,7 @@ impl Inner {
         self.separators.slice().get(0).to_owned()
     }
 
-    /// The child that holds `key` or where it belongs.
+    /// The child that holds `key`, or in which it belongs.
     fn child_of(&self, key: AtomRef<'_>) -> usize {
         match self.separators.slice().search(key) {
             Ok(at) => at,
@@ -239,7 +239,7 @@ impl Inner {
         }
     }
 
-    /// Where `key` is or belongs, and the leaf there.
+    /// The position where `key` is or belongs, and the leaf there.
     pub(crate) fn locate(&self, key: AtomRef<'_>) -> (Position, &Leaf) {
         let (mut node, mut path) = (self, SmallVec::new());
         loop {
@@ -268,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// Inserts an element where its key belongs and is absent.
+    /// Inserts an element whose key is absent, at the position where it belongs.
     pub(crate) fn insert(
         root: &mut Arc<Inner>,
         position: &Position,
@@ -289,7 +289,7 @@ impl Inner {
     fn insert_below(
         this: &mut Arc<Inner>,
         path: &[u8],
-        place: usize,
+        offset: usize,
         key: Atom,
         value: Option<Atom>,
     ) -> Option<Arc<Inner>> {
@@ -297,14 +297,14 @@ impl Inner {
         let at = usize::from(path[0]);
         node.len += 1;
         // Only the smallest key of all belongs before the first of a leaf.
-        if place == 0 {
+        if offset == 0 {
             node.separators
                 .edit(|separators| separators.set(at, key.clone()));
         }
         match &mut node.children {
             Children::Leaves(leaves) => {
                 let leaf = &mut leaves[at];
-                Leaf::insert(leaf, place, key, value);
+                Leaf::insert(leaf, offset, key, value);
                 if leaf.len() > LEAF_MAX {
                     let half = leaf.len() / 2;
                     let right = Arc::make_mut(leaf).split_off(half);
@@ -315,7 +315,7 @@ impl Inner {
             }
             Children::Inners(inners) => {
                 let below = &mut inners[at];
-                if let Some(right) = Inner::insert_below(below, &path[1..], place, key, value) {
+                if let Some(right) = Inner::insert_below(below, &path[1..], offset, key, value) {
                     node.separators
                         .edit(|separators| separators.insert(at + 1, right.first_key()));
                     inners.insert(at + 1, right);
@@ -325,7 +325,7 @@ impl Inner {
         (node.children.len() > FANOUT_MAX).then(|| Arc::new(node.split_half()))
     }
 
-    /// Replaces the value of a map at a place where there is one.
+    /// Replaces the value at the position of a present key of a map.
     pub(crate) fn set_value(root: &mut Arc<Inner>, position: &Position, value: Atom) {
         let Ok(at) = position.at else {
             unreachable!("replacement at an absent key");
@@ -333,17 +333,18 @@ impl Inner {
         Inner::set_value_below(root, &position.path, at, value);
     }
 
-    fn set_value_below(this: &mut Arc<Inner>, path: &[u8], place: usize, value: Atom) {
+    fn set_value_below(this: &mut Arc<Inner>, path: &[u8], offset: usize, value: Atom) {
         let at = usize::from(path[0]);
         match &mut Arc::make_mut(this).children {
-            Children::Leaves(leaves) => Leaf::set_value(&mut leaves[at], place, value),
+            Children::Leaves(leaves) => Leaf::set_value(&mut leaves[at], offset, value),
             Children::Inners(inners) => {
-                Inner::set_value_below(&mut inners[at], &path[1..], place, value);
+                Inner::set_value_below(&mut inners[at], &path[1..], offset, value);
             }
         }
     }
 
-    /// Removes what is at a place. The caller keeps trees well above [`LEAF_MAX`] elements, so none becomes empty.
+    /// Removes the element at a position. The caller turns trees of [`LEAF_MAX`] elements into leaves, so no tree
+    /// becomes empty.
     pub(crate) fn remove(root: &mut Arc<Inner>, position: &Position) {
         let Ok(at) = position.at else {
             unreachable!("removal of an absent key");
@@ -357,20 +358,20 @@ impl Inner {
         }
     }
 
-    fn remove_below(this: &mut Arc<Inner>, path: &[u8], place: usize) {
+    fn remove_below(this: &mut Arc<Inner>, path: &[u8], offset: usize) {
         let node = Arc::make_mut(this);
         let at = usize::from(path[0]);
         node.len -= 1;
-        // The first of the first leaf below is the first of all below.
-        let is_first = place == 0 && path[1..].iter().all(|&at| at == 0);
+        // The first key of the first leaf below is the first key of the whole node.
+        let is_first = offset == 0 && path[1..].iter().all(|&at| at == 0);
         let (size, minimum, first) = match &mut node.children {
             Children::Leaves(leaves) => {
                 let leaf = &mut leaves[at];
-                Leaf::remove(leaf, place);
+                Leaf::remove(leaf, offset);
                 (leaf.len(), LEAF_MIN, is_first.then(|| leaf.first_key()))
             }
             Children::Inners(inners) => {
-                Inner::remove_below(&mut inners[at], &path[1..], place);
+                Inner::remove_below(&mut inners[at], &path[1..], offset);
                 let inner = &inners[at];
                 (
                     inner.children.len(),
@@ -383,12 +384,12 @@ impl Inner {
             node.separators.edit(|separators| separators.set(at, first));
         }
         if size < minimum && node.children.len() > 1 {
-            // The last child leans on its left neighbour, any other on its right one.
+            // The last child is joined with its left neighbour, any other with its right one.
             node.join(at.min(node.children.len() - 2));
         }
     }
 
-    /// Joins children `at` and `at + 1`, and cuts the outcome in halves when it is too long for one.
+    /// Joins children `at` and `at + 1`, and splits the outcome in halves when it is too long for one.
     fn join(&mut self, at: usize) {
         self.separators.edit(|separators| separators.remove(at + 1));
         match &mut self.children {
@@ -501,7 +502,7 @@ impl Iterator for Keys<'_> {
     }
 }
 
-/// Where to cut `len` things into parts of about `fill`, all equally long but for one: the offset of each part.
+/// The offsets at which `len` things are cut into parts of about `fill`, whose lengths differ by one at most.
 fn cuts(len: usize, fill: usize) -> impl DoubleEndedIterator<Item = usize> {
     let parts = len.div_ceil(fill).max(1);
     (0..parts).map(move |part| part * len / parts)

@@ -1,4 +1,4 @@
-//! Atoms and data from text, as tools take them from their command lines.
+//! Atoms and data from text, as tools get them on their command lines.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use corvid_json::escape;
 use super::token::{DELIMITERS, read_word, skip_blanks};
 use crate::{Atom, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Real, Str, Uuid};
 
-/// Elements that one range may stand for.
+/// The most elements that one range may have.
 const RANGE_MAX: i128 = 4096;
 
-/// What one word stands for.
+/// The meaning of one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtomOrRange {
     /// One atom.
@@ -150,7 +150,7 @@ struct Elements<'t> {
 }
 
 impl Elements<'_> {
-    /// Takes one element, range or pair.
+    /// Reads one element, range or pair.
     fn read(&mut self, rest: &mut &str, names: Names<'_>) -> Result<(), String> {
         let start = *rest;
         if let Some(delimiter) = start.chars().next().filter(|&c| DELIMITERS.contains(c)) {
@@ -253,7 +253,7 @@ fn integer(text: &str) -> Option<AtomOrRange> {
     rest.is_empty().then_some(AtomOrRange::Range(first, last))
 }
 
-/// The integer at the start, white space before it passed, and what follows it.
+/// The integer at the start, after white space, and the rest of the text.
 fn split_integer(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let sign = usize::from(text.starts_with(['+', '-']));

@@ -1,15 +1,18 @@
-//! Words of the textual notation: where one ends, what escapes mean.
+//! Words of the textual notation: where a word ends, and the meaning of escapes.
 //!
 //! A word runs to one of `:=, []{}!<>` or the end. A backslash outside double quotes makes the next character part of the
-//! word and is dropped; inside double quotes nothing delimits, and quotes and backslashes stay for whoever reads the word.
+//! word and is dropped; inside double quotes nothing delimits, and quotes and backslashes are kept for the reader of
+//! the word.
 
 /// Characters that end a word.
 pub(super) const DELIMITERS: &str = ":=, []{}!<>";
 
-/// Takes the word at the start of `rest`, which moves behind it; blanks before it are passed. The word may be empty.
+/// Reads the word at the start of `rest` and moves `rest` behind it; blanks before it are skipped. The word may be
+/// empty.
 ///
 /// # Errors
-/// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, S being what remained.
+/// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, where S is the text that was
+/// left.
 pub(super) fn read_word(rest: &mut &str) -> Result<String, String> {
     skip_blanks(rest);
     let start = *rest;
@@ -46,7 +49,7 @@ pub(super) fn read_word(rest: &mut &str) -> Result<String, String> {
     Ok(word)
 }
 
-/// Passes spaces; other white space is part of words.
+/// Skips spaces; other white space is part of words.
 pub(super) fn skip_blanks(rest: &mut &str) {
     *rest = rest.trim_start_matches(' ');
 }

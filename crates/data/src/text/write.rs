@@ -64,8 +64,8 @@ fn write_elements(
     separator: &str,
     write: fn(&mut String, AtomRef<'_>),
 ) {
-    for (place, (key, value)) in datum.iter().enumerate() {
-        if place > 0 {
+    for (index, (key, value)) in datum.iter().enumerate() {
+        if index > 0 {
             out.push_str(separator);
         }
         write(out, key);
@@ -90,7 +90,7 @@ fn needs_quotes(text: &str) -> bool {
     !is_word || text == "true" || text == "false" || Uuid::parse(text.as_bytes()).is_some()
 }
 
-/// Appends what a JSON writer produces; the writers copy valid UTF-8 or emit ASCII.
+/// Appends the output of a JSON writer; the writers copy valid UTF-8 or emit ASCII.
 fn json(out: &mut String, write: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = Vec::new();
     write(&mut bytes);

@@ -103,11 +103,11 @@ fn admits_names(names: &Names<'_>) -> bool {
     names.as_ref().is_some_and(|names| names.admits_names())
 }
 
-/// A string as the reader hands it out.
-type Text<'a> = Cow<'a, [u8]>;
+/// A string as the reader returns it.
+type Bytes<'a> = Cow<'a, [u8]>;
 
 /// The elements of an array of two strings.
-fn string_pair(raw: &[u8]) -> Option<(Text<'_>, Text<'_>)> {
+fn string_pair(raw: &[u8]) -> Option<(Bytes<'_>, Bytes<'_>)> {
     let mut reader = Reader::trusted(raw);
     let next = |reader: &mut Reader<'_>| reader.next_element().ok();
     if reader.peek().ok()? != Kind::Array {
@@ -125,7 +125,7 @@ fn string_pair(raw: &[u8]) -> Option<(Text<'_>, Text<'_>)> {
     (!next(&mut reader)?).then_some((first, second))
 }
 
-/// The text was validated before, so this is a bug of ours, reported as one.
+/// The text was validated before, so this is a bug of this program, and reported as one.
 #[cold]
 #[allow(clippy::needless_pass_by_value)] // the form that `map_err` wants
 pub(super) fn broken(error: corvid_json::Error) -> Fault {

@@ -1,21 +1,23 @@
-//! Data in the spelling that programs send: no blanks, no escapes, nothing but ASCII. Read in one pass over the bytes, many times faster
-//! than a reader that must expect everything.
+//! Data in the spelling that programs send: no blanks, no escapes, nothing but ASCII. The fast path of reading: one
+//! pass over the bytes, many times faster than the general reader.
 //!
-//! Invariant: what is read here reads the same there. Whatever is spelled otherwise, or breaks a rule, is nothing that this file knows:
-//! [`super::read`] starts again at its beginning, and words the error. So there are no errors here, only `None`.
+//! Invariant: every datum that this file reads, the general reader reads equally. A datum in another spelling, or one
+//! that breaks a rule, yields `None`: [`super::read`] then reads it from its beginning and makes the error. So this
+//! file makes no errors.
 
 use super::Content;
 use super::atom::{COMPACT_LEN, Names, compact_uuid};
 use crate::datum::SmallStrings;
 use crate::{Atom, AtomRef, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Str};
 
-/// Longest run of digits that fits an integer whatever the digits are.
+/// The longest run of digits that always fits an integer.
 const DIGITS_MAX: usize = 18;
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the datum that `text` begins with, and tells how many bytes it takes. With `is_unlimited` any number of elements passes.
+/// Reads the datum at the start of `text`; returns it and its length in bytes. With `is_unlimited` any number of
+/// elements passes.
 pub(super) fn datum(
     text: &[u8],
     column_type: &ColumnType,
@@ -44,19 +46,19 @@ pub(super) fn datum(
 
 struct Cursor<'a> {
     text: &'a [u8],
-    /// What is before this offset has been read.
+    /// The bytes before this offset have been read.
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// Passes these bytes.
+    /// Passes these bytes, if they come next.
     #[inline]
     fn consume(&mut self, expected: &[u8]) -> Option<()> {
         let is_there = self.text[self.at..].starts_with(expected);
         is_there.then(|| self.at += expected.len())
     }
 
-    /// Reads elements up to the end of the container around them, behind those that the builder has.
+    /// Reads elements up to the end of the container around them and adds them to the builder.
     fn elements(
         &mut self,
         mut builder: DatumBuilder,
@@ -133,7 +135,7 @@ impl<'a> Cursor<'a> {
         small.finish()
     }
 
-    /// Reads an atom; `role` is what it is if it is no key of a map.
+    /// Reads an atom; `role` is its role unless it is a key of a map.
     #[inline]
     fn atom(
         &mut self,
@@ -178,7 +180,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// Passes a string; what is between its quotes.
+    /// Reads a string; returns the bytes between its quotes.
     #[inline]
     fn string(&mut self) -> Option<&'a [u8]> {
         self.consume(b"\"")?;
@@ -191,7 +193,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Passes an integer; what follows, if anything, must end it.
+    /// Reads an integer; the byte behind it, if there is one, must end it.
     fn integer(&mut self) -> Option<i64> {
         let is_negative = self.consume(b"-").is_some();
         let rest = &self.text[self.at..];
@@ -209,7 +211,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many bytes of ASCII come before the first that is no plain part of a string: a quote, a backslash, a control, or no ASCII.
+/// The number of bytes before the first special one: a quote, a backslash, a control byte, or a byte that is not ASCII.
 #[inline]
 fn plain(text: &[u8]) -> usize {
     let (words, tail) = text.as_chunks::<8>();
@@ -224,7 +226,8 @@ fn plain(text: &[u8]) -> usize {
     8 * words.len() + in_tail
 }
 
-/// The high bit of each special byte of a word, exact up to the first one: above it a borrow may show one that is none.
+/// The high bit of each special byte of a word, exact up to the first one: above it a borrow may mark a byte that is
+/// not special.
 #[inline]
 fn special(word: u64) -> u64 {
     let below = |word: u64, limit: u64| word.wrapping_sub(LOW_BITS * limit) & !word;
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_here_reads_the_same_there() {
+    fn compact_data_read_equally_by_both_readers() {
         let uuid = r#"["uuid","01234567-89ab-cdef-0123-456789abcdef"]"#;
         let texts = [
             "0",
@@ -323,7 +326,7 @@ mod tests {
                         continue;
                     };
                     let mut reader = Reader::new(&text.as_bytes()[..length]);
-                    // Blanks before it turn the other way off.
+                    // A blank makes this file refuse it.
                     let spaced = text[..length].replacen('[', "[ ", 1);
                     let other = read_datum(&mut Reader::new(spaced.as_bytes()), &column_type, None);
                     assert_eq!(other.expect("good"), found, "{text}");

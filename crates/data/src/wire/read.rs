@@ -11,7 +11,7 @@ use super::compact;
 use crate::{Atom, BaseType, ColumnType, Datum, DatumBuilder, WireError};
 
 /// Reads one atom and checks its constraints. `symbols: None` where named UUIDs are not allowed.
-/// The reader must stand before the value, and its text must be valid JSON.
+/// The value must come next in the reader, and its text must be valid JSON.
 ///
 /// # Errors
 /// The texts of docs/spec/protocol.md 2.1 to 2.3.
@@ -70,7 +70,7 @@ pub fn read_diff(
     .read(reader, symbols)
 }
 
-/// What is accepted.
+/// The rules that a datum must obey.
 #[derive(Clone, Copy)]
 struct Rules<'t> {
     column_type: &'t ColumnType,
@@ -83,7 +83,7 @@ struct Rules<'t> {
 /// The elements of a container.
 struct Elements {
     count: usize,
-    /// What they make, or the first error among them.
+    /// A builder with all of them, or the first error among them.
     outcome: Result<DatumBuilder, Fault>,
 }
 
@@ -139,7 +139,8 @@ impl<'t> Rules<'t> {
         outcome?.finish().map_err(Fault::new)
     }
 
-    /// Enters an array whose first element is the name of the class; leaves the reader anywhere when it is not one.
+    /// Enters an array whose first element is the name of the class; the reader's position is unspecified when there is
+    /// none.
     fn enter(self, reader: &mut Reader<'_>) -> Result<bool, corvid_json::Error> {
         if reader.peek()? != Kind::Array {
             return Ok(false);

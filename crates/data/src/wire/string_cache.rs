@@ -1,24 +1,25 @@
-//! Strings that come again and again while data are read: map keys above all. Equal ones share their memory.
+//! A cache of strings that recur while data are read, map keys above all. Equal strings share their memory.
 //!
-//! A cache of pairs of places: a string that is found moves to the first place of its pair, one that is not found takes the
-//! second. So what never comes again pushes out only its like, however much of it flows by, and what comes often stays. It
-//! holds a bounded number of short strings, so nothing has to be cleared; what it holds in vain is [`PAIRS`] * 2 * some 64 bytes
-//! at most.
+//! The cache is two-way associative with pairs of entries: a string that is found moves to the first entry of its pair,
+//! one that is not found replaces the second. So strings that never recur replace only one another, and strings that
+//! recur often stay. The cache holds a bounded number of short strings and is never cleared; it wastes [`PAIRS`] * 2 *
+//! some 64 bytes at most.
 //!
-//! Cost of a string: a hash and one or two comparisons, mostly of hashes; 20 to 30 ns, about what the allocation costs that it
-//! saves. Each belongs to one thread: threads that shared a string's count of references would wait for each other.
+//! The cost of a string is a hash and one or two comparisons, mostly of hashes: 20 to 30 ns, about as much as the
+//! allocation that it saves. Each cache belongs to one thread: threads that shared a string would contend for its count
+//! of references.
 
 use std::hash::BuildHasher;
 
 use super::{Content, Symbols};
 use crate::{Str, TrustedKeys, Uuid, WireError};
 
-/// Pairs of places: 16 KiB, which stay in the processor's caches.
+/// Pairs of entries: 16 KiB, which stay in the processor's caches.
 const PAIRS: usize = 512;
 /// Longer ones are rarely repeated.
 const TEXT_BYTES_MAX: usize = 48;
 
-/// After so many contents that were not known one of [`SAMPLE`] is asked for, until one is known.
+/// After so many contents in a row that were not cached, only one of [`SAMPLE`] is looked up, until one is found.
 const UNKNOWN_MAX: usize = 64;
 const SAMPLE: usize = 8;
 
@@ -26,11 +27,11 @@ const SAMPLE: usize = 8;
 #[derive(Debug, Default)]
 pub struct StringCache {
     pairs: Box<[[Entry; 2]]>,
-    /// Contents of each kind asked for since one was known.
+    /// For each role, the contents since the last one that was found.
     unknown: [usize; 2],
 }
 
-/// A string and its hash, which spares most looks at strings that differ. The empty string means nothing is there.
+/// A string and its hash, which spares most comparisons of strings that differ. The empty string marks an empty entry.
 #[derive(Clone, Debug, Default)]
 struct Entry {
     hash: u64,
@@ -44,7 +45,7 @@ impl Entry {
 }
 
 impl StringCache {
-    /// The string atom of a text, shared with an equal one that came before if that is still known.
+    /// The string atom of a text, shared with an equal one if that is still cached.
     ///
     /// # Errors
     /// As [`Str::from_utf8`].
@@ -52,8 +53,8 @@ impl StringCache {
         Ok(self.find_or_add(text)?.0)
     }
 
-    /// The same for a string that is no key. Names, addresses and the values of long maps mostly never come again: when many in a row were
-    /// not known, only some are asked for.
+    /// The same for a string that is no key. Names, addresses and the values of long maps mostly never recur: when many
+    /// in a row were not cached, only some are looked up.
     ///
     /// # Errors
     /// As [`Str::from_utf8`].
@@ -68,7 +69,7 @@ impl StringCache {
         Ok(text)
     }
 
-    /// The atom, and whether it was known.
+    /// The atom, and whether it was cached.
     #[inline]
     fn find_or_add(&mut self, text: &[u8]) -> Result<(Str, bool), WireError> {
         if text.is_empty() || text.len() > TEXT_BYTES_MAX {
@@ -77,7 +78,7 @@ impl StringCache {
         if self.pairs.is_empty() {
             self.pairs = vec![<[Entry; 2]>::default(); PAIRS].into();
         }
-        // Strings made to collide cost two comparisons, as others do, and are not shared.
+        // Strings that are chosen to collide cost two comparisons, as others do, and are not shared.
         let hash = TrustedKeys::default().hash_one(text);
         let pair = &mut self.pairs[usize::try_from(hash % PAIRS as u64).unwrap_or(0)];
         if !pair[0].holds(hash, text) {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_shared_again_soon_after_many_that_never_came_twice() {
+    fn values_are_shared_again_soon_after_many_that_did_not_recur() {
         let mut cache = StringCache::default();
         for number in 0..if cfg!(miri) { 200 } else { 10_000 } {
             let text = number.to_string();
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_forgotten_every_string_is_itself() {
+    fn replaced_strings_are_read_correctly() {
         let mut cache = StringCache::default();
         let count = if cfg!(miri) { 300 } else { 3000 };
         for number in (0..count).chain(0..count) {
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_once_does_not_push_out_what_comes_often() {
+    fn strings_that_occur_once_do_not_replace_frequent_ones() {
         let mut cache = StringCache::default();
         let mut share = |text: &str| cache.intern(text.as_bytes()).expect("ASCII");
         let keys = ["requested-chassis", "mcast_flood", "true"];
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_never_come_twice_leave_values_shared() {
+    fn elements_that_do_not_recur_leave_values_shared() {
         let mut cache = StringCache::default();
         for number in 0..if cfg!(miri) { 200 } else { 1000 } {
             let name = number.to_string();
@@ -194,6 +195,6 @@ mod tests {
             let element = cache.intern_content(b"x", Content::Element);
             element.expect("ASCII")
         });
-        assert!(!first.ptr_eq(&second), "only some are asked for");
+        assert!(!first.ptr_eq(&second), "only some are looked up");
     }
 }

@@ -21,7 +21,7 @@ pub fn write_atom(out: &mut Vec<u8>, atom: AtomRef<'_>) {
     }
 }
 
-/// Appends a datum: one-element sets bare, maps always as `["map",...]`; `is_map` tells what an empty one is.
+/// Appends a datum: one-element sets bare, maps always as `["map",...]`; `is_map` says how an empty one is written.
 ///
 /// ```
 /// use corvid_data::{Atom, Datum, wire};
@@ -35,22 +35,22 @@ pub fn write_atom(out: &mut Vec<u8>, atom: AtomRef<'_>) {
 pub fn write_datum(out: &mut Vec<u8>, datum: &Datum, is_map: bool) {
     if is_map {
         out.extend_from_slice(b"[\"map\",[");
-        datum.for_each_chunk(|place, chunk| write_pairs(out, place, chunk));
+        datum.for_each_chunk(|before, chunk| write_pairs(out, before, chunk));
         out.extend_from_slice(b"]]");
     } else if datum.len() == 1 {
         datum.for_each_chunk(|_, chunk| write_atom(out, chunk.keys.get(0)));
     } else {
         out.extend_from_slice(b"[\"set\",[");
-        datum.for_each_chunk(|place, chunk| write_elements(out, place, chunk));
+        datum.for_each_chunk(|before, chunk| write_elements(out, before, chunk));
         out.extend_from_slice(b"]]");
     }
 }
 
-/// A run of a map, of which `place` pairs are written.
-fn write_pairs(out: &mut Vec<u8>, place: usize, chunk: Chunk<'_>) {
+/// Appends a run of a map, `before` which so many pairs were written.
+fn write_pairs(out: &mut Vec<u8>, before: usize, chunk: Chunk<'_>) {
     for at in 0..chunk.len() {
         let (key, value) = chunk.get(at);
-        out.extend_from_slice(if place + at > 0 { b",[" } else { b"[" });
+        out.extend_from_slice(if before + at > 0 { b",[" } else { b"[" });
         write_atom(out, key);
         if let Some(value) = value {
             out.push(b',');
@@ -60,10 +60,10 @@ fn write_pairs(out: &mut Vec<u8>, place: usize, chunk: Chunk<'_>) {
     }
 }
 
-/// A run of a set, of which `place` elements are written.
-fn write_elements(out: &mut Vec<u8>, place: usize, chunk: Chunk<'_>) {
+/// Appends a run of a set, `before` which so many elements were written.
+fn write_elements(out: &mut Vec<u8>, before: usize, chunk: Chunk<'_>) {
     for at in 0..chunk.len() {
-        if place + at > 0 {
+        if before + at > 0 {
             out.push(b',');
         }
         write_atom(out, chunk.keys.get(at));

@@ -3,7 +3,7 @@
 use corvid_data::{ColumnType, Datum, Symbols, Uuid, WireError, wire};
 use corvid_json::{Reader, Value};
 
-/// Remembers the names it is asked for.
+/// Records the names that it resolves.
 #[derive(Default)]
 struct Names(Vec<String>);
 
@@ -30,7 +30,7 @@ fn written(datum: &Datum, column_type: &ColumnType) -> String {
 }
 
 #[test]
-fn data_are_written_back_or_get_their_error() {
+fn data_read_and_write_back_or_give_their_error() {
     let cases = include_str!("../../testdata/data.txt");
     let mut lines = cases
         .lines()
@@ -41,7 +41,7 @@ fn data_are_written_back_or_get_their_error() {
     {
         let column_type = type_of(type_text);
         let mut names = Names::default();
-        // Behind the value stands another one, which must be where the reader ends up.
+        // Another value comes behind it, where the reader must end up.
         let tail = format!("[{text} , 77]");
         let mut reader = Reader::new(tail.as_bytes());
         reader.begin_array().expect("array");
@@ -70,7 +70,7 @@ fn data_are_written_back_or_get_their_error() {
 }
 
 #[test]
-fn named_uuids_are_refused_where_they_mean_nothing() {
+fn named_uuids_are_refused_outside_transactions() {
     let error = read(r#"["named-uuid","x"]"#, &type_of("\"uuid\"")).expect_err("no names here");
     assert_eq!(error.details, r#"expected ["uuid", <string>]"#);
 }
@@ -182,7 +182,7 @@ fn differences_are_symmetric_or_the_new_value() {
 }
 
 #[test]
-fn conversion_goes_through_the_json_form() {
+fn conversion_equals_reading_the_json_under_the_new_type() {
     for (from, value, to, expected) in [
         (
             "\"integer\"",

@@ -11,7 +11,7 @@ use corvid_json::Reader;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Few distinct atoms, so that two data overlap, among them the awkward ones.
+/// Few distinct atoms, so that two data overlap; special cases are among them.
 fn atom(atom_type: AtomType) -> BoxedStrategy<Atom> {
     match atom_type {
         AtomType::Integer => prop_oneof![
@@ -21,7 +21,7 @@ fn atom(atom_type: AtomType) -> BoxedStrategy<Atom> {
         ]
         .prop_map(Atom::Integer)
         .boxed(),
-        // Quarters survive 15 digits.
+        // Quarters are exact in 15 digits.
         AtomType::Real => (-2_000..2_000_i32)
             .prop_map(|quarters| {
                 Atom::Real(Real::new(f64::from(quarters) / 4.0).unwrap_or_default())
@@ -93,7 +93,7 @@ fn datum(model: &Model) -> Datum {
     builder.finish().expect("keys of a map are distinct")
 }
 
-/// The same content, made by inserting one by one and removing what does not belong.
+/// The same content, made by inserting elements one by one and removing surplus ones.
 fn grown(model: &Model, others: &Model) -> Datum {
     let mut grown = Datum::empty();
     for (key, value) in others.iter().chain(model) {
@@ -117,7 +117,7 @@ fn models() -> impl Strategy<Value = (ColumnType, Model, Model)> {
     })
 }
 
-/// JSON that is nearly a datum: containers, pairs and atoms in the wrong places.
+/// JSON that resembles a datum: containers, pairs and atoms, often where they do not belong.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "1",
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn differences_lead_from_old_to_new((column_type, left, right) in models()) {
+    fn a_difference_applied_to_the_old_datum_gives_the_new((column_type, left, right) in models()) {
         let (old, new) = (datum(&left), grown(&right, &left));
         let diff = Datum::diff(&old, &new, &column_type);
         prop_assert_eq!(diff.is_none(), old == new);
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn the_wire_brings_data_back((column_type, left, _) in models()) {
+    fn data_written_as_json_read_back((column_type, left, _) in models()) {
         let here = datum(&left);
         let mut json = Vec::new();
         wire::write_datum(&mut json, &here, column_type.is_map());
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn text_brings_data_back((column_type, left, _) in models()) {
+    fn data_written_as_text_read_back((column_type, left, _) in models()) {
         let here = datum(&left);
         let mut shown = String::new();
         text::write_datum(&mut shown, &here, &column_type);
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn no_value_makes_the_reader_lose_its_place(
+    fn the_reader_passes_every_value_completely(
         json in json(),
         column_type in many(),
         min in 0..2_u32,
@@ -330,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn uuids_come_back_from_their_text(bytes in any::<[u8; 16]>(), other in any::<[u8; 16]>()) {
+    fn uuids_written_as_text_read_back(bytes in any::<[u8; 16]>(), other in any::<[u8; 16]>()) {
         let uuid = Uuid(bytes);
         prop_assert_eq!(Uuid::parse(&uuid.to_text()), Some(uuid));
         prop_assert_eq!(uuid.cmp(&Uuid(other)), uuid.to_text().cmp(&Uuid(other).to_text()));

@@ -9,7 +9,7 @@ fn parse(text: &str) -> Result<Schema, String> {
 }
 
 #[test]
-fn schemas_get_their_canonical_form_or_their_error() {
+fn schemas_give_their_canonical_form_or_their_error() {
     let cases = include_str!("../../testdata/schemas.txt");
     let mut lines = cases
         .lines()
