@@ -16,7 +16,7 @@ use corvid_service::remote_rows::{RemoteColumn, RemoteRows};
 use corvid_service::server_db;
 use corvid_shell::program;
 
-use crate::config::applied::{self, Configured, Failed};
+use crate::config::applied::{self, AppliedConfig, ConfigError};
 use crate::config::file::DatabaseConfig;
 use crate::database::open::{self, RandomUuids};
 use crate::main_loop::databases;
@@ -42,7 +42,7 @@ pub fn run(line: &CommandLine) {
     // Warns of what the limits of the system do not allow.
     let _ = line.limits.settle();
     match &line.config_file {
-        Some(file) => check.config_file(&Configured::new(file)),
+        Some(file) => check.config_file(&AppliedConfig::new(file)),
         None => check.command_line(line),
     }
     check.tls(line);
@@ -72,11 +72,11 @@ impl Check {
         }
     }
 
-    fn config_file(&mut self, file: &Configured) {
+    fn config_file(&mut self, file: &AppliedConfig) {
         let path = file.path();
         let config = match applied::read(path) {
             Ok(config) => config,
-            Err(Failed) => return self.fault(format_args!("{path}: the file cannot be used")),
+            Err(ConfigError) => return self.fault(format_args!("{path}: the file cannot be used")),
         };
         for (entry, wanted) in &config.databases {
             self.database(entry, &file.file_of(entry), wanted);

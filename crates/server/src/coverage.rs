@@ -98,16 +98,16 @@ pub(crate) fn list() {
 
 /// What of one database's counts has been taken over.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct ReportedCounts {
     plain: [u64; 5],
     updates: [u64; 3],
     /// `txn_aborted`, `txn_not_locked`, `txn_error`.
     failed: [u64; 3],
 }
 
-impl Taken {
+impl ReportedCounts {
     /// Takes over what was added, at the end of a batch.
-    pub(crate) fn note_batch(&mut self, counts: &Counters, updates: [u64; 3]) {
+    pub(crate) fn count_batch(&mut self, counts: &Counters, updates: [u64; 3]) {
         DB_BATCH.bump();
         let plain = [
             counts.committed,

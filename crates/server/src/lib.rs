@@ -14,7 +14,7 @@ mod database;
 mod http;
 mod limits;
 mod liveness;
-mod main_thread;
+mod main_handle;
 mod metrics;
 mod process_figures;
 mod remotes;

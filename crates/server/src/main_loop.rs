@@ -8,16 +8,16 @@ use crate::http::{self, Address};
 use corvid_net::{cleanup, clock, dirs};
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_shell::memory::{self, MemoryLog};
-use corvid_shell::service_manager::{self, Watchdog};
+use corvid_shell::service_manager;
 use corvid_shell::unixctl::Server as ControlServer;
 use corvid_shell::vlog::{self, Module};
 use corvid_shell::{descriptors, hangup, program, signals};
 
 use crate::allocator;
 use crate::audit::AuditLog;
-use crate::config::applied::{Configured, Failed};
-use crate::config::replication::Sync;
-use crate::config::saved_config::{Configuration, Saved};
+use crate::config::applied::{AppliedConfig, ConfigError};
+use crate::config::replication::ReplicationSettings;
+use crate::config::saved_config::{SavedConfig, SavedConfigFile};
 use crate::control::commands;
 use crate::control::replication_commands;
 use crate::control::reports;
@@ -26,15 +26,15 @@ use crate::database::recorder::RecorderSettings;
 use crate::metrics::Metrics;
 use crate::options::{self, CommandLine};
 use crate::remotes::options::RemoteOptions;
-use crate::server::reconfiguration::{Rollout, Wanted};
+use crate::server::reconfiguration::{Reconfiguration, WantedDatabase};
 use crate::server::{Config, Server};
 use crate::tls_settings::TlsSettings;
-use crate::watchdog::Vigil;
+use crate::watchdog::Watchdog;
 
 /// Runs the server until it is told to exit. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
     // A file says it again after a restart; nothing needs to be kept.
-    let config_file = line.config_file.as_deref().map(Configured::new);
+    let config_file = line.config_file.as_deref().map(AppliedConfig::new);
     let saved = config_file
         .is_none()
         .then(|| save(&line))
@@ -52,7 +52,7 @@ pub fn run(line: CommandLine) {
         .as_deref()
         .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
     // It means this process, not what becomes of it.
-    let watchdog = Watchdog::from_env();
+    let watchdog = service_manager::Watchdog::from_env();
     hangup::reload();
     let startup = line.daemon.start();
     allocator::give_back();
@@ -98,8 +98,8 @@ pub fn run(line: CommandLine) {
         (Some(file), _) => server.configure(file),
         (None, saved) => begin(&mut server, saved.as_ref()),
     }
-    let mut vigil = Vigil::new(watchdog, server.heartbeats().clone());
-    if let Err(Failed) = until_started(&mut server, &mut control, &mut vigil) {
+    let mut watchdog = Watchdog::new(watchdog, server.liveness_registry().clone());
+    if let Err(ConfigError) = until_started(&mut server, &mut control, &mut watchdog) {
         program::fatal("server configuration failed");
     }
     server.started(saved);
@@ -127,7 +127,7 @@ pub fn run(line: CommandLine) {
     let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
     while !server.is_exiting() {
-        watch(&mut vigil, &server);
+        watch(&mut watchdog, &server);
         server.run_events();
         if clock::mono_ms() >= status_due_ms {
             server.show_status();
@@ -139,7 +139,7 @@ pub fn run(line: CommandLine) {
         } else {
             STATUS_INTERVAL_MS
         });
-        let timeout = vigil.patience(clock::mono_ms(), timeout);
+        let timeout = watchdog.wait_max(clock::mono_ms(), timeout);
         if let Err(error) = control.turn(&mut server, Some(timeout)) {
             program::fatal_error("poll failed", &error);
         }
@@ -203,11 +203,11 @@ fn keep_audit_log(file: &Path, exclude: &str) -> AuditLog {
 }
 
 /// Keeps what the command line says for the server that begins now, and for those after it.
-fn save(line: &CommandLine) -> std::io::Result<Saved> {
-    Saved::create(&Configuration {
+fn save(line: &CommandLine) -> std::io::Result<SavedConfigFile> {
+    SavedConfigFile::create(&SavedConfig {
         databases: databases(line),
         remotes: line.remotes.clone(),
-        sync: Sync {
+        sync: ReplicationSettings {
             is_on: line.sync_from.is_some(),
             is_backup: line.sync_from.is_some() && !line.is_active,
             source: line.sync_from.clone(),
@@ -218,45 +218,49 @@ fn save(line: &CommandLine) -> std::io::Result<Saved> {
 }
 
 /// Begins to serve what was kept.
-fn begin(server: &mut Server, saved: Option<&Saved>) {
-    let configuration = saved.map_or_else(|| Ok(Configuration::default()), Saved::read);
+fn begin(server: &mut Server, saved: Option<&SavedConfigFile>) {
+    let configuration = saved.map_or_else(|| Ok(SavedConfig::default()), SavedConfigFile::read);
     let configuration = configuration.unwrap_or_else(|error| {
         program::fatal_error("failed to read the saved configuration", &error)
     });
     server.set_sync(configuration.sync);
-    let databases = configuration.databases.into_iter().map(|file| Wanted {
-        entry: file.clone(),
-        file,
-        config: None,
-    });
+    let databases = configuration
+        .databases
+        .into_iter()
+        .map(|file| WantedDatabase {
+            entry: file.clone(),
+            file,
+            config: None,
+        });
     let remotes = configuration.remotes.into_iter();
     let remotes = remotes.map(|remote| (remote, RemoteOptions::default()));
-    server.begin(Rollout::new(databases, remotes).stopping_at_failure());
+    server.begin(Reconfiguration::new(databases, remotes).stopping_at_failure());
 }
 
 /// The main loop before anybody can ask for anything: fatal signals end it, and the service manager hears that the load gets on.
 fn until_started(
     server: &mut Server,
     control: &mut ControlServer<Server>,
-    vigil: &mut Vigil,
-) -> Result<(), Failed> {
+    watchdog: &mut Watchdog,
+) -> Result<(), ConfigError> {
     loop {
         server.run_events();
         if let Some(outcome) = server.take_started() {
             return outcome;
         }
-        watch(vigil, server);
-        let timeout = vigil.patience(clock::mono_ms(), Duration::from_millis(STATUS_INTERVAL_MS));
+        watch(watchdog, server);
+        let timeout =
+            watchdog.wait_max(clock::mono_ms(), Duration::from_millis(STATUS_INTERVAL_MS));
         if let Err(error) = control.turn(server, Some(timeout)) {
             program::fatal_error("poll failed", &error);
         }
     }
 }
 
-fn watch(vigil: &mut Vigil, server: &Server) {
+fn watch(watchdog: &mut Watchdog, server: &Server) {
     let now_ms = clock::mono_ms();
-    vigil.run(now_ms, || server.summary());
-    vigil.extend(now_ms, server.rolls_out(now_ms));
+    watchdog.run(now_ms, || server.summary());
+    watchdog.extend(now_ms, server.is_reconfiguring(now_ms));
 }
 
 /// Between writing back how remotes stand, ms (docs/spec/cli.md 1.6).

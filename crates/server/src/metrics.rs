@@ -8,14 +8,14 @@
 //!
 //! Owned by everybody who counts, through an [`std::sync::Arc`]. It knows neither what operations mean nor what sockets are.
 
-mod call;
 pub(crate) mod database;
 mod exposition;
 pub(crate) mod families;
 mod health;
+mod pages;
 mod plain;
 pub(crate) mod shard;
-mod site;
+mod status_request;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -37,7 +37,7 @@ pub(crate) struct Metrics {
     stage: AtomicU8,
     databases: Mutex<BTreeMap<String, Arc<DatabaseFigures>>>,
     shards: OnceLock<Vec<Shard>>,
-    surroundings: OnceLock<Surroundings>,
+    shared_state: OnceLock<SharedState>,
 }
 
 /// One shard, and the way to it.
@@ -49,7 +49,7 @@ struct Shard {
 
 /// What else is looked at.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct SharedState {
     /// Of TLS.
     pub(crate) credentials: Arc<Credentials>,
     /// All of them.
@@ -105,9 +105,9 @@ impl Metrics {
     }
 
     /// Tells what else to look at. Once.
-    pub(crate) fn set_surroundings(&self, surroundings: Surroundings) {
+    pub(crate) fn set_shared_state(&self, shared_state: SharedState) {
         // A second time would find the same.
-        let _ = self.surroundings.set(surroundings);
+        let _ = self.shared_state.set(shared_state);
     }
 
     /// A database is served from now on.

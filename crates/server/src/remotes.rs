@@ -22,7 +22,7 @@ use corvid_shell::vlog::{self, Module};
 
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{ConnectionStatus, SharedStatus};
-use crate::shard::{RemoteTable, ShardMessage, Source};
+use crate::shard::{RemoteTable, SessionOrigin, ShardMessage};
 
 /// All remotes.
 pub(crate) struct Remotes {
@@ -33,28 +33,28 @@ pub(crate) struct Remotes {
     given: BTreeMap<String, RemoteOptions>,
     /// What each `db:` remote names now.
     sourced: BTreeMap<String, RemoteRows>,
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenRemote>,
 }
 
-struct Open {
-    by: By,
+struct OpenRemote {
+    kind: RemoteKind,
     options: RemoteOptions,
 }
 
 /// Who makes the connections.
-enum By {
+enum RemoteKind {
     /// Clients do.
-    Listener(ListenerHandle),
+    Passive(ListenerHandle),
     /// Shard 0 does, and shows here how it stands.
-    Ourselves(SharedStatus),
+    Active(SharedStatus),
 }
 
-impl Open {
+impl OpenRemote {
     /// Whether it has come to be: a listener that could not be opened is no remote yet.
     fn is_remote(&self) -> bool {
-        match &self.by {
-            By::Listener(listener) => listener.status().is_listening(),
-            By::Ourselves(_) => true,
+        match &self.kind {
+            RemoteKind::Passive(listener) => listener.status().is_listening(),
+            RemoteKind::Active(_) => true,
         }
     }
 }
@@ -117,12 +117,12 @@ impl Remotes {
     /// Opens what is wanted and not open, closes what is open and not wanted.
     fn reconcile(&mut self) {
         let wanted = self.wanted();
-        let obsolete = |name: &String, open: &mut Open| {
+        let obsolete = |name: &String, open: &mut OpenRemote| {
             wanted.get(name).is_none_or(|options| {
                 options.role != open.options.role || options.dscp != open.options.dscp
             })
         };
-        let closing: Vec<(String, Open)> = self.open.extract_if(.., obsolete).collect();
+        let closing: Vec<(String, OpenRemote)> = self.open.extract_if(.., obsolete).collect();
         for (name, open) in closing {
             if !wanted.contains_key(&name) && open.is_remote() {
                 vlog::info(
@@ -137,13 +137,13 @@ impl Remotes {
                 None => self.open_remote(name, options),
                 Some(open) if open.options != options => {
                     let shards = self.shards.handles();
-                    match &open.by {
-                        By::Listener(listener) => {
+                    match &open.kind {
+                        RemoteKind::Passive(listener) => {
                             let mut table =
                                 self.options.lock().unwrap_or_else(PoisonError::into_inner);
                             table
                                 .insert(listener.id(), (Arc::from(name.as_str()), options.clone()));
-                            let source = Source::Listener(listener.id());
+                            let source = SessionOrigin::Listener(listener.id());
                             for shard in shards {
                                 shard.post(ShardMessage::SetOptions(
                                     source.clone(),
@@ -152,8 +152,8 @@ impl Remotes {
                             }
                             open.options = options;
                         }
-                        By::Ourselves(_) => {
-                            let source = Source::Remote(name);
+                        RemoteKind::Active(_) => {
+                            let source = SessionOrigin::Remote(name);
                             shards[0].post(ShardMessage::SetOptions(source, options.clone()));
                             open.options = options;
                         }
@@ -181,7 +181,7 @@ impl Remotes {
 
     fn open_remote(&mut self, name: String, options: RemoteOptions) {
         // What is no connection method at all counts as one that never succeeds, as the reference has it.
-        let by = match Target::parse(&name) {
+        let kind = match Target::parse(&name) {
             Ok(Target::Passive(passive)) => {
                 let id = ListenerId(self.next_listener);
                 self.next_listener += 1;
@@ -189,7 +189,7 @@ impl Remotes {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(id, (Arc::from(name.as_str()), options.clone()));
-                By::Listener(self.shards.listen(id, &name, passive, options.dscp))
+                RemoteKind::Passive(self.shards.listen(id, &name, passive, options.dscp))
             }
             active => {
                 if let Err(error) = active {
@@ -198,22 +198,22 @@ impl Remotes {
                 let board = SharedStatus::default();
                 let connect = ShardMessage::Connect(name.clone(), options.clone(), board.clone());
                 self.shards.handles()[0].post(connect);
-                By::Ourselves(board)
+                RemoteKind::Active(board)
             }
         };
-        self.open.insert(name, Open { by, options });
+        self.open.insert(name, OpenRemote { kind, options });
     }
 
-    fn close(&self, name: &str, open: &Open) {
-        match &open.by {
-            By::Listener(listener) => {
+    fn close(&self, name: &str, open: &OpenRemote) {
+        match &open.kind {
+            RemoteKind::Passive(listener) => {
                 self.shards.unlisten(listener);
                 self.options
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .remove(&listener.id());
             }
-            By::Ourselves(_) => {
+            RemoteKind::Active(_) => {
                 self.shards.handles()[0].post(ShardMessage::Disconnect(name.to_owned()));
             }
         }
@@ -222,9 +222,9 @@ impl Remotes {
     /// Sessions as the reference counts them: those that stand, and one for each connection of ours, which lives on when that is lost.
     #[must_use]
     pub(crate) fn session_count(&self) -> usize {
-        let of = |open: &Open| match &open.by {
-            By::Listener(listener) => listener.status().connections(),
-            By::Ourselves(_) => 1,
+        let of = |open: &OpenRemote| match &open.kind {
+            RemoteKind::Passive(listener) => listener.status().connections(),
+            RemoteKind::Active(_) => 1,
         };
         self.open.values().map(of).sum()
     }
@@ -234,9 +234,9 @@ impl Remotes {
     pub(crate) fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {
         let open = self.open.iter();
         let statuses = open.filter_map(|(name, open)| {
-            let status = match &open.by {
-                By::Listener(listener) => of_listener(listener.status())?,
-                By::Ourselves(board) => of_connection(now, &board.read(), locks),
+            let status = match &open.kind {
+                RemoteKind::Passive(listener) => of_listener(listener.status())?,
+                RemoteKind::Active(board) => of_connection(now, &board.read(), locks),
             };
             Some((name.clone(), status))
         });

@@ -36,23 +36,23 @@ use corvid_shell::unixctl::Replier;
 use crossbeam_channel::Receiver;
 
 use crate::audit::AuditLog;
-use crate::config::applied::Configured;
-use crate::config::replication::Sync;
-use crate::config::saved_config::{Configuration, Saved};
-use crate::control::reports::Questions;
+use crate::config::applied::AppliedConfig;
+use crate::config::replication::ReplicationSettings;
+use crate::config::saved_config::{SavedConfig, SavedConfigFile};
+use crate::control::reports::ReportRequests;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::RecorderSettings;
 use crate::limits;
-use crate::liveness::Heartbeats;
-use crate::main_thread::{MainThread, Report};
-use crate::metrics::{Metrics, Stage, Surroundings};
+use crate::liveness::LivenessRegistry;
+use crate::main_handle::{MainHandle, MainMessage};
+use crate::metrics::{Metrics, SharedState, Stage};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::tls_settings::TlsSettings;
 use opening::Openings;
-use pending_replies::Waiting;
-use reconfiguration::Rollouts;
-use serving::Served;
+use pending_replies::PendingReplies;
+use reconfiguration::Reconfigurations;
+use serving::ServedDatabase;
 
 /// How the server keeps files and sizes itself.
 #[derive(Clone, Debug, Default)]
@@ -88,29 +88,29 @@ pub(crate) struct Config {
 /// The state of the main thread.
 pub(crate) struct Server {
     config: Config,
-    databases: BTreeMap<String, Served>,
+    databases: BTreeMap<String, ServedDatabase>,
     next_database: u32,
     shards: Arc<Shards<ShardMessage>>,
     remotes: Remotes,
     tls: TlsSettings,
     locks: Arc<Mutex<Locks>>,
-    main: MainThread,
-    heartbeats: Arc<Heartbeats>,
-    events: Receiver<Report>,
-    waiting: Waiting,
+    main: MainHandle,
+    liveness_registry: Arc<LivenessRegistry>,
+    events: Receiver<MainMessage>,
+    pending: PendingReplies,
     openings: Openings,
-    rollouts: Rollouts,
-    questions: Questions,
+    reconfigurations: Reconfigurations,
+    report_requests: ReportRequests,
     epochs: SchemaEpochs,
     is_exiting: bool,
     is_started: bool,
     /// Where a server that takes our place finds what is served.
-    saved: Option<Saved>,
-    configured: Option<Configured>,
+    saved: Option<SavedConfigFile>,
+    applied_config: Option<AppliedConfig>,
     server_id: Uuid,
     /// Of every database.
     hash_seed: HashSeed,
-    sync: Sync,
+    sync: ReplicationSettings,
     last_source: u64,
     /// Databases keep a transaction history.
     keeps_history: bool,
@@ -123,7 +123,7 @@ impl Server {
     /// Threads or descriptors are exhausted.
     pub(crate) fn start(config: Config, waker: Arc<mio::Waker>) -> std::io::Result<Server> {
         let (sender, events) = crossbeam_channel::unbounded();
-        let main = MainThread {
+        let main = MainHandle {
             events: sender,
             lines_dropped: Arc::default(),
             waker,
@@ -139,7 +139,7 @@ impl Server {
         let mut figures = Vec::new();
         if let Some(metrics) = &config.metrics {
             figures = metrics.add_shards(&handles);
-            metrics.set_surroundings(Surroundings {
+            metrics.set_shared_state(SharedState {
                 credentials: tls.credentials().clone(),
                 locks: locks.clone(),
                 refusals: shards.refusals(),
@@ -174,20 +174,20 @@ impl Server {
             tls,
             locks,
             main,
-            heartbeats: Arc::default(),
+            liveness_registry: Arc::default(),
             events,
-            waiting: Waiting::default(),
+            pending: PendingReplies::default(),
             openings: Openings::default(),
-            rollouts: Rollouts::default(),
-            questions: Questions::default(),
+            reconfigurations: Reconfigurations::default(),
+            report_requests: ReportRequests::default(),
             epochs,
             is_exiting: false,
             is_started: false,
             saved: None,
-            configured: None,
+            applied_config: None,
             server_id,
             hash_seed,
-            sync: Sync::default(),
+            sync: ReplicationSettings::default(),
             last_source: 0,
             keeps_history,
         };
@@ -195,12 +195,12 @@ impl Server {
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema), hash_seed);
         let row = server.serve(server_db::NAME, database, None, None)?;
-        server.tell_server_db(row);
+        server.update_server_db(row);
         Ok(server)
     }
 
     /// From now on changes of the set of databases are told to clients, and what is served is kept for a successor.
-    pub(crate) fn started(&mut self, saved: Option<Saved>) {
+    pub(crate) fn started(&mut self, saved: Option<SavedConfigFile>) {
         self.is_started = true;
         if let Some(metrics) = &self.config.metrics {
             metrics.set_stage(Stage::Serving);
@@ -217,7 +217,7 @@ impl Server {
             .databases
             .iter()
             .filter(|(name, _)| *name != server_db::NAME);
-        saved.write(&Configuration {
+        saved.write(&SavedConfig {
             databases: files.map(|(_, served)| served.name.clone()).collect(),
             remotes: self.remotes.given().map(str::to_owned).collect(),
             sync: self.sync.clone(),
@@ -231,8 +231,8 @@ impl Server {
 
     /// Who works on what for how long, for other threads to look at.
     #[must_use]
-    pub(crate) fn heartbeats(&self) -> &Arc<Heartbeats> {
-        &self.heartbeats
+    pub(crate) fn liveness_registry(&self) -> &Arc<LivenessRegistry> {
+        &self.liveness_registry
     }
 
     /// What is served, on one line, for people.

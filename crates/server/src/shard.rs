@@ -1,10 +1,10 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
 
+mod frame_parser;
 mod listing;
 mod metrics;
 pub(crate) mod queues;
 mod sources;
-mod texts;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -27,15 +27,15 @@ use corvid_service::served_databases::ServedDatabases;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
 use crate::coverage;
-use crate::database::handle::Inbox;
-use crate::main_thread::MainThread;
+use crate::database::handle::DatabaseHandle;
+use crate::main_handle::MainHandle;
 use crate::metrics::shard::{End, ShardFigures};
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
-use crate::shard::queues::Outbox;
+use crate::shard::queues::DatabaseQueues;
+use frame_parser::FrameParser;
 use metrics::length;
 use sources::Sources;
-use texts::Texts;
 
 /// What shards are sent.
 #[derive(Debug)]
@@ -47,19 +47,19 @@ pub(crate) enum ShardMessage {
     /// Connect to this remote, keep connecting, and show there how it stands.
     Connect(String, RemoteOptions, SharedStatus),
     /// A remote has other options, which hold for its sessions too.
-    SetOptions(Source, RemoteOptions),
+    SetOptions(SessionOrigin, RemoteOptions),
     /// Drop the connection to this remote, and connect no more.
     Disconnect(String),
     /// About the connection of a backup to what it follows.
     Source(SourceId, ToSource),
     /// The served databases and the queues of their threads.
-    Databases(Arc<ServedDatabases>, HashMap<DatabaseId, Inbox>),
+    Databases(Arc<ServedDatabases>, HashMap<DatabaseId, DatabaseHandle>),
     /// Tell how the sessions stand.
-    Look,
+    Sample,
     /// Tell the main thread how each session stands, with this number.
-    ListSessions(u64, MainThread),
+    ListSessions(u64, MainHandle),
     /// Close this session, if there is one, and tell the main thread so with this number.
-    CloseSession(SessionId, u64, MainThread),
+    CloseSession(SessionId, u64, MainHandle),
 }
 
 /// About the connection of a backup to what it follows.
@@ -77,7 +77,7 @@ pub(crate) enum ToSource {
 
 /// Where a session comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SessionOrigin {
     /// A client connected to this listener.
     Listener(ListenerId),
     /// We connected to this remote.
@@ -97,8 +97,8 @@ pub(crate) struct ShardSessions {
     outgoing: Vec<OutgoingRemote>,
     sources: Sources,
     remotes: RemoteTable,
-    outbox: Outbox,
-    texts: Texts,
+    outbox: DatabaseQueues,
+    texts: FrameParser,
     shards: Vec<ShardHandle<ShardMessage>>,
     /// Sessions that were sent something in this wake-up.
     written: Vec<SessionId>,
@@ -109,14 +109,14 @@ pub(crate) struct ShardSessions {
 struct Client {
     session: SessionId,
     /// `None`: the remote is gone already.
-    source: Option<Source>,
+    source: Option<SessionOrigin>,
     probe: Probe,
     /// When it began, monotonic ms.
     opened_ms: u64,
     /// The last sign of life that the probe was told of.
     heard_ms: u64,
     /// When updates came that it has not taken yet, ns; 0: there are none, or nobody counts.
-    told_ns: u64,
+    updates_since_ns: u64,
     /// Why it is about to be closed.
     end: Option<End>,
 }
@@ -139,8 +139,8 @@ impl ShardSessions {
             outgoing: Vec::new(),
             sources: Sources::default(),
             remotes,
-            outbox: Outbox::default(),
-            texts: Texts::new(shards[usize::from(number)].clone()),
+            outbox: DatabaseQueues::default(),
+            texts: FrameParser::new(shards[usize::from(number)].clone()),
             shards,
             written: Vec::new(),
             figures,
@@ -230,9 +230,15 @@ impl ShardSessions {
     }
 
     /// Takes note of a remote's new options, for the sessions in being too.
-    fn set_options(&mut self, now: Now, source: &Source, options: &RemoteOptions, io: &mut Io) {
+    fn set_options(
+        &mut self,
+        now: Now,
+        source: &SessionOrigin,
+        options: &RemoteOptions,
+        io: &mut Io,
+    ) {
         for outgoing in &mut self.outgoing {
-            if matches!(source, Source::Remote(name) if name == outgoing.name()) {
+            if matches!(source, SessionOrigin::Remote(name) if name == outgoing.name()) {
                 outgoing.set_options(options.clone());
             }
         }
@@ -302,12 +308,12 @@ impl Handler for ShardSessions {
             Some(listener) => {
                 let remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
                 let (remote, options) = remotes.get(&listener).cloned().unzip();
-                (Some(Source::Listener(listener)), remote, options)
+                (Some(SessionOrigin::Listener(listener)), remote, options)
             }
             None => match self.outgoing_of(conn) {
                 Some(outgoing) => {
                     outgoing.opened(now, session);
-                    let source = Source::Remote(outgoing.name().to_owned());
+                    let source = SessionOrigin::Remote(outgoing.name().to_owned());
                     let remote = Arc::from(outgoing.name());
                     (Some(source), Some(remote), Some(outgoing.options().clone()))
                 }
@@ -324,7 +330,7 @@ impl Handler for ShardSessions {
                 probe,
                 opened_ms: now.mono_ms,
                 heard_ms: now.mono_ms,
-                told_ns: 0,
+                updates_since_ns: 0,
                 end: None,
             },
         );
@@ -405,10 +411,10 @@ impl Handler for ShardSessions {
     fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
         match message {
             ShardMessage::Service(message) => {
-                self.note_updates(&message);
+                self.stamp_updates(&message);
                 self.frontend.message(now.mono_ms, message);
             }
-            ShardMessage::Look => self.look(io),
+            ShardMessage::Sample => self.publish_totals(io),
             ShardMessage::ListSessions(token, main) => {
                 main.sessions_listed(token, self.list(now, io));
             }
@@ -485,7 +491,7 @@ impl Handler for ShardSessions {
         for session in std::mem::take(&mut self.written) {
             let conn = self.conns.get(&session).copied();
             if let Some(conn) = conn.filter(|conn| io.is_drained(*conn)) {
-                self.note_drained(conn, &mut now_ns);
+                self.count_drained(conn, &mut now_ns);
                 self.frontend.drained(session);
             }
         }

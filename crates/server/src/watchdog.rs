@@ -1,80 +1,87 @@
-//! Whether the server gets on, as the main thread tells it: to the service manager's watchdog, and to the log.
+//! The main loop's watchdog: keeps the service manager's watchdog alive while no thread is stuck, and logs stuck threads.
 //!
-//! The watchdog gets its sign of life from the main loop, and only while nobody is stuck ([`crate::liveness`]): so a process that listens but
-//! no longer serves a database is started again where the unit asks for that. A timer alone would prove nothing. While the first files are
-//! opened, each of them counts as one that may be stuck: every piece that is read is progress.
+//! The main loop feeds the service manager's watchdog only while no thread is stuck ([`crate::liveness`]). A process that still listens but
+//! no longer serves a database is therefore restarted, if its unit asks for that; a timer alone would prove nothing. While the first files are
+//! opened, each of them has a liveness entry: every piece that is read is progress.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_shell::service_manager::{self, Watchdog};
+use corvid_shell::service_manager;
 use corvid_shell::vlog::{self, Module};
 
-use crate::liveness::{Heartbeat, Heartbeats, STUCK_MS};
+use crate::liveness::{Liveness, LivenessRegistry, STUCK_MS};
 
-/// What the main loop does for it.
+/// The state between two passes of the main loop.
 #[derive(Debug)]
-pub(crate) struct Vigil {
-    watchdog: Option<Watchdog>,
-    heartbeats: Arc<Heartbeats>,
-    /// The main thread's own.
-    own: Heartbeat,
-    /// Who was stuck when somebody was looked for last.
+pub(crate) struct Watchdog {
+    service_manager: Option<service_manager::Watchdog>,
+    liveness_registry: Arc<LivenessRegistry>,
+    /// The main thread's own entry.
+    own: Liveness,
+    /// The threads that were stuck at the last check.
     stuck: Vec<String>,
-    next_look_ms: u64,
-    /// While more time may have to be asked for.
+    next_check_ms: u64,
+    /// When to ask the service manager for more time; `None`: nothing is being opened.
     next_extension_ms: Option<u64>,
 }
 
-/// Between two looks, ms.
-const LOOK_MS: u64 = 2000;
+/// Between two checks for stuck threads, ms.
+const CHECK_INTERVAL_MS: u64 = 2000;
 
-impl Vigil {
-    /// Begins with nobody stuck.
+impl Watchdog {
+    /// Adds the entry of the main thread. No thread is stuck yet.
     #[must_use]
-    pub(crate) fn new(watchdog: Option<Watchdog>, heartbeats: Arc<Heartbeats>) -> Vigil {
-        let own = heartbeats.add("main");
-        Vigil {
-            watchdog,
-            heartbeats,
+    pub(crate) fn new(
+        service_manager: Option<service_manager::Watchdog>,
+        liveness_registry: Arc<LivenessRegistry>,
+    ) -> Watchdog {
+        let own = liveness_registry.add("main");
+        Watchdog {
+            service_manager,
+            liveness_registry,
             own,
             stuck: Vec::new(),
-            next_look_ms: 0,
+            next_check_ms: 0,
             next_extension_ms: None,
         }
     }
 
-    /// For how long the main loop may wait, of `otherwise`.
+    /// How long the main loop may wait: `otherwise`, or less when the service manager's watchdog is due earlier.
     #[must_use]
-    pub(crate) fn patience(&self, now_ms: u64, otherwise: Duration) -> Duration {
-        self.watchdog.as_ref().map_or(otherwise, |watchdog| {
+    pub(crate) fn wait_max(&self, now_ms: u64, otherwise: Duration) -> Duration {
+        self.service_manager.as_ref().map_or(otherwise, |watchdog| {
             watchdog.patience(now_ms).min(otherwise)
         })
     }
 
-    /// Asks the service manager for more time while a start or a reload `gets_on`: each time for as long as one piece of work may take.
-    pub(crate) fn extend(&mut self, now_ms: u64, gets_on: bool) {
-        let due_ms = self.next_extension_ms.filter(|_| gets_on);
+    /// Asks the service manager for more time while a start or a reload `makes_progress`, each time as much as one piece of work may take.
+    pub(crate) fn extend(&mut self, now_ms: u64, makes_progress: bool) {
+        let due_ms = self.next_extension_ms.filter(|_| makes_progress);
         let is_due = due_ms.is_some_and(|due_ms| now_ms >= due_ms);
         if is_due {
             service_manager::extend(Duration::from_millis(STUCK_MS));
         }
-        let next_ms = due_ms.filter(|_| !is_due).unwrap_or(now_ms + LOOK_MS);
-        self.next_extension_ms = gets_on.then_some(next_ms);
+        let next_ms = due_ms
+            .filter(|_| !is_due)
+            .unwrap_or(now_ms + CHECK_INTERVAL_MS);
+        self.next_extension_ms = makes_progress.then_some(next_ms);
     }
 
-    /// One pass of the main loop. `status` says how things stand when nobody is stuck.
+    /// One pass of the main loop. `status` is the status for the service manager when no thread is stuck.
     pub(crate) fn run(&mut self, now_ms: u64, status: impl FnOnce() -> String) {
-        self.own.work(now_ms);
-        let heartbeats = &self.heartbeats;
-        if let Some(watchdog) = &mut self.watchdog {
-            watchdog.run(now_ms, || heartbeats.stuck(now_ms, STUCK_MS).is_empty());
+        self.own.busy(now_ms);
+        let liveness_registry = &self.liveness_registry;
+        if let Some(watchdog) = &mut self.service_manager {
+            watchdog.run(now_ms, || {
+                liveness_registry.stuck(now_ms, STUCK_MS).is_empty()
+            });
         }
-        if now_ms < self.next_look_ms {
+        if now_ms < self.next_check_ms {
             return;
         }
-        self.next_look_ms = now_ms + LOOK_MS;
-        let stuck = self.heartbeats.stuck(now_ms, STUCK_MS);
+        self.next_check_ms = now_ms + CHECK_INTERVAL_MS;
+        let stuck = self.liveness_registry.stuck(now_ms, STUCK_MS);
         for (name, busy_ms) in &stuck {
             if !self.stuck.contains(name) {
                 let seconds = busy_ms / 1000;
@@ -99,35 +106,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_time_is_asked_for_while_a_long_start_gets_on() {
-        let mut vigil = Vigil::new(None, Arc::new(Heartbeats::default()));
-        let mut due_ms = |now_ms, gets_on| {
-            vigil.extend(now_ms, gets_on);
-            vigil.next_extension_ms
+    fn a_long_start_that_makes_progress_asks_for_more_time() {
+        let mut watchdog = Watchdog::new(None, Arc::new(LivenessRegistry::default()));
+        let mut due_ms = |now_ms, makes_progress| {
+            watchdog.extend(now_ms, makes_progress);
+            watchdog.next_extension_ms
         };
         assert_eq!(due_ms(1000, false), None);
         assert_eq!(due_ms(1500, true), Some(3500), "a short one needs no more");
         assert_eq!(due_ms(3000, true), Some(3500));
-        assert_eq!(due_ms(3600, true), Some(5600), "asked for");
-        assert_eq!(due_ms(4000, false), None, "nothing gets on");
+        assert_eq!(due_ms(3600, true), Some(5600), "more time was asked for");
+        assert_eq!(due_ms(4000, false), None, "no progress");
         assert_eq!(due_ms(9000, true), Some(11_000));
     }
 
     #[test]
-    fn the_main_loop_wakes_for_the_watchdog_and_remembers_who_is_stuck() {
-        let heartbeats = Arc::new(Heartbeats::default());
-        let mut vigil = Vigil::new(None, heartbeats.clone());
+    fn stuck_threads_are_reported_until_they_rest() {
+        let liveness_registry = Arc::new(LivenessRegistry::default());
+        let mut watchdog = Watchdog::new(None, liveness_registry.clone());
         let otherwise = Duration::from_millis(2500);
-        assert_eq!(vigil.patience(1, otherwise), otherwise);
-        let database = heartbeats.add("db:D");
-        database.work(1000);
-        vigil.run(1000, || unreachable!("nothing has changed"));
-        assert!(vigil.stuck.is_empty());
-        vigil.run(62_000, || unreachable!("it is stuck"));
-        assert_eq!(vigil.stuck, ["db:D"]);
-        database.rest();
-        vigil.run(63_000, || unreachable!("not looked again yet"));
-        vigil.run(64_000, || "serving D".to_owned());
-        assert!(vigil.stuck.is_empty());
+        assert_eq!(watchdog.wait_max(1, otherwise), otherwise);
+        let database = liveness_registry.add("db:D");
+        database.busy(1000);
+        watchdog.run(1000, || unreachable!("nothing has changed"));
+        assert!(watchdog.stuck.is_empty());
+        watchdog.run(62_000, || unreachable!("it is stuck"));
+        assert_eq!(watchdog.stuck, ["db:D"]);
+        database.idle();
+        watchdog.run(63_000, || unreachable!("not checked again yet"));
+        watchdog.run(64_000, || "serving D".to_owned());
+        assert!(watchdog.stuck.is_empty());
     }
 }

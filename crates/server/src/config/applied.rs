@@ -1,6 +1,6 @@
 //! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
 //!
-//! A file that cannot be used changes nothing. One that can is carried out as far as it goes, by a [`Rollout`]: what fails is logged, the
+//! A file that cannot be used changes nothing. One that can is carried out as far as it goes, by a [`Reconfiguration`]: what fails is logged, the
 //! rest is served.
 
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use crate::config::file::{ConfigFile, DatabaseConfig, ServiceModel};
 use crate::config::replication::ActiveBackup;
 use crate::database::open;
 use crate::server::Server;
-use crate::server::reconfiguration::{Rollout, Wanted};
+use crate::server::reconfiguration::{Reconfiguration, WantedDatabase};
 
 /// A configuration file and what it has brought about.
 #[derive(Debug)]
-pub(crate) struct Configured {
+pub(crate) struct AppliedConfig {
     /// As an absolute name.
     path: String,
     /// Where relative names of databases are meant from: the directory in which the server was started, which a daemon leaves.
@@ -29,14 +29,14 @@ pub(crate) struct Configured {
 
 /// Something could not be done; it has been logged.
 #[derive(Debug)]
-pub(crate) struct Failed;
+pub(crate) struct ConfigError;
 
-impl Configured {
+impl AppliedConfig {
     /// A file by its name, relative ones in the directory of databases. Nothing is read yet. Call it before the process becomes a daemon.
     #[must_use]
-    pub(crate) fn new(file: &str) -> Configured {
+    pub(crate) fn new(file: &str) -> AppliedConfig {
         let path = dirs::db().join(file);
-        Configured {
+        AppliedConfig {
             path: std::path::absolute(&path)
                 .unwrap_or(path)
                 .display()
@@ -56,16 +56,19 @@ impl Configured {
     ///
     /// # Errors
     /// It cannot be used, and nothing has changed.
-    pub(crate) fn rollout(&mut self, server: &mut Server) -> Result<Rollout, Failed> {
+    pub(crate) fn rollout(&mut self, server: &mut Server) -> Result<Reconfiguration, ConfigError> {
         let config = read(&self.path)?;
         server.set_history(config.standalone_history);
         self.remove_databases(server, &config);
-        let wanted = config.databases.into_iter().map(|(entry, config)| Wanted {
-            file: self.file_of(&entry),
-            entry,
-            config: Some(config),
-        });
-        Ok(Rollout::new(wanted, config.remotes))
+        let wanted = config
+            .databases
+            .into_iter()
+            .map(|(entry, config)| WantedDatabase {
+                file: self.file_of(&entry),
+                entry,
+                config: Some(config),
+            });
+        Ok(Reconfiguration::new(wanted, config.remotes))
     }
 
     /// The database that an entry has brought about.
@@ -110,14 +113,14 @@ impl Configured {
 ///
 /// # Errors
 /// The file cannot be opened, or is unusable: one line says the former, others the latter.
-pub(crate) fn read(path: &str) -> Result<ConfigFile, Failed> {
+pub(crate) fn read(path: &str) -> Result<ConfigFile, ConfigError> {
     let text = std::fs::read(path).map_err(|error| {
         let reason = errno::text(&error);
         vlog::err(
             Module::OvsdbServer,
             format_args!("failed to open configuration file '{path}': {reason}"),
         );
-        Failed
+        ConfigError
     })?;
     vlog::info(
         Module::OvsdbServer,
@@ -134,7 +137,7 @@ pub(crate) fn read(path: &str) -> Result<ConfigFile, Failed> {
     }
     config.ok_or_else(|| {
         warn(format_args!("failed to load configuration from {path}"));
-        Failed
+        ConfigError
     })
 }
 

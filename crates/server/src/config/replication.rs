@@ -9,7 +9,7 @@ use crate::remotes::options::RemoteOptions;
 
 /// What the command line and the control commands have set, for all databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sync {
+pub(crate) struct ReplicationSettings {
     /// Databases are of the active-backup kind, rather than standalone.
     pub(crate) is_on: bool,
     /// They begin as backups.
@@ -35,7 +35,7 @@ pub(crate) struct ActiveBackup {
     pub(crate) excluded: String,
 }
 
-impl Sync {
+impl ReplicationSettings {
     /// How a database is to be served; `None`: as a standalone one.
     #[must_use]
     pub(crate) fn model(&self) -> Option<ActiveBackup> {
@@ -53,7 +53,7 @@ impl Sync {
 
 /// A served database, for the status.
 #[derive(Debug)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct StatusEntry<'a> {
     /// Its name.
     pub(crate) name: &'a str,
     /// `None`: standalone.
@@ -69,11 +69,11 @@ pub(crate) struct Shown<'a> {
 /// One block for each database of the active-backup kind. The state comes first, because scripts of OVN up to 23.09 take it from the first
 /// line; later ones look for `state:`. A block ends with a line feed where another database follows, shown or not, as in the reference.
 #[must_use]
-pub(crate) fn status(databases: &[Shown<'_>]) -> String {
+pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
     let mut out = String::new();
     for (place, shown) in databases.iter().enumerate() {
         let Some(model) = shown.model else { continue };
-        let Shown { name, source, .. } = shown;
+        let StatusEntry { name, source, .. } = shown;
         let state = if shown.standing.is_some() {
             "backup"
         } else {
@@ -122,13 +122,13 @@ mod tests {
             excluded: "A:T,U B:V".to_owned(),
             ..ActiveBackup::default()
         };
-        let shown = |name, standing| Shown {
+        let shown = |name, standing| StatusEntry {
             name,
             model: Some(&model),
             source: "tcp:h:1",
             standing,
         };
-        let server = Shown {
+        let server = StatusEntry {
             name: "_Server",
             model: None,
             source: "",
@@ -140,7 +140,7 @@ mod tests {
             shown("C", Some(ReplicationStatus::Connecting)),
             shown("D", Some(ReplicationStatus::Failed)),
             shown("E", None),
-            Shown {
+            StatusEntry {
                 name: "_Server",
                 model: None,
                 source: "",

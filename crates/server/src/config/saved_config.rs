@@ -19,33 +19,33 @@ use corvid_json::Value;
 use corvid_shell::anonymous;
 use corvid_shell::vlog::{self, Module};
 
-use crate::config::replication::Sync;
+use crate::config::replication::ReplicationSettings;
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Configuration {
+pub(crate) struct SavedConfig {
     /// Files, as they were given.
     pub(crate) databases: Vec<String>,
     /// Remotes, as they were given.
     pub(crate) remotes: Vec<String>,
     /// Whether databases are backups, and of whom.
-    pub(crate) sync: Sync,
+    pub(crate) sync: ReplicationSettings,
 }
 
 /// Where it is kept.
 #[derive(Debug)]
-pub(crate) struct Saved {
+pub(crate) struct SavedConfigFile {
     file: File,
 }
 
-impl Saved {
+impl SavedConfigFile {
     /// Keeps what the command line says.
     ///
     /// # Errors
     /// There is no room for it.
-    pub(crate) fn create(configuration: &Configuration) -> io::Result<Saved> {
+    pub(crate) fn create(configuration: &SavedConfig) -> io::Result<SavedConfigFile> {
         let file = anonymous::file(c"configuration")?;
-        let saved = Saved { file };
+        let saved = SavedConfigFile { file };
         saved.replace(configuration)?;
         Ok(saved)
     }
@@ -54,7 +54,7 @@ impl Saved {
     ///
     /// # Errors
     /// It cannot be read, or is not what was written.
-    pub(crate) fn read(&self) -> io::Result<Configuration> {
+    pub(crate) fn read(&self) -> io::Result<SavedConfig> {
         let kept = self.kept()?;
         let length = usize::try_from(kept.length).map_err(io::Error::other)?;
         let mut text = vec![0; length];
@@ -65,7 +65,7 @@ impl Saved {
             let texts = items.iter().filter_map(Value::as_str);
             texts.map(str::to_owned).collect()
         };
-        Ok(Configuration {
+        Ok(SavedConfig {
             databases: list("databases"),
             remotes: list("remotes"),
             sync: read_sync(json.get("sync").unwrap_or(&Value::Null)),
@@ -73,7 +73,7 @@ impl Saved {
     }
 
     /// Keeps this from now on. When that fails a restarted server would serve what was kept before: it is logged.
-    pub(crate) fn write(&self, configuration: &Configuration) {
+    pub(crate) fn write(&self, configuration: &SavedConfig) {
         if let Err(error) = self.replace(configuration) {
             vlog::err(
                 Module::OvsdbServer,
@@ -82,7 +82,7 @@ impl Saved {
         }
     }
 
-    fn replace(&self, configuration: &Configuration) -> io::Result<()> {
+    fn replace(&self, configuration: &SavedConfig) -> io::Result<()> {
         let list = |texts: &[String]| Value::Array(texts.iter().map(Value::string).collect());
         let members = [
             ("databases", list(&configuration.databases)),
@@ -154,7 +154,7 @@ fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     )
 }
 
-fn write_sync(sync: &Sync) -> Value {
+fn write_sync(sync: &ReplicationSettings) -> Value {
     let mut members = vec![
         ("on", Value::Bool(sync.is_on)),
         ("backup", Value::Bool(sync.is_backup)),
@@ -169,10 +169,10 @@ fn write_sync(sync: &Sync) -> Value {
     object(members)
 }
 
-fn read_sync(json: &Value) -> Sync {
+fn read_sync(json: &Value) -> ReplicationSettings {
     let flag = |name: &str| json.get(name).and_then(Value::as_bool).unwrap_or(false);
     let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-    Sync {
+    ReplicationSettings {
         is_on: flag("on"),
         is_backup: flag("backup"),
         source: text("source"),
@@ -187,16 +187,16 @@ mod tests {
 
     #[test]
     fn what_was_kept_last_is_found() {
-        let configuration = |databases: &[&str], remotes: &[&str]| Configuration {
+        let configuration = |databases: &[&str], remotes: &[&str]| SavedConfig {
             databases: databases.iter().map(ToString::to_string).collect(),
             remotes: remotes.iter().map(ToString::to_string).collect(),
-            sync: Sync::default(),
+            sync: ReplicationSettings::default(),
         };
         let first = configuration(&["a.db", "/var/b.db"], &["punix:\"x\"", "ptcp:6640"]);
-        let saved = Saved::create(&first).unwrap();
+        let saved = SavedConfigFile::create(&first).unwrap();
         assert_eq!(saved.read().unwrap(), first);
         let mut second = configuration(&[], &["db:A,B,C"]);
-        second.sync = Sync {
+        second.sync = ReplicationSettings {
             is_on: true,
             is_backup: true,
             source: Some("tcp:192.0.2.1:6641".to_owned()),
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn who_dies_while_writing_leaves_what_was_kept_before() {
-        let configuration = |count: usize| Configuration {
+        let configuration = |count: usize| SavedConfig {
             databases: vec!["a.db".to_owned(); count],
-            ..Configuration::default()
+            ..SavedConfig::default()
         };
-        let saved = Saved::create(&configuration(1)).unwrap();
+        let saved = SavedConfigFile::create(&configuration(1)).unwrap();
         for count in [5, 0, 1, 40, 2, 41, 3, 3, 80, 1] {
             let kept = saved.read().unwrap();
             // The longest text that there may be, and the server is gone.

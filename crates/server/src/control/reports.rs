@@ -1,4 +1,4 @@
-//! Questions that every database answers for itself: how much memory what takes (`memory/show`), and which tables are logged
+//! ReportRequests that every database answers for itself: how much memory what takes (`memory/show`), and which tables are logged
 //! (`ovsdb-server/tlog-list`). An answer goes out when the last report is in.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,23 +15,23 @@ pub(crate) type Reports = BTreeMap<String, Report>;
 /// What to do with them.
 type Finish = Box<dyn FnOnce(&mut Server, Reports)>;
 
-/// Questions that are under way.
+/// ReportRequests that are under way.
 #[derive(Default)]
-pub(crate) struct Questions {
+pub(crate) struct ReportRequests {
     last: u64,
     /// By number of the question.
-    open: HashMap<u64, Question>,
-    /// Question and database of each report that is awaited, by its token.
+    open: HashMap<u64, ReportRequest>,
+    /// ReportRequest and database of each report that is awaited, by its token.
     awaited: HashMap<u64, (u64, String)>,
 }
 
-struct Question {
+struct ReportRequest {
     left: usize,
     reports: Reports,
     finish: Finish,
 }
 
-impl Questions {
+impl ReportRequests {
     /// Notes a question to these databases; returns the token of each.
     pub(crate) fn ask(
         &mut self,
@@ -46,7 +46,7 @@ impl Questions {
             self.awaited.insert(self.last, (number, database.clone()));
             asked.push((database, self.last));
         }
-        let question = Question {
+        let question = ReportRequest {
             left: asked.len(),
             reports: Reports::new(),
             finish: Box::new(finish),

@@ -12,7 +12,7 @@ use corvid_service::message::SessionInfo;
 
 /// One session.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedSession {
     /// Its number.
     pub(crate) session: SessionId,
     /// Who it is.
@@ -33,7 +33,7 @@ pub(crate) struct Listed {
     pub(crate) last_request: Option<(&'static str, u64)>,
 }
 
-impl Listed {
+impl ListedSession {
     /// What there is to tell, in order.
     fn members(&self, locks: &Locks) -> Vec<(&'static str, Value)> {
         let text = |text: &str| Value::string(text);
@@ -67,7 +67,7 @@ impl Listed {
 
 /// One line a session.
 #[must_use]
-pub(crate) fn lines(sessions: &[Listed], locks: &Locks) -> String {
+pub(crate) fn lines(sessions: &[ListedSession], locks: &Locks) -> String {
     let mut out = String::new();
     for session in sessions {
         for (place, (name, value)) in session.members(locks).iter().enumerate() {
@@ -81,8 +81,8 @@ pub(crate) fn lines(sessions: &[Listed], locks: &Locks) -> String {
 
 /// One object a session.
 #[must_use]
-pub(crate) fn json(sessions: &[Listed], locks: &Locks) -> Value {
-    let object = |session: &Listed| {
+pub(crate) fn json(sessions: &[ListedSession], locks: &Locks) -> Value {
+    let object = |session: &ListedSession| {
         let members = session.members(locks).into_iter();
         let members: Object = members.map(|(name, value)| (name.into(), value)).collect();
         Value::Object(members)
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_session_is_a_line_that_can_be_split_at_blanks() {
         let info = SessionInfo::new(true, "ovn controller".to_owned(), Some("ch1".to_owned()));
-        let session = Listed {
+        let session = ListedSession {
             session: SessionId(0x1_0000_0000_0002),
             info: Arc::new(info.of_peer("ssl:192.0.2.1:5000".into(), "pssl:6642".into())),
             monitors: 2,

@@ -10,7 +10,7 @@ use corvid_net::{clock, errno};
 use corvid_reactor::priority;
 use corvid_shell::replacement::Replacement;
 
-use crate::main_thread::MainThread;
+use crate::main_handle::MainHandle;
 
 /// Who wrote the record with the rows.
 const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
@@ -46,7 +46,7 @@ impl Backup {
         self,
         token: u64,
         snapshot: Snapshot,
-        main: MainThread,
+        main: MainHandle,
         is_exiting: Arc<AtomicBool>,
     ) {
         let told = main.clone();

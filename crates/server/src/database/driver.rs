@@ -16,12 +16,12 @@ use corvid_service::pump::{Holder, Output};
 use corvid_service::{Now, Pump};
 
 use crate::audit::AuditLog;
-use crate::coverage::{self, Taken};
-use crate::database::jobs::Worker;
+use crate::coverage::{self, ReportedCounts};
+use crate::database::jobs::JobThreads;
 use crate::database::recorder::Recorder;
 use crate::database::storage::Storage;
-use crate::liveness::Heartbeat;
-use crate::main_thread::MainThread;
+use crate::liveness::Liveness;
+use crate::main_handle::MainHandle;
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::{ShardMessage, ToSource};
 
@@ -41,26 +41,26 @@ pub(crate) struct Effects {
     /// Its file, if it has one.
     pub(crate) storage: Option<Storage>,
     /// Takes its long jobs.
-    pub(crate) worker: Worker,
+    pub(crate) job_threads: JobThreads,
     /// Where outputs go.
     pub(crate) shards: Vec<ShardHandle<ShardMessage>>,
     /// Where events go.
-    pub(crate) main: MainThread,
+    pub(crate) main: MainHandle,
     /// Where the audit trail is kept, if there is one.
     pub(crate) audit: Option<AuditLog>,
     /// Tells that work goes on here.
-    pub(crate) heartbeat: Heartbeat,
+    pub(crate) liveness: Liveness,
     /// Where durations are counted, if anybody wants to know them.
     pub(crate) figures: Option<Arc<DatabaseFigures>>,
     /// Where everything is recorded, if it is.
     pub(crate) recorder: Option<Recorder>,
     /// What the batch at hand has come to so far.
-    pub(crate) progress: Progress,
+    pub(crate) batch: BatchState,
 }
 
 /// What a driver remembers between two outputs, or two batches.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct BatchState {
     /// Deliveries that are not posted yet, by shard.
     to_shards: Vec<Vec<ShardMessage>>,
     has_deliveries: bool,
@@ -69,15 +69,15 @@ pub(crate) struct Progress {
     /// When the transaction began that is being executed, if that is to be timed.
     began_ns: Option<u64>,
     /// When the first commit was stored that somebody has yet to be told of, ns; 0: nobody has, or nobody counts.
-    untold_since_ns: u64,
+    undelivered_since_ns: u64,
     /// What the counters of `coverage/show` have taken over.
-    taken: Taken,
+    taken: ReportedCounts,
 }
 
 impl Holder for Effects {
     fn now(&mut self) -> Now {
         let now = read_clock();
-        self.heartbeat.work(now.mono_ms);
+        self.liveness.busy(now.mono_ms);
         now
     }
 
@@ -87,11 +87,11 @@ impl Holder for Effects {
         }
         let is_timed = self.figures.is_some()
             && matches!(input, ToDatabase::Request(request) if request.method == DatabaseMethod::Transact);
-        self.progress.began_ns = is_timed.then(clock::mono_ns);
+        self.batch.began_ns = is_timed.then(clock::mono_ns);
     }
 
     fn executed(&mut self) {
-        if let (Some(figures), Some(began_ns)) = (&self.figures, self.progress.began_ns.take()) {
+        if let (Some(figures), Some(began_ns)) = (&self.figures, self.batch.began_ns.take()) {
             figures.execute.add(clock::mono_ns() - began_ns);
         }
     }
@@ -104,7 +104,7 @@ impl Driver {
         self.walk();
         if let Some(figures) = &self.effects.figures {
             let orders = || self.effects.storage.as_ref().map_or(0, Storage::orders);
-            figures.look(|| self.pump.report(), orders);
+            figures.report_if_requested(|| self.pump.report(), orders);
         }
         inputs.len() > 0 || self.pump.has_postponed()
     }
@@ -130,16 +130,16 @@ impl Driver {
     /// Carries out the outputs of a batch, in order.
     fn walk(&mut self) {
         let (pump, effects) = (&mut self.pump, &mut self.effects);
-        effects.note_untold(pump);
+        effects.stamp_undelivered(pump);
         while let Some(output) = pump.next_output() {
             match output {
-                Output::Job(job) => effects.worker.order(job),
+                Output::Job(job) => effects.job_threads.order(job),
                 Output::Store(stores) => {
                     if let Some(storage) = &mut effects.storage {
                         let answers = storage.store(stores);
                         pump.stored(effects, answers);
                     }
-                    effects.note_untold(pump);
+                    effects.stamp_undelivered(pump);
                 }
                 Output::Audit(entries) => {
                     if let Some(audit) = &effects.audit {
@@ -148,7 +148,7 @@ impl Driver {
                 }
                 Output::Event(event) => {
                     effects.post_deliveries(pump);
-                    effects.progress.events.push(event);
+                    effects.batch.events.push(event);
                 }
                 Output::AwaitMain => {
                     effects.post_events();
@@ -178,7 +178,7 @@ impl Driver {
         effects.post_events();
         effects.record(pump);
         let (counts, composed) = pump.counts();
-        effects.progress.taken.note_batch(counts, composed);
+        effects.batch.taken.count_batch(counts, composed);
     }
 }
 
@@ -194,7 +194,7 @@ impl Effects {
     }
 
     fn deliver(&mut self, deliver: Deliver) {
-        let progress = &mut self.progress;
+        let progress = &mut self.batch;
         if progress.to_shards.is_empty() {
             progress.to_shards.resize_with(self.shards.len(), Vec::new);
         }
@@ -207,39 +207,39 @@ impl Effects {
 
     /// Wakes each shard that sleeps once.
     fn post_deliveries(&mut self, pump: &mut Pump) {
-        if std::mem::take(&mut self.progress.has_deliveries) {
-            for (shard, messages) in self.shards.iter().zip(&mut self.progress.to_shards) {
+        if std::mem::take(&mut self.batch.has_deliveries) {
+            for (shard, messages) in self.shards.iter().zip(&mut self.batch.to_shards) {
                 if !messages.is_empty() {
                     shard.post_batch(messages.drain(..));
                     messages.shrink_to(KEPT_DELIVERIES);
                 }
             }
         }
-        self.count_told(pump);
+        self.count_delivered(pump);
     }
 
     fn post_events(&mut self) {
-        if !self.progress.events.is_empty() {
-            self.main.post(self.progress.events.drain(..));
+        if !self.batch.events.is_empty() {
+            self.main.post(self.batch.events.drain(..));
         }
     }
 
     /// Takes note that somebody has to be told of what has been stored.
-    fn note_untold(&mut self, pump: &Pump) {
+    fn stamp_undelivered(&mut self, pump: &Pump) {
         if self.figures.is_some()
-            && self.progress.untold_since_ns == 0
+            && self.batch.undelivered_since_ns == 0
             && pump.has_pending_updates()
         {
-            self.progress.untold_since_ns = clock::mono_ns();
+            self.batch.undelivered_since_ns = clock::mono_ns();
         }
     }
 
     /// Counts how long answers and updates took that have been handed over.
-    fn count_told(&mut self, pump: &mut Pump) {
+    fn count_delivered(&mut self, pump: &mut Pump) {
         let Some(figures) = &self.figures else {
             return;
         };
-        let is_told = self.progress.untold_since_ns != 0 && !pump.has_pending_updates();
+        let is_told = self.batch.undelivered_since_ns != 0 && !pump.has_pending_updates();
         let answered = pump.answered_stamps();
         if !is_told && answered.is_empty() {
             return;
@@ -249,7 +249,7 @@ impl Effects {
             figures.transaction.add(now_ns.saturating_sub(stamp_ns));
         }
         if is_told {
-            let since_ns = std::mem::take(&mut self.progress.untold_since_ns);
+            let since_ns = std::mem::take(&mut self.batch.undelivered_since_ns);
             figures.tell.add(now_ns.saturating_sub(since_ns));
         }
     }

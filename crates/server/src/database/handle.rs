@@ -18,17 +18,20 @@ const INLINE_STEPS: u64 = 8192;
 
 /// A database as a shard knows it.
 #[derive(Clone)]
-pub(crate) struct Inbox {
+pub(crate) struct DatabaseHandle {
     // First to be dropped: the thread, which waits for the last sender to go, is to be the last to hold the database, and free it.
     driver: Arc<Mutex<Driver>>,
     sender: MailSender<ToDatabase>,
 }
 
-impl Inbox {
+impl DatabaseHandle {
     /// Of a database and its mailbox.
     #[must_use]
-    pub(crate) fn new(driver: Arc<Mutex<Driver>>, sender: MailSender<ToDatabase>) -> Inbox {
-        Inbox { driver, sender }
+    pub(crate) fn new(
+        driver: Arc<Mutex<Driver>>,
+        sender: MailSender<ToDatabase>,
+    ) -> DatabaseHandle {
+        DatabaseHandle { driver, sender }
     }
 
     /// The database, for tests that hold it up.
@@ -38,12 +41,12 @@ impl Inbox {
     }
 
     /// Does `messages` now if nobody is at work, as far as they are short.
-    pub(crate) fn send_and_work(&self, messages: &mut Vec<ToDatabase>) {
-        self.send_and_work_with(messages, lock);
+    pub(crate) fn send_or_execute(&self, messages: &mut Vec<ToDatabase>) {
+        self.send_or_execute_with(messages, lock);
     }
 
     /// The same, with the way to lock the database. The mutex is unlocked before the mailbox is released: the next holder finds it free.
-    fn send_and_work_with(
+    fn send_or_execute_with(
         &self,
         messages: &mut Vec<ToDatabase>,
         lock: impl Fn(&Mutex<Driver>) -> MutexGuard<'_, Driver>,
@@ -56,7 +59,7 @@ impl Inbox {
         loop {
             let mut driver = lock(&self.driver);
             let is_done = driver.work_inline(messages, &mut budget);
-            driver.effects.heartbeat.rest();
+            driver.effects.liveness.idle();
             let deadline_ms = is_done.then(|| driver.deadline_ms());
             drop(driver);
             match deadline_ms {
@@ -68,9 +71,9 @@ impl Inbox {
     }
 }
 
-impl std::fmt::Debug for Inbox {
+impl std::fmt::Debug for DatabaseHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inbox").finish_non_exhaustive()
+        f.debug_struct("DatabaseHandle").finish_non_exhaustive()
     }
 }
 
@@ -91,17 +94,17 @@ pub(crate) mod tests {
     use corvid_service::schema_epoch::SchemaEpochs;
     use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
 
-    use crate::database::driver::{Effects, Progress, read_clock};
-    use crate::database::jobs::Worker;
+    use crate::database::driver::{BatchState, Effects, read_clock};
+    use crate::database::jobs::JobThreads;
     use crate::database::open::RandomUuids;
-    use crate::database::storage::InboxHandle;
+    use crate::database::storage::ReplySender;
     use crate::database::thread::DatabaseThread;
-    use crate::liveness::Heartbeat;
-    use crate::main_thread::MainThread;
+    use crate::liveness::Liveness;
+    use crate::main_handle::MainHandle;
     use crate::shard::ShardMessage;
 
     /// A database in memory without a thread, with one shard that does not run.
-    pub(crate) fn database() -> (Mailbox<ToDatabase>, Inbox) {
+    pub(crate) fn database() -> (Mailbox<ToDatabase>, DatabaseHandle) {
         let schema = corvid_data::Arc::new(server_db::schema().unwrap());
         let options = Options {
             id: DatabaseId(1),
@@ -115,7 +118,7 @@ pub(crate) mod tests {
         let epochs = SchemaEpochs::default();
         let service = DatabaseService::new(read_clock(), options, database, locks, epochs, uuids);
         let poll = mio::Poll::new().unwrap();
-        let main = MainThread {
+        let main = MainHandle {
             events: crossbeam_channel::unbounded().0,
             lines_dropped: Arc::default(),
             waker: Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()),
@@ -124,18 +127,18 @@ pub(crate) mod tests {
         let pump = Pump::new(service);
         let effects = Effects {
             storage: None,
-            worker: Worker::new(InboxHandle(Weak::new()), Arc::default()).unwrap(),
+            job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default()).unwrap(),
             shards: shards.handles().to_vec(),
             main,
             audit: None,
-            heartbeat: Heartbeat::default(),
+            liveness: Liveness::default(),
             figures: None,
             recorder: None,
-            progress: Progress::default(),
+            batch: BatchState::default(),
         };
         let driver = Driver { pump, effects };
         let mailbox = Mailbox::new();
-        let inbox = Inbox::new(Arc::new(Mutex::new(driver)), mailbox.sender());
+        let inbox = DatabaseHandle::new(Arc::new(Mutex::new(driver)), mailbox.sender());
         (mailbox, inbox)
     }
 
@@ -244,7 +247,7 @@ pub(crate) mod tests {
                     for number in 0..EACH {
                         let comment = r#"{"op":"comment","comment":"x"}"#;
                         let mut inputs = vec![request_of(shard * EACH + number, comment)];
-                        inbox.send_and_work_with(&mut inputs, unlocked);
+                        inbox.send_or_execute_with(&mut inputs, unlocked);
                         assert!(inputs.is_empty());
                     }
                 })
@@ -286,7 +289,7 @@ pub(crate) mod tests {
                         if number % 16 == 0 {
                             inputs.push(request_of(name as u64, long));
                         }
-                        inbox.send_and_work(&mut inputs);
+                        inbox.send_or_execute(&mut inputs);
                         assert!(inputs.is_empty());
                     }
                 })

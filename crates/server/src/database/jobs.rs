@@ -13,28 +13,31 @@ use corvid_service::job::body_scheduler::BodyScheduler;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::database::reaper::Reaper;
-use crate::database::storage::InboxHandle;
+use crate::database::storage::ReplySender;
 
 /// Where a database leaves its jobs.
 #[derive(Debug)]
-pub(crate) struct Worker {
+pub(crate) struct JobThreads {
     jobs: Sender<Job>,
-    inbox: InboxHandle,
+    inbox: ReplySender,
     /// Of the thread that writes contents, from the first ones on.
     contents: Option<Sender<Job>>,
     reaper: Reaper,
 }
 
-impl Worker {
+impl JobThreads {
     /// Starts the thread. Answers go to `inbox`; `freeing` counts the bytes that wait to be freed.
     ///
     /// # Errors
     /// The thread cannot be made.
-    pub(crate) fn new(inbox: InboxHandle, freeing: Arc<AtomicUsize>) -> std::io::Result<Worker> {
+    pub(crate) fn new(
+        inbox: ReplySender,
+        freeing: Arc<AtomicUsize>,
+    ) -> std::io::Result<JobThreads> {
         let answers = inbox.clone();
         let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
         let jobs = start("jobs", run)?;
-        Ok(Worker {
+        Ok(JobThreads {
             jobs,
             inbox,
             contents: None,
@@ -79,7 +82,7 @@ fn start(
 }
 
 /// Carries out jobs as wholes.
-fn carry_out(jobs: &Receiver<Job>, inbox: &InboxHandle) {
+fn carry_out(jobs: &Receiver<Job>, inbox: &ReplySender) {
     priority::yield_to_others();
     for job in jobs {
         if let Some(answer) = job.carry_out() {
@@ -89,7 +92,7 @@ fn carry_out(jobs: &Receiver<Job>, inbox: &InboxHandle) {
 }
 
 /// Writes texts in turns. What arrives has its turn after the present slice.
-fn write(jobs: &Receiver<Job>, inbox: &InboxHandle) {
+fn write(jobs: &Receiver<Job>, inbox: &ReplySender) {
     let mut turns = BodyScheduler::default();
     let mut answers = Vec::new();
     while let Ok(job) = jobs.recv() {

@@ -139,7 +139,7 @@ pub(crate) fn open(
     let loaded = load(name, &mut file, seed, uuids, progress)?;
     step()?;
     if let Some(damage) = &loaded.damage {
-        damage::deal_with(damage, name, &mut file, progress)?;
+        damage::handle(damage, name, &mut file, progress)?;
         step()?;
     }
     own_references::warn(&loaded.database, name);
@@ -189,7 +189,7 @@ fn load(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     progress: &Progress,
-) -> Result<load::Loaded, WireError> {
+) -> Result<load::LoadedLog, WireError> {
     let bytes = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(name, &errno::text(&error)))?
         .len();

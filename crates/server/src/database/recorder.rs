@@ -46,12 +46,12 @@ pub(crate) struct Recorder {
 /// What waits for the thread.
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
     arrived: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Pending {
     bytes: Vec<u8>,
     /// Nothing more comes.
     is_closed: bool,
@@ -60,8 +60,8 @@ struct Waiting {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,24 +112,24 @@ impl Recorder {
     #[must_use]
     pub(crate) fn append(&mut self, frames: &[u8]) -> bool {
         let length = frames.len();
-        let mut waiting = self.queue.lock();
+        let mut pending = self.queue.lock();
         let why = if self.bytes + length as u64 > self.bytes_max {
             "it has reached its size (--record-size)"
-        } else if waiting.bytes.len() > QUEUED_BYTES_MAX {
+        } else if pending.bytes.len() > QUEUED_BYTES_MAX {
             "the disk cannot keep up"
-        } else if waiting.has_failed {
+        } else if pending.has_failed {
             "it cannot be written"
         } else {
-            let was_empty = waiting.bytes.is_empty();
-            waiting.bytes.extend_from_slice(frames);
-            drop(waiting);
+            let was_empty = pending.bytes.is_empty();
+            pending.bytes.extend_from_slice(frames);
+            drop(pending);
             if was_empty {
                 self.queue.arrived.notify_one();
             }
             self.bytes += length as u64;
             return true;
         };
-        drop(waiting);
+        drop(pending);
         // It writes what is left, and nobody waits for that.
         self.thread = None;
         let (name, bytes) = (&self.name, self.bytes);
@@ -144,21 +144,21 @@ impl Recorder {
 fn write(queue: &Queue, mut file: File, path: &Path) {
     let mut batches = Vec::new();
     loop {
-        let mut waiting = queue.lock();
-        while waiting.bytes.is_empty() && !waiting.is_closed {
-            let woken = queue.arrived.wait(waiting);
-            waiting = woken.unwrap_or_else(PoisonError::into_inner);
+        let mut pending = queue.lock();
+        while pending.bytes.is_empty() && !pending.is_closed {
+            let woken = queue.arrived.wait(pending);
+            pending = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        if !waiting.is_closed {
+        if !pending.is_closed {
             // Collects what comes until then.
-            let is_open = |waiting: &mut Waiting| !waiting.is_closed;
+            let is_open = |pending: &mut Pending| !pending.is_closed;
             let woken = queue
                 .arrived
-                .wait_timeout_while(waiting, WRITE_INTERVAL, is_open);
-            waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
+                .wait_timeout_while(pending, WRITE_INTERVAL, is_open);
+            pending = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        std::mem::swap(&mut batches, &mut waiting.bytes);
-        drop(waiting);
+        std::mem::swap(&mut batches, &mut pending.bytes);
+        drop(pending);
         if batches.is_empty() {
             return;
         }

@@ -33,7 +33,7 @@ type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_shell::log_file::Ha
 enum ToDisk {
     Order(DiskTask<Place>),
     /// Where handles on replaced files go from now on: closing a large file takes long.
-    Undertaker(Sender<ReplacedFiles>),
+    Reaper(Sender<ReplacedFiles>),
 }
 
 /// For a rewrite thread.
@@ -52,7 +52,7 @@ pub(crate) struct Storage {
     disk: Sender<ToDisk>,
     disk_thread: JoinHandle<()>,
     rewrite: Option<RewriteThread>,
-    inbox: InboxHandle,
+    inbox: ReplySender,
     figures: Option<Arc<DatabaseFigures>>,
 }
 
@@ -70,7 +70,7 @@ impl Storage {
     /// The disk thread cannot be made.
     pub(crate) fn new(
         file: LogFile,
-        inbox: InboxHandle,
+        inbox: ReplySender,
         figures: Option<Arc<DatabaseFigures>>,
     ) -> std::io::Result<Storage> {
         if let Some(figures) = &figures {
@@ -86,7 +86,7 @@ impl Storage {
             file: file.clone(),
             inbox: inbox.clone(),
             figures: figures.clone(),
-            undertaker: None,
+            reaper: None,
         };
         // Its queue is empty, so this cannot fail.
         let _ = disk.send(ToDisk::Order(DiskTask::SyncExisting));
@@ -236,9 +236,9 @@ fn lock(file: &Mutex<Committer<Place>>) -> MutexGuard<'_, Committer<Place>> {
 
 /// The inbox of a database thread. Weak: the thread must end when everybody else has let go of it.
 #[derive(Clone, Debug)]
-pub(crate) struct InboxHandle(pub(crate) std::sync::Weak<MailSender<ToDatabase>>);
+pub(crate) struct ReplySender(pub(crate) std::sync::Weak<MailSender<ToDatabase>>);
 
-impl InboxHandle {
+impl ReplySender {
     /// Sends something, unless the thread has ended.
     pub(crate) fn send(&self, message: ToDatabase) {
         if let Some(sender) = self.0.upgrade() {
@@ -250,9 +250,9 @@ impl InboxHandle {
 struct DiskThread {
     orders: Receiver<ToDisk>,
     file: Arc<Mutex<Committer<Place>>>,
-    inbox: InboxHandle,
+    inbox: ReplySender,
     figures: Option<Arc<DatabaseFigures>>,
-    undertaker: Option<Sender<ReplacedFiles>>,
+    reaper: Option<Sender<ReplacedFiles>>,
 }
 
 impl DiskThread {
@@ -262,7 +262,7 @@ impl DiskThread {
             for message in std::iter::once(first).chain(self.orders.try_iter()) {
                 match message {
                     ToDisk::Order(order) => orders.push(order),
-                    ToDisk::Undertaker(sender) => self.undertaker = Some(sender),
+                    ToDisk::Reaper(sender) => self.reaper = Some(sender),
                 }
             }
             let has_swap = orders
@@ -272,7 +272,7 @@ impl DiskThread {
             let answers = file.carry_out(orders);
             let replaced = file.take_replaced();
             let unsynced = file.unsynced_name();
-            self.note_poison(&file);
+            self.publish_poison(&file);
             drop(file);
             for answer in answers {
                 self.inbox.send(ToDatabase::Storage(answer));
@@ -282,22 +282,22 @@ impl DiskThread {
                 let outcome = disk.sync_directory();
                 let mut file = lock(&self.file);
                 let answer = file.name_synced(outcome);
-                self.note_poison(&file);
+                self.publish_poison(&file);
                 drop(file);
                 if let Some(answer) = answer {
                     self.inbox.send(ToDatabase::Storage(answer));
                 }
             }
             // Should the swap have failed there is nothing to close, and whoever waits for it must hear so.
-            if let Some(undertaker) = self.undertaker.take_if(|_| has_swap) {
-                let _ = undertaker.send(replaced);
+            if let Some(reaper) = self.reaper.take_if(|_| has_swap) {
+                let _ = reaper.send(replaced);
             }
         }
     }
 }
 
 impl DiskThread {
-    fn note_poison(&self, file: &Committer<Place>) {
+    fn publish_poison(&self, file: &Committer<Place>) {
         if let Some(figures) = &self.figures {
             figures.set_poisoned(file.is_poisoned());
         }
@@ -310,7 +310,7 @@ struct RewriteWork {
     is_wanted: Arc<AtomicBool>,
     published: Arc<FileStatus>,
     disk: Sender<ToDisk>,
-    inbox: InboxHandle,
+    inbox: ReplySender,
     /// Name of the database whose compaction is reported when it takes long.
     label: Option<String>,
     /// Where compactions are counted.
@@ -341,8 +341,8 @@ impl RewriteWork {
                 Ok(ToRewriter::GiveUp) | Err(_) => return,
             }
         }
-        let (undertaker, replaced) = crossbeam_channel::bounded(1);
-        let _ = self.disk.send(ToDisk::Undertaker(undertaker));
+        let (reaper, replaced) = crossbeam_channel::bounded(1);
+        let _ = self.disk.send(ToDisk::Reaper(reaper));
         let _ = self.disk.send(ToDisk::Order(DiskTask::Swap(rewriter)));
         let files: Option<ReplacedFiles> = replaced.recv().ok();
         let total_ms = started.elapsed().as_millis();

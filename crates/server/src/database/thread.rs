@@ -39,7 +39,7 @@ impl DatabaseThread {
                 }
             }
             interval.end();
-            driver.effects.heartbeat.rest();
+            driver.effects.liveness.idle();
             deadline_ms = driver.deadline_ms();
         }
         let recorder = lock(&self.driver).effects.recorder.take();

@@ -225,18 +225,18 @@ mod tests {
         }
     }
 
-    struct Served {
+    struct ServedDatabase {
         directory: tempfile::TempDir,
         site: Arc<Mirror>,
     }
 
-    impl Served {
-        fn start() -> Served {
+    impl ServedDatabase {
+        fn start() -> ServedDatabase {
             let directory = tempfile::tempdir().unwrap();
             let site = Arc::new(Mirror::default());
             let address = format!("unix:{}", directory.path().join("http").display());
             start(&Address::parse(&address).unwrap(), site.clone()).unwrap();
-            Served { directory, site }
+            ServedDatabase { directory, site }
         }
 
         fn connect(&self) -> UnixStream {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_get_is_answered_and_the_connection_closed() {
-        let served = Served::start();
+        let served = ServedDatabase::start();
         let answer = served.ask("GET /a?b=c HTTP/1.1\r\nHost: x\r\nAccept: d\r\nAccept: e\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(answer.ends_with("\r\n\r\n/a b=c d,e\n"), "{answer}");
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_head_has_no_body_and_other_methods_are_refused() {
-        let served = Served::start();
+        let served = ServedDatabase::start();
         let head = served.ask("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"));
         let post = served.ask("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn heads_without_end_and_other_noise_are_cut_off() {
-        let served = Served::start();
+        let served = ServedDatabase::start();
         let mut stream = served.connect();
         let line = format!("X-Long: {}\r\n", "x".repeat(1000));
         let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn those_who_stall_keep_nobody_out() {
-        let served = Served::start();
+        let served = ServedDatabase::start();
         let stalled: Vec<UnixStream> = (0..CONNECTIONS_MAX + 8)
             .map(|_| {
                 let mut stream = served.connect();
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_is_not_gathered_is_not_waited_for_long() {
-        let served = Served::start();
+        let served = ServedDatabase::start();
         let before = Instant::now();
         assert!(
             served

@@ -26,7 +26,7 @@ use crate::audit::AuditLog;
 use super::Metrics;
 use super::database::DatabaseFigures;
 use super::families::{self, Family, Kind};
-use super::shard::{End, ShardFigures, Standing};
+use super::shard::{End, SessionTotals, ShardFigures};
 
 /// The text.
 ///
@@ -140,20 +140,20 @@ impl Scrape {
                 .for_each(|shard| all += counted(&shard.figures));
             all
         };
-        let mut standing = Standing::default();
+        let mut totals = SessionTotals::default();
         shards
             .iter()
-            .for_each(|shard| standing += shard.figures.standing());
+            .for_each(|shard| totals += shard.figures.totals());
         let load = |cell: &std::sync::atomic::AtomicU64| cell.load(Ordering::Relaxed);
 
-        self.one(families::SESSIONS, standing.sessions);
+        self.one(families::SESSIONS, totals.sessions);
         self.one(families::SESSIONS_OPENED, sum(&|shard| load(&shard.opened)));
         let closed = End::ALL.map(|why| {
             let count = sum(&|shard| shard.closed(why));
             (vec![why.name().to_owned()], count)
         });
         self.whole(families::SESSIONS_CLOSED, closed);
-        let refusals = metrics.surroundings.get().map(|it| &it.refusals);
+        let refusals = metrics.shared_state.get().map(|it| &it.refusals);
         self.one(
             families::SESSIONS_REFUSED,
             refusals.map_or(0, Refusals::count),
@@ -161,16 +161,16 @@ impl Scrape {
         let sessions_max = refusals.and_then(Refusals::connections_max);
         let sessions_max = sessions_max.map(|max| (Vec::new(), max as u64));
         self.whole(families::SESSIONS_MAX, sessions_max);
-        self.one(families::SESSIONS_BEHIND, standing.behind);
-        self.one(families::BACKLOG, standing.backlog_bytes);
-        self.one(families::BACKLOG_MAX, standing.backlog_max_bytes);
-        let lag_seconds = seconds(standing.lag_max_ns);
+        self.one(families::SESSIONS_BEHIND, totals.behind);
+        self.one(families::BACKLOG, totals.backlog_bytes);
+        self.one(families::BACKLOG_MAX, totals.backlog_max_bytes);
+        let lag_seconds = seconds(totals.lag_max_ns);
         self.real(families::LAG_MAX, [(Vec::new(), lag_seconds)]);
         let drain = all(&|shard| shard.drain.read());
         self.durations(families::DRAIN, [(Vec::new(), drain)]);
         let read = all(&|shard| shard.read.read());
         self.durations(families::READ, [(Vec::new(), read)]);
-        let memory = metrics.surroundings.get().map(|it| &it.reply_memory);
+        let memory = metrics.shared_state.get().map(|it| &it.reply_memory);
         let kinds = memory.map(|memory| [("held", memory.held()), ("max", memory.bytes_max())]);
         let kinds = kinds.into_iter().flatten();
         let kinds = kinds.map(|(kind, bytes)| (vec![kind.to_owned()], bytes as u64));
@@ -182,8 +182,8 @@ impl Scrape {
             sum(&|shard| load(&shard.received_bytes)),
         );
         self.one(families::SENT, sum(&|shard| load(&shard.sent_bytes)));
-        let (held, waiting) = metrics.surroundings.get().map_or((0, 0), |surroundings| {
-            let locks = surroundings.locks.lock();
+        let (held, waiting) = metrics.shared_state.get().map_or((0, 0), |shared_state| {
+            let locks = shared_state.locks.lock();
             locks.unwrap_or_else(PoisonError::into_inner).counts()
         });
         self.one(families::LOCKS_HELD, held);
@@ -197,9 +197,9 @@ impl Scrape {
         ];
         self.whole(families::HANDSHAKES, handshakes);
         let expiry = metrics
-            .surroundings
+            .shared_state
             .get()
-            .and_then(|surroundings| surroundings.credentials.certificate_expiry_s());
+            .and_then(|shared_state| shared_state.credentials.certificate_expiry_s());
         let expiry = expiry.map(|expiry_s| (Vec::new(), expiry_s as f64));
         self.real(families::CERTIFICATE, expiry);
     }
@@ -340,15 +340,15 @@ impl Scrape {
         self.whole(families::REPLICATION, standings);
         let now_ms = clock::mono_ms();
         let ages = databases.iter().filter_map(|database| {
-            let age_ms = database.figures.call().age_ms(now_ms)?;
+            let age_ms = database.figures.request().age_ms(now_ms)?;
             Some((database.alone(), age_ms as f64 / 1e3))
         });
         self.real(families::REPORT_AGE, ages);
     }
 
     fn of_audit(&mut self, metrics: &Metrics) {
-        let surroundings = metrics.surroundings.get();
-        let audit = surroundings.and_then(|it| it.audit.as_ref());
+        let shared_state = metrics.shared_state.get();
+        let audit = shared_state.and_then(|it| it.audit.as_ref());
         let counts = audit.map(AuditLog::counts);
         self.whole(
             families::AUDIT_RECORDS,

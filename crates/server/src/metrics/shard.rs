@@ -1,11 +1,11 @@
-//! The figures of one shard: what passes is counted by its thread alone, how its sessions stand is told when it is called.
+//! The figures of one shard. Its thread alone counts; the totals of its sessions are published when a [`StatusRequest`] asks for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use corvid_net::clock;
 use corvid_shell::durations::Durations;
 
-use super::call::Call;
+use super::status_request::StatusRequest;
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,13 +14,13 @@ pub(crate) enum End {
     Client,
     /// Reading or writing failed.
     Error,
-    /// It sent what is no message.
+    /// It sent bytes that are no message.
     BadMessage,
-    /// It gave no sign of life.
+    /// It did not answer a probe.
     Probe,
     /// It left too much unread, or sent too much at once.
     Limit,
-    /// The server wanted it to start over.
+    /// The server closed it so that it reconnects.
     Disconnected,
     /// Its remote was removed.
     RemoteRemoved,
@@ -41,7 +41,7 @@ impl End {
         End::Shutdown,
     ];
 
-    /// As labels name it.
+    /// The label's value.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -60,42 +60,42 @@ impl End {
 /// The figures.
 #[derive(Debug, Default)]
 pub(crate) struct ShardFigures {
-    /// Reading the envelope of one text and sending it on its way.
+    /// Reading the envelope of one message and forwarding it.
     pub(crate) read: Durations,
-    /// From the moment at which updates for a session are handed to the shard until all its output has been taken by the system.
+    /// From the moment at which updates for a session reach the shard until the system has accepted all its output.
     pub(crate) drain: Durations,
-    /// JSON received and sent, bytes.
+    /// JSON received, bytes.
     pub(crate) received_bytes: AtomicU64,
-    /// See there.
+    /// JSON sent, bytes.
     pub(crate) sent_bytes: AtomicU64,
     /// Sessions that began.
     pub(crate) opened: AtomicU64,
     closed: [AtomicU64; End::ALL.len()],
     /// TLS connections that clients made.
     pub(crate) handshakes: AtomicU64,
-    /// Those that failed.
+    /// TLS handshakes of clients that failed.
     pub(crate) handshakes_failed: AtomicU64,
-    standing: [AtomicU64; 5],
-    call: Call,
+    totals: [AtomicU64; 5],
+    request: StatusRequest,
 }
 
-/// How the sessions of a shard stand.
+/// Totals of a shard's sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct SessionTotals {
     /// Sessions.
     pub(crate) sessions: u64,
-    /// Those that have yet to take output.
+    /// Sessions with output that the system has not accepted.
     pub(crate) behind: u64,
-    /// Output that waits for them, bytes.
+    /// Output that is queued for all sessions, bytes.
     pub(crate) backlog_bytes: u64,
-    /// The most that waits for one of them, bytes.
+    /// The most output that is queued for one session, bytes.
     pub(crate) backlog_max_bytes: u64,
-    /// For how long the oldest update has not been taken, ns.
+    /// The age of the oldest queued update, ns.
     pub(crate) lag_max_ns: u64,
 }
 
-impl std::ops::AddAssign for Standing {
-    fn add_assign(&mut self, other: Standing) {
+impl std::ops::AddAssign for SessionTotals {
+    fn add_assign(&mut self, other: SessionTotals) {
         self.sessions += other.sessions;
         self.behind += other.behind;
         self.backlog_bytes += other.backlog_bytes;
@@ -110,42 +110,42 @@ impl ShardFigures {
         self.closed[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sessions that ended so.
+    /// Sessions that ended for this reason.
     #[must_use]
     pub(crate) fn closed(&self, why: End) -> u64 {
         self.closed[why as usize].load(Ordering::Relaxed)
     }
 
-    /// Notes that the shard is about to be called; a message to it must follow.
-    pub(super) fn make_call(&self) {
-        self.call.make(clock::mono_ms());
+    /// Records a request for the totals; a message to the shard must follow.
+    pub(super) fn request_status(&self) {
+        self.request.send(clock::mono_ms());
     }
 
-    /// How its call stands.
-    pub(super) fn call(&self) -> &Call {
-        &self.call
+    /// The request for the totals.
+    pub(super) fn request(&self) -> &StatusRequest {
+        &self.request
     }
 
-    /// The shard has come, and its sessions stand so.
-    pub(crate) fn look(&self, standing: Standing) {
+    /// Publishes the totals, as the answer to the request.
+    pub(crate) fn set_totals(&self, totals: SessionTotals) {
         let values = [
-            standing.sessions,
-            standing.behind,
-            standing.backlog_bytes,
-            standing.backlog_max_bytes,
-            standing.lag_max_ns,
+            totals.sessions,
+            totals.behind,
+            totals.backlog_bytes,
+            totals.backlog_max_bytes,
+            totals.lag_max_ns,
         ];
-        for (cell, value) in self.standing.iter().zip(values) {
+        for (cell, value) in self.totals.iter().zip(values) {
             cell.store(value, Ordering::Relaxed);
         }
-        self.call.answer(clock::mono_ms());
+        self.request.answer(clock::mono_ms());
     }
 
-    /// How its sessions stood when it last came.
+    /// The last published totals.
     #[must_use]
-    pub(crate) fn standing(&self) -> Standing {
-        let value = |place: usize| self.standing[place].load(Ordering::Relaxed);
-        Standing {
+    pub(crate) fn totals(&self) -> SessionTotals {
+        let value = |index: usize| self.totals[index].load(Ordering::Relaxed);
+        SessionTotals {
             sessions: value(0),
             behind: value(1),
             backlog_bytes: value(2),
@@ -162,34 +162,34 @@ mod tests {
     #[test]
     fn every_reason_has_its_own_count() {
         let figures = ShardFigures::default();
-        for (place, why) in End::ALL.into_iter().enumerate() {
-            assert_eq!(place, why as usize);
-            (0..=place).for_each(|_| figures.close(why));
+        for (index, why) in End::ALL.into_iter().enumerate() {
+            assert_eq!(index, why as usize);
+            (0..=index).for_each(|_| figures.close(why));
         }
         let counts = End::ALL.map(|why| figures.closed(why));
         assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]
-    fn of_several_shards_sums_and_maxima_are_told() {
+    fn totals_of_several_shards_are_sums_and_maxima() {
         let figures = ShardFigures::default();
-        figures.make_call();
-        figures.look(Standing {
+        figures.request_status();
+        figures.set_totals(SessionTotals {
             sessions: 3,
             behind: 1,
             backlog_bytes: 10,
             backlog_max_bytes: 10,
             lag_max_ns: 7,
         });
-        let mut all = figures.standing();
-        all += Standing {
+        let mut all = figures.totals();
+        all += SessionTotals {
             sessions: 1,
             behind: 1,
             backlog_bytes: 5,
             backlog_max_bytes: 5,
             lag_max_ns: 9,
         };
-        let expected = Standing {
+        let expected = SessionTotals {
             sessions: 4,
             behind: 2,
             backlog_bytes: 15,
@@ -197,6 +197,6 @@ mod tests {
             lag_max_ns: 9,
         };
         assert_eq!(all, expected);
-        assert!(!figures.call().is_made());
+        assert!(!figures.request().is_pending());
     }
 }

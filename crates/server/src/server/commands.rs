@@ -16,7 +16,10 @@ use crate::shard::ShardMessage;
 impl Server {
     /// Asks all databases for reports; `finish` gets them when the last one is in.
     pub(crate) fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
-        for (name, token) in self.questions.ask(self.databases.keys().cloned(), finish) {
+        for (name, token) in self
+            .report_requests
+            .ask(self.databases.keys().cloned(), finish)
+        {
             let report = ToDatabase::Control(Control::Report(token));
             let _ = self.databases[&name].inbox.send(report);
         }
@@ -64,7 +67,7 @@ impl Server {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
-        let tokens = self.waiting.several(chosen.len(), Some(replier));
+        let tokens = self.pending.countdown(chosen.len(), Some(replier));
         for (name, token) in chosen.into_iter().zip(tokens) {
             vlog::info(
                 Module::OvsdbServer,
@@ -96,7 +99,7 @@ impl Server {
         match Backup::new(file) {
             Err(error) => replier.reply(Err(error)),
             Ok(backup) => {
-                let token = self.waiting.backup(backup, replier);
+                let token = self.pending.backup(backup, replier);
                 let _ = served
                     .inbox
                     .send(ToDatabase::Control(Control::Snapshot(token)));
@@ -119,7 +122,7 @@ impl Server {
             replier.reply(Err("Failed to find the database.".to_owned()));
             return;
         };
-        let token = self.waiting.status(replier, served.unforced_name.clone());
+        let token = self.pending.status(replier, served.unforced_name.clone());
         let _ = served
             .inbox
             .send(ToDatabase::Control(Control::StorageStatus(token)));

@@ -13,7 +13,7 @@ use corvid_service::server_db;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
 use super::{Server, answer};
-use crate::main_thread::Report;
+use crate::main_handle::MainMessage;
 
 impl Server {
     /// Takes care of what the database threads report.
@@ -31,16 +31,16 @@ impl Server {
         self.advance();
     }
 
-    pub(super) fn run_report(&mut self, report: Report) {
+    pub(super) fn run_report(&mut self, report: MainMessage) {
         match report {
-            Report::Event(event) => self.run_event(event),
-            Report::Opened(token, outcome) => self.opened(token, *outcome),
-            Report::BackedUp(token, outcome) => self.waiting.backed_up(token, outcome),
-            Report::SessionsListed(token, sessions) => self.sessions_listed(token, sessions),
-            Report::SessionClosed(token, is_closed) => {
-                self.waiting.session_closed(token, is_closed);
+            MainMessage::Event(event) => self.run_event(event),
+            MainMessage::Opened(token, outcome) => self.opened(token, *outcome),
+            MainMessage::BackedUp(token, outcome) => self.pending.backed_up(token, outcome),
+            MainMessage::SessionsListed(token, sessions) => self.sessions_listed(token, sessions),
+            MainMessage::SessionClosed(token, is_closed) => {
+                self.pending.session_closed(token, is_closed);
             }
-            Report::Barrier(answer) => {
+            MainMessage::Barrier(answer) => {
                 // Who asked may have stopped waiting.
                 let _ = answer.send(());
             }
@@ -53,17 +53,17 @@ impl Server {
             Event::Converted(_, schema, epoch) => {
                 let reason = format!("committed {} database schema conversion", schema.name);
                 self.disconnect_unaware(&reason, Some(epoch));
-                self.tell_server_db(server_db::update_schema(&schema));
+                self.update_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
-                if let Some(removal) = self.waiting.removals.remove(&id) {
+                if let Some(removal) = self.pending.removals.remove(&id) {
                     self.disconnect_unaware(&removal.reason, None);
-                    self.tell_server_db(server_db::delete(&removal.name));
+                    self.update_server_db(server_db::delete(&removal.name));
                     answer(removal.replier, Ok(String::new()));
                 }
             }
-            Event::Compacted(Some(token), result) => self.waiting.one_done(token, result),
-            Event::RoleSet(token) => self.waiting.one_done(token, Ok(())),
+            Event::Compacted(Some(token), result) => self.pending.complete_one(token, result),
+            Event::RoleSet(token) => self.pending.complete_one(token, Ok(())),
             Event::Replication(notice) => super::roles::log(&notice),
             Event::Compacted(None, result) => {
                 if let Err(error) = result {
@@ -74,12 +74,12 @@ impl Server {
                 }
             }
             Event::Snapshot(token, snapshot) => {
-                self.waiting.snapshot_taken(token, snapshot, &self.main);
+                self.pending.snapshot_taken(token, snapshot, &self.main);
             }
-            Event::StorageStatus(token, error) => self.waiting.status_told(token, error),
+            Event::StorageStatus(token, error) => self.pending.status_told(token, error),
             Event::ColumnWatched(name, found) => self.followed(&name, found),
             Event::Report(token, report) => {
-                if let Some((finish, reports)) = self.questions.answered(token, *report) {
+                if let Some((finish, reports)) = self.report_requests.answered(token, *report) {
                     finish(self, reports);
                 }
             }
@@ -111,7 +111,7 @@ impl Server {
         }
     }
 
-    pub(super) fn tell_server_db(&self, params: Vec<u8>) {
+    pub(super) fn update_server_db(&self, params: Vec<u8>) {
         if let Some(served) = self.databases.get(server_db::NAME) {
             let _ = served
                 .inbox

@@ -19,8 +19,8 @@ use super::serving::{check_name, is_relay, same_file};
 use crate::config::applied::{check_kind, model_of};
 use crate::config::file::DatabaseConfig;
 use crate::database::open::{self, Opened, Progress, RandomUuids};
-use crate::liveness::{Heartbeat, STUCK_MS};
-use crate::main_thread::MainThread;
+use crate::liveness::{Liveness, STUCK_MS};
+use crate::main_handle::MainHandle;
 
 /// Files that are opened at the same time. Further requests wait; there is at most one for each control connection, and one of a rollout.
 const OPENINGS_MAX: usize = 8;
@@ -35,7 +35,7 @@ pub(super) struct Openings {
     last_token: u64,
     under_way: Vec<Opening>,
     /// In the order of arrival.
-    waiting: VecDeque<Request>,
+    pending: VecDeque<Request>,
     /// Threads whose outcome nobody wants any more.
     abandoned: usize,
 }
@@ -54,34 +54,34 @@ pub(super) struct Request {
     absolute: String,
     /// The entry of the configuration file that names it, and what that asks for.
     entry: Option<(String, DatabaseConfig)>,
-    asker: Asker,
+    requester: Requester,
 }
 
 /// Where the answer goes.
-pub(super) enum Asker {
+pub(super) enum Requester {
     Command(Replier),
-    Rollout,
+    Reconfiguration,
 }
 
 impl Request {
     pub(super) fn new(
         file: &str,
         entry: Option<(String, DatabaseConfig)>,
-        asker: Asker,
+        requester: Requester,
     ) -> Request {
         Request {
             file: file.to_owned(),
             absolute: std::path::absolute(file)
                 .map_or_else(|_| file.to_owned(), |path| path.display().to_string()),
             entry,
-            asker,
+            requester,
         }
     }
 }
 
 impl Openings {
     /// Whether everything that is being opened gets on; true when nothing is.
-    pub(super) fn get_on(&self, now_ms: u64) -> bool {
+    pub(super) fn make_progress(&self, now_ms: u64) -> bool {
         let mut openings = self.under_way.iter();
         openings.all(|opening| opening.progress.busy_ms(now_ms) <= STUCK_MS)
     }
@@ -95,24 +95,24 @@ impl Openings {
             let mut openings = self.under_way.iter();
             openings.any(|opening| same_file(&opening.request.absolute, &request.absolute))
         };
-        let next = self.waiting.iter().position(|request| !is_busy(request))?;
-        self.waiting.remove(next)
+        let next = self.pending.iter().position(|request| !is_busy(request))?;
+        self.pending.remove(next)
     }
 }
 
 impl Server {
     /// Opens a file and serves its database; `replier` is answered when that is done or has failed, in the reference's words.
     pub(crate) fn add_database(&mut self, file: &str, replier: Replier) {
-        self.open(Request::new(file, None, Asker::Command(replier)));
+        self.open(Request::new(file, None, Requester::Command(replier)));
     }
 
     /// Opens a file as soon as nobody else does.
     pub(super) fn open(&mut self, request: Request) {
         if is_relay(&request.file) {
             let error = format!("ovsdb error: {}: relays are not built yet", request.file);
-            return self.answer_opening(request.asker, Err(error));
+            return self.answer_opening(request.requester, Err(error));
         }
-        self.openings.waiting.push_back(request);
+        self.openings.pending.push_back(request);
         self.begin_openings();
     }
 
@@ -121,16 +121,17 @@ impl Server {
             let mut served = self.databases.values();
             if served.any(|served| same_file(&served.name, &request.absolute)) {
                 let error = format!("ovsdb error: {}: already open", request.file);
-                self.answer_opening(request.asker, Err(error));
+                self.answer_opening(request.requester, Err(error));
                 continue;
             }
             // A file system that hangs is told to the service manager while nothing is served, and is no reason to end what is.
-            let heartbeat = if self.is_started {
-                Heartbeat::default()
+            let liveness = if self.is_started {
+                Liveness::default()
             } else {
-                self.heartbeats.add(&format!("open:{}", request.file))
+                self.liveness_registry
+                    .add(&format!("open:{}", request.file))
             };
-            let progress = Progress::new(heartbeat, self.waiting.is_exiting.clone());
+            let progress = Progress::new(liveness, self.pending.is_exiting.clone());
             self.openings.last_token += 1;
             let token = self.openings.last_token;
             let work = Work {
@@ -162,7 +163,7 @@ impl Server {
         };
         let request = self.openings.under_way.remove(place).request;
         let outcome = outcome.and_then(|opened| self.serve_opened(&request, opened));
-        self.answer_opening(request.asker, outcome);
+        self.answer_opening(request.requester, outcome);
         self.begin_openings();
     }
 
@@ -182,21 +183,21 @@ impl Server {
             .serve(&request.absolute, opened.database, Some(file), model)
             .map_err(|error| error.to_string())?;
         // A rollout asks for all columns, when all databases are there.
-        if matches!(request.asker, Asker::Command(_)) {
-            self.follow_again(&name);
+        if matches!(request.requester, Requester::Command(_)) {
+            self.watch_columns_again(&name);
         }
         if self.is_started {
             self.disconnect_unaware(&format!("adding {name} database"), None);
         }
-        self.tell_server_db(row);
+        self.update_server_db(row);
         self.save();
         Ok(name)
     }
 
-    fn answer_opening(&mut self, asker: Asker, outcome: Result<String, String>) {
-        match asker {
-            Asker::Command(replier) => replier.reply(outcome.map(|_| String::new())),
-            Asker::Rollout => self.rollout_opened(outcome),
+    fn answer_opening(&mut self, requester: Requester, outcome: Result<String, String>) {
+        match requester {
+            Requester::Command(replier) => replier.reply(outcome.map(|_| String::new())),
+            Requester::Reconfiguration => self.reconfiguration_opened(outcome),
         }
     }
 
@@ -205,8 +206,8 @@ impl Server {
         let openings = &mut self.openings;
         openings.abandoned = openings.under_way.len();
         let under_way = openings.under_way.drain(..).map(|opening| opening.request);
-        for request in under_way.chain(openings.waiting.drain(..)) {
-            if let Asker::Command(replier) = request.asker {
+        for request in under_way.chain(openings.pending.drain(..)) {
+            if let Requester::Command(replier) = request.requester {
                 let file = request.file;
                 replier.reply(Err(format!("{file}: not opened, for the server exits")));
             }
@@ -214,7 +215,7 @@ impl Server {
     }
 
     /// Waits for threads that give up. `since` is when they were told to.
-    pub(super) fn settle_abandoned(&mut self, since: Instant) {
+    pub(super) fn await_abandoned_openings(&mut self, since: Instant) {
         while self.openings.abandoned > 0
             && let Ok(report) = self.events.recv_deadline(since + GIVE_UP_MAX)
         {
@@ -251,11 +252,11 @@ impl Work {
 /// The report of a thread; a thread that panics, or cannot be made, reports that it has failed.
 struct Outcome {
     token: u64,
-    main: Option<MainThread>,
+    main: Option<MainHandle>,
 }
 
 impl Outcome {
-    fn new(token: u64, main: MainThread) -> Outcome {
+    fn new(token: u64, main: MainHandle) -> Outcome {
         Outcome {
             token,
             main: Some(main),

@@ -17,16 +17,16 @@ use corvid_shell::log_file::UnforcedName;
 use corvid_shell::unixctl::Replier;
 
 use super::tls_columns;
-use crate::control::sessions::Listed;
+use crate::control::sessions::ListedSession;
 use crate::database::backup::Backup;
-use crate::main_thread::MainThread;
+use crate::main_handle::MainHandle;
 
 /// What is waited for.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingReplies {
     last_token: u64,
-    several: HashMap<u64, Rc<RefCell<Several>>>,
-    /// Of `several`: databases that have yet to take their role.
+    countdowns: HashMap<u64, Rc<RefCell<Countdown>>>,
+    /// Of `countdowns`: databases that have yet to take their role.
     roles: HashSet<u64>,
     /// The copy to be written stands here until there is a snapshot.
     backups: HashMap<u64, (Option<Backup>, Replier)>,
@@ -34,7 +34,7 @@ pub(super) struct Waiting {
     pub(super) is_exiting: Arc<AtomicBool>,
     statuses: HashMap<u64, (Replier, UnforcedName)>,
     /// Sessions of shards that have answered, the number of those that have not, and who wants to know.
-    lists: HashMap<u64, (Vec<Listed>, usize, Replier)>,
+    lists: HashMap<u64, (Vec<ListedSession>, usize, Replier)>,
     /// Sessions that are to be closed.
     closings: HashMap<u64, Replier>,
     /// Databases that are being removed, with their names.
@@ -46,7 +46,7 @@ pub(super) struct Waiting {
     /// Why configured remotes name nothing.
     pub(super) bad_remotes: Vec<String>,
     /// Columns that name settings of TLS.
-    pub(super) tls: tls_columns::Waiting,
+    pub(super) tls: tls_columns::PendingColumns,
 }
 
 /// A database that is being removed.
@@ -59,47 +59,47 @@ pub(super) struct Removal {
     pub(super) replier: Option<Replier>,
 }
 
-/// Something that several databases do: compaction, a change of roles.
-struct Several {
+/// Something that countdowns databases do: compaction, a change of roles.
+struct Countdown {
     databases_left: usize,
     errors: Vec<String>,
     replier: Option<Replier>,
 }
 
-impl Waiting {
+impl PendingReplies {
     fn token(&mut self) -> u64 {
         self.last_token += 1;
         self.last_token
     }
 
     /// `replier`, if anybody, waits until so many databases have done something; a token for each.
-    pub(super) fn several(&mut self, databases: usize, replier: Option<Replier>) -> Vec<u64> {
-        let several = Rc::new(RefCell::new(Several {
+    pub(super) fn countdown(&mut self, databases: usize, replier: Option<Replier>) -> Vec<u64> {
+        let countdowns = Rc::new(RefCell::new(Countdown {
             databases_left: databases,
             errors: Vec::new(),
             replier,
         }));
         let tokens: Vec<u64> = (0..databases).map(|_| self.token()).collect();
-        let entries = tokens.iter().map(|token| (*token, several.clone()));
-        self.several.extend(entries);
+        let entries = tokens.iter().map(|token| (*token, countdowns.clone()));
+        self.countdowns.extend(entries);
         tokens
     }
 
     /// A database has done it, or not.
-    pub(super) fn one_done(&mut self, token: u64, outcome: Result<(), StoreError>) {
+    pub(super) fn complete_one(&mut self, token: u64, outcome: Result<(), StoreError>) {
         self.roles.remove(&token);
-        if let Some(several) = self.several.remove(&token) {
-            several.borrow_mut().finish_one(outcome);
+        if let Some(countdowns) = self.countdowns.remove(&token) {
+            countdowns.borrow_mut().complete_one(outcome);
         }
     }
 
     /// What this token is for is that a database takes its role.
-    pub(super) fn role_awaited(&mut self, token: u64) {
+    pub(super) fn await_role(&mut self, token: u64) {
         self.roles.insert(token);
     }
 
     /// Whether a database has yet to take its role.
-    pub(super) fn has_roles(&self) -> bool {
+    pub(super) fn awaits_roles(&self) -> bool {
         !self.roles.is_empty()
     }
 
@@ -115,7 +115,7 @@ impl Waiting {
         &mut self,
         token: u64,
         snapshot: Option<Snapshot>,
-        main: &MainThread,
+        main: &MainHandle,
     ) {
         let Some((backup, _)) = self.backups.get_mut(&token) else {
             return;
@@ -147,8 +147,8 @@ impl Waiting {
     pub(super) fn listed(
         &mut self,
         token: u64,
-        sessions: Vec<Listed>,
-    ) -> Option<(Vec<Listed>, Replier)> {
+        sessions: Vec<ListedSession>,
+    ) -> Option<(Vec<ListedSession>, Replier)> {
         let (all, left, _) = self.lists.get_mut(&token)?;
         all.extend(sessions);
         *left -= 1;
@@ -198,8 +198,8 @@ impl Waiting {
     }
 }
 
-impl Several {
-    fn finish_one(&mut self, outcome: Result<(), StoreError>) {
+impl Countdown {
+    fn complete_one(&mut self, outcome: Result<(), StoreError>) {
         self.databases_left -= 1;
         let error = outcome.err().map(|error| error.to_wire().to_string());
         self.errors.extend(error);

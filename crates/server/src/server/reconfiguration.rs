@@ -14,16 +14,16 @@ use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
-use super::opening::{Asker, Request};
-use crate::config::applied::{Failed, model_of};
+use super::opening::{Request, Requester};
+use crate::config::applied::{ConfigError, model_of};
 use crate::config::file::DatabaseConfig;
 use crate::remotes::options::RemoteOptions;
 
 /// A configuration on its way.
-pub(crate) struct Rollout {
+pub(crate) struct Reconfiguration {
     step: Step,
     /// Yet to be served, the next one first.
-    databases: VecDeque<Wanted>,
+    databases: VecDeque<WantedDatabase>,
     remotes: Vec<(String, RemoteOptions)>,
     /// The first failure ends it; otherwise as much as possible is done.
     stops_at_failure: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Rollout {
 
 /// A database that is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedDatabase {
     /// The entry of the configuration file, or the name of the file as given.
     pub(crate) entry: String,
     /// The file.
@@ -60,14 +60,14 @@ enum Step {
     Done,
 }
 
-impl Rollout {
+impl Reconfiguration {
     /// Of these databases and remotes, in these orders.
     #[must_use]
     pub(crate) fn new(
-        databases: impl IntoIterator<Item = Wanted>,
+        databases: impl IntoIterator<Item = WantedDatabase>,
         remotes: impl IntoIterator<Item = (String, RemoteOptions)>,
-    ) -> Rollout {
-        Rollout {
+    ) -> Reconfiguration {
+        Reconfiguration {
             step: Step::Removals,
             databases: databases.into_iter().collect(),
             remotes: remotes.into_iter().collect(),
@@ -78,18 +78,18 @@ impl Rollout {
 
     /// Nothing is tried any more after the first failure.
     #[must_use]
-    pub(crate) fn stopping_at_failure(mut self) -> Rollout {
+    pub(crate) fn stopping_at_failure(mut self) -> Reconfiguration {
         self.stops_at_failure = true;
         self
     }
 
     /// One that has failed before it began, which has been logged.
     #[must_use]
-    pub(crate) fn failed() -> Rollout {
-        Rollout {
+    pub(crate) fn failed() -> Reconfiguration {
+        Reconfiguration {
             step: Step::Done,
             has_failed: true,
-            ..Rollout::new([], [])
+            ..Reconfiguration::new([], [])
         }
     }
 
@@ -107,40 +107,40 @@ impl Rollout {
 
 /// The one under way, those that are to follow, and what came of the first.
 #[derive(Default)]
-pub(super) struct Rollouts {
-    present: Option<Rollout>,
+pub(super) struct Reconfigurations {
+    present: Option<Reconfiguration>,
     /// Is answered at the end of the present one; `None`: it is the start, or was asked for by a signal.
     replier: Option<Replier>,
     /// Reloads that are to follow, with where their answers go: at most one for each control connection, and one for all signals.
     reloads: VecDeque<Option<Replier>>,
-    started: Option<Result<(), Failed>>,
+    started: Option<Result<(), ConfigError>>,
 }
 
 impl Server {
     /// Begins to serve what a configuration asks for, as the first thing that this server does.
-    pub(crate) fn begin(&mut self, rollout: Rollout) {
-        self.rollouts.present = Some(rollout);
+    pub(crate) fn begin(&mut self, rollout: Reconfiguration) {
+        self.reconfigurations.present = Some(rollout);
         self.advance();
     }
 
     /// What came of the first rollout, once.
-    pub(crate) fn take_started(&mut self) -> Option<Result<(), Failed>> {
-        self.rollouts.started.take()
+    pub(crate) fn take_started(&mut self) -> Option<Result<(), ConfigError>> {
+        self.reconfigurations.started.take()
     }
 
     /// Whether a rollout is under way that gets on.
     #[must_use]
-    pub(crate) fn rolls_out(&self, now_ms: u64) -> bool {
-        self.rollouts.present.is_some() && self.openings.get_on(now_ms)
+    pub(crate) fn is_reconfiguring(&self, now_ms: u64) -> bool {
+        self.reconfigurations.present.is_some() && self.openings.make_progress(now_ms)
     }
 
     /// Reads the configuration file again; `replier` is answered when everything is as it says, or what could be done is done.
     pub(crate) fn reload(&mut self, replier: Option<Replier>) {
-        if self.configured.is_none() {
+        if self.applied_config.is_none() {
             let error = "Configuration file was not specified on command line";
             return super::answer(replier, Err(error.to_owned()));
         }
-        let reloads = &mut self.rollouts.reloads;
+        let reloads = &mut self.reconfigurations.reloads;
         if replier.is_some() || !reloads.iter().any(Option::is_none) {
             reloads.push_back(replier);
         }
@@ -150,8 +150,8 @@ impl Server {
     /// Takes the steps that can be taken.
     pub(super) fn advance(&mut self) {
         loop {
-            if self.rollouts.present.is_none() {
-                let Some(replier) = self.rollouts.reloads.pop_front() else {
+            if self.reconfigurations.present.is_none() {
+                let Some(replier) = self.reconfigurations.reloads.pop_front() else {
                     return;
                 };
                 self.begin_reload(replier);
@@ -163,30 +163,39 @@ impl Server {
 
     fn begin_reload(&mut self, replier: Option<Replier>) {
         service_manager::reloading();
-        self.rollouts.replier = replier;
-        let Some(mut file) = self.configured.take() else {
+        self.reconfigurations.replier = replier;
+        let Some(mut file) = self.applied_config.take() else {
             return;
         };
         let rollout = file.rollout(self);
-        self.configured = Some(file);
+        self.applied_config = Some(file);
         match rollout {
-            Ok(rollout) => self.rollouts.present = Some(rollout),
-            Err(Failed) => self.end_rollout(Err(Failed)),
+            Ok(rollout) => self.reconfigurations.present = Some(rollout),
+            Err(ConfigError) => self.end_reconfiguration(Err(ConfigError)),
         }
     }
 
     /// Takes one step. False: something has to happen first.
     fn step(&mut self) -> bool {
-        let step = self.rollouts.present.as_ref().map(|rollout| rollout.step);
+        let step = self
+            .reconfigurations
+            .present
+            .as_ref()
+            .map(|rollout| rollout.step);
         let must_wait = match step {
-            Some(Step::Removals) => !self.waiting.removals.is_empty(),
+            Some(Step::Removals) => !self.pending.removals.is_empty(),
             Some(Step::Opening) | None => true,
-            Some(Step::Roles) => self.waiting.has_roles(),
+            Some(Step::Roles) => self.pending.awaits_roles(),
             Some(Step::TlsRead) => self.tls_is_awaited(),
-            Some(Step::RemotesRead) => !self.waiting.follows.is_empty(),
+            Some(Step::RemotesRead) => !self.pending.follows.is_empty(),
             Some(_) => false,
         };
-        let Some(rollout) = self.rollouts.present.as_mut().filter(|_| !must_wait) else {
+        let Some(rollout) = self
+            .reconfigurations
+            .present
+            .as_mut()
+            .filter(|_| !must_wait)
+        else {
             return false;
         };
         match rollout.step {
@@ -209,7 +218,7 @@ impl Server {
                 self.go_on(asked, "SSL/TLS", Step::TlsRead);
             }
             Step::TlsRead => {
-                let read = self.take_tls_outcome();
+                let read = self.tls_outcome();
                 self.go_on(read, "SSL/TLS", Step::Remotes);
             }
             Step::Remotes => {
@@ -218,22 +227,22 @@ impl Server {
                 self.serve_remotes(remotes);
             }
             Step::RemotesRead => {
-                let read = self.take_remotes_outcome();
+                let read = self.remotes_outcome();
                 self.go_on(read, "remotes", Step::Done);
             }
             // Left when there is an outcome, so not met here.
             Step::Opening => return false,
             Step::Done => {
                 let has_failed = rollout.has_failed;
-                self.rollouts.present = None;
-                self.end_rollout(if has_failed { Err(Failed) } else { Ok(()) });
+                self.reconfigurations.present = None;
+                self.end_reconfiguration(if has_failed { Err(ConfigError) } else { Ok(()) });
             }
         }
         true
     }
 
     fn go_on(&mut self, outcome: Result<(), String>, what: &str, step: Step) {
-        if let Some(rollout) = &mut self.rollouts.present {
+        if let Some(rollout) = &mut self.reconfigurations.present {
             if let Err(error) = outcome {
                 rollout.fail(format_args!("failed to configure {what}: {error}"));
             }
@@ -241,25 +250,29 @@ impl Server {
         }
     }
 
-    /// Serves what is wanted next, or changes how it is served; [`Server::rollout_opened`] tells.
-    fn serve_wanted(&mut self, wanted: Wanted) {
-        let served = self.configured.as_ref();
+    /// Serves what is wanted next, or changes how it is served; [`Server::reconfiguration_opened`] tells.
+    fn serve_wanted(&mut self, wanted: WantedDatabase) {
+        let served = self.applied_config.as_ref();
         let served = served.and_then(|file| file.database_of(&wanted.entry).map(str::to_owned));
         match (served, wanted.config) {
             (Some(name), Some(config)) => {
                 self.set_model(&name, model_of(&config));
-                self.rollout_opened(Ok(name));
+                self.reconfiguration_opened(Ok(name));
             }
             (_, config) => {
                 let entry = config.map(|config| (wanted.entry, config));
-                self.open(Request::new(&wanted.file, entry, Asker::Rollout));
+                self.open(Request::new(
+                    &wanted.file,
+                    entry,
+                    Requester::Reconfiguration,
+                ));
             }
         }
     }
 
     /// What was wanted next is served by this name, or cannot be.
-    pub(super) fn rollout_opened(&mut self, outcome: Result<String, String>) {
-        let Some(rollout) = &mut self.rollouts.present else {
+    pub(super) fn reconfiguration_opened(&mut self, outcome: Result<String, String>) {
+        let Some(rollout) = &mut self.reconfigurations.present else {
             return;
         };
         let Some(wanted) = rollout.databases.pop_front() else {
@@ -268,7 +281,7 @@ impl Server {
         let entry = &wanted.entry;
         match outcome {
             Ok(name) => {
-                if let (Some(file), Some(_)) = (&mut self.configured, wanted.config) {
+                if let (Some(file), Some(_)) = (&mut self.applied_config, wanted.config) {
                     file.served(wanted.entry, name);
                 }
             }
@@ -295,16 +308,16 @@ impl Server {
         }
     }
 
-    fn end_rollout(&mut self, outcome: Result<(), Failed>) {
+    fn end_reconfiguration(&mut self, outcome: Result<(), ConfigError>) {
         if !self.is_started {
-            self.rollouts.started = Some(outcome);
+            self.reconfigurations.started = Some(outcome);
             return;
         }
         service_manager::reloaded(&self.summary());
         let failed = "Configuration failed.  See the log file for details.";
         let outcome = outcome.map(|()| String::new());
-        let replier = self.rollouts.replier.take();
-        super::answer(replier, outcome.map_err(|Failed| failed.to_owned()));
+        let replier = self.reconfigurations.replier.take();
+        super::answer(replier, outcome.map_err(|ConfigError| failed.to_owned()));
     }
 }
 

@@ -8,21 +8,21 @@ use corvid_shell::vlog::{self, Module};
 use corvid_service::message::Control;
 
 use super::Server;
-use super::reconfiguration::Rollout;
-use crate::config::applied::{Configured, Failed};
+use super::reconfiguration::Reconfiguration;
+use crate::config::applied::{AppliedConfig, ConfigError};
 
 impl Server {
     /// Begins to serve what a file asks for, as the first thing that this server does, and again at every reload.
-    pub(crate) fn configure(&mut self, mut file: Configured) {
+    pub(crate) fn configure(&mut self, mut file: AppliedConfig) {
         let rollout = file.rollout(self);
-        self.configured = Some(file);
+        self.applied_config = Some(file);
         // An empty one that has failed ends at once.
-        self.begin(rollout.unwrap_or_else(|Failed| Rollout::failed()));
+        self.begin(rollout.unwrap_or_else(|ConfigError| Reconfiguration::failed()));
     }
 
     /// The file that says what is served, if there is one.
     pub(crate) fn config_file(&self) -> Option<&str> {
-        self.configured.as_ref().map(Configured::path)
+        self.applied_config.as_ref().map(AppliedConfig::path)
     }
 
     /// What the file says of transaction histories; `None`: nothing, so the command line counts. What changes begins anew.
@@ -30,7 +30,7 @@ impl Server {
         let is_kept = is_kept.unwrap_or(!self.config.no_history);
         if is_kept != self.keeps_history {
             self.keeps_history = is_kept;
-            self.tell_databases(|| Control::SetHistory(is_kept));
+            self.control_databases(|| Control::SetHistory(is_kept));
         }
     }
 
@@ -52,7 +52,7 @@ impl Server {
             });
         }
         self.refresh_tls();
-        if self.configured.is_some() {
+        if self.applied_config.is_some() {
             // What fails is logged.
             self.reload(None);
         } else {

@@ -29,7 +29,7 @@ impl Server {
         }
         match self.follow(remote, false) {
             Ok(()) => {
-                let waiting = self.waiting.follows.entry(remote.to_owned()).or_default();
+                let waiting = self.pending.follows.entry(remote.to_owned()).or_default();
                 waiting.push(replier);
             }
             Err(error) => replier.reply(Err(error)),
@@ -37,21 +37,21 @@ impl Server {
     }
 
     /// Adds a remote that the configuration names, or checks it again. It stays even if its column cannot be found, which may come later;
-    /// `take_remotes_outcome` tells.
+    /// `remotes_outcome` tells.
     pub(crate) fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
         if !ColumnRemote::matches(remote) {
             return;
         }
-        if !self.waiting.follows.contains_key(remote) {
+        if !self.pending.follows.contains_key(remote) {
             if let Err(error) = self.follow(remote, false) {
-                self.waiting.bad_remotes.push(error);
+                self.pending.bad_remotes.push(error);
                 return;
             }
-            self.waiting.follows.insert(remote.to_owned(), Vec::new());
+            self.pending.follows.insert(remote.to_owned(), Vec::new());
         }
-        self.waiting.checked_remotes.insert(remote.to_owned());
+        self.pending.checked_remotes.insert(remote.to_owned());
     }
 
     /// Asks a database for what a column names: remotes, or a setting of TLS.
@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// A database came or went, and with it the remotes that it names.
-    pub(super) fn follow_again(&mut self, database: &str) {
+    pub(super) fn watch_columns_again(&mut self, database: &str) {
         let names_it = |remote: &str| {
             ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
         };
@@ -85,7 +85,7 @@ impl Server {
         for remote in given.map(str::to_owned).collect::<Vec<_>>() {
             match self.follow(&remote, false) {
                 Ok(()) => {
-                    self.waiting.follows.entry(remote).or_default();
+                    self.pending.follows.entry(remote).or_default();
                 }
                 Err(error) => {
                     vlog::warn(Module::OvsdbServer, format_args!("{error}"));
@@ -100,8 +100,8 @@ impl Server {
             self.tls_column_read(remote, found);
             return;
         }
-        let repliers = self.waiting.follows.remove(remote).unwrap_or_default();
-        let is_checked = self.waiting.checked_remotes.remove(remote);
+        let repliers = self.pending.follows.remove(remote).unwrap_or_default();
+        let is_checked = self.pending.checked_remotes.remove(remote);
         let is_given = self.remotes.contains(remote);
         match found {
             Ok(rows) if is_given || !repliers.is_empty() => {
@@ -112,7 +112,7 @@ impl Server {
             Err(error) if is_given => {
                 self.remotes.set_rows(remote, RemoteRows::new());
                 if is_checked {
-                    self.waiting.bad_remotes.push(error);
+                    self.pending.bad_remotes.push(error);
                 } else {
                     vlog::warn(Module::OvsdbServer, format_args!("{error}"));
                 }
@@ -135,8 +135,8 @@ impl Server {
     ///
     /// # Errors
     /// Why some name nothing, each on a line of its own.
-    pub(super) fn take_remotes_outcome(&mut self) -> Result<(), String> {
-        let bad = std::mem::take(&mut self.waiting.bad_remotes);
+    pub(super) fn remotes_outcome(&mut self) -> Result<(), String> {
+        let bad = std::mem::take(&mut self.pending.bad_remotes);
         if bad.is_empty() {
             Ok(())
         } else {
@@ -168,7 +168,7 @@ impl Server {
         }
     }
 
-    /// Configured remotes, sorted.
+    /// AppliedConfig remotes, sorted.
     pub(crate) fn remote_names(&self) -> impl Iterator<Item = &str> {
         self.remotes.given()
     }

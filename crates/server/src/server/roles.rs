@@ -8,15 +8,17 @@ use corvid_service::replication::{Exclusions, Following, LogMessage, Role, Sourc
 use corvid_service::{replication, server_db};
 use corvid_shell::unixctl::Replier;
 
-use super::serving::Served;
+use super::serving::ServedDatabase;
 use super::{Server, answer};
-use crate::config::replication::{self as config_replication, ActiveBackup, Shown, Sync};
+use crate::config::replication::{
+    self as config_replication, ActiveBackup, ReplicationSettings, StatusEntry,
+};
 use crate::shard::{ShardMessage, ToSource};
 use corvid_shell::vlog::{self, Level, Module};
 
 impl Server {
     /// What was set before holds for the databases that are served from now on.
-    pub(crate) fn set_sync(&mut self, sync: Sync) {
+    pub(crate) fn set_sync(&mut self, sync: ReplicationSettings) {
         self.sync = sync;
     }
 
@@ -51,13 +53,13 @@ impl Server {
         }
         self.sync.is_on = true;
         self.sync.is_backup = true;
-        self.take_roles(Some(replier), |_| true);
+        self.apply_roles(Some(replier), |_| true);
     }
 
     /// Makes every database active; `replier` is answered when all of them are.
     pub(crate) fn become_active(&mut self, replier: Replier) {
         self.sync.is_backup = false;
-        self.take_roles(Some(replier), |served| served.model.is_some());
+        self.apply_roles(Some(replier), |served| served.model.is_some());
     }
 
     /// The tables that backups leave alone, as given.
@@ -75,8 +77,8 @@ impl Server {
                 excluded.clone_into(&mut model.excluded);
             }
         }
-        let is_backup = |served: &Served| served.following.is_some();
-        self.take_roles(Some(replier), is_backup);
+        let is_backup = |served: &ServedDatabase| served.following.is_some();
+        self.apply_roles(Some(replier), is_backup);
     }
 
     /// Sets the interval of probes towards the source, ms; 0: none.
@@ -97,13 +99,13 @@ impl Server {
     /// Shows how backups stand.
     pub(crate) fn sync_status(&mut self, replier: Replier) {
         self.ask(|server, reports| {
-            let shown = server.databases.iter().map(|(name, served)| Shown {
+            let shown = server.databases.iter().map(|(name, served)| StatusEntry {
                 name,
                 model: served.model.as_ref(),
                 source: served.following.as_ref().map_or("", |(_, source)| source),
                 standing: reports.get(name).and_then(|report| report.replication),
             });
-            let shown: Vec<Shown<'_>> = shown.collect();
+            let shown: Vec<StatusEntry<'_>> = shown.collect();
             replier.reply(Ok(config_replication::status(&shown)));
         });
     }
@@ -117,8 +119,8 @@ impl Server {
             return;
         }
         served.model = model;
-        let token = self.waiting.several(1, None)[0];
-        self.take_role(database, token);
+        let token = self.pending.countdown(1, None)[0];
+        self.apply_role(database, token);
     }
 
     /// Databases of the active-backup kind.
@@ -128,7 +130,11 @@ impl Server {
     }
 
     /// Gives those databases the role that is set.
-    fn take_roles(&mut self, replier: Option<Replier>, concerns: impl Fn(&Served) -> bool) {
+    fn apply_roles(
+        &mut self,
+        replier: Option<Replier>,
+        concerns: impl Fn(&ServedDatabase) -> bool,
+    ) {
         let chosen: Vec<String> = self
             .databases
             .iter()
@@ -145,27 +151,27 @@ impl Server {
             answer(replier, Ok(String::new()));
             return;
         }
-        let tokens = self.waiting.several(chosen.len(), replier);
+        let tokens = self.pending.countdown(chosen.len(), replier);
         for (name, token) in chosen.iter().zip(tokens) {
-            self.take_role(name, token);
+            self.apply_role(name, token);
         }
     }
 
     /// Has a database take the role of its model, from the beginning.
-    fn take_role(&mut self, database: &str, token: u64) {
-        let connection = self.tell_role(database, token);
+    fn apply_role(&mut self, database: &str, token: u64) {
+        let connection = self.send_role(database, token);
         self.open_source(connection);
     }
 
     /// Tells a database its role; returns the connection that it needs.
     #[must_use]
-    pub(super) fn tell_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
+    pub(super) fn send_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
         let served = self.databases.get_mut(database)?;
         let shard = &self.shards.handles()[0];
         if let Some((id, _)) = served.following.take() {
             shard.post(ShardMessage::Source(id, ToSource::Close));
         }
-        self.waiting.role_awaited(token);
+        self.pending.await_role(token);
         let backup = served.model.as_ref().filter(|model| model.is_backup);
         let Some(model) = backup else {
             let active = Control::SetRole(Role::Active, token);
@@ -195,7 +201,7 @@ impl Server {
     }
 
     /// A database goes, and with it its connection.
-    pub(super) fn follow_no_more(&self, served: &Served) {
+    pub(super) fn close_source(&self, served: &ServedDatabase) {
         if let Some((id, _)) = served.following {
             self.shards.handles()[0].post(ShardMessage::Source(id, ToSource::Close));
         }

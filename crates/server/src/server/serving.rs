@@ -23,23 +23,23 @@ use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use crate::config::replication::ActiveBackup;
-use crate::database::driver::{Driver, Effects, Progress, read_clock};
-use crate::database::handle::Inbox;
-use crate::database::jobs::Worker;
+use crate::database::driver::{BatchState, Driver, Effects, read_clock};
+use crate::database::handle::DatabaseHandle;
+use crate::database::jobs::JobThreads;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::Recorder;
-use crate::database::storage::{InboxHandle, Storage};
+use crate::database::storage::{ReplySender, Storage};
 use crate::database::thread::DatabaseThread;
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::ShardMessage;
 
 /// A served database.
-pub(super) struct Served {
+pub(super) struct ServedDatabase {
     pub(super) id: DatabaseId,
     /// The file's name as given, or the database's own.
     pub(super) name: String,
     /// For shards.
-    pub(super) shortcut: Inbox,
+    pub(super) shortcut: DatabaseHandle,
     pub(super) inbox: Arc<MailSender<ToDatabase>>,
     pub(super) thread: JoinHandle<()>,
     /// Whether the name of its file cannot be forced to disk.
@@ -75,7 +75,7 @@ impl Server {
         let mailbox = Mailbox::new();
         let sender = Arc::new(mailbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
-        let handle = InboxHandle(weak);
+        let handle = ReplySender(weak);
         let figures = self.config.metrics.as_ref().map(|metrics| {
             let figures = Arc::new(DatabaseFigures::new(handle.0.clone()));
             metrics.add_database(&schema.name, figures.clone());
@@ -90,7 +90,7 @@ impl Server {
             .map(|(file, _)| Storage::new(file, handle.clone(), figures.clone()))
             .transpose()?;
         let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
-        let jobs = Worker::new(handle, freeing.unwrap_or_default())?;
+        let jobs = JobThreads::new(handle, freeing.unwrap_or_default())?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();
@@ -109,28 +109,28 @@ impl Server {
         service.set_audited(audit.is_some() && self.config.is_audited);
         let effects = Effects {
             storage,
-            worker: jobs,
+            job_threads: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
             audit,
-            heartbeat: self.heartbeats.add(&format!("db:{}", schema.name)),
+            liveness: self.liveness_registry.add(&format!("db:{}", schema.name)),
             figures,
             recorder,
-            progress: Progress::default(),
+            batch: BatchState::default(),
         };
         let row = server_db::insert(&schema, pump.service().model().server_row());
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
-        let shortcut = Inbox::new(driver.clone(), mailbox.sender());
+        let shortcut = DatabaseHandle::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
-        let worker = DatabaseThread {
+        let job_threads = DatabaseThread {
             driver,
             mailbox,
             label,
         };
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
-            .spawn(move || worker.run())?;
-        let served = Served {
+            .spawn(move || job_threads.run())?;
+        let served = ServedDatabase {
             id,
             name: name.to_owned(),
             shortcut,
@@ -142,8 +142,8 @@ impl Server {
         };
         let is_backup = served.model.as_ref().is_some_and(|model| model.is_backup);
         self.databases.insert(schema.name.to_string(), served);
-        let token = is_backup.then(|| self.waiting.several(1, None)[0]);
-        let connection = token.and_then(|token| self.tell_role(&schema.name, token));
+        let token = is_backup.then(|| self.pending.countdown(1, None)[0]);
+        let connection = token.and_then(|token| self.send_role(&schema.name, token));
         self.publish();
         self.open_source(connection);
         Ok(row)

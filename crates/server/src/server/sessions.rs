@@ -7,21 +7,21 @@ use corvid_service::frontend::shard_of;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
-use crate::control::sessions::{self, Listed};
+use crate::control::sessions::{self, ListedSession};
 use crate::shard::ShardMessage;
 
 impl Server {
     /// Tells how each session stands, when all shards have answered.
     pub(crate) fn list_sessions(&mut self, replier: Replier) {
         let shards = self.shards.handles();
-        let token = self.waiting.list(shards.len(), replier);
+        let token = self.pending.list(shards.len(), replier);
         for shard in shards {
             shard.post(ShardMessage::ListSessions(token, self.main.clone()));
         }
     }
 
-    pub(super) fn sessions_listed(&mut self, token: u64, sessions: Vec<Listed>) {
-        let Some((mut all, replier)) = self.waiting.listed(token, sessions) else {
+    pub(super) fn sessions_listed(&mut self, token: u64, sessions: Vec<ListedSession>) {
+        let Some((mut all, replier)) = self.pending.listed(token, sessions) else {
             return;
         };
         all.sort_unstable_by_key(|listed| listed.session);
@@ -39,7 +39,7 @@ impl Server {
         match number.and_then(|id| Some((id, shard(id)?.clone()))) {
             None => replier.reply(Err("no such session".to_owned())),
             Some((id, shard)) => {
-                let token = self.waiting.closing(replier);
+                let token = self.pending.closing(replier);
                 shard.post(ShardMessage::CloseSession(id, token, self.main.clone()));
             }
         }

@@ -68,7 +68,7 @@ impl Server {
             SLOW_TRANSACTION => {
                 self.config.slow_ms = slow_ms(value)?;
                 let slow_ms = self.config.slow_ms;
-                self.tell_databases(|| Control::SetSlow(slow_ms));
+                self.control_databases(|| Control::SetSlow(slow_ms));
             }
             _ => self.set_limit(name, value)?,
         }
@@ -110,7 +110,7 @@ impl Server {
             audit.turned(is_audited);
         }
         self.config.is_audited = is_audited;
-        self.tell_databases(|| Control::SetAudited(is_audited));
+        self.control_databases(|| Control::SetAudited(is_audited));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Has every database but the server's own do something.
-    pub(super) fn tell_databases(&self, control: impl Fn() -> Control) {
+    pub(super) fn control_databases(&self, control: impl Fn() -> Control) {
         for (name, served) in &self.databases {
             if name != server_db::NAME {
                 let _ = served.inbox.send(ToDatabase::Control(control()));

@@ -12,9 +12,9 @@ use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 
 use super::pending_replies::Removal;
-use super::serving::Served;
+use super::serving::ServedDatabase;
 use super::{Server, answer};
-use crate::main_thread::Report;
+use crate::main_handle::MainMessage;
 use crate::metrics::Stage;
 
 /// How long databases and backups may take to end when the server exits. A swap under way takes two syncs of the disk.
@@ -40,11 +40,11 @@ impl Server {
             if let Some(metrics) = &self.config.metrics {
                 metrics.remove_database(name);
             }
-            self.follow_no_more(&served);
+            self.close_source(&served);
             self.publish();
             // The thread ends by itself, after the database has reported that it is gone.
             drop(self.end_database(name, served, reason, replier));
-            self.follow_again(name);
+            self.watch_columns_again(name);
             self.save();
             return;
         } else {
@@ -58,7 +58,7 @@ impl Server {
     fn end_database(
         &mut self,
         name: &str,
-        served: Served,
+        served: ServedDatabase,
         reason: &str,
         replier: Option<Replier>,
     ) -> JoinHandle<()> {
@@ -69,7 +69,7 @@ impl Server {
             replier,
         };
         let _ = removal.inbox.send(ToDatabase::Control(Control::Remove));
-        self.waiting.removals.insert(served.id, removal);
+        self.pending.removals.insert(served.id, removal);
         served.thread
     }
 
@@ -79,7 +79,7 @@ impl Server {
         if let Some(metrics) = &self.config.metrics {
             metrics.set_stage(Stage::Ending);
         }
-        self.waiting.is_exiting.store(true, Ordering::Relaxed);
+        self.pending.is_exiting.store(true, Ordering::Relaxed);
         let began = Instant::now();
         let deadline = began + EXIT_MAX;
         self.abandon_openings();
@@ -90,14 +90,14 @@ impl Server {
             threads.extend(self.begin_exit(name));
         }
         self.publish();
-        self.settle_exit(deadline);
+        self.await_removals(deadline);
         // `_Server` goes last, as in the reference: sessions that wait for its rows are answered, and are told of no change of them.
         threads.extend(self.begin_exit(server_db::NAME));
         self.publish();
-        self.settle_exit(deadline);
-        self.settle_abandoned(began);
+        self.await_removals(deadline);
+        self.await_abandoned_openings(began);
         // A database that has not ended in time gets no more answers, so that its thread can end.
-        self.waiting.removals.clear();
+        self.pending.removals.clear();
         self.shards.shutdown();
         for thread in threads {
             // A panicked thread has already said so.
@@ -107,17 +107,17 @@ impl Server {
 
     fn begin_exit(&mut self, name: &str) -> Option<JoinHandle<()>> {
         let served = self.databases.remove(name)?;
-        self.follow_no_more(&served);
+        self.close_source(&served);
         Some(self.end_database(name, served, "", None))
     }
 
     /// Waits until every database that was told to go has gone, and every backup has ended.
-    fn settle_exit(&mut self, deadline: Instant) {
-        while self.waiting.is_ending()
+    fn await_removals(&mut self, deadline: Instant) {
+        while self.pending.is_ending()
             && let Ok(report) = self.events.recv_deadline(deadline)
         {
-            if let Report::Event(Event::Removed(id)) = report {
-                self.waiting.removals.remove(&id);
+            if let MainMessage::Event(Event::Removed(id)) = report {
+                self.pending.removals.remove(&id);
             } else {
                 self.run_report(report);
             }

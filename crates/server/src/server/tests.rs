@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use corvid_log::{Magic, Record};
 
-use super::reconfiguration::{Rollout, Wanted};
+use super::reconfiguration::{Reconfiguration, WantedDatabase};
 use super::{Config, Server};
 use crate::remotes::options::RemoteOptions;
 
@@ -149,13 +149,13 @@ fn clients_of_several_shards_see_one_order() {
         ..Config::default()
     };
     let mut server = Server::start(config, waker).expect("started");
-    let database = Wanted {
+    let database = WantedDatabase {
         entry: file.display().to_string(),
         file: file.display().to_string(),
         config: None,
     };
     let remote = format!("punix:{}", socket.display());
-    server.begin(Rollout::new(
+    server.begin(Reconfiguration::new(
         [database],
         [(remote, RemoteOptions::default())],
     ));

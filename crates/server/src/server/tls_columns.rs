@@ -8,7 +8,7 @@ use super::Server;
 
 /// What a rollout still waits for.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingColumns {
     columns: Vec<String>,
     /// Why the first column that cannot be used cannot be.
     refusal: Option<String>,
@@ -22,19 +22,19 @@ impl Server {
     pub(super) fn ask_tls(&mut self) -> Result<(), String> {
         for column in self.tls.columns() {
             self.follow(column, true)?;
-            self.waiting.tls.columns.push(column.to_owned());
+            self.pending.tls.columns.push(column.to_owned());
         }
         Ok(())
     }
 
     /// Whether columns have yet to be read, and all could be so far.
     pub(super) fn tls_is_awaited(&self) -> bool {
-        !self.waiting.tls.columns.is_empty() && self.waiting.tls.refusal.is_none()
+        !self.pending.tls.columns.is_empty() && self.pending.tls.refusal.is_none()
     }
 
     /// Why a column cannot be used, if one cannot.
-    pub(super) fn take_tls_outcome(&mut self) -> Result<(), String> {
-        self.waiting.tls.refusal.take().map_or(Ok(()), Err)
+    pub(super) fn tls_outcome(&mut self) -> Result<(), String> {
+        self.pending.tls.refusal.take().map_or(Ok(()), Err)
     }
 
     /// Looks whether files of TLS have changed.
@@ -44,12 +44,12 @@ impl Server {
 
     /// A column was read, or cannot be: a rollout that waits for it fails, later it is told.
     pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
-        let count = self.waiting.tls.columns.len();
-        self.waiting.tls.columns.retain(|waiting| waiting != column);
+        let count = self.pending.tls.columns.len();
+        self.pending.tls.columns.retain(|waiting| waiting != column);
         match found {
             Ok(texts) => self.tls.set(column, &texts),
-            Err(error) if self.waiting.tls.columns.len() < count => {
-                self.waiting.tls.refusal.get_or_insert(error);
+            Err(error) if self.pending.tls.columns.len() < count => {
+                self.pending.tls.refusal.get_or_insert(error);
             }
             Err(error) => vlog::warn(Module::OvsdbServer, format_args!("{error}")),
         }

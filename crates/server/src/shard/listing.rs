@@ -4,17 +4,17 @@ use corvid_net::clock::Now;
 use corvid_reactor::shard::Io;
 
 use super::ShardSessions;
-use crate::control::sessions::Listed;
+use crate::control::sessions::ListedSession;
 
 impl ShardSessions {
     /// How each session stands.
-    pub(super) fn list(&self, now: Now, io: &Io) -> Vec<Listed> {
+    pub(super) fn list(&self, now: Now, io: &Io) -> Vec<ListedSession> {
         let sessions = self.sessions.iter();
         let listed = sessions.filter_map(|(conn, client)| {
             let standing = self.frontend.status(client.session)?;
             let (received_bytes, sent_bytes) = io.traffic(*conn);
             let since = |at_ms: u64| now.mono_ms.saturating_sub(at_ms);
-            Some(Listed {
+            Some(ListedSession {
                 session: client.session,
                 info: standing.info,
                 monitors: standing.monitors,

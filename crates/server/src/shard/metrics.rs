@@ -1,4 +1,4 @@
-//! What a shard counts of its sessions, where somebody wants to know.
+//! A shard's counts and totals of its sessions, with `--metrics-listen`.
 
 use corvid_net::clock;
 use corvid_reactor::shard::{CloseReason, ConnId, ConnInfo, Io};
@@ -7,7 +7,7 @@ use corvid_service::message::{Piece, ToShard};
 use std::sync::atomic::Ordering;
 
 use super::ShardSessions;
-use crate::metrics::shard::{End, ShardFigures, Standing};
+use crate::metrics::shard::{End, SessionTotals, ShardFigures};
 
 /// Bytes of a piece of output.
 pub(super) fn length(piece: &Piece) -> usize {
@@ -32,7 +32,7 @@ impl End {
 }
 
 impl ShardFigures {
-    /// A session began.
+    /// Counts a session that began.
     pub(super) fn open(&self, info: &ConnInfo) {
         self.opened.fetch_add(1, Ordering::Relaxed);
         if info.listener.is_some() && info.name.starts_with("ssl:") {
@@ -40,10 +40,10 @@ impl ShardFigures {
         }
     }
 
-    /// A connection is gone. `session`: it had one, and what was known of its end before; `is_ours`: we made it.
+    /// Counts the end of a connection. `session`: whether it had one, and the reason that its end was given; `is_ours`: the server opened it.
     pub(super) fn ended(&self, is_ours: bool, session: Option<Option<End>>, reason: &CloseReason) {
         let Some(known) = session else {
-            // A connection that we accepted and that never stood: only a handshake can fail there.
+            // An accepted connection that was never open: only a handshake can fail there.
             if !is_ours && matches!(reason, CloseReason::ConnectFailed(_)) {
                 self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
             }
@@ -62,8 +62,8 @@ impl ShardFigures {
 }
 
 impl ShardSessions {
-    /// Updates are about to be sent to a session.
-    pub(super) fn note_updates(&mut self, message: &ToShard) {
+    /// Records when the first of the updates that are queued for a session arrived.
+    pub(super) fn stamp_updates(&mut self, message: &ToShard) {
         let ToShard::Deliver(deliver) = message else {
             return;
         };
@@ -72,40 +72,42 @@ impl ShardSessions {
         }
         let conn = self.conns.get(&deliver.session);
         if let Some(client) = conn.and_then(|conn| self.sessions.get_mut(conn))
-            && client.told_ns == 0
+            && client.updates_since_ns == 0
         {
-            client.told_ns = clock::mono_ns();
+            client.updates_since_ns = clock::mono_ns();
         }
     }
 
-    /// A session has taken all that was sent. The clock is read once for all, when the first asks.
-    pub(super) fn note_drained(&mut self, conn: ConnId, now_ns: &mut Option<u64>) {
+    /// Counts how long a session's updates were queued, when all its output is written. The clock is read once for all sessions.
+    pub(super) fn count_drained(&mut self, conn: ConnId, now_ns: &mut Option<u64>) {
         let Some(figures) = &self.figures else {
             return;
         };
         if let Some(client) = self.sessions.get_mut(&conn)
-            && client.told_ns != 0
+            && client.updates_since_ns != 0
         {
             let now_ns = *now_ns.get_or_insert_with(clock::mono_ns);
-            figures.drain.add(now_ns.saturating_sub(client.told_ns));
-            client.told_ns = 0;
+            figures
+                .drain
+                .add(now_ns.saturating_sub(client.updates_since_ns));
+            client.updates_since_ns = 0;
         }
     }
 
-    /// Tells how the sessions stand.
-    pub(super) fn look(&self, io: &Io) {
+    /// Publishes the totals of the sessions.
+    pub(super) fn publish_totals(&self, io: &Io) {
         let Some(figures) = &self.figures else {
             return;
         };
         let now_ns = clock::mono_ns();
-        let mut standing = Standing::default();
+        let mut totals = SessionTotals::default();
         for (conn, client) in &self.sessions {
             let backlog_bytes = io.backlog_bytes(*conn) as u64;
-            let lag_ns = match client.told_ns {
+            let lag_ns = match client.updates_since_ns {
                 0 => 0,
                 since_ns => now_ns.saturating_sub(since_ns),
             };
-            standing += Standing {
+            totals += SessionTotals {
                 sessions: 1,
                 behind: u64::from(!io.is_drained(*conn)),
                 backlog_bytes,
@@ -113,6 +115,6 @@ impl ShardSessions {
                 lag_max_ns: lag_ns,
             };
         }
-        figures.look(standing);
+        figures.set_totals(totals);
     }
 }

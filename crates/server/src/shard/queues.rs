@@ -9,33 +9,33 @@ use std::collections::HashMap;
 use corvid_data::TrustedKeys;
 use corvid_service::message::{DatabaseId, ToDatabase};
 
-use crate::database::handle::Inbox;
+use crate::database::handle::DatabaseHandle;
 
 /// The served databases, each with what is yet to be sent.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox(HashMap<DatabaseId, Lane, TrustedKeys>);
+pub(crate) struct DatabaseQueues(HashMap<DatabaseId, Queue, TrustedKeys>);
 
 #[derive(Debug)]
-struct Lane {
-    inbox: Inbox,
+struct Queue {
+    inbox: DatabaseHandle,
     messages: Vec<ToDatabase>,
 }
 
-impl Outbox {
+impl DatabaseQueues {
     /// Databases came or went. Those that are kept, and those that go, get what was collected for them.
-    pub(crate) fn replace(&mut self, inboxes: HashMap<DatabaseId, Inbox>) {
+    pub(crate) fn replace(&mut self, inboxes: HashMap<DatabaseId, DatabaseHandle>) {
         self.post();
-        let lane = |(database, inbox)| {
+        let queue = |(database, inbox)| {
             let messages = Vec::new();
-            (database, Lane { inbox, messages })
+            (database, Queue { inbox, messages })
         };
-        self.0 = inboxes.into_iter().map(lane).collect();
+        self.0 = inboxes.into_iter().map(queue).collect();
     }
 
-    /// Adds a message; [`Outbox::post`] must follow. Messages to databases that are gone have no one to answer them.
+    /// Adds a message; [`DatabaseQueues::post`] must follow. Messages to databases that are gone have no one to answer them.
     pub(crate) fn push(&mut self, database: DatabaseId, message: ToDatabase) {
-        if let Some(lane) = self.0.get_mut(&database) {
-            lane.messages.push(message);
+        if let Some(queue) = self.0.get_mut(&database) {
+            queue.messages.push(message);
         }
     }
 
@@ -43,8 +43,8 @@ impl Outbox {
     pub(crate) fn post(&mut self) {
         self.0
             .values_mut()
-            .filter(|lane| !lane.messages.is_empty())
-            .for_each(|lane| lane.inbox.send_and_work(&mut lane.messages));
+            .filter(|queue| !queue.messages.is_empty())
+            .for_each(|queue| queue.inbox.send_or_execute(&mut queue.messages));
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_removed_database_gets_what_was_meant_for_it() {
         let (mailbox, inbox) = database();
-        let mut outbox = Outbox::default();
+        let mut outbox = DatabaseQueues::default();
         outbox.replace(HashMap::from([(DatabaseId(1), inbox)]));
         outbox.push(DatabaseId(1), ToDatabase::Drained(SessionId(7)));
         outbox.push(DatabaseId(2), ToDatabase::Drained(SessionId(8)));

@@ -8,7 +8,7 @@ use corvid_service::replication::{SourceEvent, SourceId};
 
 use super::ToSource;
 use crate::remotes::source::SourceConnection;
-use crate::shard::queues::Outbox;
+use crate::shard::queues::DatabaseQueues;
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Sources {
     }
 
     /// A connection stands; false when it is none of these.
-    pub(super) fn opened(&mut self, now: Now, conn: ConnId, outbox: &mut Outbox) -> bool {
+    pub(super) fn opened(&mut self, now: Now, conn: ConnId, outbox: &mut DatabaseQueues) -> bool {
         let Some(source) = self.of(conn) else {
             return false;
         };
@@ -30,7 +30,13 @@ impl Sources {
     }
 
     /// A text has arrived on a connection that may be one of these.
-    pub(super) fn frame(&mut self, conn: ConnId, text: Pieces, io: &mut Io, outbox: &mut Outbox) {
+    pub(super) fn frame(
+        &mut self,
+        conn: ConnId,
+        text: Pieces,
+        io: &mut Io,
+        outbox: &mut DatabaseQueues,
+    ) {
         if let Some(source) = self.of(conn)
             && let Some(text) = source.frame(conn, text, io)
         {
@@ -44,7 +50,7 @@ impl Sources {
         now: Now,
         conn: ConnId,
         reason: &CloseReason,
-        outbox: &mut Outbox,
+        outbox: &mut DatabaseQueues,
     ) -> bool {
         let Some(source) = self.of(conn) else {
             return false;
@@ -94,7 +100,7 @@ impl Sources {
     }
 }
 
-fn tell(source: &SourceConnection, event: SourceEvent, outbox: &mut Outbox) {
+fn tell(source: &SourceConnection, event: SourceEvent, outbox: &mut DatabaseQueues) {
     let event = ToDatabase::Source(source.id(), event);
     outbox.push(source.database(), event);
 }

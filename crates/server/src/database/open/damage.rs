@@ -30,7 +30,7 @@ impl Bytes for Offsets<'_> {
 ///
 /// # Errors
 /// The file must not be written to, so not opened.
-pub(super) fn deal_with(
+pub(super) fn handle(
     damage: &Damage,
     name: &str,
     file: &mut LogFile,

@@ -15,7 +15,7 @@ const LOOK_AHEAD: usize = 8;
 
 /// What a log holds.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedLog {
     pub(super) database: Database,
     pub(super) extent: Extent,
     /// Why it ends before its end.
@@ -37,7 +37,7 @@ pub(super) fn load<S: Source + Send, U: UuidSource + Send>(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     fresh: impl Fn() -> U + Sync,
-) -> Result<Loaded, WireError> {
+) -> Result<LoadedLog, WireError> {
     let begin = |source: S| Load::open(source).map_err(|damage| damage.to_wire(file));
     let load = begin(open()?)?;
     if let Ok(loaded) = finish(load, workers, |feed| feed, seed, uuids, &fresh) {
@@ -57,7 +57,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     fresh: &(impl Fn() -> U + Sync),
-) -> Result<Loaded, Irregular> {
+) -> Result<LoadedLog, Irregular> {
     let schema = load.schema().clone();
     // A thread is not worth its making for what one alone does in less than a millisecond.
     let is_small = load
@@ -67,7 +67,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     let (feed, extent) = load.into_feed();
     let database = Database::new(schema, seed);
     let pipeline = Pipeline::new(how(feed), &database, workers);
-    let mut loaded = Loaded {
+    let mut loaded = LoadedLog {
         database,
         extent,
         damage: None,
@@ -88,7 +88,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
 
 /// Applies what comes out of the pipeline, up to the end of the log.
 fn apply<S: Source>(
-    loaded: &mut Loaded,
+    loaded: &mut LoadedLog,
     pipeline: &Pipeline<S>,
     versions: &mut dyn UuidSource,
     uuids: &mut dyn UuidSource,
@@ -141,7 +141,7 @@ fn apply<S: Source>(
     }
 }
 
-impl Loaded {
+impl LoadedLog {
     #[allow(clippy::unnecessary_wraps)] // the last step of a caller that may fail otherwise
     fn end(&mut self, cause: Option<Cause>) -> Result<(), Irregular> {
         self.damage = cause.map(|cause| self.extent.damage(cause));

@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_net::clock;
 
-use crate::liveness::Heartbeat;
+use crate::liveness::Liveness;
 
 /// Of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    heartbeat: Heartbeat,
+    liveness: Liveness,
     is_cancelled: Arc<AtomicBool>,
 }
 
 impl Progress {
-    /// Tells of itself by a heartbeat; `is_cancelled` ends the work.
+    /// Tells of itself by a liveness; `is_cancelled` ends the work.
     #[must_use]
-    pub(crate) fn new(heartbeat: Heartbeat, is_cancelled: Arc<AtomicBool>) -> Progress {
+    pub(crate) fn new(liveness: Liveness, is_cancelled: Arc<AtomicBool>) -> Progress {
         Progress {
-            heartbeat,
+            liveness,
             is_cancelled,
         }
     }
@@ -33,7 +33,7 @@ impl Progress {
     /// # Errors
     /// It is not wanted any more.
     pub(crate) fn note(&self) -> io::Result<()> {
-        self.heartbeat.work(clock::mono_ms());
+        self.liveness.busy(clock::mono_ms());
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(io::Error::other("the server exits"));
         }
@@ -43,6 +43,6 @@ impl Progress {
     /// For how long the present piece has lasted, ms.
     #[must_use]
     pub(crate) fn busy_ms(&self, now_ms: u64) -> u64 {
-        self.heartbeat.busy_ms(now_ms)
+        self.liveness.busy_ms(now_ms)
     }
 }

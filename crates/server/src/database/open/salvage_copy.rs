@@ -159,7 +159,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::liveness::Heartbeat;
+    use crate::liveness::Liveness;
 
     const NOW_MS: i64 = 1_700_000_000_123;
 
@@ -262,7 +262,7 @@ mod tests {
         let place = Place::new("cancelled");
         let path = place.file("a.db", "content");
         let is_cancelled = Arc::new(AtomicBool::new(true));
-        let progress = Progress::new(Heartbeat::default(), is_cancelled);
+        let progress = Progress::new(Liveness::default(), is_cancelled);
         assert!(copy(&path, NOW_MS, &progress).is_err());
         assert_eq!(place.names(), ["a.db"]);
     }

@@ -38,7 +38,7 @@ struct Outcome {
     damage: Option<Damage>,
 }
 
-fn outcome(loaded: &Loaded) -> Outcome {
+fn outcome(loaded: &LoadedLog) -> Outcome {
     loaded.database.audit().expect("consistent");
     let mut rows = Vec::new();
     for (id, table) in loaded.database.schema().iter() {
@@ -68,7 +68,7 @@ fn one_by_one(file: &[u8]) -> Outcome {
             Err(damage) => break Some(damage),
         }
     };
-    outcome(&Loaded {
+    outcome(&LoadedLog {
         database,
         extent: load.into_feed().1,
         damage,

@@ -4,9 +4,9 @@ use crate::http::{Request, Response, Site};
 use corvid_net::clock;
 use corvid_service::replication::ReplicationStatus;
 
-use super::call::Call;
 use super::exposition;
 use super::health::{self, Check};
+use super::status_request::StatusRequest;
 use super::{Metrics, Stage, plain};
 use crate::shard::ShardMessage;
 
@@ -16,7 +16,7 @@ const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 impl Site for Metrics {
     fn gather(&self, request: &Request<'_>) {
         if matches!(request.path, "/metrics" | "/livez" | "/readyz") {
-            self.call_all();
+            self.request_all();
         }
     }
 
@@ -24,9 +24,9 @@ impl Site for Metrics {
         let databases = self.served();
         let mut calls = databases
             .iter()
-            .map(|(_, figures)| figures.call())
-            .chain(self.shards().iter().map(|shard| shard.figures.call()));
-        !calls.any(Call::is_made)
+            .map(|(_, figures)| figures.request())
+            .chain(self.shards().iter().map(|shard| shard.figures.request()));
+        !calls.any(StatusRequest::is_pending)
     }
 
     fn answer(&self, request: &Request<'_>) -> Response {
@@ -45,20 +45,20 @@ impl Site for Metrics {
 
     /// So it is known since when somebody does not come, however rarely probes ask.
     fn tick(&self) {
-        self.call_all();
+        self.request_all();
     }
 }
 
 impl Metrics {
-    fn call_all(&self) {
+    fn request_all(&self) {
         for (_, figures) in self.served() {
-            figures.make_call();
+            figures.request_status();
         }
         for shard in self.shards() {
             // One message is enough until it is answered.
-            if !shard.figures.call().is_made() {
-                shard.figures.make_call();
-                shard.handle.post(ShardMessage::Look);
+            if !shard.figures.request().is_pending() {
+                shard.figures.request_status();
+                shard.handle.post(ShardMessage::Sample);
             }
         }
     }
@@ -92,7 +92,7 @@ impl Metrics {
     pub(super) fn unanswered(&self) -> impl Iterator<Item = (String, u64)> {
         let now_ms = clock::mono_ms();
         let databases = self.served().into_iter().map(move |(name, figures)| {
-            let unanswered_ms = figures.call().unanswered_ms(now_ms);
+            let unanswered_ms = figures.request().unanswered_ms(now_ms);
             (format!("db:{name}"), unanswered_ms)
         });
         let shards = self
@@ -100,7 +100,7 @@ impl Metrics {
             .iter()
             .enumerate()
             .map(move |(number, shard)| {
-                let unanswered_ms = shard.figures.call().unanswered_ms(now_ms);
+                let unanswered_ms = shard.figures.request().unanswered_ms(now_ms);
                 (format!("shard{number}"), unanswered_ms)
             });
         databases.chain(shards)
@@ -248,9 +248,9 @@ mod tests {
         let held = lock(&driver);
         metrics.tick();
         let now_ms = clock::mono_ms();
-        wait_until(|| figures.call().unanswered_ms(clock::mono_ms()) > 20);
+        wait_until(|| figures.request().unanswered_ms(clock::mono_ms()) > 20);
         metrics.tick();
-        let unanswered_ms = |later_ms| figures.call().unanswered_ms(now_ms + later_ms);
+        let unanswered_ms = |later_ms| figures.request().unanswered_ms(now_ms + later_ms);
         assert!(unanswered_ms(50_000) >= 50_000, "calls do not begin anew");
         let check = |later_ms, page| {
             let limit_ms = health::limit_ms(page);

@@ -11,15 +11,15 @@ use super::ShardMessage;
 
 /// The way to the thread.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(super) struct FrameParser {
     shard: ShardHandle<ShardMessage>,
     thread: Option<Sender<(SessionId, InboundFrame)>>,
 }
 
-impl Texts {
-    /// No thread yet. Texts that were read go to `shard`.
-    pub(super) fn new(shard: ShardHandle<ShardMessage>) -> Texts {
-        Texts {
+impl FrameParser {
+    /// No thread yet. FrameParser that were read go to `shard`.
+    pub(super) fn new(shard: ShardHandle<ShardMessage>) -> FrameParser {
+        FrameParser {
             shard,
             thread: None,
         }

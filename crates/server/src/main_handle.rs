@@ -7,12 +7,12 @@ use std::time::Duration;
 use corvid_service::message::Event;
 use crossbeam_channel::Sender;
 
-use crate::control::sessions::Listed;
+use crate::control::sessions::ListedSession;
 use crate::database::open::Opened;
 
 /// What the main thread is sent.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum MainMessage {
     /// From a database.
     Event(Event),
     /// Answer when all reports before this one have been taken care of.
@@ -22,7 +22,7 @@ pub(crate) enum Report {
     /// The backup with this number is written, or why not.
     BackedUp(u64, Result<(), String>),
     /// Sessions of one shard, for the question with this number.
-    SessionsListed(u64, Vec<Listed>),
+    SessionsListed(u64, Vec<ListedSession>),
     /// Whether there was a session to be closed, for the order with this number.
     SessionClosed(u64, bool),
 }
@@ -33,16 +33,16 @@ const LINES_QUEUED_MAX: usize = 64 * 1024;
 
 /// The way back to the main thread.
 #[derive(Clone, Debug)]
-pub(crate) struct MainThread {
+pub(crate) struct MainHandle {
     /// Its queue.
-    pub(crate) events: Sender<Report>,
+    pub(crate) events: Sender<MainMessage>,
     /// Lines that were dropped and not told of.
     pub(crate) lines_dropped: Arc<AtomicU64>,
     /// Wakes it.
     pub(crate) waker: Arc<mio::Waker>,
 }
 
-impl MainThread {
+impl MainHandle {
     /// Sends events and wakes it once.
     pub(crate) fn post(&self, events: impl IntoIterator<Item = Event>) {
         let mut any = false;
@@ -52,7 +52,7 @@ impl MainThread {
                 self.lines_dropped.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            any |= self.events.send(Report::Event(event)).is_ok();
+            any |= self.events.send(MainMessage::Event(event)).is_ok();
         }
         if any {
             // Fails only when the main loop is gone, and with it the need.
@@ -62,25 +62,25 @@ impl MainThread {
 
     /// Tells what became of a file that was to be opened.
     pub(crate) fn opened(&self, token: u64, outcome: Result<Opened, String>) {
-        self.report(Report::Opened(token, Box::new(outcome)));
+        self.report(MainMessage::Opened(token, Box::new(outcome)));
     }
 
     /// Tells what became of a backup.
     pub(crate) fn backed_up(&self, token: u64, outcome: Result<(), String>) {
-        self.report(Report::BackedUp(token, outcome));
+        self.report(MainMessage::BackedUp(token, outcome));
     }
 
     /// Tells of the sessions of one shard.
-    pub(crate) fn sessions_listed(&self, token: u64, sessions: Vec<Listed>) {
-        self.report(Report::SessionsListed(token, sessions));
+    pub(crate) fn sessions_listed(&self, token: u64, sessions: Vec<ListedSession>) {
+        self.report(MainMessage::SessionsListed(token, sessions));
     }
 
     /// Tells whether there was a session to be closed.
     pub(crate) fn session_closed(&self, token: u64, is_closed: bool) {
-        self.report(Report::SessionClosed(token, is_closed));
+        self.report(MainMessage::SessionClosed(token, is_closed));
     }
 
-    fn report(&self, report: Report) {
+    fn report(&self, report: MainMessage) {
         if self.events.send(report).is_ok() {
             // As above.
             let _ = self.waker.wake();
@@ -90,7 +90,7 @@ impl MainThread {
     /// Waits until the main thread has taken care of everything sent before.
     pub(crate) fn settle(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
-        if self.events.send(Report::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
+        if self.events.send(MainMessage::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
             // Ends early when the main thread exits meanwhile.
             let _ = answered.recv_timeout(MAIN_THREAD_PATIENCE);
         }
@@ -109,7 +109,7 @@ mod tests {
         let poll = mio::Poll::new().expect("a poll");
         let waker = mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker");
         let (events, reports) = crossbeam_channel::unbounded();
-        let main = MainThread {
+        let main = MainHandle {
             events,
             lines_dropped: Arc::default(),
             waker: Arc::new(waker),
