@@ -60,10 +60,11 @@ impl Server {
         );
         let options = Options {
             id: DATABASE,
-            model: Model::standalone(Some(FileState {
+            model: Model::standalone(),
+            file: Some(FileState {
                 records: 1,
                 size: FileSize { base: 0, end: 1000 },
-            })),
+            }),
             column_diff: true,
             history: true,
         };

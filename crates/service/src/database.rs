@@ -55,7 +55,7 @@ use crate::message::{
 use crate::recording::Tape;
 use crate::reply_memory::{self, ReplyMemory};
 use crate::schema_epoch::{SchemaEpoch, SchemaEpochs};
-use crate::storage::Growth;
+use crate::storage::{FileState, Growth};
 use conversion::Conversion;
 use conversion_request::canceled_because;
 use flush_pacing::FlushPacing;
@@ -86,6 +86,8 @@ pub struct Options {
     pub id: DatabaseId,
     /// Its service model.
     pub model: Model,
+    /// Its file as it was opened; `None`: the database is kept in memory only.
+    pub file: Option<FileState>,
     /// Modified rows are recorded as column differences (`--disable-file-column-diff` turns it off).
     pub column_diff: bool,
     /// Keep a transaction history for `monitor_cond_since`.
@@ -190,10 +192,10 @@ impl DatabaseService {
         let Options {
             id,
             model,
+            file,
             column_diff,
             history: keeps_history,
         } = options;
-        let file = model.file();
         let last_txn = txn_id(keeps_history, &mut *uuids);
         let seed = database.hash_seed();
         let monitors = Monitors::new(database.schema().clone(), last_txn, seed);

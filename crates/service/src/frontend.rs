@@ -7,6 +7,7 @@
 
 mod inbound_frame;
 mod local_requests;
+mod lock_notifications;
 mod outputs;
 mod session;
 

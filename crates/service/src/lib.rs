@@ -1,7 +1,32 @@
-//! The server as state machines: sessions on shards ([`frontend`]), databases ([`database`]) each behind its [`pump`], the lock table
-//! and the list of databases between them. Time, bytes and identities come in; bytes, log writes and events go out.
+//! The server as state machines. Time, bytes and identities come in; bytes, log writes and events go out. The `server` crate and the simulator
+//! drive them: this crate names no socket, file, clock, thread or random source.
 //!
-//! This crate names no socket, file, clock, thread or random source: the `server` binary (or a simulator) drives it.
+//! # Map
+//!
+//! The parts, in the order in which a `transact` request meets them:
+//!
+//! | Part | Does |
+//! |---|---|
+//! | [`frontend`] | the sessions of one shard: parses a message, answers it there ([`locks`], `echo`, `list_dbs`) or sends it to the database that it names ([`served_databases`]), and keeps each session's requests in order |
+//! | [`message`] | everything that shards, databases and the main thread send each other |
+//! | [`pump`] | one database's batches: which inputs are executed together, by the database thread or inline by a shard, and the one ordered list of outputs |
+//! | [`database`] | execution on speculative state (`transactions.rs`), blocked transactions (`triggers.rs`), the record of the commit (`records.rs`), the queue of pending replies (`pending.rs`), their release when the record is stored (`release.rs`) or the undo when it cannot be (`undo.rs`), and the updates that sessions get (`flush_pacing.rs`) |
+//! | [`storage`] | the rows of a new file, and when a file is compacted; `corvid_log::storage` writes the records |
+//! | [`job`] | long work on other threads: initial contents, long results, conversions, comparisons, freeing |
+//! | [`frontend`] | delivers the reply to the session, and sends its next request |
+//!
+//! Beside that way:
+//!
+//! | Part | Does |
+//! |---|---|
+//! | [`Model`] | how databases differ in who may write, where commits come from and when they are stored; further service models go there |
+//! | [`locks`] | the lock table of the server, shared by shards and databases |
+//! | [`server_db`] | the `_Server` database |
+//! | [`schema_epoch`] | which sessions began before a conversion |
+//! | [`replication`] | a backup's conversation with its source |
+//! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
+//! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |
+//! | [`counters`], [`audit`], [`recording`] | what operators see: counts, the audit trail, the flight recorder and its replay |
 
 pub mod audit;
 pub mod counters;

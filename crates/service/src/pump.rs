@@ -20,7 +20,6 @@
 
 mod output;
 
-use corvid_log::storage::StorageReply;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -82,8 +81,6 @@ pub struct Pump {
     is_inline: bool,
     /// Nothing of the present batch is left to the database thread.
     is_done: bool,
-    /// Answers that are left to the database thread: what a failure undoes may be much.
-    failed: Vec<ToDatabase>,
     /// In order; the next ones are made when these have been carried out.
     ready: VecDeque<Output>,
     /// What comes next then: these move as they are, for there may be many.
@@ -125,7 +122,6 @@ impl Pump {
             now: Now::default(),
             is_inline: false,
             is_done: true,
-            failed: Vec::new(),
             ready: VecDeque::new(),
             deliveries: VecDeque::new(),
             last: VecDeque::new(),
@@ -293,14 +289,11 @@ impl Pump {
         left
     }
 
-    /// Ends an inline batch whose outputs have been walked. Answers of the disk that must be left are put in front of `inputs`, which is
-    /// what [`Pump::execute_inline`] left. False when the database thread must be woken: for `inputs`, or for something else.
+    /// Ends an inline batch whose outputs have been carried out. False when the database thread must be woken: for the inputs that
+    /// [`Pump::execute_inline`] left, for a failed write to recover from, or for work that takes longer.
     #[must_use]
-    pub fn end_inline(&mut self, inputs: &mut Vec<ToDatabase>) -> bool {
+    pub fn end_inline(&mut self) -> bool {
         debug_assert_eq!(self.stage, Stage::Idle, "every output has been walked");
-        if !self.failed.is_empty() {
-            inputs.splice(..0, self.failed.drain(..));
-        }
         self.is_done
     }
 
@@ -374,11 +367,6 @@ impl Pump {
             true => Stage::Release,
             false => Stage::Jobs,
         };
-        if self.is_inline && answers.iter().any(is_failure) {
-            self.failed = answers;
-            self.is_done = false;
-            return;
-        }
         for answer in answers {
             self.handle(holder, self.now, answer);
         }
@@ -476,13 +464,4 @@ impl Pump {
         let events = outputs.events.drain(..);
         self.last.extend(events.map(Output::Event));
     }
-}
-
-/// Whether an answer may undo much, or put another file in place.
-fn is_failure(answer: &ToDatabase) -> bool {
-    matches!(
-        answer,
-        ToDatabase::Storage(StorageReply::Stored(_, Err(_)))
-            | ToDatabase::Storage(StorageReply::Rewrite(..))
-    )
 }

@@ -87,15 +87,16 @@ impl Server {
             sessions: 0,
             output: BTreeMap::new(),
         };
-        let about = server_db::insert(&schema, Model::standalone(None).server_row());
+        let about = server_db::insert(&schema, Model::standalone().server_row());
         let server_schema = server_db::schema().expect("a constant");
         for (id, schema) in [(SERVER, server_schema), (DATA, schema)] {
             let options = Options {
                 id,
                 model: match id {
                     SERVER => Model::internal(),
-                    _ => Model::standalone(None),
+                    _ => Model::standalone(),
                 },
+                file: None,
                 column_diff: true,
                 history: history && id == DATA,
             };

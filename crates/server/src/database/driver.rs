@@ -119,7 +119,7 @@ impl Driver {
         self.pump.execute_inline(&mut self.effects, inputs, budget);
         self.walk();
         coverage::DB_BATCH_INLINE.bump();
-        self.pump.end_inline(inputs)
+        self.pump.end_inline()
     }
 
     /// When a batch is due though nothing arrives, monotonic ms; `None`: never.

@@ -108,7 +108,8 @@ pub(crate) mod tests {
         let schema = corvid_data::Arc::new(server_db::schema().unwrap());
         let options = Options {
             id: DatabaseId(1),
-            model: Model::standalone(None),
+            model: Model::standalone(),
+            file: None,
             column_diff: true,
             history: true,
         };

@@ -67,8 +67,9 @@ impl Server {
             id,
             model: match &file {
                 None => Model::internal(),
-                Some((_, state)) => Model::standalone(Some(*state)),
+                Some(_) => Model::standalone(),
             },
+            file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
             history: !is_server && self.keeps_history,
         };

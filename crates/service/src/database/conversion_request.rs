@@ -44,7 +44,7 @@ impl DatabaseService {
                 ),
             ));
         }
-        if request.info.read_only || !self.model.takes_writes() {
+        if request.info.read_only || !self.model.accepts_client_writes() {
             return Err(conversion_not_allowed(&name));
         }
         let params = Value::parse(request.params())

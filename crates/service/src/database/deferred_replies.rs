@@ -13,7 +13,7 @@ use corvid_monitor::{Frame, Guard, LateText, NOTHING, SessionId, SharedText};
 
 use super::outbox::Reason;
 use super::outputs::{error_text, reply_around};
-use super::transactions::completion_of;
+use super::release::completion_of;
 use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::job::garbage::{self, Garbage};

@@ -1,18 +1,25 @@
-//! The service model of a database, as one concept: who may write, where commits come from besides, when a commit counts as stored, and what
-//! `_Server` shows of it.
+//! The service model of a database. The rest of the database asks these questions, and no other code distinguishes the models:
 //!
-//! Everything else asks here. A clustered database and a relay are further kinds: they answer these questions in their own way, and nothing
-//! else in the database distinguishes them.
+//! | Question | Method | Where it is asked |
+//! |---|---|---|
+//! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`conversion_request.rs`) |
+//! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `watched_columns.rs` |
+//! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`report.rs`) |
+//! | When is a log position stored? | [`Model::stored_by`] | the record of a commit (`records.rs`); positions that are stored release replies (`release.rs`) |
+//! | What does `_Server` show? | [`Model::server_row`] | the main thread, when it adds the database's row to `_Server` |
+//! | Is it `_Server` itself? | [`Model::is_internal`] | the head of a recording (`recording/head.rs`) |
+//!
+//! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each question above (the compiler names the places
+//! with a `match`), and add a constructor beside [`Model::standalone`]. A model whose commits come from elsewhere keeps its protocol in the
+//! state of its variant, takes its inputs as [`crate::message::ToDatabase`] and hands commits to `DatabaseService::replicate`, as
+//! `backup.rs` does. A model that waits for other servers before a position counts as stored is another value of [`StoredBy`].
 
 use super::backup::Backup;
 use crate::server_db::ServerRow;
-use crate::storage::FileState;
 
 /// The service model of a database.
 pub struct Model {
     kind: Kind,
-    /// The file that commits are written to.
-    file: Option<FileState>,
 }
 
 enum Kind {
@@ -24,55 +31,48 @@ enum Kind {
     Backup(Box<Backup>),
 }
 
-/// When a commit counts as stored.
+/// The event that makes a commit's log position count as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoredBy {
-    /// When it is executed: it is kept in memory only.
+    /// Its execution: the database is kept in memory only, and commits have no position.
     Execution,
-    /// When its record is written, and synced if it is durable.
+    /// The write of its record to the file, and the sync if the commit is durable.
     Log,
 }
 
 impl Model {
-    /// Of `_Server`: clients may not write, and nothing is kept.
+    /// The model of `_Server`: clients may not write.
     #[must_use]
     pub fn internal() -> Model {
         Model {
             kind: Kind::Internal,
-            file: None,
         }
     }
 
-    /// Of a standalone database; without a file it is kept in memory only.
+    /// The model of a standalone database.
     #[must_use]
-    pub fn standalone(file: Option<FileState>) -> Model {
+    pub fn standalone() -> Model {
         Model {
             kind: Kind::Standalone,
-            file,
         }
     }
 
-    /// Whether it is `_Server`.
+    /// Whether the database is `_Server`.
     pub(crate) fn is_internal(&self) -> bool {
         matches!(self.kind, Kind::Internal)
     }
 
-    /// What there is of its file.
-    pub(crate) fn file(&self) -> Option<FileState> {
-        self.file
-    }
-
     /// Whether clients may write.
-    pub(super) fn takes_writes(&self) -> bool {
+    pub(super) fn accepts_client_writes(&self) -> bool {
         matches!(self.kind, Kind::Standalone)
     }
 
-    /// Whether the server may write to it on its own account. A copy stays as its source has it.
-    pub(super) fn takes_own_writes(&self) -> bool {
+    /// Whether the server may write on its own account. A backup stays as its source has it.
+    pub(super) fn accepts_server_writes(&self) -> bool {
         !matches!(self.kind, Kind::Backup(_))
     }
 
-    /// Where commits come from, if not from clients.
+    /// The source of commits, if another server is.
     pub(super) fn source(&self) -> Option<&Backup> {
         match &self.kind {
             Kind::Backup(backup) => Some(backup),
@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// The same, to be worked with.
+    /// [`Model::source`], to be changed.
     pub(super) fn source_mut(&mut self) -> Option<&mut Backup> {
         match &mut self.kind {
             Kind::Backup(backup) => Some(backup),
@@ -88,20 +88,20 @@ impl Model {
         }
     }
 
-    /// When a commit counts as stored.
-    pub(super) fn stored_by(&self) -> StoredBy {
-        match self.file {
-            Some(_) => StoredBy::Log,
-            None => StoredBy::Execution,
+    /// The event that makes a log position count as stored. Every model so far depends on the database's own file alone.
+    pub(super) fn stored_by(&self, has_file: bool) -> StoredBy {
+        match self.kind {
+            Kind::Internal | Kind::Standalone | Kind::Backup(_) if has_file => StoredBy::Log,
+            Kind::Internal | Kind::Standalone | Kind::Backup(_) => StoredBy::Execution,
         }
     }
 
-    /// It becomes a copy of another server's database.
+    /// Makes the database a copy of another server's.
     pub(super) fn begin_backup(&mut self, backup: Box<Backup>) {
         self.kind = Kind::Backup(backup);
     }
 
-    /// It is a copy no longer, and takes writes. What it was following, if it was one.
+    /// Makes a backup a standalone database, which accepts writes. Returns the state of the backup, if the database was one.
     pub(super) fn end_backup(&mut self) -> Option<Box<Backup>> {
         if !matches!(self.kind, Kind::Backup(_)) {
             return None;
@@ -112,7 +112,7 @@ impl Model {
         }
     }
 
-    /// What `_Server` shows of it, but for its schema. A backup counts as standalone there, as with the reference.
+    /// What `_Server` shows of the database, except its schema. A backup counts as standalone there, as with the reference.
     #[must_use]
     pub fn server_row(&self) -> ServerRow {
         match self.kind {

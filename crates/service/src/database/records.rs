@@ -74,7 +74,7 @@ impl DatabaseService {
         delta: &Arc<Delta>,
         durable: bool,
     ) -> Option<(LogPosition, usize)> {
-        if self.model.stored_by() == StoredBy::Execution {
+        if self.model.stored_by(self.growth.is_some()) == StoredBy::Execution {
             return None;
         }
         let is_diff = self.column_diff;

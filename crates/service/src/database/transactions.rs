@@ -158,7 +158,7 @@ impl DatabaseService {
         let role = (!request.info.role.is_empty()).then_some(request.info.role.as_str());
         let mut context = Context {
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
-            read_only: request.info.read_only || !self.model.takes_writes(),
+            read_only: request.info.read_only || !self.model.accepts_client_writes(),
             role,
             client_id: request.info.client_id.as_deref(),
             can_wait: true,
@@ -363,15 +363,6 @@ impl DatabaseService {
         self.send_updates(request.session);
         self.outputs
             .error_json(request.session, &request.id, b"\"canceled\"", completion);
-    }
-}
-
-/// A request that blocked was reported as handled then.
-pub(super) fn completion_of(request: &Request) -> Completion {
-    if request.blocked {
-        Completion::None
-    } else {
-        Completion::Request
     }
 }
 

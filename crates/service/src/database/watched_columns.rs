@@ -77,7 +77,7 @@ impl DatabaseService {
 
     /// Makes the rows behind followed columns show how their remotes stand. Those of a backup are copies and stay so.
     pub(super) fn show_status(&mut self, now: Now, statuses: &RemoteStatuses) {
-        if !self.model.takes_own_writes() {
+        if !self.model.accepts_server_writes() {
             return;
         }
         let columns = self

@@ -1,6 +1,6 @@
 //! Requests that are answered on the shard: list_dbs, locks, awareness, echo, get_server_id, and unknown methods.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
 use bstr::ByteSlice;
 use corvid_data::WireError;
@@ -9,10 +9,9 @@ use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
 use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest};
-use super::session::{NOTIFICATIONS_MAX, PendingNotification};
-use super::{Close, Frontend, Step, object, shard_of};
-use crate::locks::{LockNotification, Locks, Mode, Refused};
-use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
+use super::{Frontend, Step, object};
+use crate::locks::{Locks, Mode, Refused};
+use crate::message::{Completion, Piece, ToDatabase};
 use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
@@ -165,97 +164,6 @@ impl Frontend {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that a session takes its notices from the lock table.
-    pub(super) fn wake(&mut self, session: SessionId) {
-        let shard = shard_of(session);
-        if shard == self.shard {
-            self.send_lock_notifications(session);
-        } else {
-            self.outputs
-                .to_shards
-                .push((shard, ToShard::LockNotifications(session)));
-        }
-    }
-
-    /// Tells a session what the lock table holds for it.
-    pub(super) fn send_lock_notifications(&mut self, id: SessionId) {
-        let notifications = self.lock_table().take_notifications(id);
-        self.queue_notifications(id, notifications);
-    }
-
-    /// Tells a session of its locks, after the updates of everything that was committed before.
-    fn queue_notifications(&mut self, id: SessionId, notifications: Vec<LockNotification>) {
-        let Some(session) = self.sessions.get_mut(&id) else {
-            return;
-        };
-        if session.is_dismissed {
-            return;
-        }
-        for notification in notifications {
-            if session.notifications.len() >= NOTIFICATIONS_MAX {
-                if !session.is_closing {
-                    let why = Arc::from("its locks change hands faster than its databases answer");
-                    self.close(id, Close::Disconnect(why));
-                }
-                return;
-            }
-            let awaits = session.monitored();
-            let fences = awaits.iter().map(|database| {
-                (
-                    *database,
-                    ToDatabase::Fence(id, Completion::NotificationFence),
-                )
-            });
-            self.outputs.to_databases.extend(fences);
-            let params = Value::Array(vec![Value::string(&notification.lock)]).to_bytes();
-            let mut text = Vec::new();
-            message::write_notification(&mut text, notification.method, &params);
-            if awaits.is_empty() && session.notifications.is_empty() {
-                self.outputs.send.push((id, Piece::Message(text)));
-                continue;
-            }
-            session.notifications.push_back(PendingNotification {
-                awaits,
-                text,
-                is_reply: false,
-            });
-        }
-    }
-
-    /// Takes note of a fence and sends what waited for it alone. Whether a request ended with that.
-    pub(super) fn fence_passed(&mut self, id: SessionId, database: DatabaseId) -> bool {
-        let Some(session) = self.sessions.get_mut(&id) else {
-            return false;
-        };
-        let mut has_replied = false;
-        for passed in session.pass_fence(database) {
-            if passed.is_reply {
-                session.in_flight.end();
-                has_replied = true;
-            }
-            self.outputs.send.push((id, Piece::Message(passed.text)));
-        }
-        has_replied
-    }
-
-    /// Answers a request, after the notices about locks that precede it.
-    fn reply_after_notifications(&mut self, id: SessionId, text: Vec<u8>) {
-        let Some(session) = self.sessions.get_mut(&id) else {
-            return;
-        };
-        if session.notifications.is_empty() {
-            self.outputs.send.push((id, Piece::Message(text)));
-            return;
-        }
-        session.in_flight.begin(0);
-        session.target = None;
-        session.notifications.push_back(PendingNotification {
-            awaits: Vec::new(),
-            text,
-            is_reply: true,
-        });
-    }
-
     /// Makes sure that every update of commits before now precedes the reply to come: asks the databases that the session
     /// monitors for them first. True when the reply must wait for that.
     pub(super) fn fence(&mut self, id: SessionId) -> bool {
@@ -296,51 +204,4 @@ fn is_id(text: &str) -> bool {
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         && bytes.is_utf8()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use corvid_data::Uuid;
-
-    use super::*;
-    use crate::message::SessionInfo;
-    use crate::schema_epoch::SchemaEpochs;
-    use crate::served_databases::ServedDatabases;
-
-    #[test]
-    fn a_session_whose_locks_change_hands_faster_than_its_databases_answer_is_closed() {
-        let locks = Arc::new(Mutex::new(Locks::new()));
-        let mut served = ServedDatabases::default();
-        served.insert("D", DatabaseId(0));
-        let mut frontend = Frontend::new(
-            0,
-            Arc::new(served),
-            locks,
-            SchemaEpochs::default(),
-            Uuid::ZERO,
-        );
-        let victim = SessionId(7);
-        frontend.opened(victim, SessionInfo::new(false, String::new(), None));
-        let session = frontend.sessions.get_mut(&victim).expect("opened");
-        let monitor: Arc<[u8]> = Arc::from(&b"1"[..]);
-        session.monitors.insert(monitor, DatabaseId(0));
-        let notifications = |count| {
-            let notification = LockNotification {
-                method: "stolen",
-                lock: "L".to_owned(),
-            };
-            vec![notification; count]
-        };
-        frontend.queue_notifications(victim, notifications(NOTIFICATIONS_MAX));
-        assert_eq!(frontend.outputs.close, []);
-        frontend.queue_notifications(victim, notifications(2));
-        frontend.queue_notifications(victim, notifications(1));
-        assert_eq!(frontend.outputs.close.len(), 1, "once");
-        assert_eq!(
-            frontend.sessions[&victim].notifications.len(),
-            NOTIFICATIONS_MAX
-        );
-    }
 }

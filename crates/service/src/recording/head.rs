@@ -32,7 +32,7 @@ pub(super) fn write(
     out.signed(now.wall_ms);
     out.number(options.id.0.into());
     out.flag(options.model.is_internal());
-    out.option(options.model.file(), |out, file| {
+    out.option(options.file, |out, file| {
         out.number(file.records);
         out.number(file.size.base);
         out.number(file.size.end);
@@ -87,8 +87,9 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
         id: DatabaseId(id),
         model: match is_internal {
             true => Model::internal(),
-            false => Model::standalone(file),
+            false => Model::standalone(),
         },
+        file,
         column_diff: from.flag()?,
         history: from.flag()?,
     };

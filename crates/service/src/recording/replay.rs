@@ -205,7 +205,7 @@ impl<'r> Replay<'r> {
         }
         if mode != Mode::Thread {
             // What is left comes again, as an input of a later batch.
-            let _ = self.pump.end_inline(&mut Vec::new());
+            let _ = self.pump.end_inline();
         }
         self.inputs += player.inputs;
         match self.tape.take_problem() {

@@ -66,7 +66,7 @@ impl World {
         pump.execute_inline(&mut hand, &mut inputs, &mut budget);
         self.walk(id);
         let served = self.databases.get_mut(&id).expect("served");
-        served.is_left = !served.pump.end_inline(&mut inputs);
+        served.is_left = !served.pump.end_inline();
         for input in inputs.into_iter().rev() {
             served.inbox.push_front(input);
         }

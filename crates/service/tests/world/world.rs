@@ -244,10 +244,7 @@ impl World {
     pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
         let schema = corvid_data::Arc::new(schema);
         let id = self.open(&schema);
-        self.tell_server_db(server_db::insert(
-            &schema,
-            Model::standalone(None).server_row(),
-        ));
+        self.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
         id
     }
 
@@ -259,8 +256,9 @@ impl World {
             id,
             model: match &disk {
                 None => Model::internal(),
-                Some(disk) => Model::standalone(Some(disk.state())),
+                Some(_) => Model::standalone(),
             },
+            file: disk.as_ref().map(|disk| disk.state()),
             column_diff: true,
             history: !is_server,
         };
@@ -316,10 +314,7 @@ impl World {
         let id = self.open(&corvid_data::Arc::new(schema));
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), None));
         let schema = self.databases[&id].pump.service().schema().clone();
-        self.tell_server_db(server_db::insert(
-            &schema,
-            Model::standalone(None).server_row(),
-        ));
+        self.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
     }
 
     /// The server exits: every database is removed, `_Server` last.

@@ -226,8 +226,9 @@ impl Machine {
                 id,
                 model: match id {
                     SERVER => Model::internal(),
-                    _ => Model::standalone(file),
+                    _ => Model::standalone(),
                 },
+                file,
                 column_diff: true,
                 history: history && id != SERVER,
             };
@@ -274,10 +275,7 @@ impl Machine {
             roles_taken: Vec::new(),
             is_removed: false,
         };
-        machine.tell_server_db(server_db::insert(
-            &schema,
-            Model::standalone(None).server_row(),
-        ));
+        machine.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
         machine
     }
 
@@ -559,7 +557,7 @@ impl Machine {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
         };
-        served.is_left = !served.pump.end_inline(&mut inputs);
+        served.is_left = !served.pump.end_inline();
         for input in inputs.into_iter().rev() {
             served.inbox.push_front(input);
         }

@@ -64,7 +64,8 @@ impl Served {
         let schema = corvid_data::Arc::new(Schema::from_json(&schema).expect("a schema"));
         let options = Options {
             id: DatabaseId(1),
-            model: Model::standalone(None),
+            model: Model::standalone(),
+            file: None,
             column_diff: true,
             history: true,
         };

@@ -70,10 +70,11 @@ impl Server {
         frontend.opened(SESSION, SessionInfo::new(false, String::new(), None));
         let options = Options {
             id: DATABASE,
-            model: Model::standalone(Some(FileState {
+            model: Model::standalone(),
+            file: Some(FileState {
                 records: 1,
                 size: FileSize { base: 0, end: 1000 },
-            })),
+            }),
             column_diff: true,
             history: true,
         };
