@@ -1,8 +1,8 @@
 //! `ovs-appctl`: one command for a running daemon, over its control socket (docs/spec/cli.md 2.3).
 //!
-//! Exit status: 0 answered, 1 the daemon was not reached, 2 the daemon answered with an error. It knows no command: what
-//! follows the options goes to the daemon as it is. The binary is [`main`]; the generator of manual pages reads
-//! [`manual::manual`].
+//! The words after the options are sent to the daemon unchanged; the program itself has no table of commands. Exit status: 0 the daemon
+//! answered, 1 the daemon was not reached, 2 the daemon answered with an error. The binary calls [`main`]; the generator of manual pages
+//! calls [`manual::manual`].
 
 pub mod manual;
 mod options;
@@ -14,7 +14,7 @@ use corvid_shell::{args, program};
 use options::Options;
 use reply::Ending;
 
-/// Runs the program: reads the command line of this process, and ends it.
+/// Runs the program on the command line of this process, and ends the process.
 pub fn main() -> ! {
     program::init_waiting(&std::env::args_os().next().unwrap_or_default());
     let options = Options::parse(&args::from_env());

@@ -1,8 +1,7 @@
 //! `ovsdb-client`: one command against a server, from the command line (docs/spec/cli.md 3).
 //!
-//! Thin: it reads the options, finds server and database, and lets the command talk through a [`session::Session`]. It holds
-//! no database and no replica; what servers answer is printed. The binary is [`main`]; the generator of manual pages reads
-//! [`manual::manual`].
+//! The program reads its options, chooses a server and a database, and runs one command over a [`session::Session`]. It prints the server's
+//! answers and keeps no copy of a database. The binary calls [`main`]; the generator of manual pages calls [`manual::manual`].
 
 pub(crate) mod commands;
 mod failure;
@@ -22,7 +21,7 @@ use crate::failure::Failure;
 
 use settings::Settings;
 
-/// Runs the program: reads the command line of this process, and ends it.
+/// Runs the program on the command line of this process, and ends the process.
 pub fn main() -> ! {
     program::init_waiting(&std::env::args_os().next().unwrap_or_default());
     let (settings, words) = Settings::parse(&args::from_env());

@@ -1,6 +1,6 @@
-//! The table of a program's commands: how the command line finds an entry, and how the manual lists the entries.
+//! The table of a program's commands. A command line finds an entry by its name, and the manual lists all entries.
 //!
-//! What an entry does is up to the program: the type `A`. `ovs-appctl` has no table, its commands are the daemon's.
+//! Each program has its own type `A` of actions. `ovs-appctl` has no table: its commands are the daemon's.
 
 use corvid_shell::manual::{Chapter, Entry};
 
@@ -14,13 +14,13 @@ pub(crate) struct Command<A> {
     pub(crate) args_min: usize,
     /// The largest number of arguments.
     pub(crate) args_max: usize,
-    /// What it does.
+    /// The action that runs it.
     pub(crate) action: A,
-    /// The heading that it is listed under.
+    /// The heading above it in the manual.
     topic: &'static str,
-    /// Its name and arguments, as the manual shows them.
+    /// Name and arguments, as the manual shows them.
     synopsis: &'static str,
-    /// What it does, in one line.
+    /// A description of one line.
     meaning: &'static str,
 }
 

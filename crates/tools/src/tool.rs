@@ -1,6 +1,7 @@
-//! `ovsdb-tool`: offline work on database files. Thin: it parses the command line, and each command puts together the log
-//! codec, the engine and the shell. The binary is [`main`]; the generator of manual pages reads [`manual::manual`]. Exit status: 0 done, 1
-//! error, 2 "the answer is no" (docs/spec/storage.md 13).
+//! `ovsdb-tool`: commands on database files without a server.
+//!
+//! Each command combines the log codec, the engine and the files of the shell. The binary calls [`main`]; the generator of manual pages
+//! calls [`manual::manual`]. Exit status: 0 success, 1 error, 2 "no" of commands that answer a question (docs/spec/storage.md 13).
 
 mod address;
 mod answer;

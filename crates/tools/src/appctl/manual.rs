@@ -1,12 +1,12 @@
-//! What `ovs-appctl` tells people of itself: `--help`, the manual page, completions.
+//! The manual of `ovs-appctl`: the source of `--help`, the manual page and completions.
 //!
-//! Options come from the table in [`crate::appctl::options`]. Commands are the daemon's own; those that every daemon has are named here.
+//! Options come from the table in [`crate::appctl::options`]. Commands are the daemon's; those that every daemon has are listed here.
 
 use corvid_shell::manual::{Chapter, Manual, shared};
 
 use crate::appctl::options;
 
-/// All of it.
+/// The whole manual.
 #[must_use]
 pub fn manual() -> Manual {
     Manual {
@@ -38,7 +38,7 @@ pub fn manual() -> Manual {
                 &[
                     (
                         "{rundir}/TARGET.pid",
-                        "says which process a TARGET is; trusted only while that process has it locked",
+                        "the process id of a TARGET; used only while that process has the file locked",
                     ),
                     ("{rundir}/TARGET.PID.ctl", "its control socket"),
                 ],
@@ -46,10 +46,13 @@ pub fn manual() -> Manual {
             Chapter::list(
                 "EXIT STATUS",
                 &[
-                    ("0", "done"),
+                    ("0", "success"),
                     ("1", "the target could not be reached"),
                     ("2", "the target answered with an error"),
-                    ("142", "as shells show it: no time was left (SIGALRM)"),
+                    (
+                        "142",
+                        "the time limit was reached (SIGALRM), as shells report it",
+                    ),
                 ],
             ),
             Chapter::prose("EXAMPLES", EXAMPLES),
@@ -60,8 +63,8 @@ pub fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-`{program}` sends one command to a running daemon over its control socket and prints the answer. Options end at the first word that is none:
-what follows goes to the daemon as it is. The manual of `ovsdb-server`(1) lists that daemon's commands.";
+`{program}` sends one command to a running daemon over its control socket and prints the answer. Options end at the first word that is not
+an option. That word and the words after it are sent to the daemon unchanged. The manual of `ovsdb-server`(1) lists that daemon's commands.";
 
 const EXAMPLES: &str = "\
 List the commands of the database server of this host, and compact its databases:

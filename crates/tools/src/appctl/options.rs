@@ -1,4 +1,4 @@
-//! The command line: options up to the first word that is none, then the command and its arguments, for the daemon.
+//! The command line: options up to the first word that is not an option, then the daemon's command and its arguments.
 
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::{Manual, Places, help};
@@ -8,15 +8,15 @@ use corvid_shell::{program, timeout};
 
 use crate::appctl::manual;
 
-/// The daemon that is meant when none is named.
+/// The daemon of a command line that names none.
 const TARGET_DEFAULT: &str = "ovs-vswitchd";
 
-/// What the command line asks for.
+/// The values of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     /// A pidfile's base name, or the absolute path of a socket.
     pub(crate) target: String,
-    /// How the reply is shown.
+    /// The format of the reply.
     pub(crate) format: Format,
     /// Indent JSON.
     pub(crate) is_pretty: bool,
@@ -71,7 +71,7 @@ fn specs() -> Vec<Spec<Id>> {
     specs
 }
 
-/// The options, as people read of them.
+/// The options for the manual.
 pub(crate) fn entries() -> Vec<OptionEntry> {
     Manual::entries(&specs())
 }
@@ -79,9 +79,9 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 /// Headings of the options, in order.
 pub(crate) const GROUPS: [&str; 3] = [TARGET, OUTPUT, vlog::GROUP];
 
-/// What has been met so far.
+/// The options read so far.
 #[derive(Default)]
-struct Seen {
+struct Parsed {
     target: Option<String>,
     execute: bool,
     format: Format,
@@ -90,44 +90,44 @@ struct Seen {
 }
 
 impl Options {
-    /// Reads a command line, `argv[0]` included, and arms the deadline. Ends the process after `--help` and the like, and on
-    /// errors.
+    /// Reads a command line, `argv[0]` included, and starts the timer of `--timeout`. Ends the process on errors, and after `--help` and
+    /// options like it.
     pub(crate) fn parse(line: &[String]) -> Options {
         let specs = specs();
         let mut args = Args::new(&specs, line).without_permutation();
-        let mut seen = Seen::default();
+        let mut parsed = Parsed::default();
         let mut words = Vec::new();
         while let Some(item) = args.or_die() {
             match item {
                 Item::Positional(word) => words.push(word),
-                Item::Option(id, value) => seen.apply(id, value, &specs),
+                Item::Option(id, value) => parsed.apply(id, value, &specs),
             }
         }
         if words.is_empty() {
             program::fatal("at least one non-option argument is required (use --help for help)");
         }
-        if seen.is_pretty && seen.format != Format::Json {
+        if parsed.is_pretty && parsed.format != Format::Json {
             program::fatal("--pretty is supported with --format json only");
         }
-        timeout::arm(seen.timeout_s);
+        timeout::arm(parsed.timeout_s);
         Options {
-            target: seen.target.unwrap_or_else(|| TARGET_DEFAULT.to_owned()),
-            format: seen.format,
-            is_pretty: seen.is_pretty,
+            target: parsed.target.unwrap_or_else(|| TARGET_DEFAULT.to_owned()),
+            format: parsed.format,
+            is_pretty: parsed.is_pretty,
             command: words.remove(0),
             args: words,
         }
     }
 }
 
-impl Seen {
+impl Parsed {
     fn apply(&mut self, id: Id, value: Option<String>, specs: &[Spec<Id>]) {
         match id {
             Id::Target if self.target.is_some() => {
                 program::fatal("-t or --target may be specified only once")
             }
             Id::Target => self.target = value,
-            // The word is misspelt in the message that scripts may compare.
+            // The reference misspells this word, and scripts may compare the message.
             Id::Execute if self.execute => {
                 program::fatal("-e or --execute may be speciifed only once")
             }

@@ -1,4 +1,4 @@
-//! What a daemon answered, on standard output and standard error.
+//! Prints a daemon's answer on standard output or standard error.
 
 use std::io::Write;
 
@@ -8,14 +8,14 @@ use corvid_shell::unixctl::Format;
 
 use crate::appctl::options::Options;
 
-/// How the program ends.
+/// The reason for the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The daemon did what it was asked to.
+    /// The daemon executed the command.
     Answered,
-    /// The answer could not be passed on.
+    /// The answer could not be written.
     Unreachable,
-    /// The daemon refused, or answered with what this format cannot show.
+    /// The daemon answered with an error, or with a value that this format cannot show.
     Refused,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn print_error(error: &Value, target: &str) -> Ending {
         None => line(error.to_string()),
     };
     let mut out = std::io::stderr().lock();
-    // There is nowhere left to say that this failed.
+    // A failure of this write cannot be reported anywhere.
     let _ = out.write_all(&text);
     let _ = writeln!(
         out,
@@ -53,7 +53,7 @@ pub(crate) fn print_error(error: &Value, target: &str) -> Ending {
     Ending::Refused
 }
 
-/// The bytes to print; `None` when a text was expected and something else came.
+/// The bytes to print; `None` if the format is text and the result is not a string.
 fn text(result: &Value, format: Format, is_pretty: bool) -> Option<Vec<u8>> {
     match (format, result) {
         (Format::Text, Value::String(text)) => Some(line(text)),
@@ -70,7 +70,7 @@ fn text(result: &Value, format: Format, is_pretty: bool) -> Option<Vec<u8>> {
     }
 }
 
-/// Newer daemons leave the newline at the end to us. An empty text stays empty.
+/// Adds a newline at the end if there is none: newer daemons send texts without it. An empty text stays empty.
 fn line(text: impl AsRef<[u8]>) -> Vec<u8> {
     let mut text = text.as_ref().to_vec();
     if text.last().is_some_and(|last| *last != b'\n') {

@@ -1,4 +1,4 @@
-//! `ovs-appctl`, the program: [`corvid_tools::appctl::main`] with an allocator.
+//! The program `ovs-appctl`: [`corvid_tools::appctl::main`] with an allocator.
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]

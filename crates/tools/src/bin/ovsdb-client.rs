@@ -1,4 +1,4 @@
-//! `ovsdb-client`, the program: [`corvid_tools::client::main`] with an allocator.
+//! The program `ovsdb-client`: [`corvid_tools::client::main`] with an allocator.
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]

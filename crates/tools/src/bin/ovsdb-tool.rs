@@ -1,4 +1,4 @@
-//! `ovsdb-tool`, the program: [`corvid_tools::tool::main`] with an allocator.
+//! The program `ovsdb-tool`: [`corvid_tools::tool::main`] with an allocator.
 
 use std::process::ExitCode;
 

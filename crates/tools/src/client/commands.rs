@@ -1,4 +1,4 @@
-//! The commands and what each needs before it runs.
+//! The table of commands, and the arguments that each command gets.
 
 pub(crate) mod backup;
 pub(crate) mod convert;
@@ -19,14 +19,14 @@ use crate::client::settings::Settings;
 use crate::command;
 use crate::failure::Failure;
 
-/// Everything a command works with.
+/// The input of a command.
 #[derive(Debug)]
 pub(crate) struct Invocation<'a> {
-    /// Options.
+    /// The options.
     pub settings: &'a Settings,
-    /// Database name, for [`Action::Database`].
+    /// The database's name, for [`Action::Database`].
     pub database: String,
-    /// What follows server and database.
+    /// The words after server and database.
     pub args: &'a [String],
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Action {
     Connection(Run),
     /// With a connection and the name of a database. Its arguments come after both.
     Database(Run),
-    /// Without a connection: it makes its own. All words are its arguments.
+    /// Without a connection: the command opens its own. All words are its arguments.
     Alone(fn(&Settings, &[String]) -> Result<(), Failure>),
 }
 
@@ -64,7 +64,7 @@ const SCHEMAS: &str = "Schemas";
 const COPIES: &str = "Copies";
 const COORDINATION: &str = "Coordination";
 
-/// All of them.
+/// All commands.
 pub(crate) const COMMANDS: &[Command] = &[
     Command::new("list-dbs", 0, 0, Action::Connection(listing::list_dbs)).means(LOOKING, "list-dbs [SERVER]", "print the names of the databases"),
     Command::new("get-schema", 0, 0, Action::Database(listing::get_schema)).means(LOOKING, "get-schema [SERVER] [DATABASE]", "print the schema, as JSON"),
@@ -72,21 +72,21 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("get-schema-cksum", 0, 0, Action::Database(listing::get_schema_cksum)).means(LOOKING, "get-schema-cksum [SERVER] [DATABASE]", "print the checksum of the schema"),
     Command::new("list-tables", 0, 0, Action::Database(listing::list_tables)).means(LOOKING, "list-tables [SERVER] [DATABASE]", "print the names of the tables"),
     Command::new("list-columns", 0, 1, Action::Database(listing::list_columns)).means(LOOKING, "list-columns [SERVER] [DATABASE] [TABLE]", "print the columns of TABLE, or of all tables, with their types"),
-    Command::new("transact", 1, 1, Action::Connection(transact::transact)).means(TRANSACTIONS, "transact [SERVER] TRANSACTION", "run TRANSACTION, the params of a `transact` request, and print its result"),
-    Command::new("query", 1, 1, Action::Connection(transact::query)).means(TRANSACTIONS, "query [SERVER] TRANSACTION", "the same without keeping any change"),
-    Command::new("monitor", 1, usize::MAX, Action::Database(monitor::monitor)).means(WATCHING, "monitor [SERVER] [DATABASE] TABLE [COLUMN,...]...", "print the contents of TABLE (of all tables, for ALL), then their changes; among the COLUMNs, !initial, !insert, !delete and !modify switch those rows off"),
-    Command::new("monitor-cond", 2, 3, Action::Database(monitor::monitor_cond)).means(WATCHING, "monitor-cond [SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]", "the same for the rows that match CONDITION"),
-    Command::new("monitor-cond-since", 2, 4, Action::Database(monitor::monitor_cond_since)).means(WATCHING, "monitor-cond-since [SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]", "the same, from what changed after transaction LASTID on"),
+    Command::new("transact", 1, 1, Action::Connection(transact::transact)).means(TRANSACTIONS, "transact [SERVER] TRANSACTION", "execute TRANSACTION, the params of a `transact` request, and print its result"),
+    Command::new("query", 1, 1, Action::Connection(transact::query)).means(TRANSACTIONS, "query [SERVER] TRANSACTION", "execute TRANSACTION and abort it: print its result, change nothing"),
+    Command::new("monitor", 1, usize::MAX, Action::Database(monitor::monitor)).means(WATCHING, "monitor [SERVER] [DATABASE] TABLE [COLUMN,...]...", "print the contents of TABLE (ALL: of all tables), then each change; !initial, !insert, !delete and !modify among the COLUMNs suppress those rows"),
+    Command::new("monitor-cond", 2, 3, Action::Database(monitor::monitor_cond)).means(WATCHING, "monitor-cond [SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]", "as `monitor`, for the rows that match CONDITION"),
+    Command::new("monitor-cond-since", 2, 4, Action::Database(monitor::monitor_cond_since)).means(WATCHING, "monitor-cond-since [SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]", "as `monitor-cond`, with only the changes after transaction LASTID at first"),
     Command::new("wait", 2, 3, Action::Alone(wait::wait)).means(COORDINATION, "wait [SERVER] DATABASE STATE", "wait until DATABASE is \"added\", \"connected\" or \"removed\""),
-    Command::new("dump", 0, usize::MAX, Action::Database(dump::dump)).means(LOOKING, "dump [SERVER] [DATABASE] [TABLE [COLUMN...]]", "print contents: everything, one table, or some of its columns"),
-    Command::new("backup", 0, 0, Action::Database(backup::backup)).means(COPIES, "backup [SERVER] [DATABASE] > SNAPSHOT", "write contents as a database file"),
-    Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] restore [SERVER] [DATABASE] < SNAPSHOT", "replace contents by those of a database file"),
-    Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database that the file SCHEMA names to that schema"),
-    Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if its schema is another one, else \"no\""),
+    Command::new("dump", 0, usize::MAX, Action::Database(dump::dump)).means(LOOKING, "dump [SERVER] [DATABASE] [TABLE [COLUMN...]]", "print the contents of all tables, of TABLE, or of some of its columns"),
+    Command::new("backup", 0, 0, Action::Database(backup::backup)).means(COPIES, "backup [SERVER] [DATABASE] > SNAPSHOT", "write the contents as a database file"),
+    Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
+    Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
+    Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),
     Command::new("ping", 0, 2, Action::Alone(ping::ping)).means(LOOKING, "ping [SERVER] [DATABASE]", "print how long SERVER takes to answer; fail if it does not answer within 5 seconds or does not serve DATABASE"),
-    Command::new("lock", 1, 1, Action::Connection(lock::lock)).means(COORDINATION, "lock [SERVER] LOCK", "wait for LOCK and hold it"),
-    Command::new("steal", 1, 1, Action::Connection(lock::steal)).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from whoever holds it"),
-    Command::new("unlock", 1, 1, Action::Connection(lock::unlock)).means(COORDINATION, "unlock [SERVER] LOCK", "give LOCK back"),
+    Command::new("lock", 1, 1, Action::Connection(lock::lock)).means(COORDINATION, "lock [SERVER] LOCK", "wait for LOCK and keep it"),
+    Command::new("steal", 1, 1, Action::Connection(lock::steal)).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from its owner"),
+    Command::new("unlock", 1, 1, Action::Connection(lock::unlock)).means(COORDINATION, "unlock [SERVER] LOCK", "release LOCK"),
 ];
 
 /// Prints a line on standard output.

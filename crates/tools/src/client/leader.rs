@@ -1,7 +1,7 @@
-//! Choosing among several servers: the first that can be reached, serves the database and suits (docs/spec/cli.md 3.1).
+//! Chooses among several servers the first that can be reached, serves the database and is suitable (docs/spec/cli.md 3.1).
 //!
-//! Each address is tried once, in the order given. What a server is shows its row of `_Server`; a server that has no such
-//! database is taken as it is.
+//! Each address is tried once, in the order given. A server's row in `_Server` shows whether it is connected to its cluster and leads it. A
+//! server without that database is accepted.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 
-/// A session with the first server that suits; `database: None` takes any that can be reached.
+/// Opens a session with the first suitable server. With `database: None`, any server that can be reached is suitable.
 ///
 /// # Errors
 /// `no servers were available`
@@ -79,7 +79,7 @@ fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
     }
 }
 
-/// Logs what happened to a connection.
+/// Logs a change of a connection's state.
 pub(crate) fn report(remote: &str, notice: &Notice) {
     let level = match notice.level() {
         Level::Debug => vlog::Level::Dbg,
@@ -90,18 +90,18 @@ pub(crate) fn report(remote: &str, notice: &Notice) {
     vlog::log(Module::Reconnect, level, format_args!("{remote}: {notice}"));
 }
 
-/// What a server's `_Server` says about a database.
+/// The status of a database in a server's `_Server` database.
 #[derive(Debug)]
 pub(crate) enum Standing {
-    /// It has no such database: an old server.
+    /// The server has no `_Server` database: it is an old one.
     Unknown,
-    /// It does not serve the database.
+    /// The server does not serve the database.
     Absent,
     /// The database's row.
     Row(Value),
 }
 
-/// Asks a server about `database`.
+/// Queries a server's `_Server` database about `database`.
 ///
 /// # Errors
 /// The connection broke.
@@ -131,7 +131,7 @@ pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing
     })
 }
 
-/// Why a server is of no use for `database`; `None` when it is.
+/// The reason why a server is not suitable for `database`; `None` when it is suitable.
 pub(crate) fn refusal(
     session: &mut Session,
     database: &str,

@@ -1,4 +1,4 @@
-//! What `ovsdb-client` tells people of itself: `--help`, the manual page, completions.
+//! The manual of `ovsdb-client`: the source of `--help`, the manual page and completions.
 //!
 //! Options come from the table in [`crate::client::settings`], commands from the one in [`crate::client::commands`].
 
@@ -9,16 +9,16 @@ use crate::client::settings;
 use crate::command;
 
 const DEFAULTS: &str = "\
-The default SERVER is unix:{rundir}/db.sock. The default DATABASE is Open_vSwitch, or the only one there is.
+The default SERVER is unix:{rundir}/db.sock. The default DATABASE is Open_vSwitch, or the only database if there is just one.
 
-SERVER may be a list with commas between; one that suits is used.";
+SERVER may be a comma-separated list; the first suitable server is used.";
 
-/// What `--help` and the command `help` print.
+/// The text that `--help` and the command `help` print.
 pub(crate) fn help() -> String {
     help::text(&manual(), &Places::of_process())
 }
 
-/// All of it.
+/// The whole manual.
 #[must_use]
 pub fn manual() -> Manual {
     Manual {
@@ -41,25 +41,22 @@ pub fn manual() -> Manual {
             Chapter::prose("OUTPUT", OUTPUT),
             Chapter::prose("HEALTH CHECKS", HEALTH_CHECKS),
             shared::environment(),
-            Chapter::list(
-                "FILES",
-                &[(
-                    "{rundir}/db.sock",
-                    "the server that is meant when none is named",
-                )],
-            ),
+            Chapter::list("FILES", &[("{rundir}/db.sock", "the default SERVER")]),
             Chapter::list(
                 "EXIT STATUS",
                 &[
                     (
                         "0",
-                        "done; also when an operation of a transaction failed, which its result tells",
+                        "success; also when an operation of a transaction failed, which the printed result shows",
                     ),
                     (
                         "1",
-                        "could not connect, refused, or the connection was lost",
+                        "the connection failed or was lost, or the server refused the request",
                     ),
-                    ("142", "as shells show it: no time was left (SIGALRM)"),
+                    (
+                        "142",
+                        "the time limit was reached (SIGALRM), as shells report it",
+                    ),
                 ],
             ),
             Chapter::prose("EXAMPLES", EXAMPLES),
@@ -73,25 +70,25 @@ pub fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-`{program}` sends one command to an OVSDB server and prints what it answers. `monitor`, `lock` and `steal` go on until they are
-interrupted or the connection ends; with `--detach` they do so in the background, and can then be steered by `ovs-appctl`(8).";
+`{program}` sends one command to an OVSDB server and prints the answer. `monitor`, `lock` and `steal` run until they are
+interrupted or the connection ends. With `--detach` they run in the background, where `ovs-appctl`(8) controls them.";
 
 const OUTPUT: &str = "\
-`--format` and `--data` shape what `dump`, `list-tables`, `list-columns` and the monitors print. For scripts, `--format=json` or `--bare` with
-named columns is best. Rows of `dump` are sorted by their contents, so that two dumps of equal contents are equal but for UUIDs.";
+`--format` and `--data` set the output format of `dump`, `list-tables`, `list-columns` and the monitors. In scripts, use `--format=json`, or
+`--bare` with named columns. `dump` sorts rows by their contents, so dumps of equal contents differ only in UUIDs.";
 
 const HEALTH_CHECKS: &str = "\
-`ping` is for scripts and for the health checks of containers: it prints how long an `echo` took and exits with status 0, or prints the
-reason and exits with status 1. With a DATABASE, the server must serve it too; a member of a cluster must be connected to the others, and
-lead them unless `--no-leader-only` is given. Of several servers one must do. Each server has 5 seconds; with `--timeout` only that counts, and
-ends the program by SIGALRM.";
+`ping` is for scripts and for the health checks of containers. It prints how long an `echo` took and exits with status 0, or prints the
+reason of a failure and exits with status 1. With a DATABASE, the server must also serve it; a member of a cluster must be connected to its
+cluster, and lead it unless `--no-leader-only` is given. Of several servers, one must pass. Each server has 5 seconds to answer. `--timeout`
+replaces that limit and ends the program by SIGALRM.";
 
 const EXAMPLES: &str = "\
 Print a column of the bridges of this host:
 
     ovsdb-client --bare dump unix:{rundir}/db.sock Open_vSwitch Bridge name
 
-Follow the ports of a database on another host, over SSL/TLS:
+Watch the ports of a database on another host, over SSL/TLS:
 
     ovsdb-client -p key.pem -c cert.pem -C ca.pem \\
         monitor ssl:192.0.2.1:6641 OVN_Northbound Logical_Switch_Port name,up
@@ -100,7 +97,7 @@ Check that a server answers and serves a database:
 
     ovsdb-client ping unix:{rundir}/db.sock Open_vSwitch
 
-Copy a database while it is served, and put the copy back:
+Back up a database while it is served, and restore it:
 
     ovsdb-client backup OVN_Northbound > nb.db
     ovsdb-client restore OVN_Northbound < nb.db";

@@ -1,7 +1,7 @@
-//! Which server and which database a command line means (docs/spec/cli.md 3.1).
+//! Finds the server and the database on a command line (docs/spec/cli.md 3.1).
 //!
-//! The words do not say by themselves what they are: a first word with a colon is a server if the command has words to
-//! spare, and a word is a database if the server serves one of that name.
+//! Both are optional, and nothing marks them. If there are more words than the command needs, a first word with a colon is a server, and the
+//! next word is a database if the server serves one of that name.
 
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Runs a command on the words that follow it.
 ///
 /// # Errors
-/// Whatever ends it.
+/// The command failed, or its words are wrong.
 pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> Result<(), Failure> {
     let run = match command.action {
         Action::Alone(run) => {
@@ -62,17 +62,17 @@ fn check_count(command: &Command, words: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Whether the command has words beyond those it must have.
+/// Whether there are more words than the command needs.
 fn has_spare(command: &Command, words: &[String]) -> bool {
     words.len() > command.args_min
 }
 
-/// Whether a word is a server, as opposed to the name of something.
+/// Whether a word is a server and not a name.
 pub(crate) fn is_server(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.contains(':')
 }
 
-/// The server that is meant when none is named.
+/// The server of a command line that names none.
 pub(crate) fn default_server() -> String {
     format!("unix:{}", dirs::run().join("db.sock").display())
 }
@@ -92,7 +92,7 @@ fn server<'a>(command: &Command, words: &'a [String]) -> (RemoteList, &'a [Strin
     }
 }
 
-/// The database: the next word if it names one that is served, else the one that goes without saying.
+/// The database: the next word if the server serves one of that name, else the default database.
 fn database<'a>(
     command: &Command,
     session: &mut Session,
@@ -121,7 +121,7 @@ fn database<'a>(
     Ok((chosen.clone(), words))
 }
 
-/// With several servers nothing can be looked up before one is chosen, so the database must be named.
+/// The database with several servers. A server is chosen by its database, so the command line must name it.
 fn explicit_database<'a>(
     command: &Command,
     words: &'a [String],

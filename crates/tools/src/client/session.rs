@@ -1,8 +1,8 @@
-//! A connection to a server: requests that wait for their answer, and notifications that come unasked.
+//! A connection to a server: requests with their replies, and notifications.
 //!
-//! One request is outstanding at a time while somebody waits in [`Session::call`]; watchers send one with
-//! [`Session::send`] and read everything that arrives with [`Session::receive`]. Echo requests are answered on the way and
-//! never seen outside. Knows nothing of what methods mean, apart from the two that every command needs.
+//! [`Session::call`] sends a request and waits for its reply. Commands that watch send a request with [`Session::send`] and read all
+//! messages with [`Session::receive`]. The session answers echo requests itself. It does not know what methods mean, apart from
+//! `list_dbs`, `get_schema` and `set_db_change_aware`, which several commands need.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -26,7 +26,7 @@ use crate::failure::Failure;
 pub(crate) struct Session {
     connection: Connection,
     next_id: u64,
-    /// When requests stop waiting, monotonic; `None` waits for ever.
+    /// The time at which requests fail, monotonic; `None` waits for ever.
     deadline_ms: Option<u64>,
 }
 
@@ -34,10 +34,10 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
 
-/// What a server sends, echo requests apart.
+/// A message from the server. Echo requests are not among them.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// The answer to a request, or the error that stands for it.
+    /// The result of a request, or its error.
     Reply(RequestId, Result<Value, Value>),
     /// A notification: method and parameters.
     Notification(String, Vec<Value>),
@@ -55,7 +55,7 @@ impl Session {
     /// As [`Session::open`], with a time (monotonic) at which connecting, and later every request, fails.
     ///
     /// # Errors
-    /// As there; the reason of a missed deadline is `timed out`.
+    /// As [`Session::open`]; the reason of a missed deadline is `timed out`.
     pub(crate) fn open_until(
         server: &str,
         credentials: &Arc<Credentials>,
@@ -75,7 +75,7 @@ impl Session {
                 ..Session::over(connection)
             })
             .map_err(|error| {
-                // What cannot be connected to at all might have been meant to listen.
+                // A name of neither kind of method may have been meant as a passive one.
                 let is_active = matches!(target, Ok(Target::Active(_)))
                     && error.raw_os_error() != Some(libc::EAFNOSUPPORT);
                 let verb = if is_active {
@@ -88,7 +88,7 @@ impl Session {
             })
     }
 
-    /// A session over a connection that is there.
+    /// A session over an open connection.
     #[must_use]
     pub(crate) fn over(connection: Connection) -> Session {
         Session {
@@ -98,7 +98,7 @@ impl Session {
         }
     }
 
-    /// The server, as messages name it.
+    /// The server's name in messages.
     #[must_use]
     pub(crate) fn name(&self) -> &str {
         self.connection.name()
@@ -110,7 +110,7 @@ impl Session {
         self.connection.fd()
     }
 
-    /// Runs a request and waits for its result. Notifications that arrive meanwhile are dropped.
+    /// Sends a request and waits for its result. Notifications that arrive meanwhile are dropped.
     ///
     /// # Errors
     /// The connection broke, or the server returned an error.
@@ -119,7 +119,7 @@ impl Session {
             .map_err(|error| Failure::returned_error(&error))
     }
 
-    /// As [`Session::call`]; the server's error is a result, too.
+    /// As [`Session::call`], but returns the server's error as a result.
     ///
     /// # Errors
     /// The connection broke, or the deadline passed.
@@ -138,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Sends a request without waiting for its answer.
+    /// Sends a request without waiting for its reply.
     ///
     /// # Errors
     /// `SERVER: send failed (REASON)`
@@ -147,7 +147,7 @@ impl Session {
             .map_err(|error| self.failure("send", &error))
     }
 
-    /// Waits for what the server sends next.
+    /// Waits for the server's next message.
     ///
     /// # Errors
     /// `SERVER: receive failed (REASON)`
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// What the server has sent, if anything is there.
+    /// The next message, if one has arrived.
     ///
     /// # Errors
     /// As [`Session::receive`].
@@ -197,14 +197,14 @@ impl Session {
     /// The schema of a database.
     ///
     /// # Errors
-    /// As [`Session::call`], and a result that is no schema.
+    /// As [`Session::call`], and a result that is not a schema.
     pub(crate) fn schema(&mut self, database: &str) -> Result<Schema, Failure> {
         let json = self.call("get_schema", &Value::Array(vec![Value::string(database)]))?;
         Ok(Schema::from_json(&json)?)
     }
 
-    /// Tells the server that databases may come, go and change under this session. `demand` is the setting: `Some(false)`
-    /// does not tell, `Some(true)` insists, `None` accepts a refusal.
+    /// Sends `set_db_change_aware`, so that the server keeps this session when databases are added, removed or converted. `demand` is the
+    /// setting: `Some(false)` does not send it, `Some(true)` requires success, `None` accepts a refusal.
     ///
     /// # Errors
     /// The connection broke, or a refusal that is not accepted.
@@ -249,7 +249,7 @@ impl Session {
         Ok(RequestId(id))
     }
 
-    /// One message; `None` when it was an echo request or a reply to a request that we did not send.
+    /// Receives one message. `None` for an echo request, and for a reply to a request that this session did not send.
     fn try_receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Incoming>> {
         signals::run();
         let frame = match self.connection.receive(deadline_ms) {

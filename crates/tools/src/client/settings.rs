@@ -1,6 +1,6 @@
-//! The command line: options that take effect as they are met, then the words that name command, server and the rest.
+//! The command line: options, which take effect in the order in which they are read, and the remaining words.
 //!
-//! Read once by `main`, before anything is connected. Bad options end the process here.
+//! `main` reads it once, before it connects. Wrong options end the process here.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use corvid_shell::{date, program, timeout};
 use crate::client::manual;
 use crate::client::table::{CellStyle, Format, Style};
 
-/// What the options ask for.
+/// The values of the options.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// How tables are printed.
+    /// The style of printed tables.
     pub style: Style,
     /// `--timestamp`
     pub is_timestamped: bool,
     /// `--force`
     pub force: bool,
-    /// Of several servers, take only one that leads its cluster.
+    /// Of several servers, use only one that leads its cluster.
     pub leader_only: bool,
-    /// Tell the server that we can stand changes of its databases: `None` tries and does not mind a refusal.
+    /// Whether to send `set_db_change_aware`: `None` sends it and accepts a refusal.
     pub aware: Option<bool>,
-    /// For `ssl:` and `pssl:`.
+    /// Keys and certificates for `ssl:` and `pssl:`.
     pub credentials: Arc<Credentials>,
-    /// `--timeout` or its environment variable ends the program at some time.
+    /// `--timeout` or its environment variable limits the run of the program.
     pub has_timeout: bool,
     daemon: RefCell<daemon::Options>,
     is_detached: bool,
@@ -51,7 +51,7 @@ enum Id {
     LeaderOnly(bool),
     Aware(bool),
     Timeout,
-    /// Not built; whoever asks for it must hear that.
+    /// An option of the reference that is not supported. It is refused rather than ignored.
     Refused(&'static str),
     Help,
     Version,
@@ -63,7 +63,7 @@ enum Id {
 const OUTPUT: &str = "Output options";
 const CONNECTION: &str = "Connection options";
 
-/// In the order in which an ambiguous abbreviation lists them.
+/// All options, in the order in which the error about an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
     let output = |name, arg, id| Spec::long(name, arg, id).within(OUTPUT);
     let connection = |name, id| Spec::long(name, Arg::None, id).within(CONNECTION);
@@ -71,9 +71,9 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
         Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
         output("timestamp", Arg::None, Id::Timestamp)
-            .means("", "print the time above what monitors print"),
+            .means("", "print the time above each table of a monitor"),
         Spec::long("force", Arg::None, Id::Force)
-            .means("", "restore: ignore differences of schemas"),
+            .means("", "restore: ignore differences between schemas"),
         Spec::both("timeout", 't', Arg::Required, Id::Timeout)
             .means("SECS", "give up after SECS seconds")
             .within(CONNECTION)
@@ -82,11 +82,11 @@ fn specs() -> Vec<Spec<Id>> {
             ),
         connection("db-change-aware", Id::Aware(true)).means(
             "",
-            "insist that the server tells of databases that come and go",
+            "require that the server reports added and removed databases",
         ),
         connection("no-db-change-aware", Id::Aware(false)).means(
             "",
-            "do not ask the server to tell of databases that come and go",
+            "do not ask the server to report added and removed databases",
         ),
         connection("leader-only", Id::LeaderOnly(true))
             .means("", "of several servers use only a cluster leader (default)"),
@@ -115,7 +115,7 @@ fn specs() -> Vec<Spec<Id>> {
             .means("", "the same as --format=list --data=bare --no-headings"),
         output("max-column-width", Arg::Required, Id::ColumnWidthMax).means(
             "N",
-            "cut the columns of tables to N bytes, but not below their headings",
+            "cut columns of tables to N bytes, but not to less than their headings",
         ),
     ]);
     specs.extend(["record", "replay"].map(|name| {
@@ -124,7 +124,7 @@ fn specs() -> Vec<Spec<Id>> {
     specs
 }
 
-/// The options, as people read of them.
+/// The options for the manual.
 pub(crate) fn entries() -> Vec<OptionEntry> {
     Manual::entries(&specs())
 }
@@ -139,8 +139,8 @@ pub(crate) const GROUPS: [&str; 5] = [
 ];
 
 impl Settings {
-    /// Reads a command line, `argv[0]` included: the options, and the words that are none. Ends the process after `--help`
-    /// and the like, and on errors. Arms the deadline of `--timeout`.
+    /// Reads a command line, `argv[0]` included: the options, and the words that are not options. Ends the process on errors, and after
+    /// `--help` and options like it. Starts the timer of `--timeout`.
     #[must_use]
     pub(crate) fn parse(line: &[String]) -> (Settings, Vec<String>) {
         let mut parser = Parser {
@@ -194,8 +194,8 @@ impl Settings {
         self.is_detached
     }
 
-    /// Becomes a daemon as far as the options ask for it, keeping the standard descriptors `kept` open. The caller waits
-    /// until the result is completed. A second call does nothing more.
+    /// Becomes a daemon if the options say so, and keeps the standard descriptors `kept` open. The program that started it waits
+    /// until the result is completed. A second call does nothing.
     pub(crate) fn start_daemon(&self, kept: &[i32]) -> Startup {
         let mut options = self.daemon.take();
         kept.iter()
@@ -203,7 +203,7 @@ impl Settings {
         options.start()
     }
 
-    /// As [`Settings::start_daemon`], ready at once: output goes where the caller's went.
+    /// As [`Settings::start_daemon`], but completed at once; standard output and error stay open.
     pub(crate) fn detach_now(&self) {
         self.start_daemon(&[1, 2]).complete();
     }
@@ -255,7 +255,7 @@ impl Parser {
     }
 }
 
-/// A width as the reference reads it, with the C library's `atoi`: digits up to anything else, cut to 32 bits. Zero, a negative
+/// Reads a width as the reference does, by the rules of the C library's `atoi`: the leading digits, cut to 32 bits. Zero, a negative
 /// number and a word mean no limit.
 fn column_width(text: &str) -> usize {
     let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);

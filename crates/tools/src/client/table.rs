@@ -1,6 +1,6 @@
 //! Tables of results and their five print formats (docs/spec/cli.md 3.5).
 //!
-//! A [`Table`] is filled cell by cell, then printed once by a [`Printer`], which remembers whether a separator is due.
+//! A [`Table`] is filled cell by cell, then printed once by a [`Printer`], which writes separators between tables.
 
 mod cell;
 mod csv;
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 pub(crate) use cell::{Cell, CellStyle};
 
-/// How tables are laid out.
+/// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// aligned columns
@@ -48,7 +48,7 @@ impl Format {
 pub(crate) struct Style {
     /// Layout.
     pub format: Format,
-    /// How cells become text.
+    /// The form of cells.
     pub cells: CellStyle,
     /// Print heading lines or names.
     pub headings: bool,
@@ -73,9 +73,9 @@ impl Default for Style {
 /// A table of cells.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// A line before it.
+    /// A line before the table.
     pub caption: Option<String>,
-    /// When it was made, as printed.
+    /// The printed time.
     pub timestamp: Option<String>,
     /// Column names.
     pub headings: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// A printer that has printed nothing yet.
+    /// A printer that has not printed a table yet.
     #[must_use]
     pub(crate) fn new(style: Style) -> Printer {
         Printer {

@@ -1,8 +1,8 @@
-//! Commands that go on until they are ended: monitors and locks. In the background they take orders from a control socket
-//! (docs/spec/cli.md 3.6).
+//! The loop of commands that run until they are ended: monitors and locks. In the background they accept control commands over a
+//! control socket (docs/spec/cli.md 3.6).
 //!
-//! Orders become requests on the session or change the flags of [`Control`]; handlers never touch a socket. Everything runs
-//! on the main thread, between two waits.
+//! Control commands queue requests for the session or change the flags of [`Control`]; they do not use a socket themselves. Everything
+//! runs on the main thread.
 
 use corvid_json::Value;
 use corvid_shell::daemon::Startup;
@@ -12,23 +12,23 @@ use crate::client::session::{Incoming, Session};
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 
-/// What the control socket has ordered.
+/// The effects of control commands.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     /// Requests to be sent: method and parameters.
     pub requests: Vec<(&'static str, Value)>,
-    /// Nothing is to be received for now.
+    /// Receiving from the server is paused.
     pub is_blocked: bool,
     is_exiting: bool,
 }
 
-/// A command that watches its session.
+/// The loop of a command.
 pub(crate) struct Watch {
     startup: Option<Startup>,
     socket: Option<Server<Control>>,
 }
 
-/// Whether something that arrived is what the caller of a background command waits for.
+/// Whether a background command has printed its first result, for which the program that started it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Not yet.
@@ -63,17 +63,17 @@ impl Watch {
         })
     }
 
-    /// Adds control commands, where there is a control socket.
+    /// Adds control commands, if there is a control socket.
     pub(crate) fn add_commands(&mut self, register: impl FnOnce(&mut Registry<Control>)) {
         if let Some(socket) = &mut self.socket {
             register(socket.registry());
         }
     }
 
-    /// Hands everything that arrives to `handle`, until the control command `exit`.
+    /// Calls `handle` for every message, until the control command `exit`.
     ///
     /// # Errors
-    /// The connection broke, or `handle` has had enough.
+    /// The connection broke, or `handle` returned an error.
     pub(crate) fn run(
         mut self,
         session: &mut Session,

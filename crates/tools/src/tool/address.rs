@@ -6,10 +6,10 @@ use corvid_shell::vlog::{self, Module};
 
 use crate::failure::Failure;
 
-/// Checks the form of an address. What is wrong in detail is logged, as the reference does.
+/// Checks the form of an address. The details of an error are logged, as the reference does.
 ///
 /// # Errors
-/// It is none.
+/// The text is not an address.
 pub(crate) fn check(text: &str) -> Result<(), Failure> {
     address::check(text).map_err(|error| {
         if let Some(reason) = error.reason() {

@@ -1,4 +1,4 @@
-//! The file of a cluster's member, opened for reading.
+//! The file of a cluster's member, open for reading.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use corvid_log::cluster::{ClusterReader, Header, Record};
 use crate::failure::Failure;
 use crate::tool::database::DatabaseFile;
 
-/// A member's file behind its header.
+/// A member's file, read up to the end of its header.
 #[derive(Debug)]
 pub(crate) struct ClusterFile {
-    /// As the user spelled it.
+    /// The file's name, as the user gave it.
     pub(crate) name: String,
     /// Its first record.
     pub(crate) header: Header,
@@ -38,7 +38,7 @@ impl ClusterFile {
     /// Reads the header of a file that is known to be a member's.
     ///
     /// # Errors
-    /// The record is damaged, or no header.
+    /// The record is damaged, or is not a header.
     pub(crate) fn new(file: DatabaseFile) -> Result<ClusterFile, Failure> {
         let name = file.name().to_owned();
         let mut records = ClusterReader::new(file);
@@ -56,7 +56,7 @@ impl ClusterFile {
     /// The next record with its number; `None` at the end.
     ///
     /// # Errors
-    /// The record is damaged, or of no kind.
+    /// The record is damaged, or of an unknown kind.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Record)>, Failure> {
         match self.records.next() {
             Ok(None) => Ok(None),
@@ -65,7 +65,7 @@ impl ClusterFile {
         }
     }
 
-    /// The records behind the header, for callers that tell kinds of damage apart.
+    /// The records after the header, for callers that distinguish kinds of damage.
     pub(crate) fn records(&mut self) -> &mut ClusterReader<DatabaseFile> {
         &mut self.records
     }

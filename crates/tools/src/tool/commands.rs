@@ -1,4 +1,4 @@
-//! The table of commands, and how a command line finds its entry.
+//! The table of commands, and the arguments that each command gets.
 
 mod check_cluster;
 mod cluster_to_standalone;
@@ -22,10 +22,10 @@ use crate::tool::answer::Answer;
 use crate::tool::manual;
 use crate::tool::options::Options;
 
-/// What a command gets.
+/// The input of a command.
 #[derive(Debug)]
 pub(crate) struct Invocation<'a> {
-    /// Arguments, as many as the command allows.
+    /// The arguments. Their number is within the command's limits.
     pub(crate) args: &'a [String],
     /// The options.
     pub(crate) options: &'a Options,
@@ -46,8 +46,8 @@ type Command = command::Command<Action>;
 /// Headings of the commands, in order.
 pub(crate) const TOPICS: [&str; 6] = [FILES, LOOKING, TRANSACTIONS, SCHEMAS, CLUSTERS, HELP];
 
-const FILES: &str = "Making and rewriting database files";
-const LOOKING: &str = "Looking into them";
+const FILES: &str = "Creating and rewriting database files";
+const LOOKING: &str = "Inspecting database files";
 const TRANSACTIONS: &str = "Transactions";
 const SCHEMAS: &str = "Schemas";
 const CLUSTERS: &str = "Clusters";
@@ -63,12 +63,12 @@ const fn command(
     Command::new(name, args_min, args_max, Action { arguments, run })
 }
 
-/// All of them.
+/// All commands.
 pub(crate) const COMMANDS: [Command; 25] = [
     command("create", "[db [schema]]", 0, 2, create::create).means(
         FILES,
         "create [DB [SCHEMA]]",
-        "make DB, empty, with SCHEMA",
+        "create DB without rows, with SCHEMA",
     ),
     command(
         "create-cluster",
@@ -80,7 +80,7 @@ pub(crate) const COMMANDS: [Command; 25] = [
     .means(
         CLUSTERS,
         "[--election-timer=MS] create-cluster DB CONTENTS LOCAL",
-        "make the first member of a cluster",
+        "create the file of a cluster's first member",
     ),
     command(
         "join-cluster",
@@ -92,22 +92,22 @@ pub(crate) const COMMANDS: [Command; 25] = [
     .means(
         CLUSTERS,
         "[--cid=UUID] join-cluster DB NAME LOCAL REMOTE...",
-        "make a member that will join a cluster",
+        "create the file of a member that will join a cluster",
     ),
     command("compact", "[db [dst]]", 0, 2, compact::compact).means(
         FILES,
         "compact [DB [DST]]",
-        "drop history from DB (result to DST, which must be new)",
+        "remove the history from DB (write the result to DST, which must not exist)",
     ),
     command("convert", "[db [schema [dst]]]", 0, 3, convert::convert).means(
         FILES,
         "convert [DB [SCHEMA [DST]]]",
-        "fit DB's contents to SCHEMA (result to DST, which must be new)",
+        "convert DB's contents to SCHEMA (write the result to DST, which must not exist)",
     ),
     command("needs-conversion", "", 0, 2, convert::needs_conversion).means(
         FILES,
         "needs-conversion [DB [SCHEMA]]",
-        "print \"yes\" if DB has another schema than SCHEMA, else \"no\"",
+        "print \"yes\" if DB's schema differs from SCHEMA, else \"no\"",
     ),
     command("db-name", "[db]", 0, 1, schema::db_name).means(
         LOOKING,
@@ -167,7 +167,7 @@ pub(crate) const COMMANDS: [Command; 25] = [
     command("query", "[db] trns", 1, 2, execute::query).means(
         TRANSACTIONS,
         "query [DB] TRNS",
-        "execute TRNS on DB's contents, keep no change",
+        "execute TRNS on DB's contents without changing DB",
     ),
     command("transact", "[db] trns", 1, 2, execute::transact).means(
         TRANSACTIONS,
@@ -189,7 +189,7 @@ pub(crate) const COMMANDS: [Command; 25] = [
     .means(
         CLUSTERS,
         "check-cluster DB...",
-        "check members' files against each other",
+        "check the files of a cluster's members for consistency",
     ),
     command("compare-versions", "a op b", 3, 3, versions::compare).means(
         SCHEMAS,
@@ -212,14 +212,14 @@ pub(crate) const COMMANDS: [Command; 25] = [
     .means(
         CLUSTERS,
         "cluster-to-standalone DB CLUSTERDB",
-        "rescue the contents of a member",
+        "write the contents of CLUSTERDB, a member's file, to the standalone DB",
     ),
 ];
 
 /// Runs the command that the options name.
 ///
 /// # Errors
-/// No such command, a wrong number of arguments, or what the command itself reports.
+/// There is no such command, the number of arguments is wrong, or the command failed.
 pub(crate) fn run(options: &Options) -> Outcome {
     let (command, args) = command::find(&COMMANDS, &options.words)?;
     let name = command.name;
@@ -239,22 +239,22 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 impl Invocation<'_> {
-    /// The database at this place among the arguments, or the default one.
-    fn database(&self, place: usize) -> PathBuf {
+    /// The database that the argument at `position` names, or the default one.
+    fn database(&self, position: usize) -> PathBuf {
         self.args
-            .get(place)
+            .get(position)
             .map_or_else(default_database, PathBuf::from)
     }
 
-    /// The schema at this place among the arguments, or the default one.
-    fn schema(&self, place: usize) -> PathBuf {
+    /// The schema that the argument at `position` names, or the default one.
+    fn schema(&self, position: usize) -> PathBuf {
         self.args
-            .get(place)
+            .get(position)
             .map_or_else(|| dirs::pkgdata().join("vswitch.ovsschema"), PathBuf::from)
     }
 }
 
-/// The database that is meant when none is named.
+/// The database of a command line that names none.
 fn default_database() -> PathBuf {
     dirs::db().join("conf.db")
 }

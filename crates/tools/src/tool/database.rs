@@ -1,8 +1,8 @@
-//! Database files opened for reading, and replayed into memory.
+//! Database files, opened for reading and loaded into memory.
 //!
-//! A file is identified by its first line before anything else is read, and then read once from its beginning, so pipes
-//! pass (`/dev/stdin`). Tools give up at the first damage of any kind, unlike a server, which goes on with what it has: whoever
-//! rewrites a file must not lose rows silently.
+//! The first line of a file identifies it. The file is read once from its beginning, so a pipe can be read too (`/dev/stdin`). Any
+//! damage is an error, unlike in a server, which serves the records before the damage: a command that rewrites a file must not
+//! lose rows silently.
 
 use std::path::Path;
 
@@ -22,12 +22,12 @@ use crate::tool::uuids::RandomUuids;
 pub(crate) struct DatabaseFile {
     file: LogFile,
     magic: Magic,
-    /// What identification has read, still to be handed out.
+    /// The bytes that identification has read and `read` has not returned yet.
     prefix: Vec<u8>,
     progress: Option<Progress>,
 }
 
-/// A standalone file on its way into memory.
+/// A standalone file whose schema has been read, and whose records have not.
 #[derive(Debug)]
 pub(crate) struct Replay {
     name: String,
@@ -38,15 +38,15 @@ impl DatabaseFile {
     /// Opens a file for reading, without locking it.
     ///
     /// # Errors
-    /// It cannot be opened or is no database.
+    /// The file cannot be opened or is not a database.
     pub(crate) fn open(path: &Path) -> Result<DatabaseFile, Failure> {
         DatabaseFile::open_as(path, OpenMode::ReadOnly)
     }
 
-    /// Opens a file, locking it when the mode can write.
+    /// Opens a file, and locks it if the mode allows writing.
     ///
     /// # Errors
-    /// As [`DatabaseFile::open`], and a lock held by somebody else.
+    /// As [`DatabaseFile::open`], and another process has locked the file.
     pub(crate) fn open_as(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
         let name = shown(path);
         let mut file = log_file::open(&name, mode).map_err(|error| tagged(&error))?;
@@ -69,7 +69,7 @@ impl DatabaseFile {
         })
     }
 
-    /// Shows how far it has been read to whoever waits at a terminal.
+    /// Shows the progress of reading on a terminal.
     #[must_use]
     pub(crate) fn with_progress(mut self) -> DatabaseFile {
         let bytes = std::fs::metadata(self.file.disk().path()).map_or(0, |data| data.len());
@@ -77,12 +77,12 @@ impl DatabaseFile {
         self
     }
 
-    /// What kind of database it is.
+    /// The kind of the database.
     pub(crate) fn magic(&self) -> Magic {
         self.magic
     }
 
-    /// The name as the user gave it.
+    /// The file's name, as the user gave it.
     pub(crate) fn name(&self) -> &str {
         self.file.disk().shown_name()
     }
@@ -90,7 +90,7 @@ impl DatabaseFile {
     /// Reads the schema of a standalone database.
     ///
     /// # Errors
-    /// The file is a cluster's, or its first record is damaged or no schema.
+    /// The file is a cluster's, or its first record is damaged or not a schema.
     pub(crate) fn load(self) -> Result<Replay, Failure> {
         let name = self.name().to_owned();
         if self.magic == Magic::Clustered {
@@ -110,7 +110,7 @@ impl Replay {
         self.load.schema().clone()
     }
 
-    /// Applies every record. Also returns the file, which is to be appended to behind its last record.
+    /// Applies every record. Also returns the file, positioned to append after its last record.
     ///
     /// # Errors
     /// The first record that is damaged, does not fit the schema or does not commit.
@@ -157,7 +157,7 @@ impl Source for DatabaseFile {
     }
 }
 
-/// The error with its tag, as every command but those that replace files shows it.
+/// The error with its tag, as most commands show it. Commands that replace files show it without the tag.
 pub(crate) fn tagged(error: &OpenError) -> Failure {
     Failure::new(format!("{}: {error}", Tag::IoError.text()))
 }

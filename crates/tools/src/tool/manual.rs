@@ -1,4 +1,4 @@
-//! What `ovsdb-tool` tells people of itself: `--help`, the manual page, completions.
+//! The manual of `ovsdb-tool`: the source of `--help`, the manual page and completions.
 //!
 //! Options come from the table in [`crate::tool::options`], commands from the one in [`crate::tool::commands`].
 
@@ -12,12 +12,12 @@ use crate::tool::options;
 const DEFAULTS: &str = "\
 The default DB is {dbdir}/conf.db. The default SCHEMA is {pkgdatadir}/vswitch.ovsschema.";
 
-/// What `--help` and the command `help` print.
+/// The text that `--help` and the command `help` print.
 pub(crate) fn help() -> String {
     help::text(&manual(), &Places::of_process())
 }
 
-/// All of it.
+/// The whole manual.
 #[must_use]
 pub fn manual() -> Manual {
     Manual {
@@ -35,21 +35,18 @@ pub fn manual() -> Manual {
             Chapter::list(
                 "FILES",
                 &[
-                    ("{dbdir}/conf.db", "the DB that is meant when none is named"),
-                    (
-                        "{pkgdatadir}/vswitch.ovsschema",
-                        "the SCHEMA that is meant when none is named",
-                    ),
+                    ("{dbdir}/conf.db", "the default DB"),
+                    ("{pkgdatadir}/vswitch.ovsschema", "the default SCHEMA"),
                 ],
             ),
             Chapter::list(
                 "EXIT STATUS",
                 &[
-                    ("0", "done, or yes"),
-                    ("1", "could not be done"),
+                    ("0", "success, or yes"),
+                    ("1", "error"),
                     (
                         "2",
-                        "no: db-is-clustered, db-is-standalone, compare-versions; not known yet: db-cid",
+                        "no, for db-is-clustered, db-is-standalone and compare-versions; not known yet, for db-cid",
                     ),
                 ],
             ),
@@ -61,19 +58,19 @@ pub fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-`{program}` works on database files without a server. Commands that change a file lock it first and refuse one that is served; those that
-look may be used at any time.";
+`{program}` works on database files without a server. Commands that change a file lock it, and so refuse a file that a server has open.
+Commands that only read can be used at any time.";
 
 const EXAMPLES: &str = "\
-Make the database of a virtual switch:
+Create the database of a virtual switch:
 
     ovsdb-tool create /etc/openvswitch/conf.db /usr/share/openvswitch/vswitch.ovsschema
 
-Bring it to a newer schema, if it needs that:
+Convert it to a newer schema, if needed:
 
     test \"$(ovsdb-tool needs-conversion conf.db new.ovsschema)\" = no ||
         ovsdb-tool convert conf.db new.ovsschema
 
-See what changed last, column by column:
+Show the last changes, column by column:
 
     ovsdb-tool -mm show-log conf.db | tail -40";

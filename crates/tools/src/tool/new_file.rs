@@ -1,4 +1,4 @@
-//! Files that must not exist yet, written whole.
+//! New files, written as a whole.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use corvid_shell::log_file::{self, LogFile, OpenMode, sync_directory_of};
 use crate::failure::{Failure, shown};
 use crate::tool::database::tagged;
 
-/// Makes a file, locked while it is written, of these records; synced, its name too.
+/// Creates a file with these records, and syncs it and its directory. The file is locked while it is written.
 ///
 /// # Errors
-/// There is one already, somebody has it locked, or it cannot be written; nothing is left behind then.
+/// The file exists, another process has locked it, or it cannot be written. A failure leaves no file behind.
 pub(crate) fn create(path: &Path, records: &[u8]) -> Result<(), Failure> {
     let name = shown(path);
     let mut file =
         log_file::open(&name, OpenMode::CreateExclusive).map_err(|error| tagged(&error))?;
     if let Err(error) = store(&mut file, records) {
-        // An empty file would keep the next attempt from succeeding.
+        // An incomplete file would make the next attempt fail.
         let _ = std::fs::remove_file(file.disk().path());
         return Err(Failure::new(format!(
             "I/O error: {error} ({})",

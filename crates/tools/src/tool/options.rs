@@ -1,4 +1,4 @@
-//! The command line: options that take effect as they are met, then the command and its arguments.
+//! The command line: options, which take effect in the order in which they are read, then the command and its arguments.
 
 use corvid_data::Uuid;
 use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
@@ -9,10 +9,10 @@ use corvid_shell::{program, vlog};
 use crate::failure::Failure;
 use crate::tool::manual;
 
-/// What the command line asks for.
+/// The values of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
-    /// How often `-m` was given.
+    /// The number of `-m` options.
     pub(crate) verbosity: u32,
     /// `--rbac-role`
     pub(crate) role: Option<String>,
@@ -40,9 +40,8 @@ const SPECS: [Spec<Id>; 8] = [
     Spec::both("more", 'm', Arg::None, Id::More)
         .means("", "show-log: print rows (once) and columns (twice)"),
     Spec::long("rbac-role", Arg::Required, Id::Role)
-        .means("ROLE", "query and transact with the rights of ROLE"),
-    Spec::long("cid", Arg::Required, Id::Cid)
-        .means("UUID", "join-cluster: join no other cluster than this"),
+        .means("ROLE", "execute transactions with the rights of ROLE"),
+    Spec::long("cid", Arg::Required, Id::Cid).means("UUID", "join-cluster: join only this cluster"),
     Spec::long("election-timer", Arg::Required, Id::ElectionTimer)
         .means("MS", "create-cluster: election timer, 100 to 600000"),
     vlog::verbose_spec(Id::Verbose),
@@ -51,13 +50,13 @@ const SPECS: [Spec<Id>; 8] = [
     Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
 ];
 
-/// The options, as people read of them.
+/// The options for the manual.
 pub(crate) fn entries() -> Vec<OptionEntry> {
     Manual::entries(&SPECS)
 }
 
 impl Options {
-    /// Reads a command line, `argv[0]` included. Ends the process after `--help` and the like, and on errors.
+    /// Reads a command line, `argv[0]` included. Ends the process on errors, and after `--help` and options like it.
     pub(crate) fn parse(line: &[String]) -> Options {
         let mut options = Options::default();
         let mut args = Args::new(&SPECS, line);
@@ -86,7 +85,7 @@ impl Options {
     }
 }
 
-/// Arguments of options are checked as they are met, whatever the command.
+/// Ends the process on a wrong argument of an option, also if the command does not use the option.
 fn or_die<T>(parsed: Result<T, Failure>) -> T {
     parsed.unwrap_or_else(|failure| program::fatal(failure))
 }

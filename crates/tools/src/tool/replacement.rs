@@ -1,7 +1,7 @@
-//! Writing a whole file: beside its place first, for `compact`, `convert` and `cluster-to-standalone`.
+//! Replaces or creates a database file as a whole, for `compact`, `convert` and `cluster-to-standalone`.
 //!
-//! The file is written beside its place, synced, and only then renamed to it: whatever happens meanwhile, the place holds
-//! what it held or the complete new file.
+//! The new file is written under a temporary name beside the target, synced, and renamed to the target. So at any time the
+//! target is the old file or the complete new one.
 
 use std::path::{Path, PathBuf};
 
@@ -14,25 +14,25 @@ use corvid_shell::replacement::Replacement;
 
 use crate::failure::{Failure, shown};
 
-/// Where a file will be written; locked against everybody else who would write there.
+/// The path of a file that will be written. It is locked against other writers.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Target {
     path: PathBuf,
     _lock: Lockfile,
-    /// The name beside an existing file could be a database's too: the reference locks it as well.
+    /// The lock of the temporary name, which could be a database's name too. The reference locks it as well.
     _temporary_lock: Option<Lockfile>,
 }
 
-/// How a lock that somebody else holds is reported: commands differ in it.
+/// The form of the error about a lock that another process holds. Commands differ in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wording {
     /// Without a tag: `compact`, `convert`.
     Bare,
-    /// As an `I/O error`: all others.
+    /// As an `I/O error`: all other commands.
     Tagged,
 }
 
-/// The file to be, beside its place; gone again unless it is finished.
+/// The new file under its temporary name. Unless it is finished, it is removed.
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: Replacement,
@@ -40,43 +40,43 @@ pub(crate) struct Draft {
     target: PathBuf,
 }
 
-impl Place {
-    /// Locks a file that is to be replaced, and the name beside it.
+impl Target {
+    /// Locks a file that will be replaced, and its temporary name.
     ///
     /// # Errors
-    /// Somebody else holds a lock.
-    pub(crate) fn lock(path: &Path) -> Result<Place, Failure> {
-        Ok(Place {
+    /// Another process holds a lock.
+    pub(crate) fn lock(path: &Path) -> Result<Target, Failure> {
+        Ok(Target {
             path: path.to_owned(),
             _lock: lock(path, Wording::Bare)?,
             _temporary_lock: Some(lock(&temporary(path), Wording::Bare)?),
         })
     }
 
-    /// Locks the place of a file that does not exist yet.
+    /// Locks the path of a file that does not exist yet.
     ///
     /// # Errors
-    /// As [`Place::lock`], and there is a file already: what it holds is not ours to overwrite.
-    pub(crate) fn lock_new(path: &Path, wording: Wording) -> Result<Place, Failure> {
+    /// As [`Target::lock`], and the file exists. It is not overwritten.
+    pub(crate) fn lock_new(path: &Path, wording: Wording) -> Result<Target, Failure> {
         let lock = lock(path, wording)?;
-        // A dangling link is a place too: its target will be made.
+        // A dangling link is allowed: the file that it points to will be created.
         if path.exists() {
             return Err(Failure::new(format!(
                 "I/O error: {}: create failed (File exists)",
                 path.display()
             )));
         }
-        Ok(Place {
+        Ok(Target {
             path: path.to_owned(),
             _lock: lock,
             _temporary_lock: None,
         })
     }
 
-    /// Begins the file. One left over by a crash is removed.
+    /// Creates the temporary file. A file left over by a crash is removed.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub(crate) fn begin(&self) -> Result<Draft, Failure> {
         let temporary = temporary(&self.path);
         let file = Replacement::create(&self.path)
@@ -88,10 +88,10 @@ impl Place {
         })
     }
 
-    /// Puts the contents of `database` there: schema, and one record with every row.
+    /// Writes the contents of `database` as the new file: the schema, and one record with every row.
     ///
     /// # Errors
-    /// Nothing was changed, unless only the directory could not be synced.
+    /// The target is unchanged, unless only syncing the directory failed.
     pub(crate) fn fill(&self, database: &Database, comment: &str) -> Result<(), Failure> {
         let mut draft = self.begin()?;
         draft.write_database(database, comment)?;
@@ -103,14 +103,14 @@ impl Draft {
     /// Appends bytes.
     ///
     /// # Errors
-    /// The file system takes no more.
+    /// The file cannot be written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.file
             .write(bytes)
             .map_err(|error| Failure::io(&shown(&self.temporary), "write failed", &error))
     }
 
-    /// The file as it stands, for reading.
+    /// The path of the temporary file, for reading it.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
@@ -128,7 +128,7 @@ impl Draft {
         let mut record = Vec::new();
         write_schema(&mut record, schema);
         self.write(&record)?;
-        // Releases before 2.15 cannot read differences, and a file of this kind has none: it stays readable for them.
+        // Releases before 2.15 cannot read differences. A compacted file has none, so the record is not marked as one.
         let stamp = Stamp {
             date_ms: clock::wall_ms(),
             comment,
@@ -136,7 +136,7 @@ impl Draft {
             with_defaults: false,
         };
         let snapshot = database.snapshot();
-        // Rows are walked twice: to measure, and to write.
+        // Each row is visited twice: to measure its record, and to write it.
         let rows: usize = schema
             .iter()
             .map(|(table, _)| snapshot.row_count(table))
@@ -151,10 +151,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Puts the file in its place, synced.
+    /// Syncs the file and renames it to the target.
     ///
     /// # Errors
-    /// The place is as it was, unless only the directory could not be synced.
+    /// The target is unchanged, unless only syncing the directory failed.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let Draft {
             file,
@@ -182,7 +182,7 @@ fn lock(path: &Path, wording: Wording) -> Result<Lockfile, Failure> {
     })
 }
 
-/// The name beside the file that `path` finally leads to.
+/// The temporary name, beside the file that `path` leads to after all links.
 fn temporary(path: &Path) -> PathBuf {
     let mut name = follow_links(path).into_os_string();
     name.push(".tmp");

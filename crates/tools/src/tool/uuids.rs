@@ -1,4 +1,4 @@
-//! Row identities from the operating system's random source.
+//! Row UUIDs from the operating system's random source.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Uuid};
@@ -15,7 +15,7 @@ impl RandomUuids {
     /// Opens the random source.
     ///
     /// # Errors
-    /// There is none.
+    /// The system has no random source.
     pub(crate) fn new() -> Result<RandomUuids, Failure> {
         let random = Random::new();
         random.map(RandomUuids).map_err(|error| {
@@ -28,7 +28,7 @@ impl RandomUuids {
 }
 
 impl RandomUuids {
-    /// A seed for the hashes of a database: what a file holds was chosen by others.
+    /// A seed for the hashes of a database. Without one, the contents of a file could be chosen so that hashes collide.
     pub(crate) fn hash_seed(&mut self) -> HashSeed {
         match self.0.bytes() {
             Ok(bytes) => HashSeed::new(u64::from_ne_bytes(bytes)),

@@ -1,4 +1,4 @@
-//! `backup`: a database as a standalone file on standard output (docs/spec/storage.md 14).
+//! `backup`: writes a database as a standalone file to standard output (docs/spec/storage.md 14).
 
 use std::io::{IsTerminal, Write};
 
@@ -38,7 +38,7 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
         is_diff: true,
         with_defaults: true,
     };
-    // Rows are walked twice: to measure, and to write.
+    // Each row is visited twice: to measure its record, and to write it.
     let count: usize = tables.iter().map(Vec::len).sum();
     let progress = Progress::new("Writing rows", 2 * count as u64);
     let of_table = |table: TableId| {
@@ -123,7 +123,7 @@ fn row(table: &TableSchema, json: &Value) -> Result<Row, Failure> {
         })?;
     let datum = |column: &ColumnSchema| match json.get(column.name.as_str()) {
         None => Ok(Datum::default_for(&column.column_type)),
-        // What a database holds is kept even where a later schema's constraint would not let it in.
+        // A stored value is kept even where a constraint of a later schema would refuse it.
         Some(value) => wire::read_datum_unconstrained(
             &mut Reader::new(&value.to_bytes()),
             &column.column_type,

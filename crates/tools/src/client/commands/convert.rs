@@ -1,4 +1,4 @@
-//! `convert` and `needs-conversion`: a schema file against the schema that a server has.
+//! `convert` and `needs-conversion`: compare a schema file with the schema of a served database, and convert the database to it.
 
 use std::path::Path;
 
@@ -33,12 +33,12 @@ pub(crate) fn needs_conversion(
     })
 }
 
-/// The schema of a file, as it can be on this server: clusters keep every column.
+/// The schema of a file, fit for this server: in a cluster every column is persistent.
 fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
     let schema = schema_file::read(Path::new(file))?;
     let is_clustered = match leader::standing(session, &schema.name)? {
         Standing::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
-        // The request itself tells what is wrong.
+        // The error of the request itself says what is wrong.
         Standing::Unknown | Standing::Absent => false,
     };
     if is_clustered {
@@ -48,7 +48,7 @@ fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
     }
 }
 
-/// Makes every ephemeral column persistent, and says so.
+/// Makes every ephemeral column persistent, and logs a warning about it.
 fn make_persistent(schema: Schema, file: &str) -> Result<Schema, Failure> {
     let ephemeral: Vec<(&str, &str)> = schema
         .tables()

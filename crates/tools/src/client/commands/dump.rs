@@ -1,4 +1,4 @@
-//! `dump`: whole tables, rows in a stable order (docs/spec/cli.md 3.4).
+//! `dump`: prints whole tables with their rows in a stable order (docs/spec/cli.md 3.4).
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -81,7 +81,7 @@ fn selection<'a>(
         .iter()
         .map(|column| named(table, column))
         .collect::<Result<_, _>>()?;
-    // Versions are of no use outside the server's run, so a dump never shows them.
+    // Row versions have no meaning beyond one run of the server, so a dump omits them.
     chosen.retain(|column| column.name != "_version");
     chosen.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(vec![(table, chosen)])
@@ -146,7 +146,7 @@ fn cells(row: &Value, columns: &[Column]) -> Vec<Cell> {
         .collect()
 }
 
-/// Columns without UUID keys decide first, in order, then the others.
+/// Orders rows by their columns without UUID keys first, in order, then by the other columns.
 fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
     let by = |uuid_keyed: bool| {
         columns

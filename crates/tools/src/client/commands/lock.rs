@@ -1,5 +1,5 @@
-//! `lock`, `steal` and `unlock`: one request, then everything that happens to our locks, until the process is ended
-//! (docs/spec/cli.md 3.8). In the background more requests come through the control socket.
+//! `lock`, `steal` and `unlock`: send one request, then print the notifications about this session's locks until the process ends
+//! (docs/spec/cli.md 3.8). In the background, the control socket accepts more requests.
 
 use std::io::Write;
 
@@ -48,7 +48,7 @@ fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
         Incoming::Reply(id, Err(error)) if id == first => {
             return Err(Failure::returned_error(&error));
         }
-        // Whoever asked through the control socket has had his answer; the locks that we hold are not touched.
+        // The control socket has answered its client already, and the locks that this session owns have not changed.
         Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
         Incoming::Notification(method, params) => {
             writeln!(out, "{method}\n{}", Value::Array(params))?;

@@ -1,7 +1,7 @@
-//! `monitor`, `monitor-cond` and `monitor-cond-since`: contents, then changes, as tables (docs/spec/cli.md 3.7).
+//! `monitor`, `monitor-cond` and `monitor-cond-since`: print contents and then changes as tables (docs/spec/cli.md 3.7).
 //!
 //! The words of the command line become one request ([`request`]); replies and notifications become tables
-//! ([`updates`]). All three versions share this path and differ in method, notification and row updates.
+//! ([`updates`]). The three versions differ in method, notification and form of the row updates.
 
 mod request;
 mod updates;
@@ -180,7 +180,7 @@ fn condition_change(table: &str, condition: &str) -> Result<Value, String> {
     ]))
 }
 
-/// Sends the request and prints what comes of it.
+/// Sends the request, and prints its reply and all notifications.
 fn run(
     version: Version,
     session: &mut Session,
@@ -233,7 +233,7 @@ impl Monitor<'_> {
             Incoming::Reply(id, Err(error)) if id == self.request => {
                 return Err(Failure::wire(&error));
             }
-            // Replies to changes of the condition.
+            // A reply to a change of the condition.
             Incoming::Reply(..) => {}
             Incoming::Notification(method, params) if params.first() == Some(&Value::Null) => {
                 if method == "monitor_canceled" {
@@ -274,7 +274,7 @@ impl Monitor<'_> {
         let mut out = std::io::stdout().lock();
         match (self.version, params) {
             (Version::CondSince, [_, last_id, updates]) => {
-                // The empty line before the tables ends this one.
+                // The empty line before the tables ends this line.
                 write!(out, "\nlast_id: {}", last_id.as_str().unwrap_or_default())?;
                 self.print(updates, Phase::Update, &mut out)
             }

@@ -1,7 +1,7 @@
-//! `ping`: whether a server answers, and serves a database, for scripts and health checks.
+//! `ping`: checks for scripts and health checks that a server answers, and that it serves a database.
 //!
-//! Each server of a list is asked once, in order, and the first that suits ends the command. Unlike other commands this one has
-//! a time limit of its own for each server, unless `--timeout` or `OVS_CTL_TIMEOUT` sets one for the whole program.
+//! Each server of a list is tried once, in order; the first suitable one ends the command. Unlike other commands this one has a time
+//! limit for each server, unless `--timeout` or `OVS_CTL_TIMEOUT` limits the whole program.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 
-/// How long a server may take for connection and answers, ms.
+/// Time limit for connecting and all answers of one server, ms.
 const LIMIT_MS: u64 = 5000;
 
 pub(crate) fn ping(settings: &Settings, words: &[String]) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub(crate) fn ping(settings: &Settings, words: &[String]) -> Result<(), Failure>
     }
 }
 
-/// The time that the server takes to answer an `echo`, ns, once it is known to suit.
+/// The time that a suitable server takes to answer an `echo`, ns.
 fn answer_ns(
     server: &str,
     database: Option<&str>,
@@ -64,14 +64,14 @@ fn answer_ns(
     Ok(clock::mono_ns() - sent_ns)
 }
 
-/// Checks that the server serves the database, and is what other commands choose among several servers.
+/// Checks that the server serves the database, and that other commands would choose it among several servers.
 fn serves(
     session: &mut Session,
     database: &str,
     list: &RemoteList,
     settings: &Settings,
 ) -> Result<(), Failure> {
-    // Servers without `_Server` tell in this list alone.
+    // A server without a `_Server` database names its databases in this list only.
     if !session.list_dbs()?.iter().any(|name| name == database) {
         return Err(Failure::new(format!(
             "server does not have {database} database"

@@ -1,5 +1,5 @@
-//! `restore`: the contents of a database file instead of what a database holds (docs/spec/storage.md 14). One transaction empties
-//! every table and inserts the rows of the file, under new UUIDs; references between them go through names.
+//! `restore`: replaces the contents of a database with those of a database file (docs/spec/storage.md 14). One transaction deletes
+//! every row and inserts the rows of the file with new UUIDs; references between them are named UUIDs.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -24,7 +24,7 @@ use super::Invocation;
 use crate::client::session::Session;
 use crate::failure::Failure;
 
-/// How messages name the file.
+/// The file's name in messages.
 const FILE: &str = "/dev/stdin";
 
 pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Res
     Ok(())
 }
 
-/// All of standard input. The wait is ours, so that a signal ends it.
+/// Reads all of standard input. It waits by `poll`, so that a signal ends the wait.
 fn read_input() -> Result<Vec<u8>, Failure> {
     let mut input = std::io::stdin().lock();
     let mut bytes = Vec::new();
@@ -77,7 +77,7 @@ fn read_input() -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The database that a file holds. Any damage is an error: what replaces a database must be whole.
+/// The database in a file. Any damage is an error: a damaged file must not replace a database.
 fn replay(file: &[u8]) -> Result<Database, Failure> {
     let damaged = |damage: &Damage| Failure::from(damage.to_wire(FILE));
     let head = &file[..file.len().min(LINE_BYTES_MAX)];
@@ -100,7 +100,7 @@ fn replay(file: &[u8]) -> Result<Database, Failure> {
     Ok(database)
 }
 
-/// Row versions, which nobody will see.
+/// Row versions. The restored rows get others from the server.
 struct Versions(Random);
 
 impl UuidSource for Versions {
@@ -134,7 +134,7 @@ fn compare(schema: &Schema, backup: &Schema, force: bool) -> Result<(), Failure>
     Err(Failure::new(format!("{difference} {hint}")))
 }
 
-/// For each table, the deletion of every row and the insertion of the backup's.
+/// For each table, the deletion of all rows and the insertion of the backup's rows.
 fn operations(backup: &Database) -> Vec<Value> {
     let schema = backup.schema();
     let names: HashSet<(TableId, Uuid)> = schema
@@ -148,7 +148,7 @@ fn operations(backup: &Database) -> Vec<Value> {
             ("table", Value::string(&*table.name)),
             ("where", Value::Array(Vec::new())),
         ]));
-        // A stable order, so that equal files make equal requests.
+        // The order is stable, so that equal files make equal requests.
         let mut rows: Vec<&Arc<Row>> = backup.rows(id).collect();
         rows.sort_by_key(|row| row.uuid);
         for row in rows {

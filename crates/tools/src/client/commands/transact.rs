@@ -1,4 +1,4 @@
-//! `transact` and `query`.
+//! `transact` and `query`: one transaction on a server.
 
 use bstr::BString;
 use corvid_json::{Object, Value};
@@ -17,7 +17,7 @@ pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Re
     print_line(&result)
 }
 
-/// Like `transact`, with an `abort` at the end whose own error is taken off the result again.
+/// As `transact`, with an `abort` at the end. The error of the `abort` is removed from the result.
 pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let Value::Array(mut params) = parse(&invocation.args[0])? else {
         return Err(Failure::new("not a valid OVSDB query"));

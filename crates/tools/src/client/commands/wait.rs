@@ -1,5 +1,5 @@
-//! `wait`: until a database is there, connected or gone (docs/spec/cli.md 3.3). The server is asked again whenever the connection
-//! comes back, until `--timeout` ends the process.
+//! `wait`: waits until a database is added, connected or removed (docs/spec/cli.md 3.3). The request is sent again after each
+//! reconnection, until `--timeout` ends the process.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) fn wait(settings: &Settings, words: &[String]) -> Result<(), Failure>
     waiter.run(&condition)
 }
 
-/// The transaction that ends when the database has reached `state`.
+/// The transaction that completes when the database has reached `state`.
 fn condition(database: &str, state: &str) -> Result<Value, Failure> {
     let object = |members: &[(&str, Value)]| {
         Value::Object(
@@ -77,7 +77,7 @@ struct Waiter<'a> {
     server: &'a str,
     reconnect: Reconnect,
     session: Option<Session>,
-    /// The request whose answer ends the wait.
+    /// The request; its reply ends the wait.
     asked: Option<RequestId>,
     aware: Option<bool>,
     credentials: &'a Arc<Credentials>,
@@ -109,7 +109,7 @@ impl Waiter<'_> {
         }
     }
 
-    /// Connects and asks, when an attempt is due.
+    /// Connects and sends the request, when an attempt is due.
     fn attempt(&mut self, condition: &Value) {
         let now = clock::mono_ms();
         if self.reconnect.handle(now) != Some(Action::Connect) {
@@ -117,7 +117,7 @@ impl Waiter<'_> {
         }
         self.reconnect.connecting(now);
         self.report();
-        // A passive method waits for its peer as long as it takes.
+        // A passive method waits for its peer without a limit.
         let is_active = matches!(Target::parse(self.server), Ok(Target::Active(_)));
         let deadline = if is_active {
             self.reconnect.deadline_ms(now)
@@ -131,7 +131,7 @@ impl Waiter<'_> {
                 self.reconnect.connected(now);
                 self.report();
                 let mut session = Session::over(connection);
-                match self.ask(&mut session, condition) {
+                match self.send_request(&mut session, condition) {
                     Ok(asked) => (self.session, self.asked) = (Some(session), Some(asked)),
                     Err(_) => self.reconnect.disconnected(now, End::Closed),
                 }
@@ -148,7 +148,7 @@ impl Waiter<'_> {
         }
     }
 
-    fn ask(&self, session: &mut Session, condition: &Value) -> Result<RequestId, Failure> {
+    fn send_request(&self, session: &mut Session, condition: &Value) -> Result<RequestId, Failure> {
         if self.aware != Some(false) {
             session.send(
                 "set_db_change_aware",
@@ -158,7 +158,7 @@ impl Waiter<'_> {
         session.send("transact", condition)
     }
 
-    /// Handles what arrives or falls due; `true` when the state is reached.
+    /// Handles messages and probes; returns `true` when the state is reached.
     fn listen(&mut self) -> Result<bool, Failure> {
         let Some(session) = self.session.as_mut() else {
             return Ok(false);
@@ -189,7 +189,7 @@ impl Waiter<'_> {
         };
         match self.reconnect.handle(now) {
             Some(Action::Probe) => {
-                // Should it have ended, that shows when it is read.
+                // If the connection has ended, the next read shows it.
                 let _ = session.send("echo", &Value::Array(Vec::new()));
             }
             Some(Action::Disconnect) => {
@@ -230,7 +230,7 @@ impl Waiter<'_> {
     }
 }
 
-/// The answer to the request: the state is reached, unless it holds an error.
+/// Checks the reply to the request: the state is reached unless the reply has an error.
 fn answer(reply: Result<Value, Value>) -> Result<(), Failure> {
     let result = reply.map_err(|error| Failure::returned_error(&error))?;
     match result

@@ -1,11 +1,11 @@
-//! One cell: nothing, plain text, any JSON, or a datum with its type.
+//! One cell of a table: empty, plain text, any JSON, or a datum with its type.
 
 use std::rc::Rc;
 
 use corvid_data::{AtomRef, ColumnType, Datum, text, wire};
 use corvid_json::Value;
 
-/// How data become text (`--data`).
+/// The form of data (`--data`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellStyle {
     /// `[a, "b c"]`
@@ -40,13 +40,13 @@ pub(crate) enum Cell {
     Json(Value),
     /// A column's value.
     Datum(Datum, Rc<ColumnType>),
-    /// A column's value as a server sent it, which is what it is as JSON. So monitors print `1000000000000000` where a dump
-    /// prints `1e+15`.
+    /// A column's value, with the JSON that the server sent for it. As JSON, the cell is what the server sent: monitors print
+    /// `1000000000000000` where a dump prints `1e+15`.
     Received(Value, Rc<ColumnType>),
 }
 
 impl Cell {
-    /// A value read as a column type, or as JSON where it does not fit.
+    /// Reads a value by its column's type, or as any JSON if it does not fit the type.
     #[must_use]
     pub(crate) fn from_json(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
         let bytes = value.to_bytes();
@@ -91,8 +91,8 @@ impl Cell {
     }
 }
 
-/// A datum as JSON. It is built and not parsed from its wire form, in which a real like `1e+15` would read as an integer and
-/// be printed as one.
+/// A datum as JSON. The tree is built from the datum and not parsed from its wire form: parsing would turn a real like `1e+15` into an
+/// integer, and it would be printed as one.
 fn datum_json(datum: &Datum, is_map: bool) -> Value {
     let mut members: Vec<Value> = datum
         .iter()

@@ -7,7 +7,7 @@ use corvid_data::Uuid;
 use super::{Style, Table};
 
 const UUID_LEN: usize = 36;
-/// How much of a UUID links and anchors show.
+/// The number of characters of a UUID that links and anchors show.
 const SHOWN_LEN: usize = 8;
 
 pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
@@ -40,14 +40,13 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     writeln!(out, "</table>")
 }
 
-/// An anchor that links to the row lead to. It has the cell's text as its name, whatever form the text has, and shows the
-/// beginning of it.
+/// The anchor of a row, the target of links to it. Its name is the cell's whole text; it shows the beginning of the text.
 fn anchor(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN_LEN).collect();
     format!("<a name=\"{}\">{}</a>", escaped(text), escaped(&shown))
 }
 
-/// The cell's text with every UUID in it made a link.
+/// The cell's text with every UUID turned into a link.
 fn with_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,8 +1,7 @@
-//! `check-cluster`: whether the files of a cluster's members could have come about by the algorithm (docs/spec/storage.md 16).
+//! `check-cluster`: checks the files of a cluster's members for states that the Raft algorithm cannot reach (docs/spec/storage.md 16).
 //!
-//! First all headers, then the records of each file by the rules of its own log, then the properties that concern several
-//! logs. The first thing found ends the command. Memory: some 40 bytes an entry; entries themselves are read again when two
-//! of them have to be shown.
+//! It checks all headers, then the records of each file by the rules of its own log, then the properties that concern several
+//! logs. The first fault ends the command. It needs some 40 bytes of memory for each entry; an entry that a message shows is read again.
 
 mod member;
 mod properties;
@@ -15,17 +14,17 @@ use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Membership, Sid, ids};
-use member::{Member, Note};
+use member::{Member, Warning};
 use properties::Properties;
 
-/// Silent if all is well, but for notices of what is unusual.
+/// Checks the files. Prints warnings of events that are unusual but allowed, and nothing else if there is no fault.
 pub(super) fn check_cluster(invocation: &Invocation<'_>) -> Outcome {
     let files = open_all(invocation.args)?;
     let names = Names::of(&files);
     let mut properties = Properties::default();
     let mut members = Vec::with_capacity(files.len());
     for file in files {
-        let member = Member::read(file, &names, print_note)?;
+        let member = Member::read(file, &names, print_warning)?;
         properties.elections(&member, &names)?;
         members.push(member);
     }
@@ -33,7 +32,7 @@ pub(super) fn check_cluster(invocation: &Invocation<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// How messages call servers: by their files, if they are among those that are checked.
+/// Names of servers in messages: a server's file if that is checked, else its id.
 struct Names(Vec<(Sid, String)>);
 
 impl Names {
@@ -43,12 +42,12 @@ impl Names {
     }
 
     fn of_server(&self, sid: Sid) -> String {
-        let known = self.0.iter().find(|(known, _)| *known == sid);
-        known.map_or_else(|| sid.to_string(), |(_, name)| name.clone())
+        let found = self.0.iter().find(|(found, _)| *found == sid);
+        found.map_or_else(|| sid.to_string(), |(_, name)| name.clone())
     }
 }
 
-/// Opens the files of members and compares what their headers say. Those of servers that have not joined are left out.
+/// Opens the files of members and compares their headers. The files of servers that have not joined are left out.
 fn open_all(names: &[String]) -> Result<Vec<ClusterFile>, Failure> {
     let mut files: Vec<ClusterFile> = Vec::with_capacity(names.len());
     for name in names {
@@ -93,11 +92,11 @@ fn compare(
     Ok(())
 }
 
-fn print_note(file: &str, number: u64, note: Note) {
-    match note {
-        Note::Truncated(from, to) => {
+fn print_warning(file: &str, number: u64, warning: Warning) {
+    match warning {
+        Warning::Truncated(from, to) => {
             println!("{file}: record {number} truncates log from {from} to {to} entries");
         }
-        Note::Left => println!("{file}: record {number} shows that the server left the cluster"),
+        Warning::Left => println!("{file}: record {number} shows that the server left the cluster"),
     }
 }

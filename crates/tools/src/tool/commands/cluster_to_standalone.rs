@@ -1,9 +1,9 @@
-//! `cluster-to-standalone`: the contents of a member's file as a standalone database, for a cluster that is no more.
+//! `cluster-to-standalone`: writes the contents of a member's file as a standalone database, to recover a lost cluster.
 //!
-//! The log is followed as a member would follow it: entries that later ones have superseded are left out. (The reference
-//! copies every entry it meets, superseded ones too.) Entries at the end that are not known to be committed may have been
-//! acknowledged by a majority that is gone, so they are kept, and the user is told how many. A gap or damage among the entries is
-//! an error; votes and commit indexes that make no sense are only reported.
+//! The log is replayed as a member replays it: entries that later ones supersede are left out. (The reference copies every entry,
+//! superseded ones too.) Entries at the end that are not known to be committed are kept, because a majority that is lost may have
+//! acknowledged them; a warning states their number. A gap or damage among the entries is an error; inconsistent votes and commit
+//! indexes only cause warnings.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -21,48 +21,48 @@ use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use crate::tool::database::DatabaseFile;
-use crate::tool::replacement::{Draft, Place, Wording};
+use crate::tool::replacement::{Draft, Target, Wording};
 use crate::tool::uuids::RandomUuids;
 
-/// Writes the new file; nothing is left of it after a failure.
+/// Writes the new file. A failure leaves no file behind.
 pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
     let [target, source] = invocation.args else {
         return Err(Failure::new("DB CLUSTERDB expected"));
     };
     let file = DatabaseFile::open(Path::new(source))?.with_progress();
-    let place = Place::lock_new(Path::new(target), Wording::Tagged)?;
+    let target = Target::lock_new(Path::new(target), Wording::Tagged)?;
     if file.magic() == Magic::Standalone {
-        // The blank line is the reference's.
+        // The reference prints this blank line too.
         return Err(Failure::new("Database is not clustered db.\n"));
     }
-    let mut rescue = Rescue {
-        place,
+    let mut recovery = Recovery {
+        target,
         draft: None,
         pending: VecDeque::new(),
     };
-    let notice = rescue.follow(ClusterFile::new(file)?)?;
-    let Some(draft) = rescue.draft else {
+    let warnings = recovery.copy(ClusterFile::new(file)?)?;
+    let Some(draft) = recovery.draft else {
         return Err(Failure::new(format!("{source}: there is no schema in it")));
     };
     draft.finish()?;
-    for line in notice {
+    for line in warnings {
         eprintln!("{}: {source}: {line}", program::name());
     }
     Ok(Answer::Yes)
 }
 
-/// A database on its way from one file to the other.
-struct Rescue {
-    place: Place,
+/// The copy of a database from one file to the other.
+struct Recovery {
+    target: Target,
     /// `None` before the first schema.
     draft: Option<Draft>,
-    /// Entries with data that may still be superseded: those not known to be committed.
+    /// Entries with data that are not known to be committed: later entries may supersede them.
     pending: VecDeque<(Index, Data)>,
 }
 
-impl Rescue {
-    /// Copies everything. Returns what the user should know.
-    fn follow(&mut self, mut file: ClusterFile) -> Result<Vec<String>, Failure> {
+impl Recovery {
+    /// Copies all entries. Returns warnings for the user.
+    fn copy(&mut self, mut file: ClusterFile) -> Result<Vec<String>, Failure> {
         let name = file.name.clone();
         let Some(mut log) = Replay::new(&file.header) else {
             return Err(Failure::new(format!(
@@ -75,13 +75,13 @@ impl Rescue {
             let parts = whole.ok_or_else(|| Failure::new("Invalid raft header data"))?;
             self.add(parts)?;
         }
-        let mut notices = Vec::new();
+        let mut warnings = Vec::new();
         loop {
             let record = match file.records().next() {
                 Ok(Some(record)) => record?,
                 Ok(None) => break,
                 Err(error) if is_torn(Path::new(&name), &error, file.records().good_end()) => {
-                    notices.push(format!(
+                    warnings.push(format!(
                         "the last record is torn and left out: {}",
                         error.to_wire(&name)
                     ));
@@ -98,8 +98,8 @@ impl Rescue {
                 if matches!(record.kind, Kind::Entry(_)) {
                     return Err(unusable(&name, number, &format!("{name}: {text}")));
                 }
-                // What the member promised to others, or believed of the log, does not matter any more.
-                notices.push(text);
+                // Votes and commit indexes of the member have no effect on the contents.
+                warnings.push(text);
                 continue;
             }
             match record.kind {
@@ -115,24 +115,24 @@ impl Rescue {
                         self.pending.push_back((entry.index, payload.data));
                     }
                 }
-                Kind::CommitIndex(commit) => self.settle(commit)?,
+                Kind::CommitIndex(commit) => self.write_committed(commit)?,
                 _ => {}
             }
         }
         if !self.pending.is_empty() {
-            notices.push(match self.pending.len() {
+            warnings.push(match self.pending.len() {
                 1 => "its last transaction is not known to be committed; it is included".to_owned(),
                 count => format!(
                     "its last {count} transactions are not known to be committed; they are included"
                 ),
             });
         }
-        self.settle(log.end())?;
-        Ok(notices)
+        self.write_committed(log.end())?;
+        Ok(warnings)
     }
 
     /// Writes the pending entries up to `commit`.
-    fn settle(&mut self, commit: Index) -> Result<(), Failure> {
+    fn write_committed(&mut self, commit: Index) -> Result<(), Failure> {
         while let Some((index, data)) = self.pending.pop_front() {
             if index > commit {
                 self.pending.push_front((index, data));
@@ -158,7 +158,7 @@ impl Rescue {
         }
     }
 
-    /// The record as it stands in the entry; what it means is for whoever opens the database.
+    /// Writes the transaction as the entry has it. It is checked when the database is opened.
     fn add_transaction(&mut self, transaction: &[u8]) -> Result<(), Failure> {
         let Some(draft) = &mut self.draft else {
             return Err(Failure::new("a transaction precedes every schema"));
@@ -171,7 +171,7 @@ impl Rescue {
         }
         let mut out = Vec::with_capacity(transaction.len() + 128);
         let mut record = Record::begin(&mut out, Magic::Standalone);
-        // A record is one line, so that people can cut files by lines.
+        // A record is one line, so that files can be cut by lines.
         if transaction.contains(&b'\n') {
             let json = Value::parse(transaction)
                 .map_err(|error| Failure::new(format!("not a transaction: {error}")))?;
@@ -197,14 +197,14 @@ impl Rescue {
         self.restart()?.write_database(&database, &comment)
     }
 
-    /// Drops what was written: what follows replaces it.
+    /// Discards the records written so far: the next ones replace them.
     fn restart(&mut self) -> Result<&mut Draft, Failure> {
         self.draft = None;
-        Ok(self.draft.insert(self.place.begin()?))
+        Ok(self.draft.insert(self.target.begin()?))
     }
 }
 
-/// The error about a record behind `good` sound ones. Whoever has no other member's file will want to have those.
+/// The error about a record after `good` undamaged ones. It says how to get those, for users who have no other member's file.
 fn unusable(name: &str, good: u64, problem: &str) -> Failure {
     let lines = 2 * good;
     Failure::new(format!(
@@ -212,15 +212,15 @@ fn unusable(name: &str, good: u64, problem: &str) -> Failure {
     ))
 }
 
-/// Whether the damage at `offset` is a record that was being written when its writer died: the file ends within its header
-/// line or its body. It was never synced, so nobody relies on it.
+/// Whether the damage at `offset` is a record whose write was interrupted by a crash: the file ends within its header line or its
+/// body. Such a record was never synced, so it was not acknowledged.
 fn is_torn(path: &Path, error: &ReadError, offset: u64) -> bool {
     let Ok(tail) = read_from(path, offset) else {
         return false;
     };
     match error {
         ReadError::Header { .. } => !tail.contains(&b'\n'),
-        // A damaged length may reach beyond records that are whole.
+        // A damaged length may reach over undamaged records.
         ReadError::Short { .. } => !tail
             .windows(NEXT_HEADER.len())
             .any(|window| window == NEXT_HEADER),

@@ -1,4 +1,4 @@
-//! `compact`: the same contents without their history.
+//! `compact`: rewrites a database without its history.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{Invocation, Outcome};
 use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
-use crate::tool::replacement::{Place, Wording};
+use crate::tool::replacement::{Target, Wording};
 use crate::tool::uuids::RandomUuids;
 
 /// Rewrites a database, in place or to a new file.
@@ -23,17 +23,17 @@ pub(super) fn compact(invocation: &Invocation<'_>) -> Outcome {
     )
 }
 
-/// Reads the database at `path`, lets `change` have it, and writes the outcome to `target`, which must not exist, or over
-/// `path`. The file to be written is locked from before the other is read until it is complete.
+/// Reads the database at `path`, changes it by `change`, and writes the result to `target`, which must not exist, or over
+/// `path`. The written file is locked before the other one is read, until it is complete.
 pub(super) fn rewrite(
     path: &Path,
     target: Option<&Path>,
     comment: &str,
     change: impl FnOnce(Database, &mut RandomUuids) -> Result<Database, Failure>,
 ) -> Outcome {
-    let place = match target {
-        Some(target) => Place::lock_new(target, Wording::Bare)?,
-        None => Place::lock(path)?,
+    let target = match target {
+        Some(target) => Target::lock_new(target, Wording::Bare)?,
+        None => Target::lock(path)?,
     };
     let mut uuids = RandomUuids::new()?;
     let (database, _) = DatabaseFile::open(path)?
@@ -41,6 +41,6 @@ pub(super) fn rewrite(
         .load()?
         .finish(&mut uuids)?;
     let database = change(database, &mut uuids)?;
-    place.fill(&database, comment)?;
+    target.fill(&database, comment)?;
     Ok(Answer::Yes)
 }

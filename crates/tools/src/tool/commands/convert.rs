@@ -1,7 +1,7 @@
-//! `convert` and `needs-conversion`: another schema for the same contents.
+//! `convert` and `needs-conversion`: another schema for the same rows.
 //!
 //! The file is replayed under its own schema and its rows are converted afterwards, with every check. (The reference replays
-//! the old records under the new schema, which loses rows silently when one of them no longer commits.)
+//! the old records under the new schema, which silently loses rows when a record no longer commits.)
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::schema_file;
 use crate::tool::answer::Answer;
 
-/// Rewrites a database under another schema, in place or to a new file; nothing changes unless every row fits.
+/// Rewrites a database under another schema, in place or to a new file; if a row does not fit, nothing changes.
 pub(super) fn convert(invocation: &Invocation<'_>) -> Outcome {
     let schema = Arc::new(schema_file::read(&invocation.schema(1))?);
     let target = invocation.args.get(2).map(Path::new);

@@ -1,4 +1,4 @@
-//! `create`: a database file without rows.
+//! `create`: creates a database file without rows.
 
 use corvid_log::write_schema;
 
@@ -7,7 +7,7 @@ use crate::schema_file;
 use crate::tool::answer::Answer;
 use crate::tool::new_file;
 
-/// Makes a new file that holds the schema in canonical form.
+/// Creates a file with the schema in canonical form.
 pub(super) fn create(invocation: &Invocation<'_>) -> Outcome {
     let schema = schema_file::read(&invocation.schema(1))?;
     let mut record = Vec::new();

@@ -16,17 +16,17 @@ use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
 use crate::tool::uuids::RandomUuids;
 
-/// Executes on the contents in memory: results are those of a transaction that commits, and nothing is stored.
+/// Executes the transaction in memory and prints its results. Nothing is written.
 pub(super) fn query(invocation: &Invocation<'_>) -> Outcome {
     run(invocation, OpenMode::ReadOnly)
 }
 
-/// Executes and appends the change to the file.
+/// Executes the transaction and appends its changes to the file.
 pub(super) fn transact(invocation: &Invocation<'_>) -> Outcome {
     run(invocation, OpenMode::ReadWrite)
 }
 
-/// Nobody holds a lock of a file at rest.
+/// No lock has an owner: there is no server.
 struct NoLocks;
 
 impl LockOwner for NoLocks {
@@ -36,7 +36,7 @@ impl LockOwner for NoLocks {
 }
 
 fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
-    // With one argument, that is the transaction and not the file.
+    // A single argument is the transaction.
     let (path, text) = match invocation.args {
         [text] => (default_database(), text),
         [path, text] => (PathBuf::from(path), text),
@@ -68,7 +68,7 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// The request as a whole: an array that begins with the database's name.
+/// Checks the request as a whole: an array that begins with the database's name.
 fn check_request(request: &Value, name: &str) -> Result<(), WireError> {
     let error = |details: &str| WireError::syntax(&request.to_bytes(), details);
     let elements = request.as_array().ok_or_else(|| error("array expected"))?;
@@ -102,7 +102,7 @@ fn execute(
                 Value::parse(&result).map_err(|error| Failure::new(format!("results: {error}")))?;
             Ok((results, delta))
         }
-        // An engine that may not wait never blocks; should it, nothing has changed.
+        // With `can_wait: false` the engine does not block. If it did, nothing would have changed.
         corvid_engine::Outcome::Blocked { .. } => {
             let error = WireError::new(Tag::NotSupported, "triggers not supported");
             Ok((Value::Array(vec![error_object(&error)]), None))
@@ -126,7 +126,7 @@ fn store(file: &mut LogFile, database: &Database, delta: &Delta) -> Result<(), D
     let end = file.end();
     file.append(&[&record])?;
     if delta.durable {
-        // After a failure nothing is left of the record: whoever asked is told that nothing happened.
+        // A failure removes the record from the file, and the printed results say that nothing was written.
         file.sync(end)
     } else {
         Ok(())

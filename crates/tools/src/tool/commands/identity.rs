@@ -1,4 +1,4 @@
-//! What kind of database a file is, and which member of which cluster.
+//! The kind of a database file; of a clustered one, the ids of cluster and server.
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub(super) fn is_standalone(invocation: &Invocation<'_>) -> Outcome {
     is(invocation, Magic::Standalone)
 }
 
-/// Prints the cluster's id, which a member that has not joined may not know.
+/// Prints the cluster's id. A file of a member that has not joined may not have it.
 pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
     match header(invocation)?.cluster_id {
         Some(cluster_id) => {
@@ -32,13 +32,13 @@ pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
     }
 }
 
-/// Prints the member's own id.
+/// Prints the member's server id.
 pub(super) fn server_id(invocation: &Invocation<'_>) -> Outcome {
     println!("{}", header(invocation)?.server_id.0);
     Ok(Answer::Yes)
 }
 
-/// Prints the address at which the member listens for the others.
+/// Prints the address at which the member listens for other members.
 pub(super) fn local_address(invocation: &Invocation<'_>) -> Outcome {
     println!("{}", header(invocation)?.local_address);
     Ok(Answer::Yes)

@@ -1,4 +1,4 @@
-//! `create-cluster` and `join-cluster`: files of members that have not been started yet.
+//! `create-cluster` and `join-cluster`: create the files of new members.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::tool::database::DatabaseFile;
 use crate::tool::uuids::RandomUuids;
 use crate::tool::{address, new_file};
 
-/// Makes the file of a member that is alone in its cluster, its contents a schema without rows, or a standalone database.
+/// Creates the file of a cluster's first member. Its contents are those of a schema file or of a standalone database.
 pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
     let [path, contents, local_address] = invocation.args else {
         return Err(Failure::new("DB CONTENTS LOCAL expected"));
@@ -59,7 +59,7 @@ pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// `join-cluster`: the file of a server that is to ask the members of a cluster for admission. Talks to nobody.
+/// Creates the file of a server that will ask the members of a cluster for admission. It sends nothing itself.
 pub(super) fn join_cluster(invocation: &Invocation<'_>) -> Outcome {
     let [path, name, local_address, remote_addresses @ ..] = invocation.args else {
         return Err(Failure::new("DB NAME LOCAL REMOTE... expected"));
@@ -95,12 +95,12 @@ pub(super) fn join_cluster(invocation: &Invocation<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Where the log of a new cluster begins: the snapshot counts as its first entry.
+/// The index at which the log of a new cluster begins. The snapshot counts as its first entry.
 const FIRST_INDEX: Index = Index(1);
 const FIRST_TERM: Term = Term(1);
 
-/// Name and snapshot from a schema file; from a database if it is none. Warns of ephemeral columns, which clusters do not
-/// have.
+/// Reads name and snapshot from a schema file, or from a database if the file is not a schema. Logs a warning about ephemeral columns,
+/// which clusters do not support.
 fn read_contents(path: &Path, uuids: &mut RandomUuids) -> Result<(String, Data), Failure> {
     let Ok(mut schema) = schema_file::read(path) else {
         let (database, _) = DatabaseFile::open(path)?.load()?.finish(uuids)?;
@@ -114,7 +114,7 @@ fn read_contents(path: &Path, uuids: &mut RandomUuids) -> Result<(String, Data),
             is_diff: true,
             with_defaults: false,
         };
-        // Columns that were ephemeral have defaults here, which are not written: ids of columns are the same in both schemas.
+        // Ephemeral columns have default values here, which are not written. Both schemas have the same column ids.
         snapshot::append_rows(&mut rows, &schema, &stamp, |table| database.rows(table));
         return Ok(contents(&schema, &rows));
     };

@@ -1,4 +1,4 @@
-//! `db-name`, `db-version`, `db-cksum` and their `schema-` counterparts: one line about a schema.
+//! `db-name`, `db-version`, `db-cksum` and their `schema-` counterparts: print one line about a schema.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use crate::tool::database::DatabaseFile;
 
-/// Prints the name of a database's schema; the only one of these that answers for clustered files.
+/// Prints the name of a database's schema. Of these commands, it alone accepts clustered files.
 pub(super) fn db_name(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     match file.magic() {
@@ -21,13 +21,13 @@ pub(super) fn db_name(invocation: &Invocation<'_>) -> Outcome {
     }
 }
 
-/// Prints the version of a database's schema, blank when it has none.
+/// Prints the version of a database's schema, an empty line if there is none.
 pub(super) fn db_version(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     print_line(&stored_schema(file)?.version)
 }
 
-/// Prints the checksum of a database's schema, blank when it has none.
+/// Prints the checksum of a database's schema, an empty line if there is none.
 pub(super) fn db_cksum(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     print_line(&stored_schema(file)?.cksum)
@@ -48,7 +48,7 @@ pub(super) fn schema_cksum(invocation: &Invocation<'_>) -> Outcome {
     print_line(&schema_file::read(&invocation.schema(0))?.cksum)
 }
 
-/// The schema in record 0 of a standalone database; later records are not looked at.
+/// The schema in record 0 of a standalone database. Later records are not read.
 pub(super) fn of_database(path: &Path) -> Result<Arc<Schema>, Failure> {
     stored_schema(DatabaseFile::open(path)?)
 }

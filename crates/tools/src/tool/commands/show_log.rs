@@ -1,4 +1,4 @@
-//! `show-log`: the records of a database file for people to read (docs/spec/storage.md 15).
+//! `show-log`: prints the records of a database file in readable form (docs/spec/storage.md 15).
 
 mod cluster;
 mod names;
@@ -35,7 +35,7 @@ pub(super) fn show_log(invocation: &Invocation<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// What is known while records are listed.
+/// The state of a listing.
 struct Listing<W> {
     out: W,
     /// 0: records, 1: rows too, 2: columns too.
@@ -83,7 +83,7 @@ impl<W: Write> Listing<W> {
         Ok(())
     }
 
-    /// Lists a transaction: its date and comment on the line that is begun, then rows as far as they were asked for.
+    /// Lists a transaction: its date and comment on the current line, then rows and columns by verbosity.
     fn transaction(&mut self, members: &Object) -> io::Result<()> {
         let member = |name: &str| members.get(name.as_bytes());
         if let Some(date) = member("_date").and_then(Value::as_integer) {
@@ -138,11 +138,11 @@ impl<W: Write> Listing<W> {
             (None, None) => writeln!(self.out, "insert row {short}:")?,
         }
         if *row == Value::Null {
-            self.names.forget(uuid);
+            self.names.remove(uuid);
             return writeln!(self.out, "    delete row");
         }
         if row.as_object().is_some() {
-            self.names.learn(uuid, named);
+            self.names.insert(uuid, named);
         }
         if self.verbosity < 2 {
             return Ok(());
@@ -166,7 +166,7 @@ fn column_type<'a>(table: &'a TableSchema, column: &[u8]) -> Option<&'a ColumnTy
     Some(&table.column(id).column_type)
 }
 
-/// A value in the notation for people, or as JSON where it does not fit its column or the column is unknown.
+/// A value in the notation of command lines, or as JSON if it does not fit its column or the column is unknown.
 fn value_text(value: &Value, column_type: Option<&ColumnType>) -> String {
     let json = value.to_bytes();
     let typed = column_type.and_then(|column_type| {

@@ -1,4 +1,4 @@
-//! What is asked for of one table: column groups of the command line as monitor requests.
+//! Monitor requests for one table, made of the column groups on the command line.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use corvid_json::{Object, Value};
 /// Kinds of rows that a group can switch off with `!KIND`.
 const KINDS: [&str; 4] = ["initial", "insert", "delete", "modify"];
 
-/// A table that is monitored.
+/// A monitored table.
 #[derive(Debug)]
 pub(crate) struct MonitoredTable {
     /// Its name.
@@ -20,17 +20,17 @@ pub(crate) struct MonitoredTable {
     pub requests: Value,
 }
 
-/// What is wrong with the columns of a command line.
+/// An error in the columns of a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// Not in the table.
+    /// The column is not in the table.
     Unknown {
         /// The table.
         table: String,
         /// The column.
         column: String,
     },
-    /// Named twice, or named and implied by a group without columns.
+    /// The column is named twice, or is named and also implied by a group without columns.
     Repeated(String),
 }
 
@@ -48,7 +48,7 @@ impl Problem {
 }
 
 impl MonitoredTable {
-    /// Reads the groups of a table, each a comma-separated list; none at all means one group of all columns. `condition`
+    /// Reads the groups of a table. Each is a comma-separated list; no group means one group of all columns. `condition`
     /// applies to every group.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_select_kinds_each_for_itself() {
+    fn each_group_selects_its_own_kinds() {
         let (requests, columns) = read(&["b,!initial", "_uuid,,a"], None).unwrap();
         let select = r#""select":{"delete":true,"initial":false,"insert":true,"modify":true}"#;
         assert_eq!(

@@ -6,7 +6,7 @@ use super::request::MonitoredTable;
 use crate::client::table::{Cell, Table};
 use crate::failure::Failure;
 
-/// Where an update comes from.
+/// The message that an update is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The reply to the request.

@@ -1,4 +1,4 @@
-//! One member's log after all its records, as far as comparing it with others needs.
+//! The summary of one member's log that comparing it with the logs of others needs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,45 +11,45 @@ use super::Names;
 use crate::failure::Failure;
 use crate::tool::cluster_file::ClusterFile;
 
-/// What is remembered of a file.
+/// The summary of a member's file.
 pub(super) struct Member {
-    /// Its name.
+    /// The file's name.
     pub(super) file: String,
-    /// Whose it is.
+    /// The member's server id.
     pub(super) server_id: Sid,
-    /// The log.
+    /// The state of its log after all records.
     pub(super) log: Replay,
-    /// Its entries, the first at [`Replay::start`].
-    entries: Vec<EntryPrint>,
-    /// Who won which election, by the records.
+    /// The log's entries, the first at [`Replay::start`].
+    entries: Vec<Fingerprint>,
+    /// The leaders of terms, as the records report them.
     pub(super) leaders: BTreeMap<Term, Reported>,
-    /// Up to where entries were committed when the member was in a term.
+    /// The last commit index in each term of the member.
     pub(super) commits: BTreeMap<Term, Index>,
 }
 
-/// An entry without its contents.
+/// The fingerprint of an entry: its term and the hash of its contents.
 #[derive(Clone, Copy)]
-pub(super) struct EntryPrint {
+pub(super) struct Fingerprint {
     pub(super) term: Term,
-    /// SHA-1 of the entry in canonical form: equal entries, equal prints.
+    /// SHA-1 of the entry in canonical form. Equal entries have equal fingerprints.
     pub(super) hash: [u8; 20],
-    /// The record that holds it.
+    /// The number of the record with the entry.
     record: u64,
 }
 
-/// A winner of an election, as a record tells.
+/// The winner of an election, as a record reports it.
 #[derive(Clone, Copy)]
 pub(super) struct Reported {
     pub(super) leader: Sid,
-    /// The record.
+    /// The record's number.
     record: u64,
-    /// Where the member's own log ended then.
+    /// The end of the member's own log at that record.
     pub(super) end: Index,
 }
 
-/// What is unusual but no fault.
+/// An event that is unusual but not a fault.
 #[derive(Clone, Copy)]
-pub(super) enum Note {
+pub(super) enum Warning {
     /// Entries from the second index on were dropped; the log ended at the first.
     Truncated(Index, Index),
     /// The member left its cluster.
@@ -57,11 +57,11 @@ pub(super) enum Note {
 }
 
 impl Member {
-    /// Reads a file to its end; `note` is told of what is unusual.
+    /// Reads a file to its end, and calls `warn` for each unusual event.
     pub(super) fn read(
         mut file: ClusterFile,
         names: &Names,
-        note: impl Fn(&str, u64, Note),
+        warn: impl Fn(&str, u64, Warning),
     ) -> Result<Member, Failure> {
         let Some(log) = Replay::new(&file.header) else {
             return Err(Failure::new(format!("{}: has not joined", file.name)));
@@ -75,19 +75,20 @@ impl Member {
             commits: BTreeMap::new(),
         };
         while let Some((number, record)) = file.next()? {
-            if let Some(unusual) = member.take(number, &record, names)? {
-                note(&member.file, number, unusual);
+            if let Some(warning) = member.apply(number, &record, names)? {
+                warn(&member.file, number, warning);
             }
         }
         Ok(member)
     }
 
-    fn take(
+    /// Applies a record to the log and to the summary.
+    fn apply(
         &mut self,
         number: u64,
         record: &Record,
         names: &Names,
-    ) -> Result<Option<Note>, Failure> {
+    ) -> Result<Option<Warning>, Failure> {
         let file = self.file.clone();
         let fault = |text: String| Failure::new(format!("{file}: {text}"));
         let step = self
@@ -98,33 +99,33 @@ impl Member {
             Kind::CommitIndex(index) => {
                 self.commits.insert(self.log.term(), *index);
             }
-            Kind::Leader { term, leader } => self.elect(number, *term, *leader, names)?,
+            Kind::Leader { term, leader } => self.record_leader(number, *term, *leader, names)?,
             _ => {}
         }
         let (Step::Appended { truncated }, Kind::Entry(entry)) = (step, &record.kind) else {
-            return Ok((step == Step::Left).then_some(Note::Left));
+            return Ok((step == Step::Left).then_some(Warning::Left));
         };
-        let note = match truncated {
+        let warning = match truncated {
             Some(cut) if cut.by_leader => {
                 return Err(fault(format!(
                     "record {number} truncates log from {} to {} entries while server is leader",
                     cut.from, cut.to
                 )));
             }
-            Some(cut) => Some(Note::Truncated(cut.from, cut.to)),
+            Some(cut) => Some(Warning::Truncated(cut.from, cut.to)),
             None => None,
         };
-        self.entries.truncate(self.place(entry.index));
-        self.entries.push(EntryPrint {
+        self.entries.truncate(self.position(entry.index));
+        self.entries.push(Fingerprint {
             term: entry.term,
             hash: Hash::of(&canonical(entry).to_bytes()).sha1,
             record: number,
         });
-        Ok(note)
+        Ok(warning)
     }
 
-    /// Notes the winner of an election.
-    fn elect(
+    /// Records the winner of an election.
+    fn record_leader(
         &mut self,
         number: u64,
         term: Term,
@@ -149,17 +150,17 @@ impl Member {
         )))
     }
 
-    /// The print of an entry that is in the log.
-    pub(super) fn entry(&self, index: Index) -> Option<EntryPrint> {
-        self.entries.get(self.place(index)).copied()
+    /// The fingerprint of an entry in the log.
+    pub(super) fn entry(&self, index: Index) -> Option<Fingerprint> {
+        self.entries.get(self.position(index)).copied()
     }
 
-    /// Reads an entry again, as text for people.
-    pub(super) fn show(&self, print: EntryPrint) -> Result<Value, Failure> {
+    /// Reads an entry again, to show it in a message.
+    pub(super) fn show(&self, fingerprint: Fingerprint) -> Result<Value, Failure> {
         let mut file = ClusterFile::open(Path::new(&self.file))?;
         while let Some((number, record)) = file.next()? {
             if let Kind::Entry(entry) = &record.kind
-                && number == print.record
+                && number == fingerprint.record
             {
                 return Ok(canonical(entry));
             }
@@ -170,12 +171,12 @@ impl Member {
         )))
     }
 
-    fn place(&self, index: Index) -> usize {
+    fn position(&self, index: Index) -> usize {
         usize::try_from(index.0.wrapping_sub(self.log.start().0)).unwrap_or(usize::MAX)
     }
 }
 
-/// An entry without its index, members sorted at every depth.
+/// An entry without its index, with sorted members at every depth.
 fn canonical(entry: &Entry) -> Value {
     let mut object = Object::new();
     let mut put = |name: &str, value: Value| object.insert(name.into(), value);

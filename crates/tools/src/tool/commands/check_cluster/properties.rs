@@ -1,4 +1,4 @@
-//! What must hold among the logs of several members (Raft's safety properties).
+//! Raft's safety properties, checked on the logs of several members.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::Names;
 use super::member::Member;
 use crate::failure::Failure;
 
-/// The elections that records tell of.
+/// The elections that records report.
 #[derive(Default)]
 pub(super) struct Properties {
     leaders: BTreeMap<Term, Leadership>,
@@ -16,25 +16,25 @@ pub(super) struct Properties {
 
 struct Leadership {
     leader: Sid,
-    /// The file that told first.
-    told_by: String,
-    /// The leader's own file, and where its log ended when it was elected.
+    /// The first file that reports it.
+    reported_by: String,
+    /// The leader's own file, and the end of its log at the election.
     own: Option<(String, Index)>,
 }
 
 impl Properties {
-    /// Election safety: at most one leader a term. To be told of each member in turn.
+    /// Checks election safety: a term has at most one leader. The caller passes each member in turn.
     pub(super) fn elections(&mut self, member: &Member, names: &Names) -> Result<(), Failure> {
         for (&term, reported) in &member.leaders {
             let leadership = self.leaders.entry(term).or_insert_with(|| Leadership {
                 leader: reported.leader,
-                told_by: member.file.clone(),
+                reported_by: member.file.clone(),
                 own: None,
             });
             if leadership.leader != reported.leader {
                 return Err(Failure::new(format!(
                     "term {term} has two different leaders: {} says that the leader is {} and {} says that the leader is {}",
-                    leadership.told_by,
+                    leadership.reported_by,
                     names.of_server(leadership.leader),
                     member.file,
                     names.of_server(reported.leader)
@@ -47,14 +47,14 @@ impl Properties {
         Ok(())
     }
 
-    /// Everything else, in the order in which the reference looks.
+    /// Checks the other properties, in the order of the reference.
     pub(super) fn check(&self, members: &[Member]) -> Result<(), Failure> {
         if members.iter().all(|member| member.log.term() == Term(0)) {
             return Err(Failure::new("all logs are empty"));
         }
         self.leader_completeness(members)?;
-        for (place, one) in members.iter().enumerate() {
-            for other in &members[place + 1..] {
+        for (position, one) in members.iter().enumerate() {
+            for other in &members[position + 1..] {
                 log_matching(one, other)?;
             }
         }
@@ -67,7 +67,7 @@ impl Properties {
         }
     }
 
-    /// What was committed in a term is in the logs of the leaders of all later terms.
+    /// Checks that entries committed in a term are in the logs of the leaders of all later terms.
     fn leader_completeness(&self, members: &[Member]) -> Result<(), Failure> {
         for (term, leadership) in &self.leaders {
             let Some((file, end)) = &leadership.own else {
@@ -92,7 +92,7 @@ impl Properties {
     }
 }
 
-/// If two logs have an entry of the same index and term, they are equal up to there.
+/// Checks that two logs are equal up to each entry that has the same index and term in both.
 fn log_matching(one: &Member, other: &Member) -> Result<(), Failure> {
     let start = one.log.start().max(other.log.start());
     let mut index = one.log.end().min(other.log.end());

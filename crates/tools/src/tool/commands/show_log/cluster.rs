@@ -1,4 +1,4 @@
-//! The records of a cluster member's file, one fact per line.
+//! The records of a cluster member's file, listed with one property on each line.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::tool::database::DatabaseFile;
 
 impl<W: Write> Listing<W> {
-    /// Lists a member's file up to its first damaged record; records of no kind are listed by their fault.
+    /// Lists a member's file up to its first damaged record. Of a record of an unknown kind, the error is listed.
     pub(super) fn clustered(&mut self, file: DatabaseFile) -> Result<(), Failure> {
         let name = file.name().to_owned();
         let damage = |error| Failure::read(&name, &error);
@@ -53,7 +53,7 @@ impl<W: Write> Listing<W> {
 
     fn identity(&mut self, header: &Header) -> io::Result<()> {
         let out = &mut self.out;
-        // The quotes do not match in the reference either, and scripts may look for this line.
+        // The reference prints these unbalanced quotes, and scripts may compare this line.
         writeln!(out, " name: \"{}'", header.name)?;
         writeln!(out, " local address: \"{}\"", header.local_address)?;
         writeln!(out, " server_id: {}", header.server_id)?;
