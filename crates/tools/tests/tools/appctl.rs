@@ -1,94 +1,32 @@
-//! The control client against daemons that say exactly what the test wants, and beside the reference's client against the
-//! reference server (skipped, loudly, where that is not installed).
+//! `ovs-appctl` against daemons that play a test's script, and beside the reference's `ovs-appctl` against the reference server. The
+//! comparisons are skipped with a message if the reference is not installed.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use corvid_json::Value;
 use corvid_net::clock;
 use corvid_shell::blocking::Connection;
 
+use crate::support::{self, Dir, wait_until};
+
 const OURS: &str = env!("CARGO_BIN_EXE_ovs-appctl");
 const THEIRS: &str = "/usr/bin/ovs-appctl";
 const SERVER: &str = "/usr/sbin/ovsdb-server";
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A directory that goes with its owner.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new() -> Dir {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("corvid-appctl-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a scratch directory can be made");
-        Dir(path)
-    }
-
-    fn name(&self, file: &str) -> String {
-        self.0.join(file).display().to_string()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Status (negative: a signal), standard output, standard error without the dates of log lines.
 type Outcome = (i32, String, String);
 
 fn run(program: &str, dir: &Path, args: &[&str]) -> Outcome {
-    let output = Command::new(program)
-        .arg0("ovs-appctl")
-        .args(args)
-        .current_dir(dir)
-        .env("OVS_RUNDIR", dir)
-        .env("OVS_LOGDIR", dir)
-        .env_remove("OVS_CTL_TIMEOUT")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program runs");
-    let status = output
-        .status
-        .code()
-        .unwrap_or_else(|| -output.status.signal().unwrap_or(0));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        status,
-        text(&output.stdout),
-        without_dates(&text(&output.stderr)),
-    )
+    let outcome = support::run(program, dir, args, b"");
+    (outcome.status, outcome.stdout, outcome.stderr)
 }
 
-fn without_dates(text: &str) -> String {
-    let line = |line: &str| match line.split_once("Z|") {
-        Some((date, rest)) if date.starts_with("20") => {
-            format!("{}\n", rest.split_once('|').map_or(rest, |(_, rest)| rest))
-        }
-        _ => format!("{line}\n"),
-    };
-    text.lines().map(line).collect()
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A daemon at `DIR/ctl` that answers each of the expected requests (method and params) with members of a reply; after the
-/// last it hangs up. It returns what it was asked.
+/// A daemon at `DIR/ctl` that answers each request with the next of these replies (members of a message) and closes the connection after
+/// the last. It returns the methods and params of the requests.
 fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>> {
-    let path = dir.0.join("ctl");
+    let path = dir.path().join("ctl");
     let method = format!("punix:{}", path.display());
     let thread = std::thread::spawn(move || {
         let deadline = Some(clock::mono_ms() + 30_000);
@@ -114,7 +52,7 @@ fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>
                 .send(reply.as_bytes(), deadline)
                 .expect("the connection is whole");
         }
-        // Either way one more read: of the request that gets no answer, or of the client's hanging up.
+        // One more read: of a request that gets no answer, or of the end of the connection.
         let _ = connection.receive(deadline);
         asked
     });
@@ -122,16 +60,16 @@ fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>
     thread
 }
 
-/// Runs our client against such a daemon: what it did, and what the daemon was asked.
+/// Runs our client against such a daemon. Returns its outcome and the requests.
 fn ask(args: &[&str], replies: &'static [&'static str]) -> (Outcome, Vec<String>) {
     let dir = Dir::new();
     let served = daemon(&dir, replies);
-    let socket = dir.name("ctl");
+    let socket = dir.file("ctl").display().to_string();
     let args: Vec<&str> = ["-t", &socket]
         .into_iter()
         .chain(args.iter().copied())
         .collect();
-    let (status, stdout, stderr) = run(OURS, &dir.0, &args);
+    let (status, stdout, stderr) = run(OURS, dir.path(), &args);
     let asked = served.join().expect("the daemon was asked as expected");
     ((status, stdout, stderr.replace(&socket, "SOCKET")), asked)
 }
@@ -168,7 +106,7 @@ fn replies_are_printed_as_lines() {
 }
 
 #[test]
-fn words_after_the_command_go_to_the_daemon() {
+fn arguments_are_sent_to_the_daemon_unchanged() {
     let asked = ask(
         &["-e", "x", "-t", "--help", "--", "-T0"],
         &["\"result\":\"\",\"error\":null"],
@@ -178,7 +116,7 @@ fn words_after_the_command_go_to_the_daemon() {
 }
 
 #[test]
-fn json_is_agreed_upon_first() {
+fn json_output_is_negotiated_first() {
     const PLAIN: &str = r#""result":{"reply-format":"plain","reply":"x"},"error":null"#;
     const EMPTY: &str = r#""result":{"reply-format":"plain","reply":""},"error":null"#;
     let (outcome, asked) = ask(&["-f", "JSON", "version"], &[EMPTY, PLAIN]);
@@ -212,7 +150,7 @@ fn json_is_agreed_upon_first() {
 }
 
 #[test]
-fn a_daemon_that_hangs_up_is_an_error() {
+fn closed_connection_is_an_error() {
     let lost = "unixctl|WARN|error communicating with unix:SOCKET: End of file\n\
                 ovs-appctl: SOCKET: transaction error (End of file)\n";
     let (outcome, _) = ask(&["version"], &[]);
@@ -220,21 +158,21 @@ fn a_daemon_that_hangs_up_is_an_error() {
 }
 
 #[test]
-fn targets_that_are_not_there() {
+fn missing_targets_are_errors() {
     let dir = Dir::new();
-    let socket = dir.name("nobody");
+    let socket = dir.file("nobody").display().to_string();
     let expected = format!(
         "unixctl|WARN|failed to connect to {socket}\novs-appctl: cannot connect to \"{socket}\" (No such file or directory)\n"
     );
     assert_eq!(
-        run(OURS, &dir.0, &["-t", &socket, "version"]),
+        run(OURS, dir.path(), &["-t", &socket, "version"]),
         (1, String::new(), expected)
     );
-    std::fs::write(dir.0.join("stale.pid"), "1\n").expect("a pidfile can be written");
-    let pidfile = dir.name("stale.pid");
+    std::fs::write(dir.path().join("stale.pid"), "1\n").expect("a pidfile can be written");
+    let pidfile = dir.file("stale.pid").display().to_string();
     let expected = format!("ovs-appctl: cannot read pidfile \"{pidfile}\" (No such process)\n");
     assert_eq!(
-        run(OURS, &dir.0, &["-t", "stale", "version"]),
+        run(OURS, dir.path(), &["-t", "stale", "version"]),
         (1, String::new(), expected)
     );
 }
@@ -243,7 +181,7 @@ fn targets_that_are_not_there() {
 fn formats_are_checked_before_anything_is_sent() {
     let dir = Dir::new();
     let message = |args: &[&str]| {
-        let (status, stdout, stderr) = run(OURS, &dir.0, args);
+        let (status, stdout, stderr) = run(OURS, dir.path(), args);
         assert_eq!((status, stdout.as_str()), (1, ""));
         stderr
     };
@@ -255,7 +193,7 @@ fn formats_are_checked_before_anything_is_sent() {
         message(&["--pretty", "x"]),
         "ovs-appctl: --pretty is supported with --format json only\n"
     );
-    let listing = run(OURS, &dir.0, &["--option"]).1;
+    let listing = run(OURS, dir.path(), &["--option"]).1;
     assert!(
         listing.starts_with("--target=ARG\n-t ARG\n--execute\n-e \n--help\n"),
         "{listing}"
@@ -266,7 +204,7 @@ fn formats_are_checked_before_anything_is_sent() {
     );
 }
 
-/// The server goes with its owner.
+/// A server process that is killed when this is dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -291,18 +229,27 @@ fn reference(dir: &Dir) -> Option<Server> {
             "--no-dbs",
             "-vconsole:off",
         ])
-        .current_dir(&dir.0)
-        .env("OVS_RUNDIR", &dir.0)
+        .current_dir(dir.path())
+        .env("OVS_RUNDIR", dir.path())
         .stdout(Stdio::null())
         .spawn()
         .expect("the reference server starts");
     let server = Server(child);
     wait_until("the control socket", || {
-        run(THEIRS, &dir.0, &["-t", &dir.name("named.ctl"), "version"]).0 == 0
+        run(
+            THEIRS,
+            dir.path(),
+            &[
+                "-t",
+                &dir.file("named.ctl").display().to_string(),
+                "version",
+            ],
+        )
+        .0 == 0
     });
-    // Where clients look for the socket of a daemon that they know by its pidfile.
-    let default = dir.0.join(format!("ref.{}.ctl", server.0.id()));
-    std::os::unix::fs::symlink(dir.0.join("named.ctl"), default).expect("a link can be made");
+    // The path of the control socket of a daemon that is named by its pidfile.
+    let default = dir.path().join(format!("ref.{}.ctl", server.0.id()));
+    std::os::unix::fs::symlink(dir.path().join("named.ctl"), default).expect("a link can be made");
     Some(server)
 }
 
@@ -312,7 +259,7 @@ fn command_lines_end_as_with_the_reference() {
     let Some(_server) = reference(&dir) else {
         return;
     };
-    let socket = dir.name("named.ctl");
+    let socket = dir.file("named.ctl").display().to_string();
     let cases: &[&[&str]] = &[
         &["-t", &socket, "version"],
         &["-t", "ref", "version"],
@@ -348,7 +295,7 @@ fn command_lines_end_as_with_the_reference() {
     let mut differences = String::new();
     let (last, others) = cases.split_last().expect("there are cases");
     for args in others {
-        let (theirs, ours) = (run(THEIRS, &dir.0, args), run(OURS, &dir.0, args));
+        let (theirs, ours) = (run(THEIRS, dir.path(), args), run(OURS, dir.path(), args));
         if ours != theirs {
             differences.push_str(&format!(
                 "\n{args:?}\n  theirs: {theirs:?}\n  ours:   {ours:?}\n"
@@ -356,22 +303,30 @@ fn command_lines_end_as_with_the_reference() {
         }
     }
     assert!(differences.is_empty(), "{differences}");
-    // This one can be tried once only.
-    assert_eq!(run(OURS, &dir.0, last), (0, String::new(), String::new()));
+    // This one ends the server, so it is run once.
+    assert_eq!(
+        run(OURS, dir.path(), last),
+        (0, String::new(), String::new())
+    );
 }
 
 #[test]
-fn deadlines_end_both_alike() {
+fn timeouts_end_the_program_as_in_the_reference() {
     let dir = Dir::new();
     if !Path::new(THEIRS).exists() {
         eprintln!("SKIPPED: {THEIRS} is not installed, so nothing was compared");
         return;
     }
-    // Takes connections, and never a word.
-    let _silent =
-        std::os::unix::net::UnixListener::bind(dir.0.join("silent")).expect("a socket can be made");
-    let args = ["-T1", "-t", &dir.name("silent"), "version"];
-    let ours = run(OURS, &dir.0, &args);
+    // A socket that accepts connections and sends nothing.
+    let _silent = std::os::unix::net::UnixListener::bind(dir.path().join("silent"))
+        .expect("a socket can be made");
+    let args = [
+        "-T1",
+        "-t",
+        &dir.file("silent").display().to_string(),
+        "version",
+    ];
+    let ours = run(OURS, dir.path(), &args);
     assert_eq!(ours.0, -14);
-    assert_eq!(ours, run(THEIRS, &dir.0, &args));
+    assert_eq!(ours, run(THEIRS, dir.path(), &args));
 }

@@ -1,4 +1,4 @@
-//! What the tests of the program share: scratch directories, running a command line, and text made comparable.
+//! Shared by all tests: scratch directories, running a command line, and normalizing its output.
 
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit of every wait.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A directory that goes with its owner. Short, for it holds socket names.
+/// A directory that is removed when this is dropped. Its name is short, because it holds sockets.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
     pub(crate) fn new() -> Dir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
-            "corvid-client-{}-{}",
+            "corvid-tools-{}-{}",
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
@@ -41,7 +41,7 @@ impl Drop for Dir {
     }
 }
 
-/// What a command line did. The status is a negative signal number when the process died of one.
+/// The outcome of a command line. The status is a negative signal number if a signal ended the process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub status: i32,
@@ -52,7 +52,7 @@ pub(crate) struct Outcome {
 /// A command in `directory`, which is its RUNDIR, LOGDIR and DBDIR too.
 pub(crate) fn command(program: &str, directory: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    // Messages about options begin with the program as it was called.
+    // Messages about options begin with the name by which the program was called.
     command
         .arg0(Path::new(program).file_name().unwrap_or_default())
         .args(args)
@@ -74,7 +74,7 @@ pub(crate) fn run(program: &str, directory: &Path, args: &[&str], input: &[u8]) 
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A program that does not read its input may be gone by now.
+    // A program that does not read its input may have ended by now.
     let _ = child
         .stdin
         .take()
@@ -94,16 +94,16 @@ pub(crate) fn status(status: std::process::ExitStatus) -> i32 {
         .unwrap_or_else(|| -status.signal().unwrap_or(0))
 }
 
-/// Waits until `done`; `what` says for what.
+/// Waits until `done`; `what` names the condition in the message of a failure.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !done() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Takes date and counter off log lines.
+/// Removes date and counter from log lines.
 pub(crate) fn without_dates(text: &str) -> String {
     lines(text, |line| match line.split_once("Z|") {
         Some((date, rest))

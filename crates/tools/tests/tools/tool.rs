@@ -1,5 +1,5 @@
-//! `ovsdb-tool` run as a program on files: what it prints, how it exits, what it leaves behind; and, where the reference tool
-//! is installed, that both do the same.
+//! `ovsdb-tool` on files: its output, its exit status and the resulting files; and, if the reference is installed, that both
+//! tools do the same.
 
 mod clustered;
 mod commands;

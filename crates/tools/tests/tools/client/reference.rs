@@ -1,5 +1,5 @@
-//! Our program beside the reference's, both against the reference server: the same command lines must print the same, and
-//! end the same. Skipped, loudly, where the reference is not installed.
+//! Our `ovsdb-client` and the reference's against the reference server: the same command lines must have the same output and exit status.
+//! Skipped with a message if the reference is not installed.
 
 mod commands;
 mod fixture;
@@ -13,16 +13,16 @@ use fixture::{Fixture, THEIRS, with_sorted_members};
 use crate::client::OURS;
 use crate::support::{Outcome, run, without_uuids};
 
-/// How far two outcomes must agree.
+/// The parts of two outcomes that must be equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compare {
-    /// In everything, up to the order of members in JSON.
+    /// Everything but the order of members in JSON.
     Exactly,
-    /// In everything but UUIDs.
+    /// Everything but UUIDs.
     UpToUuids,
-    /// In everything but the order of lines, where the reference has none.
+    /// Everything but the order of lines, for outputs that the reference does not order.
     UpToOrder,
-    /// In the exit status; what is said differs on purpose.
+    /// The exit status; the messages differ on purpose.
     Status,
 }
 
@@ -47,7 +47,7 @@ fn comparable(outcome: &Outcome, compare: Compare) -> Outcome {
     }
 }
 
-/// Runs each command line with both programs and lists those on which they differ.
+/// Runs each command line with both programs, and fails with a list of the differences.
 fn compare_all<'a>(
     fixture: &Fixture,
     compare: Compare,

@@ -1,10 +1,10 @@
-//! Files of cluster members made by hand, so that every rule can be broken: what `check-cluster` finds, what
-//! `cluster-to-standalone` keeps, what `create-cluster` and `join-cluster` write. Names in the bodies: A, B and C are servers,
-//! `E1` to `E9` entry ids.
+//! Hand-made files of cluster members, in which any rule can be broken: the faults that `check-cluster` finds, the entries that
+//! `cluster-to-standalone` keeps, the files that `create-cluster` and `join-cluster` write. In the bodies, A, B and C stand for server
+//! ids, `E1` to `E9` for entry ids.
 
 use crate::tool::sandbox::{Sandbox, cluster_record, record, with_database};
 
-/// A server's id, of which messages show the first four digits.
+/// A server's id. Messages show its first four digits.
 pub(crate) fn server(letter: char) -> String {
     format!(
         "{0}{0}{0}{0}0000-0000-4000-8000-000000000001",
@@ -27,7 +27,7 @@ pub(crate) fn file(header: &str, records: &[&str]) -> Vec<u8> {
         .collect()
 }
 
-/// Names written out.
+/// A body with its names replaced by ids.
 fn spelled(body: &str) -> String {
     let mut body = body.to_owned();
     for letter in ['A', 'B', 'C'] {
@@ -61,7 +61,7 @@ fn transaction(n: u64) -> String {
     )
 }
 
-/// What `check-cluster` says of these files: standard output if all is well, else the message.
+/// The result of `check-cluster` on these files: its output, and its message if it finds a fault.
 fn check(files: &[Vec<u8>]) -> (String, Option<String>) {
     let sandbox = Sandbox::new();
     let names: Vec<String> = (1..=files.len())
@@ -86,7 +86,7 @@ fn fault(files: &[Vec<u8>]) -> String {
 }
 
 #[test]
-fn sound_files_pass_in_silence() {
+fn valid_files_print_nothing() {
     let a = member(
         'A',
         &[
@@ -103,7 +103,7 @@ fn sound_files_pass_in_silence() {
 }
 
 #[test]
-fn notices_are_no_faults() {
+fn warnings_are_not_faults() {
     let left = member('A', &[&entry(2, 1), r#"{"note":"left"}"#]);
     assert_eq!(
         check(&[left]),
@@ -134,7 +134,7 @@ fn notices_are_no_faults() {
 }
 
 #[test]
-fn headers_must_be_of_one_cluster() {
+fn headers_must_agree_on_the_cluster() {
     let a = || member('A', &[&entry(2, 1)]);
     let changed = |from: &str, to: &str| {
         let text = String::from_utf8(member('B', &[])).expect("text");
@@ -157,7 +157,7 @@ fn headers_must_be_of_one_cluster() {
 }
 
 #[test]
-fn a_log_obeys_its_rules() {
+fn log_rules_are_checked() {
     for (records, text) in [
         (
             &[&*entry(3, 1)][..],
@@ -197,7 +197,7 @@ fn a_log_obeys_its_rules() {
             ],
             "record 4 attempts to truncate log from 4 to 2 entries, but commit index is already 3",
         ),
-        // The reference only looks at entries before the one committed last.
+        // The reference only checks entries before the last committed one.
         (
             &[
                 &entry(2, 1),
@@ -232,7 +232,7 @@ fn a_log_obeys_its_rules() {
 }
 
 #[test]
-fn a_term_has_one_leader() {
+fn term_has_at_most_one_leader() {
     let says = |letter, leader: &str| member(letter, &[leader]);
     assert_eq!(
         fault(&[
@@ -244,7 +244,7 @@ fn a_term_has_one_leader() {
 }
 
 #[test]
-fn leaders_have_what_was_committed_before() {
+fn leaders_have_all_committed_entries() {
     let a = |more: &str| {
         member(
             'A',
@@ -257,7 +257,7 @@ fn leaders_have_what_was_committed_before() {
     );
     let text = "leader f2 for term 2 has log entries only up to index 2, but index 3 was committed in a previous term (e.g. by f1)";
     assert_eq!(fault(&[a(r#"{"term":2}"#), b.clone()]), text);
-    // The leader is named, whoever tells of it first.
+    // The message names the leader, in whichever order the files are checked.
     assert_eq!(fault(&[a(r#"{"term":2,"leader":"B"}"#), b]), text);
     let full = member(
         'B',
@@ -267,7 +267,7 @@ fn leaders_have_what_was_committed_before() {
 }
 
 #[test]
-fn equal_terms_mean_equal_logs() {
+fn entries_of_equal_index_and_term_are_equal() {
     let a = member('A', &[&insert(2, 1, 2), &insert(3, 2, 3)]);
     let b = member('B', &[&insert(2, 1, 4), &insert(3, 2, 3)]);
     let data = |n: u64| {
@@ -284,7 +284,7 @@ fn equal_terms_mean_equal_logs() {
             data(4)
         )
     );
-    // The end of a log that was not replicated may differ.
+    // Entries at the end of a log that were not replicated may differ.
     let stray = member('B', &[&insert(2, 1, 2), &insert(3, 3, 5)]);
     assert_eq!(check(&[a, stray]), (String::new(), None));
     let timer = r#"{"term":1,"index":2,"election_timer":2000}"#;
@@ -295,7 +295,7 @@ fn equal_terms_mean_equal_logs() {
 }
 
 #[test]
-fn a_member_is_in_a_list_of_servers() {
+fn members_are_in_a_list_of_servers() {
     let header = r#"{"server_id":"A","name":"D","local_address":"unix:a","cluster_id":"C","prev_servers":{"B":"unix:b"}}"#;
     assert_eq!(
         fault(&[file(header, &[&entry(1, 1)])]),
@@ -309,8 +309,8 @@ fn a_member_is_in_a_list_of_servers() {
     );
 }
 
-/// What `cluster-to-standalone` makes of a file: its bodies and what was said; nothing may be left after a failure.
-fn rescued(bytes: &[u8]) -> Result<(Vec<String>, String), String> {
+/// Runs `cluster-to-standalone` on a file. Returns the bodies of the new file and the messages. A failure must leave no file behind.
+fn recovered(bytes: &[u8]) -> Result<(Vec<String>, String), String> {
     let sandbox = Sandbox::new();
     sandbox.write("c.db", bytes);
     let run = sandbox.run(&["cluster-to-standalone", "s.db", "c.db"]);
@@ -340,7 +340,10 @@ fn superseded_entries_are_left_out_and_uncommitted_ones_kept() {
         transaction(2),
         transaction(3),
     ];
-    assert_eq!(rescued(&committed), Ok((expected.to_vec(), String::new())));
+    assert_eq!(
+        recovered(&committed),
+        Ok((expected.to_vec(), String::new()))
+    );
     let superseded = member(
         'A',
         &[
@@ -353,7 +356,7 @@ fn superseded_entries_are_left_out_and_uncommitted_ones_kept() {
         ],
     );
     assert_eq!(
-        rescued(&superseded),
+        recovered(&superseded),
         Ok((
             [
                 SMALL.to_owned(),
@@ -367,7 +370,7 @@ fn superseded_entries_are_left_out_and_uncommitted_ones_kept() {
         ))
     );
     let (bodies, said) =
-        rescued(&member('A', &[&insert(2, 1, 2), &insert(3, 1, 3)])).expect("a file");
+        recovered(&member('A', &[&insert(2, 1, 2), &insert(3, 1, 3)])).expect("a file");
     assert_eq!(bodies.len(), 4);
     assert_eq!(
         said,
@@ -376,7 +379,7 @@ fn superseded_entries_are_left_out_and_uncommitted_ones_kept() {
 }
 
 #[test]
-fn a_schema_in_an_entry_begins_anew() {
+fn schema_in_an_entry_replaces_the_contents() {
     let new = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"},"j":{"type":"integer"}}}}}"#;
     let conversion = |data: &str| {
         let entry = format!(r#"{{"term":1,"index":3,"eid":"E3","data":[{new},{data}]}}"#);
@@ -386,7 +389,7 @@ fn a_schema_in_an_entry_begins_anew() {
             &insert(4, 1, 4),
             r#"{"commit_index":4}"#,
         ];
-        rescued(&member('A', &records)).expect("a file").0
+        recovered(&member('A', &records)).expect("a file").0
     };
     assert_eq!(
         conversion(&transaction(7)),
@@ -406,11 +409,11 @@ fn a_schema_in_an_entry_begins_anew() {
 }
 
 #[test]
-fn only_a_torn_end_is_forgiven() {
+fn only_a_torn_last_record_is_skipped() {
     let whole = member('A', &[&insert(2, 1, 2), r#"{"commit_index":2}"#]);
     let next = cluster_record(&insert(3, 1, 3));
     for cut in [1, 15, 60, next.len() - 1] {
-        let (bodies, said) = rescued(&[&whole[..], &next[..cut]].concat()).expect("a file");
+        let (bodies, said) = recovered(&[&whole[..], &next[..cut]].concat()).expect("a file");
         assert_eq!(bodies.len(), 3);
         assert!(
             said.starts_with("ovsdb-tool: c.db: the last record is torn and left out: "),
@@ -421,50 +424,50 @@ fn only_a_torn_end_is_forgiven() {
     let place = flipped.len() - 10;
     flipped[place] ^= 1;
     assert!(
-        rescued(&flipped)
+        recovered(&flipped)
             .expect_err("damage")
             .contains("have SHA-1 hash")
     );
-    // A damaged length that reaches beyond a record that is whole.
+    // A damaged length that reaches over an undamaged record.
     let long = String::from_utf8(next.clone())
         .expect("text")
         .replacen("CLUSTER 1", "CLUSTER 9", 1);
     let hidden = [&whole[..], long.as_bytes(), &next].concat();
     assert!(
-        rescued(&hidden)
+        recovered(&hidden)
             .expect_err("damage")
             .contains("(End of file)")
     );
 }
 
 #[test]
-fn what_has_no_contents_leaves_nothing_behind() {
+fn file_without_contents_leaves_no_file_behind() {
     let joining =
         r#"{"server_id":"C","name":"D","local_address":"unix:c","remote_addresses":["unix:a"]}"#;
     assert_eq!(
-        rescued(&file(joining, &[])),
+        recovered(&file(joining, &[])),
         Err("ovsdb-tool: c.db: has not joined its cluster, so there are no contents\n".to_owned())
     );
     assert_eq!(
-        rescued(&record(SMALL)),
+        recovered(&record(SMALL)),
         Err("ovsdb-tool: Database is not clustered db.\n\n".to_owned())
     );
     assert_eq!(
-        rescued(&member(
+        recovered(&member(
             'A',
             &[r#"{"term":1,"index":2,"eid":"E2","data":[null]}"#]
         )),
         Err("ovsdb-tool: Incorrect raft record array length\n".to_owned())
     );
     assert_eq!(
-        rescued(&member('A', &[&entry(3, 1)])),
+        recovered(&member('A', &[&entry(3, 1)])),
         Err("ovsdb-tool: c.db: record 1 with index 3 skips past expected index 2; \"head -n 2 c.db\" prints a file of what precedes it\n".to_owned())
     );
 }
 
 #[test]
-fn only_entries_matter_to_a_rescue() {
-    let (bodies, said) = rescued(&member(
+fn inconsistent_votes_do_not_prevent_recovery() {
+    let (bodies, said) = recovered(&member(
         'A',
         &[
             r#"{"term":4}"#,
@@ -485,7 +488,7 @@ fn only_entries_matter_to_a_rescue() {
 }
 
 #[test]
-fn what_precedes_damage_can_be_had() {
+fn error_says_how_to_extract_records_before_damage() {
     let sandbox = Sandbox::new();
     let records = [&*insert(2, 1, 2), &insert(4, 1, 4), &insert(5, 1, 5)];
     sandbox.write("c.db", &member('A', &records));
@@ -500,12 +503,12 @@ fn what_precedes_damage_can_be_had() {
         .take(4)
         .map(|line| format!("{line}\n"))
         .collect();
-    let (bodies, _) = rescued(before.concat().as_bytes()).expect("a file");
+    let (bodies, _) = recovered(before.concat().as_bytes()).expect("a file");
     assert_eq!(bodies[2..], [transaction(2)]);
 }
 
 #[test]
-fn a_rescue_overwrites_nothing() {
+fn recovery_does_not_overwrite_files() {
     let sandbox = with_database();
     sandbox.write("c.db", &member('A', &[]));
     let before = sandbox.read("a.db");
@@ -517,7 +520,7 @@ fn a_rescue_overwrites_nothing() {
 }
 
 #[test]
-fn a_new_cluster_holds_the_rows_of_a_database() {
+fn new_cluster_has_the_rows_of_the_database() {
     let sandbox = with_database();
     sandbox.ok(&["transact", "a.db", r#"["Demo",{"op":"insert","table":"T","row":{"name":"x","eph":7}},{"op":"insert","table":"U","row":{}}]"#]);
     let run = sandbox.run(&[
@@ -571,7 +574,7 @@ fn a_new_cluster_holds_the_rows_of_a_database() {
 }
 
 #[test]
-fn arguments_of_new_members_are_checked() {
+fn new_member_arguments_are_checked() {
     let sandbox = with_database();
     let timer = "ovsdb error: election timer must be between 100 and 600000, in msec.";
     for (args, message) in [
@@ -635,7 +638,7 @@ fn arguments_of_new_members_are_checked() {
 }
 
 #[test]
-fn a_joining_member_knows_little() {
+fn joining_member_has_no_contents() {
     let sandbox = Sandbox::new();
     let cid = "cccc0000-0000-4000-8000-000000000003";
     sandbox.ok(&[
@@ -672,7 +675,7 @@ fn a_joining_member_knows_little() {
 }
 
 #[test]
-fn data_of_another_shape_is_listed_as_invalid() {
+fn malformed_data_is_listed_as_invalid() {
     let sandbox = Sandbox::new();
     for data in ["{}", "[]", "[null]", "[null,{},{}]"] {
         let entry = format!(r#"{{"term":1,"index":2,"eid":"E2","data":{data}}}"#);

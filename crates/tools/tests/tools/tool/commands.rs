@@ -1,11 +1,11 @@
-//! The commands on a healthy file, and the texts of their errors.
+//! The commands on an undamaged file, and the texts of their errors.
 
 use crate::tool::clustered::member;
 use crate::tool::sandbox::{OURS, Sandbox, with_database};
 use std::path::Path;
 
 #[test]
-fn a_new_database_answers_for_its_schema() {
+fn schema_commands_print_the_schema_of_a_new_database() {
     let sandbox = with_database();
     assert_eq!(sandbox.ok(&["db-name", "a.db"]), "Demo\n");
     assert_eq!(sandbox.ok(&["db-version", "a.db"]), "1.2.3\n");
@@ -31,7 +31,7 @@ fn a_new_database_answers_for_its_schema() {
 }
 
 #[test]
-fn a_transaction_is_stored_and_found_again() {
+fn transact_stores_its_changes() {
     let sandbox = with_database();
     let insert = r#"["Demo",{"op":"insert","table":"T","row":{"name":"x","eph":7},"uuid":"00000000-0000-4000-8000-000000000001"},{"op":"comment","comment":"why"}]"#;
     assert_eq!(
@@ -49,7 +49,7 @@ fn a_transaction_is_stored_and_found_again() {
 }
 
 #[test]
-fn a_query_keeps_nothing() {
+fn query_changes_nothing() {
     let sandbox = with_database();
     let before = sandbox.read("a.db");
     let run = sandbox.ok(&[
@@ -65,7 +65,7 @@ fn a_query_keeps_nothing() {
 }
 
 #[test]
-fn a_transaction_that_changes_nothing_persistent_writes_nothing() {
+fn transaction_without_persistent_changes_writes_nothing() {
     let sandbox = with_database();
     sandbox.ok(&[
         "transact",
@@ -86,7 +86,7 @@ fn a_transaction_that_changes_nothing_persistent_writes_nothing() {
 }
 
 #[test]
-fn a_request_that_is_wrong_as_a_whole_is_answered_with_an_object() {
+fn malformed_request_prints_an_error_object() {
     let sandbox = with_database();
     assert_eq!(
         sandbox.ok(&["query", "a.db", "{}"]),
@@ -148,7 +148,7 @@ fn compaction_keeps_rows_and_drops_history() {
 }
 
 #[test]
-fn a_left_over_temporary_file_does_not_matter() {
+fn left_over_temporary_file_is_replaced() {
     let sandbox = with_database();
     sandbox.write("a.db.tmp", b"left over by a crash");
     assert_eq!(sandbox.ok(&["compact", "a.db"]), "");
@@ -165,7 +165,7 @@ fn replacing_a_file_through_a_link_keeps_the_link() {
 }
 
 #[test]
-fn a_pipe_can_be_read() {
+fn commands_read_pipes() {
     let sandbox = with_database();
     sandbox.ok(&[
         "transact",
@@ -229,7 +229,7 @@ fn a_pipe_can_be_read() {
 }
 
 #[test]
-fn a_place_that_is_taken_is_left_alone() {
+fn existing_target_is_not_overwritten() {
     let sandbox = with_database();
     sandbox.write("empty", b"");
     sandbox.ok(&["create", "b.db", "demo.schema"]);
@@ -244,7 +244,7 @@ fn a_place_that_is_taken_is_left_alone() {
     }
     assert_eq!(sandbox.read("b.db"), before);
     assert_eq!(sandbox.read("empty"), "");
-    // A link to nowhere is no file: what it leads to is made.
+    // A dangling link is not a file: the file that it points to is created.
     std::os::unix::fs::symlink("made.db", sandbox.path("link.db")).expect("a link");
     assert_eq!(sandbox.ok(&["compact", "a.db", "link.db"]), "");
     assert!(sandbox.path("link.db").is_symlink());
@@ -252,7 +252,7 @@ fn a_place_that_is_taken_is_left_alone() {
 }
 
 #[test]
-fn a_query_does_not_wait() {
+fn query_does_not_wait() {
     let sandbox = with_database();
     let wait = |timeout: &str| {
         format!(
@@ -290,7 +290,7 @@ fn versions_are_compared_as_numbers() {
 }
 
 #[test]
-fn a_command_line_without_sense_is_explained() {
+fn wrong_command_lines_are_explained() {
     let sandbox = Sandbox::new();
     assert_eq!(
         sandbox.fails(&[]),

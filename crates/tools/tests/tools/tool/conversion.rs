@@ -1,4 +1,4 @@
-//! `convert`: everything fits and is kept, or nothing is touched (docs/spec/storage.md 11.1).
+//! `convert`: all rows fit and are kept, or the file is unchanged (docs/spec/storage.md 11.1).
 
 use crate::tool::sandbox::{Sandbox, record};
 
@@ -6,7 +6,7 @@ fn schema(columns: &str, more: &str) -> String {
     format!(r#"{{"name":"D","tables":{{"t":{{"columns":{{{columns}}}{more}}}}}}}"#)
 }
 
-/// A database whose column `v` went through these values, converted to another schema.
+/// A database whose column `v` had these values one after the other, converted to another schema.
 fn converted(old: &str, values: &[&str], new: &str) -> (Sandbox, Option<i32>, String) {
     let sandbox = Sandbox::new();
     sandbox.write("old.schema", old.as_bytes());
@@ -62,7 +62,7 @@ fn differences_are_read_under_the_old_type() {
 }
 
 #[test]
-fn value_outside_the_new_range_leaves_the_file_alone() {
+fn value_outside_the_new_range_leaves_the_file_unchanged() {
     let old = schema(r#""v":{"type":"integer"}"#, "");
     let new = schema(
         r#""v":{"type":{"key":{"type":"integer","maxInteger":2}}}"#,
@@ -81,7 +81,7 @@ fn value_outside_the_new_range_leaves_the_file_alone() {
 }
 
 #[test]
-fn violated_index_is_an_error_and_not_a_loss() {
+fn violated_index_is_an_error() {
     let sandbox = Sandbox::new();
     let columns = r#""v":{"type":"integer"}"#;
     sandbox.write("old.schema", schema(columns, "").as_bytes());
@@ -104,7 +104,7 @@ fn violated_index_is_an_error_and_not_a_loss() {
 }
 
 #[test]
-fn a_row_that_was_unreferenced_in_the_past_survives() {
+fn row_unreferenced_in_the_past_is_kept() {
     let sandbox = Sandbox::new();
     let tables = |root: &str| {
         format!(
@@ -129,7 +129,7 @@ fn a_row_that_was_unreferenced_in_the_past_survives() {
 }
 
 #[test]
-fn the_new_schema_may_have_another_name() {
+fn new_schema_may_have_another_name() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "a.db",

@@ -1,4 +1,4 @@
-//! Files that are damaged or make no sense: a message, exit 1, and the file as it was.
+//! Damaged and invalid files: a message, exit status 1, and the file unchanged.
 
 use crate::tool::clustered::member;
 use crate::tool::sandbox::{Sandbox, record, with_database};
@@ -7,7 +7,7 @@ const SCHEMA: &str =
     r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"}},"indexes":[["i"]]}}}"#;
 const TRANSACTION: &str = r#"["D",{"op":"insert","table":"t","row":{"i":77}}]"#;
 
-/// What every command that replays says about a schema record followed by this; the file must not change.
+/// The message of every command that replays a file with a schema record and this tail. The file must not change.
 fn complaint(tail: &[u8]) -> String {
     let sandbox = Sandbox::new();
     let bytes = [record(SCHEMA), tail.to_vec()].concat();
@@ -34,7 +34,7 @@ fn torn_tail_is_left_for_a_server_to_repair() {
 }
 
 #[test]
-fn record_that_is_no_transaction_is_named_by_its_fault() {
+fn record_that_is_not_a_transaction_is_reported() {
     assert_eq!(
         complaint(&record(r#"{"x":{}}"#)),
         r#"syntax "{"x":{}}": unknown table: No table named x."#
@@ -54,7 +54,7 @@ fn record_that_is_no_transaction_is_named_by_its_fault() {
 }
 
 #[test]
-fn record_that_does_not_commit_is_an_error_and_not_a_loss() {
+fn record_that_does_not_commit_is_an_error() {
     let insert = |last: u8| {
         record(&format!(
             r#"{{"t":{{"00000000-0000-4000-8000-00000000000{last}":{{"i":1}}}}}}"#
@@ -71,7 +71,7 @@ fn record_that_does_not_commit_is_an_error_and_not_a_loss() {
 }
 
 #[test]
-fn files_that_are_no_database_are_told_apart() {
+fn files_that_are_not_databases_are_distinguished() {
     let sandbox = Sandbox::new();
     sandbox.write("empty", b"");
     sandbox.write("text", b"hello\n");
@@ -89,7 +89,7 @@ fn files_that_are_no_database_are_told_apart() {
     );
 }
 
-/// What a command says when somebody else holds the lock of `held`.
+/// Checks the messages of a command while another process holds the lock of `held`.
 fn refused(held: &str, args: &[&str]) {
     let sandbox = with_database();
     sandbox.write("c.db", &member('A', &[]));
@@ -99,7 +99,7 @@ fn refused(held: &str, args: &[&str]) {
     assert_eq!(run.status, Some(1), "{args:?}");
     let lines: Vec<&str> = run.stderr.lines().collect();
     let holder = format!("already locked by pid {}", std::process::id());
-    // The file is as it was, and nothing new has come.
+    // The file is unchanged, and there is no new one.
     let without_tag = matches!(args[0], "compact" | "convert");
     let tag = if without_tag { "" } else { "I/O error: " };
     let warning = format!("|lockfile|WARN|.{held}.~lock~: cannot lock file because it is ");
@@ -125,7 +125,7 @@ fn locked_file_is_not_written() {
         ("a.db", &["transact", "a.db", r#"["Demo"]"#][..]),
         ("a.db", &["compact", "a.db"]),
         ("a.db", &["convert", "a.db", "demo.schema"]),
-        // Beside the file, too: there could be a database of that name.
+        // The temporary name is locked too: there could be a database of that name.
         ("a.db.tmp", &["compact", "a.db"]),
         ("a.db.tmp", &["convert", "a.db", "demo.schema"]),
         ("b.db", &["compact", "a.db", "b.db"]),
@@ -157,7 +157,7 @@ fn readers_need_no_lock() {
         &["needs-conversion", "a.db", "demo.schema"],
         &["check-cluster", "c.db"],
         &["db-cid", "c.db"],
-        // Only what is written is locked.
+        // Only files that are written are locked.
         &["compact", "a.db", "b.db"],
         &["convert", "a.db", "demo.schema", "d.db"],
         &["create-cluster", "e.db", "b.db", "unix:x"],

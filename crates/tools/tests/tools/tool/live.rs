@@ -1,5 +1,5 @@
-//! Clusters of the reference's server on files that our tool made: they must be opened and served, and of the files that
-//! come of it both tools must say the same. Does nothing where the reference is not installed.
+//! Clusters of the reference's server on files that our tool created. The server must serve them, and both tools must print the same
+//! about the resulting files. Skipped if the reference is not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use crate::tool::reference::{REFERENCE, compare};
 use crate::tool::sandbox::{SCHEMA, Sandbox, with_database};
 
 const SERVER: &str = "/usr/sbin/ovsdb-server";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server of one database, killed in the end. `a` serves `a.db`, listens for clients at `a.sock`, and for the others at
-/// the address in its file, `unix:a.raft`.
+/// A server of one database; it is killed when this is dropped. `a` serves `a.db`, listens for clients at `a.sock`, and for other members
+/// at the address in its file, `unix:a.raft`.
 struct Node {
     name: &'static str,
     directory: PathBuf,
@@ -60,12 +60,12 @@ impl Node {
     }
 
     fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_so() {
             if Instant::now() > deadline {
                 let log =
                     std::fs::read_to_string(self.directory.join(format!("{}.log", self.name)));
-                panic!("{}: no {what} after {PATIENCE:?}: {log:?}", self.name);
+                panic!("{}: no {what} after {TIMEOUT:?}: {log:?}", self.name);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -106,13 +106,13 @@ impl Node {
         ));
     }
 
-    /// Ends the server in good order.
+    /// Ends the server by its control command.
     fn exit(mut self) {
         self.control(&["exit"]).expect("an answer");
         self.child.wait().expect("an end");
     }
 
-    /// Ends it without warning.
+    /// Kills the server.
     fn kill(mut self) {
         self.child.kill().expect("a process");
         self.child.wait().expect("an end");
@@ -134,7 +134,7 @@ fn is_installed() -> bool {
     is_there
 }
 
-/// Both tools on these files of a cluster: everything that they can say of them.
+/// Runs every reading command on these files of a cluster with both tools. The outputs must be equal.
 fn both_say_the_same(sandbox: &Sandbox, names: &[&str]) {
     let files: Vec<(&str, Vec<u8>)> = names
         .iter()
@@ -170,7 +170,7 @@ fn both_say_the_same(sandbox: &Sandbox, names: &[&str]) {
 }
 
 #[test]
-fn a_cluster_of_one_is_served() {
+fn cluster_of_one_is_served_by_the_reference() {
     if !is_installed() {
         return;
     }
@@ -237,7 +237,7 @@ fn a_cluster_of_one_is_served() {
 const SELECT_COUNT: &str = r#"["Demo",{"op":"select","table":"T","where":[["name","==","kept"]],"columns":["_uuid","name","n","u"]}]"#;
 
 #[test]
-fn a_cluster_of_three_lives_through_elections_snapshots_and_a_departure() {
+fn cluster_of_three_survives_elections_snapshots_and_a_departure() {
     if !is_installed() {
         return;
     }
@@ -301,7 +301,7 @@ fn a_cluster_of_three_lives_through_elections_snapshots_and_a_departure() {
     both_say_the_same(&sandbox, &["a.db", "b.db", "c.db"]);
     both_say_the_same(&sandbox, &["c.db"]);
 
-    // The files tell of what was meant to happen.
+    // The files show the events that the test caused.
     let log = |name: &str| sandbox.ok(&["-mm", "show-log", name]);
     let (a, b, c) = (log("a.db"), log("b.db"), log("c.db"));
     assert!(

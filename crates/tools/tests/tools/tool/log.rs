@@ -1,4 +1,4 @@
-//! `show-log` in all verbosities.
+//! `show-log` at all verbosities.
 
 use crate::tool::sandbox::{Sandbox, record, with_database};
 
@@ -55,7 +55,7 @@ record 3: 2023-11-14 22:13:22.000
 }
 
 #[test]
-fn rows_are_called_by_the_name_they_had_before_the_record() {
+fn rows_are_listed_by_their_name_before_the_record() {
     let sandbox = with_database();
     let insert = r#"["Demo",{"op":"insert","table":"T","row":{"name":"x","m":["map",[["k 2","v2"],["k1","v1"]]]},"uuid":"5db740cf-0000-4000-8000-000000000001"}]"#;
     sandbox.ok(&["transact", "a.db", insert]);

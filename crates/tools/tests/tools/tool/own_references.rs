@@ -1,4 +1,4 @@
-//! Files in which a strong reference to another table holds the UUID of its own row, as the reference writes them.
+//! Files in which a strong reference to another table has the UUID of its own row. The reference writes such files.
 
 use crate::tool::sandbox::{Sandbox, record};
 
@@ -26,8 +26,8 @@ fn rows_that_refer_to_themselves_are_kept() {
     let rows =
         format!(r#"[{{"rows":[{{"b":["uuid","{OWN}"],"n":1}},{{"b":["set",[]],"n":2}}]}}]"#) + "\n";
     assert_eq!(sandbox.ok(&["query", "a.db", SELECT]), rows);
-    let noted = r#"["D",{"op":"update","table":"A","where":[["n","==",2]],"row":{"n":3}}]"#;
-    sandbox.ok(&["transact", "a.db", noted]);
+    let update = r#"["D",{"op":"update","table":"A","where":[["n","==",2]],"row":{"n":3}}]"#;
+    sandbox.ok(&["transact", "a.db", update]);
     let rows = rows.replace("\"n\":2", "\"n\":3");
     sandbox.ok(&["compact", "a.db", "b.db"]);
     sandbox.ok(&["compact", "a.db"]);

@@ -1,8 +1,7 @@
 //! The same commands on the same files with our tool and the reference's: standard output, standard error, exit status and
-//! the files left behind must be equal. Does nothing where the reference is not installed.
+//! the resulting files must be equal. Skipped if the reference is not installed.
 //!
-//! What differs by chance (identities, times, the order of members) is normalised; what differs on purpose is not asked
-//! here, but in the other modules.
+//! Random and unordered parts (ids, times, the order of members) are normalized. Deliberate differences are tested in the other modules.
 
 use std::path::Path;
 
@@ -50,7 +49,7 @@ fn normal(run: &Run, is_listing: bool) -> Run {
     let tidy = |text: &str| {
         let mut lines: Vec<String> = text
             .lines()
-            // The reference keeps it to itself what of a rescued cluster may never have been committed.
+            // The reference does not report entries of a recovered cluster that may not have been committed.
             .filter(|line| !line.contains("not known to be committed"))
             .map(normal_line)
             .collect();
@@ -75,7 +74,7 @@ fn normal_line(line: &str) -> String {
             word.push(character);
             continue;
         }
-        // Ids of members are cut to four digits.
+        // Server ids are cut to four digits.
         let is_id = ["_id: ", "_eid: ", "_servers: "]
             .iter()
             .any(|what| line.contains(what))
@@ -116,7 +115,7 @@ const SMALL: &str = r#"{"name":"Demo","tables":{"t":{"columns":{"i":{"type":"int
 const SELECT: &str =
     r#"["Demo",{"op":"select","table":"t","where":[],"columns":["_uuid","i","tags","two"]}]"#;
 
-/// Every command that reads, on a good schema record followed by this.
+/// Compares every reading command on a file with a valid schema record and this tail.
 fn compare_tail(tail: &[u8]) {
     let file = [record(SMALL), tail.to_vec()].concat();
     compare(
@@ -140,7 +139,7 @@ fn compare_tail(tail: &[u8]) {
 }
 
 #[test]
-fn headers() {
+fn headers_are_read_as_by_the_reference() {
     let hash = "5f36b2ea290645ee34d943220a14b54ee5ea5be5";
     for header in [
         "JSON 3 HASH",
@@ -188,7 +187,7 @@ fn headers() {
 }
 
 #[test]
-fn bodies() {
+fn bodies_are_read_as_by_the_reference() {
     let raw = |body: &str| {
         let mut out = Vec::new();
         corvid_log::header::Header::of(body.as_bytes())
@@ -222,7 +221,7 @@ fn bodies() {
 }
 
 #[test]
-fn transactions() {
+fn transactions_execute_as_in_the_reference() {
     for body in [
         r#"{"_date":1,"b":{}}"#,
         r#"{"_date":"x"}"#,
@@ -262,7 +261,7 @@ fn transactions() {
 }
 
 #[test]
-fn schemas() {
+fn schemas_are_read_as_by_the_reference() {
     let mut files = vec![("good", SCHEMA.as_bytes().to_vec())];
     for (name, text) in [
         ("bad1", "{\"name\":\"x\"}\n"),
@@ -295,7 +294,7 @@ fn schemas() {
 }
 
 #[test]
-fn life_of_a_database() {
+fn command_sequences_end_as_in_the_reference() {
     let insert = r#"["Demo",{"op":"insert","table":"T","row":{"name":"x","n":5,"set":["set",["a","b c"]],"m":["map",[["k1","v1"],["k 2","v2"]]],"os":"q","r":1.5}},{"op":"comment","comment":"hello\nworld"}]"#;
     let more = r#"["Demo",{"op":"insert","table":"T","row":{}},{"op":"insert","table":"U","row":{}},{"op":"update","table":"T","where":[["name","==","x"]],"row":{"name":"yy","set":["set",["a","c"]],"om":["map",[["a","c"]]]}}]"#;
     let empty = r#"["Demo",{"op":"update","table":"T","where":[["name","==","yy"]],"row":{"om":["map",[]],"os":["set",[]]}}]"#;
@@ -372,7 +371,7 @@ fn life_of_a_database() {
 }
 
 #[test]
-fn clustered_files() {
+fn clustered_files_are_handled_as_by_the_reference() {
     if !Path::new(REFERENCE).exists() {
         return;
     }
@@ -439,7 +438,7 @@ fn clustered_files() {
 }
 
 #[test]
-fn command_lines() {
+fn command_lines_are_parsed_as_by_the_reference() {
     compare(
         &[],
         &[
@@ -477,7 +476,7 @@ fn command_lines() {
 }
 
 #[test]
-fn arguments_are_counted() {
+fn argument_counts_are_checked_as_by_the_reference() {
     let names = [
         "create",
         "create-cluster",

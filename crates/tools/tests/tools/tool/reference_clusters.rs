@@ -1,11 +1,11 @@
-//! Files of cluster members made by hand, with both tools: records that are none, logs that break the rules, files that do not
-//! belong together, and the arguments of commands that make such files. What differs on purpose is in `clustered.rs`.
+//! Hand-made files of cluster members, with both tools: invalid records, logs that break the rules, files of different
+//! clusters, and the arguments of commands that create such files. Deliberate differences are tested in `clustered.rs`.
 
 use crate::tool::clustered::{file, member};
 use crate::tool::reference::compare;
 use crate::tool::sandbox::{SCHEMA, record, with_database};
 
-/// What both tools say of a file, alone.
+/// Compares both tools on a single file.
 fn look_at(bytes: Vec<u8>) {
     compare(
         &[("f1", bytes)],
@@ -22,7 +22,7 @@ fn look_at(bytes: Vec<u8>) {
 }
 
 #[test]
-fn headers_of_members() {
+fn member_headers_are_read_as_by_the_reference() {
     let whole = r#"{"server_id":"A","name":"D","local_address":"tcp:127.0.0.1:1","cluster_id":"C","prev_servers":{"A":"tcp:127.0.0.1:1"},"prev_index":1,"prev_term":1,"prev_eid":"E1","prev_data":[{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"}}}}},{}]}"#;
     let entry = r#"{"term":1,"index":2}"#;
     look_at(file(whole, &[]));
@@ -91,7 +91,7 @@ fn headers_of_members() {
 }
 
 #[test]
-fn records_of_members() {
+fn member_records_are_read_as_by_the_reference() {
     for json in [
         "{}",
         r#"{"comment":"x"}"#,
@@ -153,7 +153,7 @@ fn records_of_members() {
 }
 
 #[test]
-fn logs_beside_each_other() {
+fn member_logs_are_compared_as_by_the_reference() {
     let e = |index: u64, term: u64| format!(r#"{{"term":{term},"index":{index}}}"#);
     let (e2, e3, e4) = (&*e(2, 1), &*e(3, 1), &*e(4, 1));
     let (e2t2, e3t2, e4t2) = (&*e(2, 2), &*e(3, 2), &*e(4, 2));
@@ -210,7 +210,7 @@ fn logs_beside_each_other() {
 }
 
 #[test]
-fn contents_of_members_are_rescued_alike() {
+fn member_contents_are_recovered_as_by_the_reference() {
     let data = |index: u64, data: &str| {
         format!(r#"{{"term":1,"index":{index},"eid":"E{index}","data":{data}}}"#)
     };
@@ -243,7 +243,7 @@ fn contents_of_members_are_rescued_alike() {
 }
 
 #[test]
-fn arguments_of_new_members() {
+fn new_member_arguments_are_refused_as_by_the_reference() {
     let addresses = [
         "tcp:127.0.0.1",
         "tcp:",

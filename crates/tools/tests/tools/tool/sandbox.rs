@@ -1,17 +1,18 @@
-//! A directory of its own for each test, and tools run inside it.
+//! A scratch directory for each test, and `ovsdb-tool` run inside it.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::support::Dir;
 
 /// Our tool.
 pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_ovsdb-tool");
 
-/// A temporary directory, removed in the end.
-pub(crate) struct Sandbox(PathBuf);
+/// A scratch directory.
+pub(crate) struct Sandbox(Dir);
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) status: Option<i32>,
@@ -21,16 +22,11 @@ pub(crate) struct Run {
 
 impl Sandbox {
     pub(crate) fn new() -> Sandbox {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("corvid-tool-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a fresh directory");
-        Sandbox(path)
+        Sandbox(Dir::new())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.file(name)
     }
 
     pub(crate) fn write(&self, name: &str, contents: &[u8]) {
@@ -43,7 +39,7 @@ impl Sandbox {
 
     /// Names of all files, sorted.
     pub(crate) fn list(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).expect("a directory");
+        let entries = std::fs::read_dir(self.0.path()).expect("a directory");
         let mut names: Vec<String> = entries
             .map(|entry| {
                 entry
@@ -65,10 +61,10 @@ impl Sandbox {
     /// Runs a tool, `input` on its standard input through a pipe.
     pub(crate) fn run_tool(&self, tool: &Path, args: &[&str], input: Option<&[u8]>) -> Run {
         let mut child = Command::new(tool)
-            // Messages about options begin with the word that the program was called by.
+            // Messages about options begin with the name by which the program was called.
             .arg0("ovsdb-tool")
             .args(args)
-            .current_dir(&self.0)
+            .current_dir(self.0.path())
             .env("OVS_DBDIR", "/nonexistent/dbdir")
             .env("OVS_PKGDATADIR", "/nonexistent/pkgdatadir")
             .stdin(if input.is_some() {
@@ -110,13 +106,7 @@ impl Sandbox {
     }
 }
 
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A record as it stands in a file.
+/// A record of a standalone file.
 pub(crate) fn record(body: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut record = corvid_log::Record::begin(&mut out, corvid_log::Magic::Standalone);
@@ -146,7 +136,7 @@ pub(crate) fn with_database() -> Sandbox {
     sandbox
 }
 
-/// The same in a file of a cluster's member.
+/// A record of a clustered file.
 pub(crate) fn cluster_record(body: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut record = corvid_log::Record::begin(&mut out, corvid_log::Magic::Clustered);

@@ -1,11 +1,11 @@
-//! Commands that answer and end.
+//! Commands that print one answer and end.
 
 use crate::client::reference::Compare::{Exactly, Status, UpToOrder, UpToUuids};
 use crate::client::reference::compare_all;
 use crate::client::reference::fixture::Fixture;
 
 #[test]
-fn servers_and_databases_are_chosen_alike() {
+fn servers_and_databases_are_chosen_as_by_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -44,7 +44,7 @@ fn servers_and_databases_are_chosen_alike() {
         &["list-dbs", "unix:nobody.sock,unix:db.sock"],
     ];
     compare_all(&fixture, Exactly, cases.iter().copied());
-    // Here the words of the log differ, as the reference calls a refusal a time-out.
+    // Here the logged messages differ: the reference logs a refusal as a time-out.
     compare_all(
         &fixture,
         Status,
@@ -53,7 +53,7 @@ fn servers_and_databases_are_chosen_alike() {
 }
 
 #[test]
-fn schemas_are_listed_alike() {
+fn schemas_are_listed_as_by_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -136,7 +136,7 @@ fn dumps_are_equal_in_every_format() {
 }
 
 #[test]
-fn transactions_answer_alike() {
+fn transactions_print_the_same_results_as_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -194,7 +194,7 @@ fn transactions_answer_alike() {
 }
 
 #[test]
-fn waits_end_alike() {
+fn waits_end_as_in_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };

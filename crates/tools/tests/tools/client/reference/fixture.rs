@@ -1,4 +1,4 @@
-//! A reference server with something to look at.
+//! A reference server with databases that have contents.
 
 use std::process::{Child, Stdio};
 
@@ -36,20 +36,20 @@ const CONTENTS: &str = r#"["mydb",
     {"op":"insert","table":"U","uuid-name":"u1","row":{"k":"first","back":["named-uuid","t1"]}},
     {"op":"insert","table":"U","uuid-name":"u2","row":{"k":"second"}}]"#;
 
-/// The server is ended, and its directory removed, with this.
+/// A running server and its directory. Dropping it kills the server and removes the directory.
 pub(crate) struct Fixture {
     _server: Process,
     pub dir: Dir,
 }
 
 impl Fixture {
-    /// A server with two databases; `None` where the reference is not installed.
+    /// A server with two databases; `None` if the reference is not installed.
     pub(crate) fn start() -> Option<Fixture> {
         let other = r#"{"name":"other","tables":{"O":{"columns":{"v":{"type":"string"}}}}}"#;
         Fixture::serving(&[("my", SCHEMA), ("other", other)], CONTENTS)
     }
 
-    /// A server with a database for each name of a file and schema, and what a transaction puts there; `None` where the
+    /// A server with a database for each file name and schema, filled by the transaction `contents`; `None` if the
     /// reference is not installed.
     pub(crate) fn serving(databases: &[(&str, &str)], contents: &str) -> Option<Fixture> {
         let missing = [THEIRS, TOOL, SERVER]
@@ -102,7 +102,7 @@ impl Fixture {
     }
 }
 
-/// A process that is killed with its owner.
+/// A process that is killed when this is dropped.
 pub(crate) struct Process(pub Child);
 
 impl Drop for Process {

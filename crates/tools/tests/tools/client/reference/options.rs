@@ -1,11 +1,11 @@
-//! Options, and command lines that make no sense.
+//! Options, and wrong command lines.
 
 use crate::client::reference::Compare::{Exactly, Status};
 use crate::client::reference::compare_all;
 use crate::client::reference::fixture::Fixture;
 
 #[test]
-fn bad_command_lines_fail_alike() {
+fn bad_command_lines_fail_as_in_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Backups, restores and conversions, each program's work handed to the other.
+//! Backups, restores and conversions; each program reads the files of the other one.
 
 use corvid_json::Value;
 
@@ -8,7 +8,7 @@ use crate::client::reference::compare_all;
 use crate::client::reference::fixture::{Fixture, SCHEMA, THEIRS, with_sorted_members};
 use crate::support::{command, run, status, without_dates, without_uuids};
 
-/// The bodies of a backup: schema and transaction, the latter without its date and without default values.
+/// The bodies of a backup's records: the schema, and the transaction without its date and default values.
 fn bodies(file: &str) -> Vec<Value> {
     let mut bodies: Vec<Value> = file
         .lines()
@@ -38,7 +38,7 @@ fn is_default(value: &Value) -> bool {
 }
 
 #[test]
-fn backups_hold_the_same_and_restore_each_other() {
+fn backups_are_equal_and_interchangeable() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -94,9 +94,9 @@ fn backups_hold_the_same_and_restore_each_other() {
     }
 }
 
-/// The reference goes for the database that the backup names, whatever the command line says; ours does as it is told.
+/// The reference restores into the database that the backup names; ours restores into the one that the command line names.
 #[test]
-fn forced_restores_stay_with_the_database_named() {
+fn forced_restores_replace_the_named_database() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -138,9 +138,9 @@ fn forced_restores_stay_with_the_database_named() {
     }
 }
 
-/// From files, as the reference needs them.
+/// The input is a file, because the reference cannot read a pipe.
 #[test]
-fn bad_restores_fail_alike() {
+fn bad_restores_fail_as_in_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -190,7 +190,7 @@ fn bad_restores_fail_alike() {
 }
 
 #[test]
-fn conversions_go_alike() {
+fn conversions_end_as_in_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };

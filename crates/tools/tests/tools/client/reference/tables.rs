@@ -1,4 +1,4 @@
-//! Tables of odd data: every format with every form of data, width and heading, byte for byte as the reference prints them.
+//! Tables of unusual data in every combination of format, form of data, width and heading, byte for byte as the reference prints them.
 
 use std::process::Stdio;
 
@@ -29,7 +29,7 @@ const SCHEMA: &str = r#"{"name":"odd","version":"1.0.0","tables":{
         "map":{"type":{"key":"string","value":"uuid","min":0,"max":"unlimited"}}}},
     "Nothing":{"isRoot":true,"columns":{"x":{"type":"integer"}}}}}"#;
 
-/// Reals that print as integers, with an exponent, rounded, or not at all as they were written.
+/// Reals that print as integers, with an exponent, rounded, or in another notation than they were written in.
 const REALS: &[&str] = &[
     "0",
     "-0.0",
@@ -54,7 +54,7 @@ const REALS: &[&str] = &[
 
 const UUID: &str = "01234567-89ab-cdef-0123-456789abcdef";
 
-/// Strings that need quotes, escapes, more than a byte for a character, or look like something else.
+/// Strings with quotes, escapes or multi-byte characters, and strings that look like other types.
 const WORDS: &[&str] = &[
     "",
     "a",
@@ -87,7 +87,7 @@ const WORDS: &[&str] = &[
     "01234567-89ab-cdef-0123-456789abcde",
 ];
 
-/// A transaction that inserts all of them, and rows of defaults.
+/// A transaction that inserts all these values, and rows with default values.
 fn contents() -> String {
     let mut inserts = Vec::new();
     let mut insert = |table: &str, row: &str| {
@@ -140,8 +140,7 @@ fn odd() -> Option<Fixture> {
     Fixture::serving(&[("odd", SCHEMA)], &contents())
 }
 
-/// Every combination of the options that shape a table. Widths count for one format only; of the others each is tried with
-/// one of them.
+/// Every combination of the options for tables. Widths affect one format only; each other format is run with one width.
 fn styles() -> Vec<Vec<&'static str>> {
     const WIDTHS: &[&str] = &["0", "1", "3", "5", "10", "20", "-1", "5x", "4294967301"];
     let mut styles = Vec::new();
@@ -237,7 +236,7 @@ fn every_combination_of_format_form_and_width_is_equal_byte_for_byte() {
     );
 }
 
-/// The same printer serves them.
+/// Listings and monitors use the same printer as dumps.
 #[test]
 fn listings_and_monitors_of_odd_data_are_equal() {
     let Some(fixture) = odd() else {
@@ -251,7 +250,7 @@ fn listings_and_monitors_of_odd_data_are_equal() {
         &["-f", "csv", "-d", "json"],
         &["-f", "list", "-d", "bare"],
     ] {
-        // As JSON it is one line, in no particular order.
+        // As JSON it is one line whose rows have no defined order.
         if !style.contains(&"json") || style.contains(&"-d") {
             let listing = [style, &["list-columns", "odd"]].concat();
             compare_all(&fixture, UpToOrder, [listing.as_slice()]);

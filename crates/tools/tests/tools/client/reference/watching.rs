@@ -1,4 +1,4 @@
-//! Monitors and locks: two programs watch the same server while its contents change.
+//! Monitors and locks: both programs watch the same server while its contents change.
 
 use std::fs::{File, read_to_string};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::{command, lines, run, status, wait_until, without_dates};
 
 const APPCTL: &str = "/usr/bin/ovs-appctl";
 
-/// A program that watches, with its output in files.
+/// A program that runs until it is ended, with its output in files.
 struct Watcher {
     process: Process,
     out: PathBuf,
@@ -35,13 +35,13 @@ impl Watcher {
     }
 
     fn output(&self) -> String {
-        // Cells that were cut may end within a character.
+        // A cell that was cut may end within a character.
         let bytes = std::fs::read(&self.out).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         without_times(&with_sorted_members(&text))
     }
 
-    /// Waits for the end: status and standard error.
+    /// Waits for the end of the process. Returns its exit status and standard error.
     fn end(mut self) -> (i32, String) {
         let ended = self.process.0.wait().expect("the program ends");
         (
@@ -73,7 +73,7 @@ fn without_times(text: &str) -> String {
     })
 }
 
-/// Rows of one table come in no particular order from the reference. Lines, and the rows within lines of JSON, in an order of their own.
+/// The lines of a text, and the rows in lines of JSON, sorted: the reference prints the rows of a table in no defined order.
 fn sorted(text: &str) -> Vec<String> {
     let rows = text
         .replace("],[\"", "]\n[\"")
@@ -84,7 +84,7 @@ fn sorted(text: &str) -> Vec<String> {
     lines
 }
 
-/// Starts both programs and waits until both have printed something, and the same.
+/// Starts both programs, and waits until both have printed the same text, which is not empty.
 fn both(fixture: &Fixture, args: &[&str]) -> [Watcher; 2] {
     let watchers = [(THEIRS, "theirs"), (OURS, "ours")]
         .map(|(program, name)| Watcher::start(program, name, fixture, args));
@@ -92,7 +92,7 @@ fn both(fixture: &Fixture, args: &[&str]) -> [Watcher; 2] {
     watchers
 }
 
-/// Waits until both have printed the same, and more than `length` bytes.
+/// Waits until both have printed the same text of more than `length` bytes.
 fn wait_until_equal(watchers: &[Watcher; 2], length: usize, what: &str) {
     let [theirs, ours] = watchers;
     let is_equal = || {
@@ -133,7 +133,7 @@ const STEPS: &[&str] = &[
 ];
 
 #[test]
-fn monitors_print_alike() {
+fn monitors_print_as_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -170,7 +170,7 @@ fn monitors_print_alike() {
     for case in cases {
         compare(&fixture, case, STEPS);
     }
-    // The row enters and leaves the condition, so half of the steps are silent.
+    // The row enters and leaves the condition, so half of the steps print nothing.
     compare(
         &fixture,
         &[
@@ -185,7 +185,7 @@ fn monitors_print_alike() {
 }
 
 #[test]
-fn bad_monitors_fail_alike() {
+fn bad_monitors_fail_as_in_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -214,7 +214,7 @@ fn bad_monitors_fail_alike() {
 }
 
 #[test]
-fn monitors_end_alike_with_their_database_and_server() {
+fn monitors_end_with_their_database_and_server() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -250,7 +250,7 @@ fn monitors_end_alike_with_their_database_and_server() {
 }
 
 #[test]
-fn locks_pass_on_alike() {
+fn locks_pass_to_the_next_owner() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -275,9 +275,9 @@ fn locks_pass_on_alike() {
     assert_eq!(transcripts[1], transcripts[0]);
 }
 
-/// A background monitor under orders: the same replies, the same output.
+/// Control commands to background monitors have the same replies, and the same output follows.
 #[test]
-fn background_monitors_obey_alike() {
+fn background_monitors_obey_control_commands() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -341,7 +341,7 @@ fn background_monitors_obey_alike() {
         shows(" 5\n");
         order(&["ovsdb-client/cond_change", "Empty"]);
         order(&["frobnicate"]);
-        // Whether its socket is gone by then is a matter of luck.
+        // Its socket may or may not exist at this time.
         let (last, _) = control(name, &["exit"]);
         log.push(format!("{last:?}"));
         wait_until("the end", || {

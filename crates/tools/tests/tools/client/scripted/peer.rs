@@ -1,4 +1,4 @@
-//! A server of one connection that follows the test's script.
+//! A server of one connection that plays a test's script.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use corvid_rpc::message::{
 };
 use corvid_shell::blocking::Connection;
 
-use crate::support::{PATIENCE, wait_until};
+use crate::support::{TIMEOUT, wait_until};
 
 /// The server's end of a connection.
 pub(crate) struct Peer(Connection);
@@ -44,11 +44,11 @@ pub(crate) fn connect(dir: &Path, name: &str) -> Peer {
 }
 
 fn deadline() -> Option<u64> {
-    Some(clock::mono_ms() + u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX))
+    Some(clock::mono_ms() + u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Peer {
-    /// Waits for a request of this method; its id and parameters.
+    /// Waits for a request of this method. Returns its id and parameters.
     pub(crate) fn expect(&mut self, method: &str) -> (String, Value) {
         let frame = self.receive();
         match Message::parse(&frame) {
@@ -71,7 +71,7 @@ impl Peer {
             .expect("the program has more to say")
     }
 
-    /// Waits for a request and answers it; its parameters.
+    /// Waits for a request and answers it. Returns its parameters.
     pub(crate) fn answer(&mut self, method: &str, result: &str) -> Value {
         let (id, params) = self.expect(method);
         self.reply(&id, result);

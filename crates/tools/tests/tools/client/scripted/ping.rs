@@ -1,4 +1,4 @@
-//! `ping`: what counts as alive.
+//! `ping`: the servers that it accepts and refuses.
 
 use corvid_json::Value;
 
@@ -6,7 +6,7 @@ use crate::client::OURS;
 use crate::client::scripted::peer::{Peer, serve};
 use crate::support::{Dir, Outcome, run};
 
-/// Runs `ping` with these options and words against a server that follows the script.
+/// Runs `ping` with these options and words against a server that plays the script.
 fn ping(args: &[&str], script: impl FnOnce(&mut Peer) + Send + 'static) -> Outcome {
     let dir = Dir::new();
     let server = serve(dir.path(), "db.sock", script);
@@ -20,13 +20,13 @@ fn answer_echo(peer: &mut Peer) {
     peer.reply(&id, &params.to_string());
 }
 
-/// Answers what is asked about database `D`.
+/// Answers the requests about database `D`.
 fn answer_database(peer: &mut Peer, served: &str, row: &str) {
     peer.answer("list_dbs", served);
     peer.answer("transact", &format!(r#"[{{"rows":[{row}]}}]"#));
 }
 
-/// Takes the connection and waits until the program has left.
+/// Accepts the connection, sends nothing, and waits until the program closes it.
 fn stay_silent(peer: &mut Peer) {
     peer.expect("echo");
     let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| peer.receive()));
@@ -45,7 +45,7 @@ fn assert_alive(outcome: &Outcome, server: &str) {
 }
 
 #[test]
-fn a_server_that_answers_is_alive() {
+fn ping_succeeds_when_the_server_answers() {
     assert_alive(&ping(&["unix:db.sock"], answer_echo), "unix:db.sock");
     let dir = Dir::new();
     let server = serve(dir.path(), "db.sock", answer_echo);
@@ -55,7 +55,7 @@ fn a_server_that_answers_is_alive() {
 }
 
 #[test]
-fn another_reply_is_an_error() {
+fn ping_fails_on_an_unexpected_reply() {
     let outcome = ping(&["unix:db.sock"], |peer| {
         assert_eq!(
             peer.answer("echo", "[]"),
@@ -67,7 +67,7 @@ fn another_reply_is_an_error() {
 }
 
 #[test]
-fn a_database_must_be_served_connected_and_led() {
+fn ping_checks_service_connection_and_leadership_of_the_database() {
     let check = |options: &[&str], served: &'static str, row: &'static str, is_fit: bool| {
         let args = [options, &["unix:db.sock", "D"]].concat();
         let outcome = ping(&args, move |peer| {
@@ -108,7 +108,7 @@ fn a_database_must_be_served_connected_and_led() {
 }
 
 #[test]
-fn a_server_that_is_silent_or_not_there_is_an_error() {
+fn ping_fails_without_an_answer() {
     let outcome = ping(&["unix:db.sock"], stay_silent);
     let message = "ovsdb-client: unix:db.sock: transaction failed (timed out)\n";
     assert_eq!((outcome.status, outcome.stderr.as_str()), (1, message));
@@ -122,7 +122,7 @@ fn a_server_that_is_silent_or_not_there_is_an_error() {
 }
 
 #[test]
-fn of_several_servers_one_must_answer() {
+fn ping_needs_an_answer_of_one_server() {
     let outcome = ping(&["unix:nobody.sock,unix:db.sock"], answer_echo);
     assert_alive(&outcome, "unix:db.sock");
     let dir = Dir::new();
@@ -134,7 +134,7 @@ fn of_several_servers_one_must_answer() {
 }
 
 #[test]
-fn words_too_many_are_an_error() {
+fn ping_refuses_surplus_arguments() {
     let dir = Dir::new();
     let outcome = run(
         OURS,

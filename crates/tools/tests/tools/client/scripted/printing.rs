@@ -1,4 +1,4 @@
-//! What commands print.
+//! The output of commands.
 
 use expect_test::{Expect, expect};
 
@@ -38,7 +38,7 @@ fn dump(style: &[&str], expected: &Expect) {
     expected.assert_eq(&outcome.stdout);
 }
 
-/// One value is no member of its enumeration: it is shown as JSON.
+/// One value is not a member of its enumeration: it is printed as JSON.
 #[test]
 fn dumps_come_in_five_formats() {
     dump(
@@ -154,7 +154,7 @@ fn schemas_are_printed_on_one_line_or_indented() {
 }
 
 #[test]
-fn a_backup_is_a_database_file() {
+fn backup_is_a_database_file() {
     let outcome = with_schema(&["backup"], |peer| {
         let params = peer.answer("transact", ROWS);
         let select =
@@ -278,7 +278,7 @@ fn conditional_monitors_show_differences() {
 }
 
 #[test]
-fn refused_monitors_end() {
+fn refused_monitor_ends_the_program() {
     let outcome = monitor(&["monitor-cond", "[[\"zz\",\"==\",1]]", "T"], |peer| {
         let error = r#"{"details":"No column zz in table T.","error":"unknown column","syntax":"[\"zz\",\"==\",1]"}"#;
         peer.refuse("monitor_cond", error);
@@ -289,7 +289,7 @@ fn refused_monitors_end() {
 }
 
 #[test]
-fn the_abort_of_a_query_is_not_shown() {
+fn query_hides_its_abort() {
     let query = |reply: &'static str| {
         let dir = Dir::new();
         let server = serve(dir.path(), "db.sock", move |peer| {
@@ -319,7 +319,7 @@ fn the_abort_of_a_query_is_not_shown() {
 }
 
 #[test]
-fn locks_show_the_reply_and_every_notification() {
+fn lock_prints_the_reply_and_every_notification() {
     let dir = Dir::new();
     let server = serve(dir.path(), "db.sock", |peer| {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Which server, which database.
+//! The choice of server and database.
 
 use crate::client::OURS;
 use crate::client::scripted::peer::{connect, serve};
@@ -12,7 +12,7 @@ fn row(model: &str, connected: bool, leader: bool) -> String {
     )
 }
 
-/// Runs `get-schema-version` on a list of three servers, of which the last is always good.
+/// Runs `get-schema-version` on a list of three servers, of which the last one is always suitable.
 fn choose(options: &[&str], first: &str, second: &str, element: &str) -> (i32, String, String) {
     let dir = Dir::new();
     let good = row("clustered", true, true);
@@ -28,7 +28,7 @@ fn choose(options: &[&str], first: &str, second: &str, element: &str) -> (i32, S
         );
         servers.push(serve(dir.path(), name, move |peer| {
             peer.answer("transact", &row);
-            // Whoever is not chosen is left alone.
+            // A server that is not chosen gets no further request.
             let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 peer.expect("get_schema")
             }));
@@ -49,7 +49,7 @@ fn choose(options: &[&str], first: &str, second: &str, element: &str) -> (i32, S
         .lines()
         .filter(|line| line.ends_with(": connected"))
         .count();
-    // Those that were never tried still listen.
+    // Servers that were not tried are still listening.
     for (name, server) in ["a", "b", "c"].into_iter().zip(servers) {
         if !server.is_finished() && dir.file(name).exists() {
             drop(connect(dir.path(), name));
@@ -60,7 +60,7 @@ fn choose(options: &[&str], first: &str, second: &str, element: &str) -> (i32, S
 }
 
 #[test]
-fn of_several_servers_the_first_that_suits_is_taken() {
+fn first_suitable_server_is_chosen() {
     let (standalone, follower) = (row("standalone", true, true), row("clustered", true, false));
     let (cut_off, absent) = (
         row("clustered", false, false),
@@ -89,7 +89,7 @@ fn of_several_servers_the_first_that_suits_is_taken() {
 }
 
 #[test]
-fn a_database_is_found_by_name_or_goes_without_saying() {
+fn database_is_found_by_name_or_by_default() {
     let chosen = |served: &'static str, args: &[&str]| {
         let dir = Dir::new();
         let server = serve(dir.path(), "db.sock", move |peer| {
@@ -143,7 +143,7 @@ fn a_database_is_found_by_name_or_goes_without_saying() {
 }
 
 #[test]
-fn a_passive_method_waits_for_the_server() {
+fn passive_method_waits_for_the_server() {
     let dir = Dir::new();
     let child = command(OURS, dir.path(), &["list-dbs", "punix:here"])
         .stdout(std::process::Stdio::piped())

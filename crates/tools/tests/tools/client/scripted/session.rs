@@ -1,11 +1,11 @@
-//! Connections: what arrives out of turn, ends early or never comes.
+//! Connections: messages out of order, connections that break, replies that do not arrive.
 
 use crate::client::OURS;
 use crate::client::scripted::peer::serve;
 use crate::support::{Dir, run};
 
 #[test]
-fn echoes_are_answered_and_strange_messages_passed_over_while_a_reply_is_due() {
+fn echoes_are_answered_and_other_messages_skipped_during_a_call() {
     let dir = Dir::new();
     let server = serve(dir.path(), "db.sock", |peer| {
         let (id, _) = peer.expect("list_dbs");
@@ -24,7 +24,7 @@ fn echoes_are_answered_and_strange_messages_passed_over_while_a_reply_is_due() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_an_error() {
+fn broken_connection_is_an_error() {
     let broken = |bytes: &'static [u8]| {
         let dir = Dir::new();
         let server = serve(dir.path(), "db.sock", |peer| {
@@ -64,7 +64,7 @@ fn a_connection_that_breaks_is_an_error() {
 }
 
 #[test]
-fn a_deadline_ends_the_program_by_its_signal() {
+fn timeout_ends_the_program_by_its_signal() {
     let dir = Dir::new();
     let server = serve(dir.path(), "db.sock", |peer| {
         peer.expect("list_dbs");
@@ -81,7 +81,7 @@ fn a_deadline_ends_the_program_by_its_signal() {
 }
 
 #[test]
-fn waiting_survives_a_lost_connection() {
+fn wait_survives_a_lost_connection() {
     let dir = Dir::new();
     let path = dir.path().to_owned();
     let (sender, second) = std::sync::mpsc::channel();
