@@ -1,7 +1,7 @@
-//! What a commit costs with many sessions: run with `cargo run --release -p corvid-monitor --example fanout`.
+//! The cost of a commit with many sessions: run with `cargo run --release -p corvid-monitor --example fanout`.
 //!
-//! The figures to look at: a commit must not depend on the number of sessions that are behind, nor on the number of groups
-//! whose clauses name other values, nor on the size of a set of which one element changed.
+//! The cost must not depend on the number of sessions that are behind, nor on the number of groups whose clauses name other values, nor on
+//! the size of a set of which one element changed.
 
 use std::time::Instant;
 
@@ -21,10 +21,10 @@ const COMMITS: u32 = 2_000;
 
 fn main() {
     for sessions in [1, 100, 1_000] {
-        told_each_commit(sessions);
+        flushed_each_commit(sessions);
     }
     for sessions in [1, 1_000] {
-        never_told(sessions);
+        never_flushed(sessions);
     }
     for groups in [1, 500] {
         by_value(groups);
@@ -37,92 +37,92 @@ fn main() {
     }
 }
 
-/// One subscription, every session told after every commit.
-fn told_each_commit(sessions: u32) {
-    let mut bed = Bed::new();
+/// One subscription; every session is flushed after every commit.
+fn flushed_each_commit(sessions: u32) {
+    let mut fixture = Fixture::new();
     for session in 0..sessions {
-        bed.monitor(session, r#"{"T":{"columns":["host","size"]}}"#);
+        fixture.monitor(session, r#"{"T":{"columns":["host","size"]}}"#);
     }
-    let spent = bed.run(true);
+    let spent = fixture.run(true);
     println!(
-        "told each commit: {sessions:5} sessions {:8.2} us a commit, {:.3} us a session",
+        "flush each commit:{sessions:5} sessions {:8.2} us a commit, {:.3} us a session",
         spent,
         spent / f64::from(sessions)
     );
 }
 
-/// One subscription, nobody ever ready.
-fn never_told(sessions: u32) {
-    let mut bed = Bed::new();
+/// One subscription; no session is ever ready.
+fn never_flushed(sessions: u32) {
+    let mut fixture = Fixture::new();
     for session in 0..sessions {
-        bed.monitor(session, r#"{"T":{"columns":["host","size"]}}"#);
-        bed.monitors.set_ready(SessionId(session.into()), false);
+        fixture.monitor(session, r#"{"T":{"columns":["host","size"]}}"#);
+        fixture.monitors.set_ready(SessionId(session.into()), false);
     }
     println!(
-        "never told:       {sessions:5} sessions {:8.2} us a commit",
-        bed.run(true)
+        "never flushed:    {sessions:5} sessions {:8.2} us a commit",
+        fixture.run(true)
     );
 }
 
-/// Each session asks for rows of its own host; one of them is concerned.
+/// Each session asks for rows of its own host; the commit concerns one of them.
 fn by_value(groups: u32) {
-    let mut bed = Bed::new();
+    let mut fixture = Fixture::new();
     for group in 0..groups {
         let condition = format!(r#"[["host","==","h{group}"]]"#);
-        bed.monitor(
+        fixture.monitor(
             group,
             &format!(r#"{{"T":{{"columns":["size"],"where":{condition}}}}}"#),
         );
     }
     println!(
         "own host each:    {groups:5} groups   {:8.2} us a commit",
-        bed.run(true)
+        fixture.run(true)
     );
 }
 
 /// One element of a set comes and goes.
 fn large_set(elements: i64) {
-    let mut bed = Bed::new();
-    bed.monitor(0, r#"{"T":{"columns":["tags"]}}"#);
+    let mut fixture = Fixture::new();
+    fixture.monitor(0, r#"{"T":{"columns":["tags"]}}"#);
     for element in 0..elements {
-        bed.tags.insert(Atom::Integer(element * 2), None);
+        fixture.tags.insert(Atom::Integer(element * 2), None);
     }
     println!(
         "set, one element: {elements:5} elements {:8.2} us a commit",
-        bed.run(false)
+        fixture.run(false)
     );
 }
 
-/// A condition of many clauses gets one more; what remains is reading the request.
+/// A condition of many clauses gets one more; the remaining cost is parsing the request.
 fn grown_condition(clauses: usize) {
-    let mut bed = Bed::new();
+    let mut fixture = Fixture::new();
     let mut condition: Vec<String> = (0..clauses)
         .map(|clause| format!(r#"["host","==","h{clause}"]"#))
         .collect();
     let table = |condition: &[String]| format!(r#""where":[{}]"#, condition.join(","));
-    bed.monitor(0, &format!(r#"{{"T":[{{{}}}]}}"#, table(&condition)));
+    fixture.monitor(0, &format!(r#"{{"T":[{{{}}}]}}"#, table(&condition)));
     condition.push(r#"["size","==",5]"#.to_owned());
     let params = format!(r#"[null,null,{{"T":[{{{}}}]}}]"#, table(&condition));
     let start = Instant::now();
-    let (monitors, database) = (&mut bed.monitors, &mut bed.database);
+    let (monitors, database) = (&mut fixture.monitors, &mut fixture.database);
     let change = monitors.change_condition(database, SessionId(0), params.as_bytes(), &|_| false);
     let changed = monitors.apply(SessionId(0), change.expect("valid"));
-    assert!(changed.is_some(), "the monitor is there");
+    assert!(changed.is_some(), "the monitor exists");
     let spent = start.elapsed().as_secs_f64() * 1e6;
     println!("one more clause:  {clauses:5} clauses  {spent:8.2} us a change");
 }
 
-struct Bed {
+struct Fixture {
     database: Database,
     monitors: Monitors,
     tags: Datum,
 }
 
-impl Bed {
-    fn new() -> Bed {
+impl Fixture {
+    fn new() -> Fixture {
         let json = Value::parse(SCHEMA.as_bytes()).expect("schema text");
         let schema = Arc::new(Schema::from_json(&json).expect("schema"));
-        Bed {
+        Fixture {
             database: Database::new(schema.clone(), HashSeed::FIXED),
             monitors: Monitors::new(schema, Uuid::ZERO, HashSeed::FIXED),
             tags: Datum::empty(),
@@ -143,8 +143,8 @@ impl Bed {
             .expect("started");
     }
 
-    /// Commits modifications of one row, telling who is ready; returns us per commit. `scalar`: its `size` changes, else one
-    /// of its `tags`.
+    /// Commits modifications of one row and flushes ready sessions; returns us per commit. `scalar`: its `size` changes, else one of its
+    /// `tags`.
     fn run(&mut self, scalar: bool) -> f64 {
         let mut row = Arc::new(Row {
             uuid: Uuid([1; 16]),

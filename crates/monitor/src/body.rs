@@ -1,20 +1,19 @@
 //! Writes `<table-updates>` objects: tables by name, in each its rows by identity (docs/spec/protocol.md 4.6, 4.7).
 //!
-//! Invariant: a table is opened with its first row, so tables without events never appear, and a row that turns out to have
-//! nothing to tell is taken back whole. Long contents can be cut into pieces between rows: nothing is copied again however
-//! long they get. Used by both encoders; knows nothing of events.
+//! Invariant: a table is opened with its first row, so tables without events never appear, and a row without visible changes is removed
+//! whole. Long contents are cut into pieces between rows, so bytes are never copied again. Used by both encoders; knows nothing of events.
 
 use std::sync::Arc as StdArc;
 
 use corvid_data::{AtomRef, ColumnId, Datum, Row, TableSchema, Uuid, wire};
 
-/// Where a text is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
+/// Size of a piece, bytes: large enough to be worth a system call, small enough for the cache.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A `<table-updates>` object in the making.
+/// A `<table-updates>` object under construction.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// What was cut off so far; `out` goes on from there.
+    /// Pieces that are cut off already; `out` continues them.
     pieces: Vec<StdArc<[u8]>>,
     /// Length of `pieces`, bytes.
     cut_bytes: usize,
@@ -73,7 +72,7 @@ impl Body {
         }
     }
 
-    /// Cuts off what has been written when it is long enough for a piece. Marks made before are void.
+    /// Cuts off a piece if it is long enough. Invalidates earlier marks.
     pub(crate) fn cut(&mut self) {
         if self.out.len() >= PIECE_BYTES {
             self.pieces.push(StdArc::from(&*self.out));
@@ -82,12 +81,12 @@ impl Body {
         }
     }
 
-    /// What has been written so far, bytes.
+    /// Bytes written so far.
     pub(crate) fn len(&self) -> usize {
         self.cut_bytes + self.out.len()
     }
 
-    /// Remembers the present state.
+    /// The present state, for [`Body::rewind`].
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             length: self.out.len(),
@@ -95,8 +94,8 @@ impl Body {
         }
     }
 
-    /// Takes back what was written since `mark`.
-    pub(crate) fn take_back(&mut self, mark: Mark) {
+    /// Removes everything written since `mark`.
+    pub(crate) fn rewind(&mut self, mark: Mark) {
         self.out.truncate(mark.length);
         self.is_table_open = mark.is_table_open;
     }
@@ -154,7 +153,7 @@ impl<'a> RowWriter<'a> {
         wire::write_datum(self.out, datum, is_map);
     }
 
-    /// Closes the row; returns whether it has no member.
+    /// Closes the row; returns whether it is empty.
     pub(crate) fn end(self) -> bool {
         self.out.push(b'}');
         self.is_empty
@@ -165,7 +164,7 @@ impl<'a> RowWriter<'a> {
         wire::write_atom(self.out, AtomRef::Uuid(uuid));
     }
 
-    /// Writes `"<column>":` and tells whether the column holds a map.
+    /// Writes `"<column>":` and returns whether the column holds a map.
     fn name(&mut self, column: ColumnId) -> bool {
         if !self.is_empty {
             self.out.push(b',');

@@ -1,7 +1,7 @@
 //! The parameters of `monitor_cond_change` (docs/spec/protocol.md 4.8).
 //!
-//! Everything is checked before anything is applied. The checks of ids, which need the session, lie between the two steps
-//! here and belong to the caller.
+//! Invariant: everything is checked before anything is applied. The checks of ids, which need the session, come between the two steps here
+//! and belong to the caller.
 
 use std::sync::Arc as StdArc;
 
@@ -16,7 +16,7 @@ use crate::params;
 use crate::request::find_table;
 use crate::subscription::Subscription;
 
-/// Ids and conditions, the latter not yet read.
+/// Ids, and conditions as text.
 #[derive(Debug)]
 pub(crate) struct ChangeRequest<'a> {
     /// Canonical.
@@ -26,14 +26,14 @@ pub(crate) struct ChangeRequest<'a> {
     requests: &'a [u8],
 }
 
-/// New conditions by table; tables that keep theirs are absent.
+/// New conditions by table; tables with unchanged conditions are absent.
 pub(crate) type Conditions = Vec<(TableId, StdArc<TableCondition>)>;
 
 impl<'a> ChangeRequest<'a> {
     /// Splits the `params`.
     ///
     /// # Errors
-    /// Not three of them.
+    /// There are not three.
     pub(crate) fn parse(raw: &'a [u8]) -> Result<ChangeRequest<'a>, WireError> {
         match *params::elements(raw)? {
             [old_id, new_id, requests] => Ok(ChangeRequest {
@@ -45,8 +45,7 @@ impl<'a> ChangeRequest<'a> {
         }
     }
 
-    /// Reads the conditions for a monitor of `version` and `subscription`. Those of a [`Version::V1`] monitor are not
-    /// looked at.
+    /// Parses the conditions for a monitor of `version` and `subscription`. Those of a [`Version::V1`] monitor are ignored.
     ///
     /// # Errors
     /// The texts of docs/spec/protocol.md 4.8 from the third parameter on.

@@ -1,12 +1,11 @@
 //! A change set: the net effect of consecutive commits on the rows in view of one group (docs/spec/protocol.md 1.10).
 //!
-//! An entry holds a row as the client saw it last (`old`) and as it is now (`new`), where a version out of view counts as
-//! absent. So the rules of merging fall out of keeping the first `old` and the last `new`: insert then modify is an insert of the
-//! last content, insert then delete is nothing, delete then insert is a modification, and leaving and entering the view are
-//! deletion and insertion.
+//! An entry holds a row as the client has it (`old`) and as it is now (`new`), where a version out of view counts as absent. The rules of
+//! merging follow from keeping the first `old` and the last `new`: insert then modify is an insert of the last content, insert then delete
+//! is nothing, delete then insert is a modification, and leaving and entering the view are deletion and insertion.
 //!
-//! Cost: adding the changes of a single commit is a push each; the index by row identity is made when a second commit merges.
-//! Memory: one entry per distinct row that differs from what was told, whatever the number of commits.
+//! Cost: adding the changes of a single commit is a push each; the index by row identity is made when a second commit merges. Memory: one
+//! entry per distinct row that differs from the client's, whatever the number of commits. Invariant: a table has at most one entry per row.
 //! Filled by groups, read by the encoders; knows neither columns nor conditions.
 
 use corvid_data::{Arc, HashSeed, Row, TableId, Uuid};
@@ -24,12 +23,12 @@ pub(crate) struct Entry {
     pub(crate) old: Option<Arc<Row>>,
     /// In view after the last commit.
     pub(crate) new: Option<Arc<Row>>,
-    /// Where the change stands in its delta; of use while the set covers that delta alone.
+    /// Index of the change in its delta; meaningful while the set covers that delta alone.
     pub(crate) change: usize,
 }
 
 impl Entry {
-    /// As what it is told.
+    /// The event that reports it.
     pub(crate) fn event(&self) -> Event {
         match (&self.old, &self.new) {
             (None, _) => Event::Insert,
@@ -68,7 +67,7 @@ impl ChangeSet {
         }
     }
 
-    /// Adds a change of a row that has no entry yet, as is known within one commit.
+    /// Adds a change of a row without an entry, which is certain within one commit.
     pub(crate) fn push(&mut self, table: TableId, entry: Entry) {
         self.table_mut(table).push(entry);
     }
@@ -165,7 +164,7 @@ impl TableChanges {
         }
     }
 
-    /// Where the row's entry is; makes the index when there is none.
+    /// The position of the row's entry; makes the index when there is none.
     fn position(&mut self, uuid: Uuid) -> Option<usize> {
         let entries = &self.entries;
         if self.index.is_empty() {
@@ -183,7 +182,7 @@ impl TableChanges {
             .copied()
     }
 
-    /// Forgets a row that came and went; else rows that live shortly would pile up behind a client that never reads.
+    /// Drops an entry without old and new version; else short-lived rows would pile up behind a client that never reads.
     fn drop_if_void(&mut self, position: usize) {
         let entry = &self.entries[position];
         if entry.old.is_some() || entry.new.is_some() {
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn modify_then_delete_is_a_delete_of_what_was_told() {
+    fn modify_then_delete_is_a_delete_of_the_sent_row() {
         let mut set = ChangeSet::new(HashSeed::FIXED);
         set.push(TABLE, entry(1, row(1, 1), row(1, 2)));
         set.merge(TABLE, entry(1, row(1, 2), None));

@@ -1,7 +1,7 @@
 //! The condition of one table of a subscription, in canonical form: a disjunction (docs/spec/protocol.md 4.7).
 //!
-//! Invariant: clauses are sorted and distinct, and none is constant, so equal conditions compare equal whatever the clause
-//! order. Knows clauses, not rows' whereabouts: finding rows is the engine's, evaluating a clause too.
+//! Invariant: clauses are sorted and distinct, and none is constant, so equal conditions compare equal in any order of clauses. Knows
+//! clauses only: the engine finds rows and evaluates clauses.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use corvid_data::{HashSeed, Row, TableSchema};
 use corvid_engine::Condition;
 use corvid_engine::condition::{Clause, Function};
 
-/// Clauses that are judged in one step; most are found by a hash together.
+/// A check of this many clauses counts as one step; most of them are found together by a hash.
 const CLAUSES: usize = 16;
 
 /// Which rows of a table are in view.
@@ -66,7 +66,7 @@ impl TableCondition {
         }
     }
 
-    /// Steps that it takes to judge a row, at most.
+    /// An upper bound for the steps of checking a row.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             TableCondition::Always | TableCondition::Never => 1,
@@ -74,7 +74,7 @@ impl TableCondition {
         }
     }
 
-    /// What to ask the engine in order to visit all rows in view; `None`: there are none.
+    /// The engine's query for all rows in view; `None`: there are none.
     pub(crate) fn query(&self) -> Option<Cow<'_, Condition>> {
         match self {
             TableCondition::Always => Some(Cow::Owned(Condition::always())),
@@ -83,9 +83,8 @@ impl TableCondition {
         }
     }
 
-    /// What to ask the engine in order to visit every row that is in view here and not in `other`. Rows in view of both may
-    /// be visited as well, the caller tells them apart; clauses that both have are left out, so the cost follows the change.
-    /// `None`: there are no such rows.
+    /// The engine's query for every row that is in view here and not in `other`. It may also find rows in view of both, which the caller
+    /// skips; clauses of both conditions are left out, so the cost is proportional to the change. `None`: there are no such rows.
     pub(crate) fn query_beyond(&self, other: &TableCondition) -> Option<Cow<'_, Condition>> {
         match (self, other) {
             (TableCondition::Never, _) | (_, TableCondition::Always) => None,
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_is_asked_by_new_clauses_alone() {
+    fn query_beyond_has_only_new_clauses() {
         let old = of(vec![equal(1), equal(2)]);
         let new = of(vec![equal(2), equal(3)]);
         let asked = |own: &TableCondition, other: &TableCondition| {

@@ -1,8 +1,10 @@
-//! First contents of a monitor: everything in view, as the reply to the request that starts it.
+//! Initial contents of a monitor: everything in view, as the reply to the request that starts it.
 //!
-//! Short ones are written at once, from the database. Long ones are an order, [`Contents`], that any thread carries out on a
-//! snapshot, slice by slice, once for all equal requests that come while it is under way or, until the group sees a change, later.
-//! Called by groups and by whoever carries orders out; knows no sessions.
+//! Short contents are written at once, from the database. Long ones become an order, [`Contents`], which any thread carries out on a
+//! snapshot, slice by slice: once for all equal requests that come meanwhile or later, until the group sees a change.
+//!
+//! Invariant: the text depends on the snapshot and the subscription only. Called by groups and by the threads that carry orders out; knows
+//! no sessions.
 
 use std::sync::Arc as StdArc;
 
@@ -11,16 +13,16 @@ use corvid_engine::{Database, Slice, Snapshot};
 
 use crate::body::Body;
 use crate::condition::TableCondition;
-use crate::frame::{Guard, SharedText};
+use crate::frame::{Guard, SharedBody};
 use crate::group::{Encoding, GroupId};
 use crate::subscription::{Event, Subscription, TableSubscription};
 use crate::{encode_v1, encode_v2};
 
-/// Names contents that are being written; numbers are not used again.
+/// Numbers contents that are being written; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentsId(pub u64);
 
-/// An order: write these contents. Carried out in slices.
+/// An order to write contents, carried out in slices.
 #[derive(Debug)]
 pub struct Contents {
     id: ContentsId,
@@ -29,10 +31,10 @@ pub struct Contents {
     subscription: StdArc<Subscription>,
     snapshot: Snapshot,
     body: Body,
-    /// Tables of the subscription that are written, and the slot of the next one from which its rows are not.
+    /// Tables of the subscription already written, and the next slot of the table after them.
     tables: usize,
     from: usize,
-    /// Rows that were looked at.
+    /// Rows visited.
     rows: usize,
 }
 
@@ -40,14 +42,14 @@ pub struct Contents {
 #[derive(Debug)]
 pub struct Written {
     pub(crate) group: GroupId,
-    /// Which.
+    /// Their number.
     pub id: ContentsId,
     /// The text, cut into pieces; `None`: there was no room for it.
-    pub text: Option<SharedText>,
+    pub text: Option<SharedBody>,
 }
 
 impl Contents {
-    /// Of what `snapshot` holds.
+    /// The contents of `snapshot`.
     pub(crate) fn new(
         id: ContentsId,
         group: GroupId,
@@ -68,13 +70,13 @@ impl Contents {
         }
     }
 
-    /// Which.
+    /// Their number.
     #[must_use]
     pub fn id(&self) -> ContentsId {
         self.id
     }
 
-    /// How many rows are still to be looked at. O(tables asked for).
+    /// Rows that remain to be visited. O(tables of the subscription).
     #[must_use]
     pub fn rows_left(&self) -> usize {
         let asked = self.subscription.tables().iter();
@@ -84,13 +86,13 @@ impl Contents {
         rows.sum::<usize>() - self.rows
     }
 
-    /// What has been written, bytes.
+    /// Bytes written so far.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.body.len()
     }
 
-    /// Does not carry the order out.
+    /// Ends the order without carrying it out.
     #[must_use]
     pub fn refuse(self) -> Written {
         Written {
@@ -100,7 +102,7 @@ impl Contents {
         }
     }
 
-    /// Writes a slice more; true when everything is written. Altogether O(rows of the tables asked for).
+    /// Writes another slice; true when everything is written. In total O(rows of the subscribed tables).
     pub fn advance(&mut self, slice: &mut Slice) -> bool {
         let encode = match self.encoding {
             Encoding::Rows => encode_v1::initial,
@@ -132,7 +134,7 @@ impl Contents {
         true
     }
 
-    /// Carries the order out as a whole. `guard` is asked, with the length of the text in bytes, for what must live as long as it does.
+    /// Carries out the whole order. `guard` gets the length of the text in bytes and returns a value to be kept as long as the text.
     #[must_use]
     pub fn write(mut self, guard: impl FnOnce(usize) -> Guard) -> Written {
         while !self.advance(&mut Slice::unlimited()) {}
@@ -140,18 +142,18 @@ impl Contents {
         self.finish(guard)
     }
 
-    /// What was ordered, when everything is written. `guard` lives as long as the text.
+    /// The result, when everything is written. `guard` is kept as long as the text.
     #[must_use]
     pub fn finish(self, guard: Guard) -> Written {
         Written {
             group: self.group,
             id: self.id,
-            text: Some(SharedText::Guarded(self.body.finish_pieces().into(), guard)),
+            text: Some(SharedBody::Guarded(self.body.finish_pieces().into(), guard)),
         }
     }
 }
 
-/// Whether rows of this table are contents.
+/// Whether rows of this table are in the contents.
 fn is_written(asked: &TableSubscription) -> bool {
     asked.select.has(Event::Initial) && *asked.condition != TableCondition::Never
 }
@@ -183,8 +185,8 @@ pub(crate) fn write_whole(
     body.finish_pieces().concat()
 }
 
-/// How many rows must be looked at to write the contents now; where only some of a table, not counted further than `max`. Columns by
-/// which they can be looked up will have an index next time.
+/// Number of rows to visit for writing the contents now; if only some rows of a table must be visited, counted up to `max`. Columns that
+/// would allow a look-up get an index for the next time.
 pub(crate) fn rows_visited(
     subscription: &Subscription,
     database: &mut Database,

@@ -1,12 +1,12 @@
 //! From a changed row to the groups that can see it.
 //!
-//! Groups are filed by table in one of three ways. Without a condition: every change of the table visits them. With clauses that
-//! name a value (`==`, `includes`): under each value, so a change visits only groups that name a value of the old or the new
-//! version; five hundred groups with `host == X`, each its own X, cost one hash probe per version. With any other clause
-//! (`<`, `!=`, `excludes`): every change of the table evaluates them.
+//! Groups are filed by table in one of three ways. Without a condition: every change of the table visits them. With clauses that name a
+//! value (`==`, `includes`): under each value, so a change visits only groups that name a value of the old or the new version; five hundred
+//! groups with `host == X`, each with its own X, cost one hash probe per version. With any other clause (`<`, `!=`, `excludes`): every
+//! change of the table evaluates them.
 //!
-//! Cost per changed row and indexed column: the smaller of the column's elements and the values asked for, in probes.
-//! Invariant: a group is filed once per table, in one way. Knows nothing of what a group does with a change.
+//! Cost per changed row and indexed column: the smaller of the column's elements and the subscribed values, in probes. Invariant: a group
+//! is filed once per table, in one way. Does not know what a group does with a change.
 
 use std::hash::BuildHasher;
 
@@ -21,18 +21,18 @@ use crate::group::GroupId;
 use crate::subscription::{Select, Subscription, TableSubscription};
 use crate::view::Match;
 
-/// A group that a change can concern, and what is known of the two versions.
+/// A group that a change may affect, and what is known of the two versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hit {
     /// The group.
     pub(crate) group: GroupId,
-    /// Of the version before.
+    /// About the old version.
     pub(crate) old: Match,
-    /// Of the version after.
+    /// About the new version.
     pub(crate) new: Match,
 }
 
-/// All groups of one database, by what they look at.
+/// All groups of one database, by table and value.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
     /// By table id.
@@ -50,13 +50,13 @@ struct TableDispatch {
     columns: Vec<ColumnIndex>,
 }
 
-/// Groups by the values that they ask of one column.
+/// Groups by the values that they name for one column.
 #[derive(Debug)]
 struct ColumnIndex {
     column: ColumnId,
     seed: HashSeed,
     values: HashTable<Posting>,
-    /// Groups that ask for an empty column.
+    /// Groups that name an empty column.
     empty: Postings,
 }
 
@@ -69,7 +69,7 @@ struct Posting {
 /// Sorted by group. `Yes`: holding the value puts a row in view; `Maybe`: the condition must be evaluated.
 type Postings = Vec<(GroupId, Match)>;
 
-/// What a clause asks of its column.
+/// The value of its column that a clause names.
 #[derive(Clone, Copy)]
 enum Key<'a> {
     Empty,
@@ -86,15 +86,15 @@ impl Dispatch {
         }
     }
 
-    /// Files a group under everything that it looks at.
+    /// Files a group under all its tables and values.
     pub(crate) fn add(&mut self, schema: &Schema, subscription: &Subscription, group: GroupId) {
         for asked in subscription.tables() {
             let table = &mut self.tables[usize::from(asked.table.0)];
-            match Way::of(asked) {
-                Way::None => {}
-                Way::Always => insert_sorted(&mut table.always, group),
-                Way::Evaluated => insert_sorted(&mut table.evaluated, group),
-                Way::ByValue(clauses) => {
+            match Filing::of(asked) {
+                Filing::None => {}
+                Filing::Always => insert_sorted(&mut table.always, group),
+                Filing::Evaluated => insert_sorted(&mut table.evaluated, group),
+                Filing::ByValue(clauses) => {
                     for clause in clauses {
                         if let Some((column, key, known)) =
                             key_of(schema.table(asked.table), clause)
@@ -107,15 +107,15 @@ impl Dispatch {
         }
     }
 
-    /// Takes a group out again.
+    /// Removes a group.
     pub(crate) fn remove(&mut self, schema: &Schema, subscription: &Subscription, group: GroupId) {
         for asked in subscription.tables() {
             let table = &mut self.tables[usize::from(asked.table.0)];
-            match Way::of(asked) {
-                Way::None => {}
-                Way::Always => remove_sorted(&mut table.always, group),
-                Way::Evaluated => remove_sorted(&mut table.evaluated, group),
-                Way::ByValue(clauses) => {
+            match Filing::of(asked) {
+                Filing::None => {}
+                Filing::Always => remove_sorted(&mut table.always, group),
+                Filing::Evaluated => remove_sorted(&mut table.evaluated, group),
+                Filing::ByValue(clauses) => {
                     for clause in clauses {
                         if let Some((column, key, _)) = key_of(schema.table(asked.table), clause) {
                             table.column_mut(column, self.seed).remove(key, group);
@@ -127,7 +127,7 @@ impl Dispatch {
         }
     }
 
-    /// Fills `hits` with every group that `change` can concern, each once.
+    /// Fills `hits` with every group that `change` may affect, each once.
     pub(crate) fn candidates(&self, change: &RowChange, hits: &mut Vec<Hit>) {
         hits.clear();
         let table = &self.tables[usize::from(change.table.0)];
@@ -169,7 +169,7 @@ impl Dispatch {
     }
 }
 
-/// Makes one hit per group of those from `first` on, the strongest knowledge winning.
+/// Merges the hits from `first` on to one per group, keeping the strongest knowledge.
 fn unite(hits: &mut Vec<Hit>, first: usize) {
     if hits.len() - first < 2 {
         return;
@@ -190,21 +190,21 @@ fn unite(hits: &mut Vec<Hit>, first: usize) {
 }
 
 /// How a group is filed in one table.
-enum Way<'a> {
+enum Filing<'a> {
     None,
     Always,
     Evaluated,
     ByValue(&'a [Clause]),
 }
 
-impl Way<'_> {
-    fn of(asked: &TableSubscription) -> Way<'_> {
+impl Filing<'_> {
+    fn of(asked: &TableSubscription) -> Filing<'_> {
         if asked.select == Select::NONE {
-            return Way::None;
+            return Filing::None;
         }
         match &*asked.condition {
-            TableCondition::Always => Way::Always,
-            TableCondition::Never => Way::None,
+            TableCondition::Always => Filing::Always,
+            TableCondition::Never => Filing::None,
             TableCondition::Any(condition) => {
                 let clauses = &condition.clauses;
                 let by_value = |clause: &Clause| {
@@ -217,17 +217,17 @@ impl Way<'_> {
                     )
                 };
                 if clauses.iter().all(by_value) {
-                    Way::ByValue(clauses)
+                    Filing::ByValue(clauses)
                 } else {
-                    Way::Evaluated
+                    Filing::Evaluated
                 }
             }
         }
     }
 }
 
-/// The value under which a clause is filed, and whether holding it is all that the clause asks. Of several elements the first
-/// stands for all: a row that matches holds it.
+/// The value under which a clause is filed, and whether the value alone decides the clause. A clause with several elements is filed under
+/// the first: a matching row holds it.
 fn key_of<'a>(table: &TableSchema, clause: &'a Clause) -> Option<(ColumnId, Key<'a>, Match)> {
     let Clause::Compare {
         column,
@@ -241,7 +241,7 @@ fn key_of<'a>(table: &TableSchema, clause: &'a Clause) -> Option<(ColumnId, Key<
     let Some(element) = argument.first() else {
         return Some((*column, Key::Empty, Match::Yes));
     };
-    let known = if is_settled_by_element(*function, column_type, argument) {
+    let known = if is_decided_by_element(*function, column_type, argument) {
         Match::Yes
     } else {
         Match::Maybe
@@ -249,7 +249,7 @@ fn key_of<'a>(table: &TableSchema, clause: &'a Clause) -> Option<(ColumnId, Key<
     Some((*column, Key::Element(element), known))
 }
 
-fn is_settled_by_element(function: Function, column_type: &ColumnType, argument: &Datum) -> bool {
+fn is_decided_by_element(function: Function, column_type: &ColumnType, argument: &Datum) -> bool {
     !column_type.is_map()
         && argument.len() == 1
         && (function == Function::Includes || !column_type.is_composite())
@@ -316,7 +316,7 @@ impl ColumnIndex {
         }
     }
 
-    /// Calls `visit` for each group under a value that `row` holds; a group can be visited more than once.
+    /// Calls `visit` for each group under a value of `row`; a group can be visited more than once.
     fn find(&self, row: &Row, mut visit: impl FnMut(GroupId, Match)) {
         let mut visit_all = |postings: &Postings| {
             for (group, known) in postings {
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_groups_only_those_that_name_a_value_are_visited() {
+    fn change_visits_only_groups_that_name_its_values() {
         let schema = schema();
         let mut dispatch = Dispatch::new(&schema, HashSeed::FIXED);
         let of = |number: usize| {
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_settle_single_includes_and_only_hint_at_larger_values() {
+    fn elements_decide_single_includes_and_only_hint_at_larger_values() {
         let schema = schema();
         let mut dispatch = Dispatch::new(&schema, HashSeed::FIXED);
         let cases = [
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_found_by_several_clauses_is_visited_once() {
+    fn group_found_by_several_clauses_is_visited_once() {
         let schema = schema();
         let mut dispatch = Dispatch::new(&schema, HashSeed::FIXED);
         let several = subscription(vec![
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn other_functions_are_evaluated_and_no_condition_is_no_question() {
+    fn other_functions_are_evaluated_and_absent_conditions_match() {
         let schema = schema();
         let mut dispatch = Dispatch::new(&schema, HashSeed::FIXED);
         let not = subscription(vec![

@@ -1,7 +1,7 @@
-//! What a change of conditions shows: rows that come into view and rows that leave it (docs/spec/protocol.md 4.8).
+//! The visible effect of a change of conditions: rows that come into view and rows that leave it (docs/spec/protocol.md 4.8).
 //!
-//! Cost: the rows that match the clauses which only one of the two conditions has, found by the engine through its indexes
-//! where they allow it, and where they do not the engine makes some; clauses that stay are not looked at. Called with everything pending already told.
+//! Cost: the rows that match a clause of only one of the two conditions, which the engine finds through its indexes; it makes missing ones.
+//! Clauses of both conditions cost nothing. Called when every pending update has been sent.
 
 use corvid_data::Schema;
 use corvid_engine::Database;
@@ -10,8 +10,8 @@ use crate::body::Body;
 use crate::encode_v2;
 use crate::subscription::{Event, Subscription, TableSubscription};
 
-/// `<table-updates2>` that lead from the view of `old` to that of `new`, which differ in conditions only; `{}` when nothing
-/// shows. Never a modification, never a row that is in both views.
+/// `<table-updates2>` that lead from the view of `old` to that of `new`, which differ in conditions only; `{}` without visible effect.
+/// Never a modification, never a row that is in both views.
 pub(crate) fn encode(
     schema: &Schema,
     database: &mut Database,

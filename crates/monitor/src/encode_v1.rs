@@ -1,6 +1,6 @@
 //! `<table-updates>` of `monitor` and `update` (docs/spec/protocol.md 4.6): whole rows, old and new.
 //!
-//! Cost: every selected column of a changed row; that is the format. Called once per group and set of changes, for the events that are asked for.
+//! Cost: every selected column of a changed row, as the format requires. Called once per group and set of changes, for the selected events.
 
 use corvid_data::{ColumnId, Delta, Row, TableSchema};
 
@@ -13,7 +13,7 @@ pub(crate) fn initial(body: &mut Body, table: &TableSchema, asked: &TableSubscri
     write_whole(body, table, asked, Event::Initial, row);
 }
 
-/// Appends one row's net change. `delta`: the commit that `entry` is a change of, if it is of one alone.
+/// Appends one row's net change. `delta`: the commit of which `entry` is a change, if the change set has only one.
 pub(crate) fn change(
     body: &mut Body,
     table: &TableSchema,
@@ -82,7 +82,7 @@ fn write_modify(
         }
     }
     if writer.end() {
-        body.take_back(mark);
+        body.rewind(mark);
         return;
     }
     body.out().push(b',');

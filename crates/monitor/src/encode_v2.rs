@@ -1,9 +1,8 @@
 //! `<table-updates2>` of `monitor_cond`, `update2`, `monitor_cond_since` and `update3` (docs/spec/protocol.md 4.7): new rows without
 //! defaults, modifications as differences.
 //!
-//! Cost: follows the change. A single commit's differences are taken from its delta; those of merged commits are computed
-//! here, skipping what old and new share. Called once per group and set of changes, for the events that are
-//! asked for.
+//! Cost: proportional to the change. A single commit's differences come from its delta; those of merged commits are computed here, skipping
+//! the parts that old and new share. Called once per group and set of changes, for the selected events.
 
 use corvid_data::{ColumnId, Datum, Delta, Row, TableSchema, Uuid};
 
@@ -27,7 +26,7 @@ pub(crate) fn delete(body: &mut Body, table: &TableSchema, uuid: Uuid) {
     body.out().extend_from_slice(b"{\"delete\":null}");
 }
 
-/// Appends one row's net change. `delta`: the commit that `entry` is a change of, if it is of one alone.
+/// Appends one row's net change. `delta`: the commit of which `entry` is a change, if the change set has only one.
 pub(crate) fn change(
     body: &mut Body,
     table: &TableSchema,
@@ -105,7 +104,7 @@ fn write_modify(
         writer.cell(new, ColumnId::VERSION);
     }
     if writer.end() {
-        body.take_back(mark);
+        body.rewind(mark);
     } else {
         body.out().push(b'}');
     }

@@ -1,4 +1,6 @@
 //! An outgoing message in pieces: a small head of its own and a body shared by all clients of a group.
+//!
+//! Invariant: a body is never copied or changed after it is shared. Made by this crate, written to sockets by the shards.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,93 +8,93 @@ use std::sync::Arc;
 use corvid_data::Uuid;
 
 use crate::Version;
-use crate::late::LateText;
+use crate::deferred_body::DeferredBody;
 
-/// Something that lives for as long as the bytes of a text do: it counts them.
+/// A value that is kept as long as the bytes of a text: it counts them.
 pub type Guard = Arc<dyn Any + Send + Sync>;
 
-/// A text that many messages share; cloning it costs a count.
+/// A text that many messages share; cloning it increments a count.
 #[derive(Clone, Debug)]
-pub enum SharedText {
+pub enum SharedBody {
     /// As one piece.
     Whole(Arc<[u8]>),
-    /// As several, to be sent one after the other: first contents, which can be long.
+    /// As several pieces, to be sent one after the other: initial contents, which can be long.
     Pieces(Arc<[Arc<[u8]>]>),
-    /// The same, with something that must live as long as any of them.
+    /// The same, with a value to be kept as long as any piece.
     Guarded(Arc<[Arc<[u8]>]>, Guard),
-    /// Perhaps not written yet.
-    Late(Arc<dyn LateText>),
+    /// A text that may not be written yet.
+    Deferred(Arc<dyn DeferredBody>),
 }
 
-impl SharedText {
-    /// The pieces, in order. Writes them first if that is still to be done.
+impl SharedBody {
+    /// The pieces, in order. Writes them first if necessary.
     #[must_use]
     pub fn pieces(&self) -> &[Arc<[u8]>] {
         match self {
-            SharedText::Whole(text) => std::slice::from_ref(text),
-            SharedText::Pieces(pieces) | SharedText::Guarded(pieces, _) => pieces,
-            SharedText::Late(text) => text.pieces(),
+            SharedBody::Whole(text) => std::slice::from_ref(text),
+            SharedBody::Pieces(pieces) | SharedBody::Guarded(pieces, _) => pieces,
+            SharedBody::Deferred(text) => text.pieces(),
         }
     }
 
-    /// What must live as long as the pieces do.
+    /// The value to be kept as long as the pieces.
     #[must_use]
     pub fn guard(&self) -> Option<&Guard> {
         match self {
-            SharedText::Guarded(_, guard) => Some(guard),
+            SharedBody::Guarded(_, guard) => Some(guard),
             _ => None,
         }
     }
 
-    /// The text, if it is one that is written late.
+    /// The text, if it is a deferred one.
     #[must_use]
-    pub fn late(&self) -> Option<&Arc<dyn LateText>> {
+    pub fn deferred(&self) -> Option<&Arc<dyn DeferredBody>> {
         match self {
-            SharedText::Late(text) => Some(text),
+            SharedBody::Deferred(text) => Some(text),
             _ => None,
         }
     }
 
-    /// The text, if it is still to be written.
+    /// The text, if it is not written yet.
     #[must_use]
-    pub fn unwritten(&self) -> Option<&Arc<dyn LateText>> {
+    pub fn unwritten(&self) -> Option<&Arc<dyn DeferredBody>> {
         match self {
-            SharedText::Late(text) if !text.is_written() => Some(text),
+            SharedBody::Deferred(text) if !text.is_written() => Some(text),
             _ => None,
         }
     }
 
-    /// Takes a text that was written late as it is now, and returns what it was written from: freeing that may take long.
-    pub fn settle(&mut self) -> Option<Arc<dyn LateText>> {
-        let SharedText::Late(text) = self else {
+    /// Turns a deferred text that is written into its pieces, and returns its source, which may take long to free.
+    pub fn detach_source(&mut self) -> Option<Arc<dyn DeferredBody>> {
+        let SharedBody::Deferred(text) = self else {
             return None;
         };
         let text = text.clone();
         let pieces = text.pieces().into();
         *self = match text.guard() {
-            Some(guard) => SharedText::Guarded(pieces, guard),
-            None => SharedText::Pieces(pieces),
+            Some(guard) => SharedBody::Guarded(pieces, guard),
+            None => SharedBody::Pieces(pieces),
         };
         Some(text)
     }
 
     /// Whether both are the same memory.
     #[must_use]
-    pub fn ptr_eq(&self, other: &SharedText) -> bool {
+    pub fn ptr_eq(&self, other: &SharedBody) -> bool {
         match (self, other) {
-            (SharedText::Whole(one), SharedText::Whole(other)) => Arc::ptr_eq(one, other),
+            (SharedBody::Whole(one), SharedBody::Whole(other)) => Arc::ptr_eq(one, other),
             (
-                SharedText::Pieces(one) | SharedText::Guarded(one, _),
-                SharedText::Pieces(other) | SharedText::Guarded(other, _),
+                SharedBody::Pieces(one) | SharedBody::Guarded(one, _),
+                SharedBody::Pieces(other) | SharedBody::Guarded(other, _),
             ) => Arc::ptr_eq(one, other),
             _ => false,
         }
     }
 }
 
-impl From<Arc<[u8]>> for SharedText {
-    fn from(text: Arc<[u8]>) -> SharedText {
-        SharedText::Whole(text)
+impl From<Arc<[u8]>> for SharedBody {
+    fn from(text: Arc<[u8]>) -> SharedBody {
+        SharedBody::Whole(text)
     }
 }
 
@@ -102,15 +104,14 @@ pub struct Frame {
     /// Up to the body: method, monitor id, transaction id.
     pub head: Vec<u8>,
     /// Encoded once per group and version.
-    pub body: SharedText,
+    pub body: SharedBody,
     /// After the body, usually `]}`.
     pub tail: &'static [u8],
 }
 
 impl Frame {
-    /// An `update`, `update2` or `update3` notification for the monitor `id` (canonical JSON). `last_txn` is of use to
-    /// [`Version::V3`] only.
-    pub(crate) fn update(version: Version, id: &[u8], last_txn: Uuid, body: SharedText) -> Frame {
+    /// An `update`, `update2` or `update3` notification for the monitor `id` (canonical JSON). Only [`Version::V3`] uses `last_txn`.
+    pub(crate) fn update(version: Version, id: &[u8], last_txn: Uuid, body: SharedBody) -> Frame {
         let mut head = Vec::with_capacity(80 + id.len());
         head.extend_from_slice(b"{\"id\":null,\"method\":\"");
         head.extend_from_slice(match version {
@@ -139,13 +140,13 @@ impl Frame {
     }
 }
 
-fn join(head: &[u8], body: &SharedText, tail: &[u8]) -> Vec<u8> {
+fn join(head: &[u8], body: &SharedBody, tail: &[u8]) -> Vec<u8> {
     let body = body.pieces().iter().map(|piece| &**piece);
     let all: Vec<&[u8]> = [head].into_iter().chain(body).chain([tail]).collect();
     all.concat()
 }
 
-/// What stands around the contents in the answer to a monitor request.
+/// The text around the contents in the reply to a monitor request.
 #[derive(Clone, Debug)]
 pub struct ResultHead {
     head: Vec<u8>,
@@ -153,7 +154,7 @@ pub struct ResultHead {
 }
 
 impl ResultHead {
-    /// Of `monitor` and `monitor_cond`: nothing.
+    /// For `monitor` and `monitor_cond`: nothing.
     pub(crate) fn plain() -> ResultHead {
         ResultHead {
             head: Vec::new(),
@@ -161,7 +162,7 @@ impl ResultHead {
         }
     }
 
-    /// Of `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
+    /// For `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
     pub(crate) fn since(found: bool, last_txn: Uuid) -> ResultHead {
         let mut head = Vec::with_capacity(48);
         head.extend_from_slice(if found { b"[true," } else { b"[false," });
@@ -175,21 +176,21 @@ impl ResultHead {
 
     /// The result around these contents.
     #[must_use]
-    pub fn with(self, body: SharedText) -> MonitorResult {
+    pub fn with(self, body: SharedBody) -> MonitorResult {
         MonitorResult { head: self, body }
     }
 }
 
-/// What a monitor request is answered with; its JSON text is `head`, `body`, `tail` one after the other.
+/// The result of a monitor request; its JSON text is `head`, `body`, `tail` one after the other.
 #[derive(Clone, Debug)]
 pub struct MonitorResult {
     head: ResultHead,
-    body: SharedText,
+    body: SharedBody,
 }
 
 impl MonitorResult {
-    /// The reply to the request `id` (raw JSON), its body still shared: a snapshot of the database may weigh hundreds of
-    /// megabytes and be asked for by hundreds of clients at once.
+    /// The reply to the request `id` (raw JSON), its body still shared: the contents of a database may have hundreds of megabytes and be
+    /// requested by hundreds of clients at once.
     #[must_use]
     pub fn into_reply(self, id: &[u8]) -> Frame {
         let mut head = Vec::with_capacity(32 + id.len() + self.head.head.len());
@@ -208,12 +209,12 @@ impl MonitorResult {
         }
     }
 
-    /// Bytes of the body, unless it is long: then it is counted elsewhere.
+    /// Bytes of the body, unless it is long: then they are counted elsewhere.
     #[must_use]
     pub fn whole_len(&self) -> usize {
         match &self.body {
-            SharedText::Whole(text) => text.len(),
-            SharedText::Pieces(_) | SharedText::Guarded(..) | SharedText::Late(_) => 0,
+            SharedBody::Whole(text) => text.len(),
+            SharedBody::Pieces(_) | SharedBody::Guarded(..) | SharedBody::Deferred(_) => 0,
         }
     }
 
@@ -244,7 +245,7 @@ mod tests {
                 version,
                 b"[\"m\",1]",
                 TXN,
-                SharedText::Whole(Arc::from(&b"{\"T\":1}"[..])),
+                SharedBody::Whole(Arc::from(&b"{\"T\":1}"[..])),
             );
             String::from_utf8(frame.to_bytes()).expect("text")
         };
@@ -264,14 +265,14 @@ mod tests {
 
     #[test]
     fn results_become_replies_around_the_same_body() {
-        let body = SharedText::Whole(Arc::from(&b"{}"[..]));
+        let body = SharedBody::Whole(Arc::from(&b"{}"[..]));
         let plain = ResultHead::plain().with(body.clone());
         assert_eq!(plain.to_bytes(), b"{}");
         let reply = plain.into_reply(b"7");
         assert!(reply.body.ptr_eq(&body));
         assert_eq!(reply.to_bytes(), br#"{"id":7,"result":{},"error":null}"#);
         let halves = [Arc::from(&b"{"[..]), Arc::from(&b"}"[..])];
-        let since = ResultHead::since(true, TXN).with(SharedText::Pieces(Arc::from(halves)));
+        let since = ResultHead::since(true, TXN).with(SharedBody::Pieces(Arc::from(halves)));
         assert_eq!(
             since.to_bytes(),
             br#"[true,"11111111-1111-1111-1111-111111111111",{}]"#

@@ -1,10 +1,10 @@
-//! A group: the monitors with equal subscriptions and the same encoding. Changes are noted and encoded once for all of them.
+//! A group: the monitors with equal subscriptions and the same encoding. Changes are recorded and encoded once for all of them.
 //!
-//! A member is clean (told everything) or holds the segment at which its untold changes begin. Invariants: while there are
-//! no segments all members are clean; a group has members.
+//! A member is clean (it has been sent everything) or behind: it holds the segment at which its pending changes begin. Invariants: while
+//! there are no segments all members are clean; a group has members.
 //!
-//! Cost of a commit: the rows in view, plus one step per clean member, which is to be told of it; members that are behind
-//! already cost nothing. Owned by `groups`; knows no sessions.
+//! Cost of a commit: the rows in view, plus one step per clean member, which becomes behind; members that are behind already cost nothing.
+//! Owned by `groups`; knows no sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc as StdArc, Weak};
@@ -14,15 +14,15 @@ use corvid_engine::{Database, Resumable};
 
 use crate::change_set::Entry;
 use crate::contents::{self, ContentsId, Written};
-use crate::foretold::Foretold;
-use crate::frame::SharedText;
-use crate::late::{self, LateText, LongUpdate, UpdateWriter};
-use crate::segments::{SegmentId, Segments, Untold};
+use crate::deferred_body::{self, DeferredBody, LongUpdate, UpdateWriter};
+use crate::frame::SharedBody;
+use crate::precomputed::PrecomputedUpdate;
+use crate::segments::{SegmentId, Segments, Unsent};
 use crate::speculation::AsOf;
 use crate::subscription::Subscription;
 use crate::{Version, view};
 
-/// The body of an update that tells nothing; it is not sent.
+/// The body of an update without changes; it is not sent.
 pub const NOTHING: &[u8] = b"{}";
 
 /// Names a group.
@@ -51,12 +51,12 @@ impl From<Version> for Encoding {
     }
 }
 
-/// Where a member stands.
+/// What a member has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Told everything; its place in the group's list of such members.
+pub(crate) enum MemberState {
+    /// Everything; its index in the group's list of clean members.
     Clean(usize),
-    /// Has yet to be told from here on.
+    /// Everything before this segment.
     Behind(SegmentId),
 }
 
@@ -69,56 +69,56 @@ pub(crate) struct Group {
     clean: Vec<MonitorKey>,
     segments: Segments,
     seed: HashSeed,
-    /// Number of the commit noted last.
+    /// Number of the last recorded commit.
     commit: u64,
-    /// Commits noted so far: what was encoded at one count holds until the next.
+    /// Number of recorded commits: a text encoded at one count is current until the next.
     version: u64,
-    /// Updates encoded since the last commit, by the segment that they begin at; `None`: nothing to tell.
-    bodies: HashMap<SegmentId, Option<SharedText>, TrustedKeys>,
-    /// The update of a commit that is not noted yet, or has just been.
-    foretold: Option<StdArc<Foretold>>,
+    /// Updates encoded since the last commit, by the segment at which they begin; `None`: no visible change.
+    bodies: HashMap<SegmentId, Option<SharedBody>, TrustedKeys>,
+    /// The update of a commit that is not recorded yet, or is the last recorded one.
+    precomputed: Option<StdArc<PrecomputedUpdate>>,
     initial: Option<Shared>,
     long: Long,
     since: Option<(Uuid, Shared)>,
 }
 
-/// Where contents are that are too long to be written at once.
+/// Contents that are too long to be written at once.
 #[derive(Debug)]
 enum Long {
     /// Nowhere.
     None,
-    /// Being written, of the state at this moment.
-    Underway(ContentsId, Moment),
-    /// Here; dropped with the next change.
-    Kept(SharedText, Moment),
+    /// They are being written, from this state.
+    Underway(ContentsId, StateVersion),
+    /// They are cached; dropped with the next change.
+    Cached(SharedBody, StateVersion),
 }
 
-/// The state that a text was written from.
+/// The state from which a text was written.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
-    /// The last commit in it.
+struct StateVersion {
+    /// The last commit that it includes.
     commit: u64,
-    /// [`Group::version`] as of that commit, once it is noted; until then as of the last one that is.
+    /// [`Group::version`] as of that commit, once it is recorded; until then as of the last recorded commit.
     version: u64,
 }
 
-/// What becomes of a request for long contents.
+/// The answer to a request for long contents.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum ContentsState {
     /// Here they are.
-    Kept(SharedText),
-    /// They are being written, of the present state.
+    Cached(SharedBody),
+    /// They are being written, from the present state.
     Underway(ContentsId),
-    /// They are being written, of an earlier state.
+    /// They are being written, from an earlier state.
     Stale(ContentsId),
-    /// They must be ordered, under the name that was given.
-    Wanted,
+    /// They must be ordered, with the number that was passed in.
+    Missing,
 }
 
-/// A body that lives as long as some client's frame holds it, and is handed to all who ask meanwhile.
+/// A body that lives as long as some client's frame holds it; other clients get the same one meanwhile.
 #[derive(Debug)]
 struct Shared {
-    moment: Moment,
+    state: StateVersion,
     body: Weak<[u8]>,
 }
 
@@ -139,7 +139,7 @@ impl Group {
             commit: 0,
             version: 0,
             bodies: HashMap::default(),
-            foretold: None,
+            precomputed: None,
             initial: None,
             long: Long::None,
             since: None,
@@ -151,41 +151,41 @@ impl Group {
         self.encoding
     }
 
-    /// What its members asked for.
+    /// The subscription of its members.
     pub(crate) fn subscription(&self) -> &StdArc<Subscription> {
         &self.subscription
     }
 
-    /// Adds a member that knows the present state.
-    pub(crate) fn join(&mut self, key: MonitorKey) -> Place {
+    /// Adds a member that has the present state.
+    pub(crate) fn join(&mut self, key: MonitorKey) -> MemberState {
         self.members += 1;
         self.make_clean(key)
     }
 
-    /// Removes a member. Returns the clean member whose place it took over, if one moved.
-    pub(crate) fn leave(&mut self, place: Place) -> Option<(MonitorKey, Place)> {
+    /// Removes a member. Returns the clean member that moved to its index, if one did.
+    pub(crate) fn leave(&mut self, state: MemberState) -> Option<(MonitorKey, MemberState)> {
         self.members -= 1;
-        match place {
-            Place::Behind(segment) => {
+        match state {
+            MemberState::Behind(segment) => {
                 self.release(segment);
                 None
             }
-            Place::Clean(position) => {
+            MemberState::Clean(position) => {
                 self.clean.swap_remove(position);
                 let moved = self.clean.get(position)?;
-                Some((*moved, Place::Clean(position)))
+                Some((*moved, MemberState::Clean(position)))
             }
         }
     }
 
-    /// Whether nobody is left.
+    /// Whether there are no members.
     pub(crate) fn is_empty(&self) -> bool {
         self.members == 0
     }
 
-    /// Takes note of a change in view. `commit` numbers the commit, greater each time. At its first change the members that
-    /// were clean are handed to `woken` with the segment from which they are behind.
-    pub(crate) fn note(
+    /// Records a visible change. `commit` numbers the commit, greater each time. At the first change of a commit, all clean members are
+    /// appended to `woken` with the segment at which they are behind now.
+    pub(crate) fn record(
         &mut self,
         (commit, delta): (u64, &Arc<Delta>),
         table: TableId,
@@ -196,14 +196,15 @@ impl Group {
             self.commit = commit;
             self.version += 1;
             self.bodies.clear();
-            self.foretold.take_if(|foretold| !foretold.is_of(delta));
-            self.age_texts(commit);
+            self.precomputed
+                .take_if(|precomputed| !precomputed.is_of(delta));
+            self.advance_texts(commit);
             if !self.clean.is_empty() {
                 let segment = self.segments.open(delta, self.clean.len());
                 woken.extend(self.clean.drain(..).map(|key| (key, segment)));
             } else {
-                // All are behind, so nobody is told of this one alone.
-                self.foretold = None;
+                // All members are behind, so none of them gets this commit alone.
+                self.precomputed = None;
                 if let Some(last) = self.segments.last_mut() {
                     last.extend();
                 }
@@ -214,56 +215,55 @@ impl Group {
         }
     }
 
-    /// Orders the update that members will be told of `delta`, which is to be noted when it is stored. `None` when all of them are behind,
-    /// and will be told of more, or another commit has been foretold and not been told of yet.
-    pub(crate) fn foretell(
+    /// Orders the update for `delta`, which will be recorded when it is stored. `None` when all members are behind, because they will get
+    /// more than this commit, or when the group has an unused precomputed update.
+    pub(crate) fn precompute(
         &mut self,
         schema: &Arc<Schema>,
         delta: &Arc<Delta>,
-    ) -> Option<StdArc<dyn LateText>> {
-        if self.clean.is_empty() || self.foretold.is_some() {
+    ) -> Option<StdArc<dyn DeferredBody>> {
+        if self.clean.is_empty() || self.precomputed.is_some() {
             return None;
         }
-        let foretold = StdArc::new(Foretold::new(
+        let precomputed = StdArc::new(PrecomputedUpdate::new(
             schema.clone(),
             self.subscription.clone(),
             self.encoding,
             delta.clone(),
             self.seed,
         ));
-        self.foretold = Some(foretold.clone());
-        Some(foretold)
+        self.precomputed = Some(precomputed.clone());
+        Some(precomputed)
     }
 
-    /// `delta`, the commit of that number, has been noted wherever it shows. What was foretold of one that does not show here is dropped: nobody
-    /// will be told, and it would keep the commit. Returns whether a later one is foretold.
-    pub(crate) fn settle_foretold(&mut self, commit: u64, delta: &Arc<Delta>) -> bool {
-        match &self.foretold {
-            Some(foretold) if !foretold.is_of(delta) => true,
+    /// All groups that see `delta`, the commit of that number, have recorded it. Drops its precomputed update if it is invisible here: it
+    /// will not be sent, and it would keep the commit in memory. Returns whether the update of a later commit remains.
+    pub(crate) fn finish_precomputed(&mut self, commit: u64, delta: &Arc<Delta>) -> bool {
+        match &self.precomputed {
+            Some(precomputed) if !precomputed.is_of(delta) => true,
             _ => {
                 if self.commit != commit {
-                    self.foretold = None;
+                    self.precomputed = None;
                 }
                 false
             }
         }
     }
 
-    /// The commit that was foretold will not be noted.
-    pub(crate) fn forget_foretold(&mut self) {
-        self.foretold = None;
+    /// Drops the precomputed update, because its commit is undone.
+    pub(crate) fn drop_precomputed(&mut self) {
+        self.precomputed = None;
     }
 
-    /// Tells the member `key`, which is behind from `segment`: its update's body (`None` when the net change shows
-    /// nothing), and its place from now on. A body of more than `rows_max` rows is written later, and may turn out to be
-    /// [`NOTHING`].
-    pub(crate) fn tell(
+    /// The update for the member `key`, which is behind from `segment`: its body (`None` when the net change is invisible), and the
+    /// member's new state. A body of more than `rows_max` rows is written later, and may turn out to be [`NOTHING`].
+    pub(crate) fn update_for(
         &mut self,
         schema: &Arc<Schema>,
         key: MonitorKey,
         segment: SegmentId,
         rows_max: usize,
-    ) -> (Option<SharedText>, Place) {
+    ) -> (Option<SharedBody>, MemberState) {
         let body = match self.bodies.get(&segment) {
             Some(body) => body.clone(),
             None => {
@@ -276,7 +276,7 @@ impl Group {
         (body, self.make_clean(key))
     }
 
-    /// Everything in view now, as the reply to a monitor request. Encoded once for all who ask before the next change.
+    /// Everything in view now, as the reply to a monitor request. Encoded once for all requests before the next change.
     pub(crate) fn initial(
         &mut self,
         schema: &Schema,
@@ -289,60 +289,62 @@ impl Group {
         }
         let body = contents::write_whole(schema, &self.subscription, self.encoding, database);
         let body: StdArc<[u8]> = body.into();
-        self.initial = Some(Shared::new(self.moment(as_of), &body));
+        self.initial = Some(Shared::new(self.state(as_of), &body));
         body
     }
 
-    /// How far the contents of the present state are, if they are long. They are to be written under the name `next` if this
-    /// says so.
-    pub(crate) fn long_contents(&mut self, next: ContentsId, as_of: AsOf) -> Progress {
+    /// Looks up the contents of the present state, if they are long. On `Missing` the caller must have them written under the number
+    /// `next`.
+    pub(crate) fn long_contents(&mut self, next: ContentsId, as_of: AsOf) -> ContentsState {
         let version = self.version;
         match &self.long {
-            Long::Kept(text, moment) if moment.holds(version, as_of) => {
-                Progress::Kept(text.clone())
+            Long::Cached(text, state) if state.holds(version, as_of) => {
+                ContentsState::Cached(text.clone())
             }
-            Long::Underway(id, moment) if moment.holds(version, as_of) => Progress::Underway(*id),
-            Long::Underway(id, _) => Progress::Stale(*id),
-            Long::None | Long::Kept(..) => {
-                self.long = Long::Underway(next, self.moment(as_of));
-                Progress::Wanted
+            Long::Underway(id, state) if state.holds(version, as_of) => {
+                ContentsState::Underway(*id)
+            }
+            Long::Underway(id, _) => ContentsState::Stale(*id),
+            Long::None | Long::Cached(..) => {
+                self.long = Long::Underway(next, self.state(as_of));
+                ContentsState::Missing
             }
         }
     }
 
-    /// Keeps contents that were written for this group, unless they are of the past.
+    /// Caches contents that were written for this group, unless they are out of date.
     pub(crate) fn written(&mut self, written: &Written, as_of: AsOf) {
-        if let Long::Underway(id, moment) = self.long
+        if let Long::Underway(id, state) = self.long
             && id == written.id
         {
             self.long = match &written.text {
-                Some(text) if moment.holds(self.version, as_of) => Long::Kept(text.clone(), moment),
+                Some(text) if state.holds(self.version, as_of) => Long::Cached(text.clone(), state),
                 _ => Long::None,
             };
         }
     }
 
-    /// Keeps no contents any longer.
+    /// Drops cached contents.
     pub(crate) fn forget_contents(&mut self) {
-        if matches!(self.long, Long::Kept(..)) {
+        if matches!(self.long, Long::Cached(..)) {
             self.long = Long::None;
         }
     }
 
-    /// Commits after `last` are undone: so is every text that may show them. One that is being written is written for nobody.
+    /// Commits after `last` are undone: drops every text that may include them. If one is being written, no request will get it.
     pub(crate) fn undo(&mut self, last: u64) {
-        let is_undone = |moment: &Moment| moment.commit > last;
-        self.initial.take_if(|shared| is_undone(&shared.moment));
-        self.since.take_if(|(_, shared)| is_undone(&shared.moment));
+        let is_undone = |state: &StateVersion| state.commit > last;
+        self.initial.take_if(|shared| is_undone(&shared.state));
+        self.since.take_if(|(_, shared)| is_undone(&shared.state));
         match &self.long {
-            Long::Underway(_, moment) | Long::Kept(_, moment) if is_undone(moment) => {
+            Long::Underway(_, state) | Long::Cached(_, state) if is_undone(state) => {
                 self.long = Long::None;
             }
-            Long::None | Long::Underway(..) | Long::Kept(..) => {}
+            Long::None | Long::Underway(..) | Long::Cached(..) => {}
         }
     }
 
-    /// The net change of `commits`, all those after `txn`. Encoded once for all who come back from there before the next
+    /// The net change of `commits`, all those after `txn`. Encoded once for all clients that reconnect with this `txn` before the next
     /// change.
     pub(crate) fn since<'a>(
         &mut self,
@@ -358,52 +360,52 @@ impl Group {
             return body;
         }
         let changes = view::of_commits(schema, &self.subscription, commits, self.seed);
-        let body = late::encode(schema, &self.subscription, self.encoding, &changes, None);
+        let body = deferred_body::encode(schema, &self.subscription, self.encoding, &changes, None);
         let body = match &body[..] {
             [only] => only.clone(),
             pieces => pieces.concat().into(),
         };
-        self.since = Some((txn, Shared::new(self.moment(as_of), &body)));
+        self.since = Some((txn, Shared::new(self.state(as_of), &body)));
         body
     }
 
-    /// The commit of that number shows here. Texts that include it are of the new version; kept contents that do not are dropped.
-    fn age_texts(&mut self, commit: u64) {
+    /// The commit of that number is visible here. Texts that include it get the new version; cached contents without it are dropped.
+    fn advance_texts(&mut self, commit: u64) {
         let version = self.version;
-        let age = |moment: &mut Moment| {
-            if moment.commit >= commit {
-                moment.version = version;
+        let age = |state: &mut StateVersion| {
+            if state.commit >= commit {
+                state.version = version;
             }
         };
         if let Some(shared) = &mut self.initial {
-            age(&mut shared.moment);
+            age(&mut shared.state);
         }
         if let Some((_, shared)) = &mut self.since {
-            age(&mut shared.moment);
+            age(&mut shared.state);
         }
         match &mut self.long {
-            Long::Kept(_, moment) if moment.commit < commit => self.long = Long::None,
-            Long::Underway(_, moment) | Long::Kept(_, moment) => age(moment),
+            Long::Cached(_, state) if state.commit < commit => self.long = Long::None,
+            Long::Underway(_, state) | Long::Cached(_, state) => age(state),
             Long::None => {}
         }
     }
 
-    fn moment(&self, as_of: AsOf) -> Moment {
-        Moment {
+    fn state(&self, as_of: AsOf) -> StateVersion {
+        StateVersion {
             commit: as_of.executed,
             version: self.version,
         }
     }
 
-    /// A member that is behind knows the present state by another way: it is told nothing of what it has missed.
-    pub(crate) fn catch_up(&mut self, key: MonitorKey, segment: SegmentId) -> Place {
+    /// A member that is behind gets the present state in a reply: drops its pending changes.
+    pub(crate) fn skip_pending(&mut self, key: MonitorKey, segment: SegmentId) -> MemberState {
         self.release(segment);
         self.make_clean(key)
     }
 
-    fn make_clean(&mut self, key: MonitorKey) -> Place {
+    fn make_clean(&mut self, key: MonitorKey) -> MemberState {
         self.clean.push(key);
-        Place::Clean(self.clean.len() - 1)
+        MemberState::Clean(self.clean.len() - 1)
     }
 
     fn release(&mut self, segment: SegmentId) {
@@ -417,20 +419,22 @@ impl Group {
         schema: &Arc<Schema>,
         segment: SegmentId,
         rows_max: usize,
-    ) -> Option<SharedText> {
-        let Untold { changes, delta } = self.segments.untold(segment)?;
+    ) -> Option<SharedBody> {
+        let Unsent { changes, delta } = self.segments.unsent(segment)?;
         let is_long = changes.len() > rows_max;
-        let is_told = |foretold: &mut StdArc<Foretold>| {
-            delta.as_ref().is_some_and(|delta| foretold.is_of(delta))
+        let is_alone = |precomputed: &mut StdArc<PrecomputedUpdate>| {
+            delta.as_ref().is_some_and(|delta| precomputed.is_of(delta))
         };
-        match self.foretold.take_if(is_told) {
-            Some(foretold) if is_long => return Some(SharedText::Late(foretold)),
-            Some(foretold) if foretold.is_begun() => return shared(foretold.pieces().to_vec()),
+        match self.precomputed.take_if(is_alone) {
+            Some(precomputed) if is_long => return Some(SharedBody::Deferred(precomputed)),
+            Some(precomputed) if precomputed.is_begun() => {
+                return shared(precomputed.pieces().to_vec());
+            }
             _ => {}
         }
         let (subscription, encoding) = (&self.subscription, self.encoding);
         if is_long {
-            return Some(SharedText::Late(StdArc::new(LongUpdate {
+            return Some(SharedBody::Deferred(StdArc::new(LongUpdate {
                 schema: schema.clone(),
                 subscription: subscription.clone(),
                 encoding,
@@ -439,39 +443,40 @@ impl Group {
                 pieces: Resumable::new(UpdateWriter::default()),
             })));
         }
-        let body = late::encode(schema, subscription, encoding, &changes, delta.as_deref());
+        let body =
+            deferred_body::encode(schema, subscription, encoding, &changes, delta.as_deref());
         shared(body)
     }
 }
 
-/// A body to be shared; `None` when it tells nothing.
-fn shared(pieces: Vec<StdArc<[u8]>>) -> Option<SharedText> {
+/// A body to be shared; `None` without changes.
+fn shared(pieces: Vec<StdArc<[u8]>>) -> Option<SharedBody> {
     match &pieces[..] {
         [only] if **only == *NOTHING => None,
-        [only] => Some(SharedText::Whole(only.clone())),
-        _ => Some(SharedText::Pieces(pieces.into())),
+        [only] => Some(SharedBody::Whole(only.clone())),
+        _ => Some(SharedBody::Pieces(pieces.into())),
     }
 }
 
-impl Moment {
-    /// Whether a text of this moment is also one of the state `as_of`, in a group that has come to `version`: either no commit since has
-    /// touched a table in view, or all of them are noted and none showed.
+impl StateVersion {
+    /// Whether a text written from this state equals one written from `as_of`, in a group at `version`: either no commit since has touched
+    /// a subscribed table, or all of them are recorded and none was visible.
     fn holds(&self, version: u64, as_of: AsOf) -> bool {
-        let is_noted = self.commit.max(as_of.touched) <= as_of.noted;
-        as_of.touched <= self.commit || (is_noted && self.version == version)
+        let are_recorded = self.commit.max(as_of.touched) <= as_of.stored;
+        as_of.touched <= self.commit || (are_recorded && self.version == version)
     }
 }
 
 impl Shared {
-    fn new(moment: Moment, body: &StdArc<[u8]>) -> Shared {
+    fn new(state: StateVersion, body: &StdArc<[u8]>) -> Shared {
         Shared {
-            moment,
+            state,
             body: StdArc::downgrade(body),
         }
     }
 
     fn at(&self, version: u64, as_of: AsOf) -> Option<StdArc<[u8]>> {
-        self.moment
+        self.state
             .holds(version, as_of)
             .then(|| self.body.upgrade())?
     }

@@ -1,7 +1,6 @@
 //! All groups of one database: found by subscription when a monitor starts, by changed row when a commit comes.
 //!
-//! Invariant: no two groups have the same subscription and encoding; a group without members is gone.
-//! Knows no sessions and no ids.
+//! Invariant: no two groups have the same subscription and encoding; a group without members is removed. Knows no sessions and no ids.
 
 use std::hash::BuildHasher;
 use std::sync::Arc as StdArc;
@@ -10,15 +9,15 @@ use corvid_data::{Arc, Delta, HashSeed, Schema};
 use hashbrown::HashTable;
 use slab::Slab;
 
+use crate::deferred_body::DeferredBody;
 use crate::dispatch::{Dispatch, Hit};
-use crate::group::{Encoding, Group, GroupId, MonitorKey, Place};
-use crate::late::LateText;
+use crate::group::{Encoding, Group, GroupId, MemberState, MonitorKey};
 use crate::segments::SegmentId;
 use crate::subscription::{ColumnMask, Subscription};
 use crate::view;
 
-/// Where there are more groups nothing is foretold.
-const FORETOLD_GROUPS_MAX: usize = 8;
+/// With more groups, no updates are precomputed.
+const PRECOMPUTED_GROUPS_MAX: usize = 8;
 
 /// The groups of one database.
 #[derive(Debug)]
@@ -28,9 +27,9 @@ pub(crate) struct Groups {
     /// By subscription and encoding, with the hash of both: conditions can be long.
     by_subscription: HashTable<(u64, GroupId)>,
     dispatch: Dispatch,
-    /// Groups for which a commit was foretold that is not noted yet.
-    foretold: Vec<GroupId>,
-    /// Kept for its memory.
+    /// Groups with a precomputed update whose commit is not recorded yet.
+    precomputed: Vec<GroupId>,
+    /// Kept to reuse its memory.
     hits: Vec<Hit>,
 }
 
@@ -42,12 +41,12 @@ impl Groups {
             slab: Slab::new(),
             by_subscription: HashTable::new(),
             dispatch: Dispatch::new(schema, seed),
-            foretold: Vec::new(),
+            precomputed: Vec::new(),
             hits: Vec::new(),
         }
     }
 
-    /// The group for a subscription, made when there is none. It must get a member before anything else happens.
+    /// The group for a subscription, made when there is none. The caller must add a member before anything else.
     pub(crate) fn find_or_add(
         &mut self,
         schema: &Schema,
@@ -73,22 +72,22 @@ impl Groups {
         id
     }
 
-    /// A group by name.
+    /// A group by id.
     pub(crate) fn get(&self, id: GroupId) -> &Group {
         &self.slab[id.0]
     }
 
-    /// A group by name, to be changed.
+    /// A group by id, to be changed.
     pub(crate) fn get_mut(&mut self, id: GroupId) -> &mut Group {
         &mut self.slab[id.0]
     }
 
-    /// A group that may be gone.
+    /// A group that may be removed already.
     pub(crate) fn find_mut(&mut self, id: GroupId) -> Option<&mut Group> {
         self.slab.get_mut(id.0)
     }
 
-    /// All of them.
+    /// All groups.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Group> {
         self.slab.iter_mut().map(|(_, group)| group)
     }
@@ -98,10 +97,10 @@ impl Groups {
         &mut self,
         schema: &Schema,
         id: GroupId,
-        place: Place,
-    ) -> Option<(MonitorKey, Place)> {
+        state: MemberState,
+    ) -> Option<(MonitorKey, MemberState)> {
         let group = &mut self.slab[id.0];
-        let moved = group.leave(place);
+        let moved = group.leave(state);
         if group.is_empty() {
             let group = self.slab.remove(id.0);
             let subscription = group.subscription();
@@ -117,8 +116,8 @@ impl Groups {
         moved
     }
 
-    /// Notes the commit of that number in every group that sees it. Members that were clean until now are appended to `woken` with the
-    /// segment from which they are behind.
+    /// Records the commit of that number in every group that sees it. Members that were clean until now are appended to `woken` with the
+    /// segment at which they are behind.
     pub(crate) fn commit(
         &mut self,
         schema: &Schema,
@@ -141,27 +140,27 @@ impl Groups {
                 let known = (hit.old, hit.new);
                 let seen = view::of_change(asked, table, (position, change), &changed, known);
                 if let Some(entry) = seen {
-                    group.note((commit, delta), change.table, entry, woken);
+                    group.record((commit, delta), change.table, entry, woken);
                 }
             }
         }
         self.hits = hits;
-        if !self.foretold.is_empty() {
+        if !self.precomputed.is_empty() {
             let slab = &mut self.slab;
-            self.foretold.retain(|id| {
+            self.precomputed.retain(|id| {
                 let group = slab.get_mut(id.0);
-                group.is_some_and(|group| group.settle_foretold(commit, delta))
+                group.is_some_and(|group| group.finish_precomputed(commit, delta))
             });
         }
     }
 
-    /// Orders what is told of a commit that is to be noted, of groups that look at its tables. O(rows changed).
-    pub(crate) fn foretell(
+    /// Orders the updates for a commit that will be recorded, for groups that subscribe to its tables. O(rows changed).
+    pub(crate) fn precompute(
         &mut self,
         schema: &Arc<Schema>,
         delta: &Arc<Delta>,
-    ) -> Vec<StdArc<dyn LateText>> {
-        if self.slab.len() > FORETOLD_GROUPS_MAX {
+    ) -> Vec<StdArc<dyn DeferredBody>> {
+        if self.slab.len() > PRECOMPUTED_GROUPS_MAX {
             return Vec::new();
         }
         let runs = delta.changes.chunk_by(|one, next| one.table == next.table);
@@ -172,10 +171,10 @@ impl Groups {
             if tables
                 .iter()
                 .any(|table| subscription.table(*table).is_some())
-                && let Some(text) = group.foretell(schema, delta)
+                && let Some(text) = group.precompute(schema, delta)
             {
-                if !self.foretold.contains(&GroupId(id)) {
-                    self.foretold.push(GroupId(id));
+                if !self.precomputed.contains(&GroupId(id)) {
+                    self.precomputed.push(GroupId(id));
                 }
                 texts.push(text);
             }
@@ -183,11 +182,11 @@ impl Groups {
         texts
     }
 
-    /// What was foretold will not be noted.
-    pub(crate) fn forget_foretold(&mut self) {
-        for id in self.foretold.drain(..) {
+    /// Drops precomputed updates, because their commits are undone.
+    pub(crate) fn drop_precomputed(&mut self) {
+        for id in self.precomputed.drain(..) {
             if let Some(group) = self.slab.get_mut(id.0) {
-                group.forget_foretold();
+                group.drop_precomputed();
             }
         }
     }
@@ -247,15 +246,15 @@ mod tests {
         );
 
         let moved = groups.leave(&schema, rows, places[0]);
-        assert_eq!(moved, Some((MonitorKey(1), Place::Clean(0))));
+        assert_eq!(moved, Some((MonitorKey(1), MemberState::Clean(0))));
         assert_eq!(groups.slab.len(), 2);
-        assert_eq!(groups.leave(&schema, rows, Place::Clean(0)), None);
+        assert_eq!(groups.leave(&schema, rows, MemberState::Clean(0)), None);
         assert_eq!(groups.slab.len(), 1);
         assert_eq!(groups.by_subscription.len(), 1);
 
         let mut woken = Vec::new();
         groups.commit(&schema, (1, &insert(1)), &mut woken);
-        assert_eq!(woken.len(), 1, "the group that is gone is not visited");
+        assert_eq!(woken.len(), 1, "a removed group is not visited");
     }
 
     #[test]
@@ -275,7 +274,7 @@ mod tests {
         assert!(woken.is_empty());
         let (body, _) = groups
             .get_mut(group)
-            .tell(&schema, key, segment, usize::MAX);
+            .update_for(&schema, key, segment, usize::MAX);
         assert!(body.is_some());
         groups.commit(&schema, (3, &insert(3)), &mut woken);
         assert_eq!(woken.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key]);

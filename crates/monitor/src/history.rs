@@ -1,20 +1,20 @@
-//! The transaction history: the newest commits by id, from which a client that was away is brought up to date
+//! The transaction history: the newest commits by id. A client that reconnects gets the changes since the last one that it has seen
 //! (docs/spec/protocol.md 4.9).
 //!
-//! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no
-//! history. Bounded by 100 entries and by as many atoms as the database holds. Ids are random, so nobody can ask for one that was told to
-//! nobody: while all that were told are of commits that would have left the history again, none is kept, and a commit's memory is free
-//! when its transaction ends. That holds for ids of this process's own; where others tell the same ids, as members of a cluster would,
-//! each commit counts as followed. Knows deltas, not subscriptions.
+//! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no history. Bounded
+//! by 100 entries and by as many atoms as the database holds. Ids are random, so a client can only ask for an id that a client was sent.
+//! While every id that was sent is too old for the history, no commit is kept, and its memory is free when its transaction ends. That holds
+//! for ids of this process; if other processes send the same ids, as members of a cluster would, every id counts as sent. Knows deltas, not
+//! subscriptions.
 
 use std::collections::VecDeque;
 
 use corvid_data::{Arc, Datum, Delta, Row, Uuid};
 
-/// Most entries kept; a client is found if at most one fewer commits came after the one that it knows.
+/// Maximum number of entries; a client's id is found if at most one fewer commits came after it.
 const ENTRIES_MAX: usize = 100;
 
-/// A commit that holds more alone is large: freeing it takes some 100 us and more.
+/// A commit with more atoms is large: freeing it takes some 100 us and more.
 const LARGE_ATOMS: u64 = 4096;
 
 /// The newest commits of one database.
@@ -23,9 +23,9 @@ pub(crate) struct History {
     entries: VecDeque<Entry>,
     /// Sum over `entries`.
     atoms: u64,
-    /// Commits since an id may have been told to somebody, no further than [`ENTRIES_MAX`].
-    unfollowed: usize,
-    /// What was dropped and is large, with its atoms.
+    /// Commits since an id may have been sent to a client, counted up to [`ENTRIES_MAX`].
+    unsent: usize,
+    /// Large commits that were dropped, with their atoms.
     dropped: Vec<(Arc<Delta>, u64)>,
 }
 
@@ -38,10 +38,10 @@ struct Entry {
 }
 
 impl History {
-    /// A history that begins with the state after `last_txn`; all zeros: with nothing.
+    /// A history that begins with the state after `last_txn`; all zeros: an empty one.
     pub(crate) fn new(last_txn: Uuid) -> History {
         let mut history = History {
-            unfollowed: ENTRIES_MAX,
+            unsent: ENTRIES_MAX,
             ..History::default()
         };
         if last_txn != Uuid::ZERO {
@@ -54,30 +54,30 @@ impl History {
         history
     }
 
-    /// Somebody is about to be told the id of the newest commit.
-    pub(crate) fn follow(&mut self) {
-        self.unfollowed = 0;
+    /// The id of the newest commit is about to be sent to a client.
+    pub(crate) fn mark_sent(&mut self) {
+        self.unsent = 0;
     }
 
-    /// Adds a commit. `database_atoms` counts the database after it; `is_followed`: somebody is there who is told the ids of commits. An
-    /// all-zero `txn` ends the history: later states cannot be told from earlier ones any more.
+    /// Adds a commit. `database_atoms` is the size of the database after it; `is_sent`: ids of commits are sent to some client. An all-zero
+    /// `txn` ends the history: later states have no ids.
     pub(crate) fn record(
         &mut self,
         txn: Uuid,
         delta: &Arc<Delta>,
         database_atoms: u64,
-        is_followed: bool,
+        is_sent: bool,
     ) {
         if txn == Uuid::ZERO {
             *self = History::default();
             return;
         }
-        if is_followed {
-            self.unfollowed = 0;
-        } else if self.unfollowed == ENTRIES_MAX {
-            return self.pass(txn, delta);
+        if is_sent {
+            self.unsent = 0;
+        } else if self.unsent == ENTRIES_MAX {
+            return self.skip(txn, delta);
         } else {
-            self.unfollowed += 1;
+            self.unsent += 1;
         }
         let atoms = atoms_of(delta);
         self.atoms += atoms;
@@ -93,8 +93,9 @@ impl History {
         }
     }
 
-    /// Lets a commit pass whose predecessors nobody can name: it is the state that the history begins with, if it begins again.
-    fn pass(&mut self, txn: Uuid, delta: &Arc<Delta>) {
+    /// Skips a commit, because no client has an id of a commit before it. The history will begin with the state after it, if it begins
+    /// again.
+    fn skip(&mut self, txn: Uuid, delta: &Arc<Delta>) {
         while !self.entries.is_empty() {
             self.drop_first();
         }
@@ -118,13 +119,13 @@ impl History {
         }
     }
 
-    /// Number of commits that a client can be told of, and atoms in them. The first entry is the state before those.
+    /// Number of commits that a client can be sent, and the atoms in them. The first entry is the state before those.
     pub(crate) fn size(&self) -> (usize, u64) {
         let first = self.entries.front().map_or(0, |entry| entry.atoms);
         (self.entries.len().saturating_sub(1), self.atoms - first)
     }
 
-    /// Large deltas that were dropped since the last call, each with its atoms, for their memory to be freed elsewhere.
+    /// Large deltas that were dropped since the last call, each with its atoms, for another thread to free.
     pub(crate) fn take_dropped(&mut self) -> Vec<(Arc<Delta>, u64)> {
         std::mem::take(&mut self.dropped)
     }
@@ -134,12 +135,12 @@ impl History {
         self.entries.back().map_or(Uuid::ZERO, |entry| entry.txn)
     }
 
-    /// Whether the commits after `txn` are here.
-    pub(crate) fn knows(&self, txn: Uuid) -> bool {
+    /// Whether the history has the commits after `txn`.
+    pub(crate) fn contains(&self, txn: Uuid) -> bool {
         self.entries.iter().any(|entry| entry.txn == txn)
     }
 
-    /// The commits after `txn`, oldest first; `None` when it is not known.
+    /// The commits after `txn`, oldest first; `None` when it is unknown.
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
         let found = self.entries.iter().rposition(|entry| entry.txn == txn)?;
         let later = self.entries.iter().skip(found + 1);
@@ -147,7 +148,7 @@ impl History {
     }
 }
 
-/// Atoms that an entry accounts for: both versions of every changed row.
+/// Atoms charged to an entry: both versions of every changed row.
 fn atoms_of(delta: &Delta) -> u64 {
     let of_row = |row: &Arc<Row>| 2 + row.columns.iter().map(Datum::atom_count).sum::<u64>();
     let versions = delta
@@ -157,7 +158,7 @@ fn atoms_of(delta: &Delta) -> u64 {
     versions.map(of_row).sum()
 }
 
-/// Whether the versions that a fresh commit replaces have more than [`LARGE_ATOMS`]; the others stay in their tables.
+/// Whether the replaced versions of a fresh commit have more than [`LARGE_ATOMS`]; the new versions stay in their tables.
 fn replaces_much(delta: &Delta) -> bool {
     let mut atoms = 0;
     let olds = delta
@@ -173,8 +174,8 @@ fn replaces_much(delta: &Delta) -> bool {
     false
 }
 
-/// Whether more than [`LARGE_ATOMS`] go with a delta. Versions of a large column hold most of it together, so this is rarely true of one that
-/// changed a few elements; waking another thread for those would cost more than freeing them.
+/// Whether freeing a delta frees more than [`LARGE_ATOMS`]. Versions of a large column share most of it, so this is rarely true of a commit
+/// that changed a few elements; waking another thread for those would cost more than freeing them.
 fn frees_much(delta: &Delta) -> bool {
     let versions = delta
         .changes
@@ -182,7 +183,7 @@ fn frees_much(delta: &Delta) -> bool {
         .flat_map(|change| change.old.iter().chain(&change.new));
     let mut atoms = 0;
     for row in versions {
-        // Of a row that others hold it is letting go of it.
+        // If the row is shared, dropping it only decrements a count.
         atoms += 2;
         if row.is_unique() {
             let columns = row.columns.iter();
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_after_a_known_one_are_found() {
+    fn commits_after_a_known_id_are_found() {
         let mut history = History::new(txn(9));
         assert_eq!(history.last_txn(), txn(9));
         assert_eq!(later(&history, 9), Some(0));
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_is_not_freed_here() {
+    fn large_commits_are_not_freed_here() {
         let mut history = History::new(Uuid::ZERO);
         history.record(txn(1), &delta(LARGE_ATOMS + 1), 100, true);
         history.record(txn(2), &delta(10), 100, true);
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_little_of_much_is_freed_here() {
+    fn small_changes_of_large_rows_are_freed_here() {
         let mut history = History::new(Uuid::ZERO);
         let inserted = delta(4 * LARGE_ATOMS);
         let mut row = inserted.changes[0].new.clone().expect("an insert");
@@ -309,15 +310,15 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_kept_as_long_as_somebody_may_ask_for_one_that_was_told() {
+    fn commits_are_kept_while_a_sent_id_may_be_requested() {
         let mut history = History::new(txn(200));
         for number in 1..=3 {
             history.record(txn(number), &delta(3), 10_000, false);
         }
         assert_eq!(history.last_txn(), txn(3));
         assert_eq!((history.size(), later(&history, 2)), ((0, 0), None));
-        // Whoever comes is told of the third commit, hears of the fourth, and leaves.
-        history.follow();
+        // A client is sent the id of the third commit, sees the fourth, and leaves.
+        history.mark_sent();
         history.record(txn(4), &delta(3), 10_000, true);
         for number in 5..104 {
             assert_eq!(later(&history, 4), Some(usize::from(number) - 5));
@@ -329,14 +330,14 @@ mod tests {
         assert_eq!(later(&history, 4), None);
         history.record(txn(105), &delta(3), 10_000, false);
         assert_eq!((history.size(), history.last_txn()), ((0, 0), txn(105)));
-        // And this one leaves before anything happens.
-        history.follow();
+        // And this one leaves before the next commit.
+        history.mark_sent();
         history.record(txn(106), &delta(3), 10_000, false);
         assert_eq!(later(&history, 105), Some(1));
     }
 
     #[test]
-    fn what_is_large_is_not_freed_here_either_when_nobody_follows() {
+    fn large_commits_are_not_freed_here_while_no_id_is_sent() {
         let mut history = History::new(txn(200));
         let large = delta(LARGE_ATOMS + 1);
         let deletion = |row: Option<Arc<Row>>| {

@@ -1,14 +1,22 @@
 //! Monitors of one database: subscription groups, pending changes and their coalescing, encoders, transaction history.
 //!
-//! Input: committed deltas and requests. Output: reply results and notification frames as bytes. This crate knows no sockets
-//! and no log; a session is a number here.
+//! Invariant: committed deltas and requests come in; results and notification frames go out as bytes. This crate knows no sockets and no
+//! log; a session is a number here.
+//!
+//! The files, in the order in which data flows:
 //!
 //! ```text
-//! request -> subscription -> group <- dispatch <- commit (delta)
-//!                              |
-//!                          segments -> change set -> encoders -> body, shared
-//!                              |
-//!                           monitors: head per client + body = frame
+//! requests   params --> request, change_request --> subscription, condition
+//!                       monitors/start: joins a group; initial contents (contents) or the changes since a transaction (history)
+//!                       monitors/change: moves to another group; rows that come and go (effect)
+//! commits    monitors --> speculation     executed, not stored yet
+//!            monitors --> history         stored, for clients that reconnect
+//!                     --> groups --> dispatch --> group        the groups that can see a changed row
+//!                                    view --> segments --> change_set    the pending changes of their members
+//! updates    monitors (session): which sessions have pending changes
+//!            group --> encode_v1, encode_v2 --> body           encoded once for a group
+//!                      precomputed, deferred_body              long updates, written by another thread
+//!                  --> frame                                   a head for each client, the body shared
 //! ```
 
 mod body;
@@ -16,18 +24,18 @@ mod change_request;
 mod change_set;
 mod condition;
 mod contents;
+mod deferred_body;
 mod dispatch;
 mod effect;
 mod encode_v1;
 mod encode_v2;
-mod foretold;
 pub mod frame;
 mod group;
 mod groups;
 mod history;
-mod late;
 pub mod monitors;
 mod params;
+mod precomputed;
 mod request;
 mod segments;
 mod session;
@@ -36,9 +44,10 @@ mod subscription;
 mod view;
 
 pub use contents::{Contents, ContentsId, Written};
-pub use frame::{Frame, Guard, MonitorResult, ResultHead, SharedText};
+pub use deferred_body::DeferredBody;
+pub use frame::{Frame, Guard, MonitorResult, ResultHead, SharedBody};
 pub use group::NOTHING;
-pub use late::LateText;
 pub use monitors::{
-    Awaited, Begun, ConditionChange, ConditionChanged, Monitors, SessionId, Started, Version,
+    ConditionChange, ConditionChanged, Monitors, PendingStart, SessionId, StartOutcome, Started,
+    Version,
 };

@@ -1,15 +1,15 @@
-//! All monitors of one database and what each session has yet to be told.
+//! All monitors of one database, and the notifications that each session has not been sent yet.
 //!
-//! Commits are noted in groups (see `group`); here sessions are found when a group wakes a member, and told when the caller asks.
-//! Cost of a commit: the groups that see it and the members that knew everything before; a session that is behind already is
-//! not visited again, however many commits come before it is told.
+//! Groups record commits (see `group`). This file finds the sessions of the members that a commit affects, and composes their updates when
+//! the caller asks. Cost of a commit: the groups that see it and their up-to-date members; a session that is behind already is not visited
+//! again, however many commits come before its next flush.
 //!
 //! A commit comes twice: when it is executed ([`Monitors::execute`]), and when its record is stored ([`Monitors::stored`]), in the same
-//! order. Sessions are told of stored commits only. Requests are answered from the state after the last executed one; what they change
-//! here takes effect when the commits before them are stored ([`Monitors::catch_up`], [`Monitors::apply`]).
+//! order. Sessions are notified of stored commits only. Requests are answered from the state after the last executed commit; their changes
+//! to monitors take effect when the commits before them are stored ([`Monitors::mark_contents_stored`], [`Monitors::apply`]).
 //!
-//! Invariant kept by the caller: the database handed in stands exactly at the last commit executed, so that a reply with its
-//! content and the updates that follow fit together. Knows no sockets; `service` calls it.
+//! Invariant kept by the caller: the database passed in is at the last executed commit, so a reply with its content and the later updates
+//! fit together. Knows no sockets; `service` calls it.
 
 mod change;
 mod start;
@@ -21,11 +21,11 @@ use corvid_data::{Arc, Delta, HashSeed, Schema, TrustedKeys, Uuid};
 use slab::Slab;
 
 use crate::contents::{Contents, ContentsId, Written};
+use crate::deferred_body::DeferredBody;
 use crate::frame::ResultHead;
-use crate::group::{Group, GroupId, MonitorKey, Place};
+use crate::group::{Group, GroupId, MemberState, MonitorKey};
 use crate::groups::Groups;
 use crate::history::History;
-use crate::late::LateText;
 use crate::segments::SegmentId;
 use crate::session::{Monitor, Session};
 use crate::speculation::Speculation;
@@ -33,14 +33,14 @@ use crate::{Frame, MonitorResult};
 
 pub use change::{ConditionChange, ConditionChanged};
 
-/// A session, numbered by the server; numbers are not used again.
+/// A session, numbered by the server; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// Changed rows of an update that the database writes itself; some 300 us.
+/// An update of at most this many rows is written by the database itself; it takes some 300 us.
 const UPDATE_ROWS_MAX: usize = 1000;
 
-/// Which notifications a monitor gets.
+/// The kind of notifications that a monitor gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// `monitor`, `update`
@@ -66,20 +66,20 @@ pub struct Monitors {
     groups: Groups,
     monitors: Slab<Monitor>,
     sessions: HashMap<SessionId, Session, TrustedKeys>,
-    /// Sessions with something to tell, each once ([`Session::is_listed`]).
+    /// Sessions that may have pending updates, each once ([`Session::is_listed`]).
     listed: Vec<SessionId>,
     history: History,
     speculation: Speculation,
-    /// Monitors that are told ids of commits.
-    followers: usize,
-    /// Of the next long contents.
+    /// Monitors whose notifications carry ids of commits.
+    update3_monitors: usize,
+    /// The number of the next long contents.
     next_contents: ContentsId,
-    /// Updates of more rows are written later.
+    /// Updates of more rows are written by another thread.
     update_rows_max: usize,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     woken: Vec<(MonitorKey, SegmentId)>,
     /// Notifications composed so far, by version.
-    told: [u64; 3],
+    notification_counts: [u64; 3],
 }
 
 /// Outcome of a successful `monitor`, `monitor_cond` or `monitor_cond_since`.
@@ -87,38 +87,38 @@ pub struct Monitors {
 pub struct Started {
     /// Canonical JSON of the monitor's id.
     pub id: StdArc<[u8]>,
-    /// What to reply.
+    /// The result for the reply.
     pub result: MonitorResult,
 }
 
-/// How a valid request to monitor goes on. The monitor is there but in the last case, and is told nothing before
-/// [`Monitors::answered`].
+/// The outcome of a valid request to monitor. Except for `Retry`, the monitor exists from now on; it is sent nothing before
+/// [`Monitors::mark_replied`].
 #[derive(Debug)]
-pub enum Begun {
-    /// The reply is there.
+pub enum StartOutcome {
+    /// The reply is complete.
     Started(Started),
-    /// The reply is there when its contents are.
-    Awaited(Awaited),
-    /// Equal contents are being written, but of an earlier state: no monitor is there, ask again when they are.
-    Later(ContentsId),
+    /// The reply is complete once its contents are written.
+    ContentsPending(PendingStart),
+    /// Equal contents of an earlier state are being written: no monitor was made, repeat the request when they are written.
+    Retry(ContentsId),
 }
 
-/// A monitor whose first contents are being written.
+/// A monitor whose initial contents are being written.
 #[derive(Debug)]
-pub struct Awaited {
+pub struct PendingStart {
     /// Canonical JSON of the monitor's id.
     pub id: StdArc<[u8]>,
-    /// What it waits for.
+    /// The contents of its reply.
     pub contents: ContentsId,
-    /// The reply but for the contents.
+    /// The reply without the contents.
     pub head: ResultHead,
-    /// To be carried out; `None`: it was ordered before.
+    /// To be carried out; `None`: an earlier request ordered them.
     pub order: Option<Contents>,
 }
 
 impl Monitors {
-    /// No monitors; the history begins with the state after `last_txn` (all zeros: this database keeps no history, as long as
-    /// commits have no ids either). What is found by hash is found with `seed`; no update depends on that.
+    /// No monitors; the history begins with the state after `last_txn` (all zeros: this database keeps no history, as long as commits have
+    /// no ids either). Hashes use `seed`; no update depends on it.
     #[must_use]
     pub fn new(schema: Arc<Schema>, last_txn: Uuid, seed: HashSeed) -> Monitors {
         Monitors {
@@ -130,15 +130,15 @@ impl Monitors {
             sessions: HashMap::default(),
             listed: Vec::new(),
             history: History::new(last_txn),
-            followers: 0,
+            update3_monitors: 0,
             next_contents: ContentsId(0),
             update_rows_max: UPDATE_ROWS_MAX,
             woken: Vec::new(),
-            told: [0; 3],
+            notification_counts: [0; 3],
         }
     }
 
-    /// Takes note of contents that have been written: they are kept for those who ask for the same state later.
+    /// Caches written contents for later requests from the same state.
     pub fn written(&mut self, written: &Written) {
         if let Some(group) = self.groups.find_mut(written.group) {
             let as_of = self.speculation.as_of(group.subscription());
@@ -146,26 +146,30 @@ impl Monitors {
         }
     }
 
-    /// Keeps no contents for later any more.
-    pub fn forget_contents(&mut self) {
+    /// Drops all cached contents.
+    pub fn drop_contents(&mut self) {
         self.groups.iter_mut().for_each(Group::forget_contents);
     }
 
-    /// All commits that the contents of a monitor show are stored: it is told of later ones only. False when it is gone.
-    pub fn catch_up(&mut self, session: SessionId, id: &[u8]) -> bool {
+    /// All commits that the contents of a monitor include are stored: from now on it is notified of later ones only. False when the monitor
+    /// does not exist.
+    pub fn mark_contents_stored(&mut self, session: SessionId, id: &[u8]) -> bool {
         let Some(key) = self.find(session, id) else {
             return false;
         };
         let monitor = &mut self.monitors[key.0];
-        debug_assert!(monitor.is_awaited, "it has been told something");
-        if let Place::Behind(segment) = monitor.place {
-            monitor.place = self.groups.get_mut(monitor.group).catch_up(key, segment);
+        debug_assert!(monitor.awaits_reply, "its reply comes before its updates");
+        if let MemberState::Behind(segment) = monitor.state {
+            monitor.state = self
+                .groups
+                .get_mut(monitor.group)
+                .skip_pending(key, segment);
         }
         true
     }
 
-    /// The request of a monitor has been answered: from here on it is told what it has missed, and what comes.
-    pub fn answered(&mut self, session: SessionId, id: &[u8]) {
+    /// The reply to a monitor's request is sent: from now on the monitor gets updates, first those that it has missed.
+    pub fn mark_replied(&mut self, session: SessionId, id: &[u8]) {
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
         };
@@ -173,8 +177,8 @@ impl Monitors {
             return;
         };
         let monitor = &mut self.monitors[key.0];
-        monitor.is_awaited = false;
-        if matches!(monitor.place, Place::Behind(_)) {
+        monitor.awaits_reply = false;
+        if matches!(monitor.state, MemberState::Behind(_)) {
             state.dirty.push(*key);
             if state.list() {
                 self.listed.push(session);
@@ -192,13 +196,13 @@ impl Monitors {
         self.sessions.get(&session)?.monitors.get(id).copied()
     }
 
-    fn leave(&mut self, group: GroupId, place: Place) {
-        if let Some((moved, place)) = self.groups.leave(&self.schema, group, place) {
-            self.monitors[moved.0].place = place;
+    fn leave(&mut self, group: GroupId, state: MemberState) {
+        if let Some((moved, state)) = self.groups.leave(&self.schema, group, state) {
+            self.monitors[moved.0].state = state;
         }
     }
 
-    /// Removes a monitor by canonical id; false when unknown. Its pending changes are forgotten.
+    /// Removes a monitor by canonical id; false when unknown. Its pending changes are dropped.
     pub fn cancel(&mut self, session: SessionId, id: &[u8]) -> bool {
         let Some(session) = self.sessions.get_mut(&session) else {
             return false;
@@ -211,7 +215,7 @@ impl Monitors {
         true
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn remove_session(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.remove(&session) {
             for key in session.monitors.into_values() {
@@ -222,15 +226,15 @@ impl Monitors {
 
     fn remove(&mut self, key: MonitorKey) {
         let monitor = self.monitors.remove(key.0);
-        self.followers -= usize::from(monitor.version == Version::V3);
-        self.leave(monitor.group, monitor.place);
+        self.update3_monitors -= usize::from(monitor.version == Version::V3);
+        self.leave(monitor.group, monitor.state);
     }
 
-    /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending
-    /// afterwards; which sessions are ready stays known. Monitors whose request was not answered yet vanish silently.
+    /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending afterwards;
+    /// the readiness of sessions is kept. Monitors without a reply yet are not returned.
     pub fn remove_all(&mut self) -> Vec<(SessionId, StdArc<[u8]>)> {
         self.groups = Groups::new(&self.schema, self.seed);
-        self.followers = 0;
+        self.update3_monitors = 0;
         self.listed.clear();
         self.sessions.retain(|_, session| {
             session.monitors.clear();
@@ -241,12 +245,12 @@ impl Monitors {
         let monitors = std::mem::take(&mut self.monitors);
         monitors
             .into_iter()
-            .filter(|(_, monitor)| !monitor.is_awaited)
+            .filter(|(_, monitor)| !monitor.awaits_reply)
             .map(|(_, monitor)| (monitor.session, monitor.id))
             .collect()
     }
 
-    /// Goes on with another schema (docs/spec/protocol.md 4.15): removes every monitor as [`Monitors::remove_all`] does, and begins the
+    /// Switches to another schema (docs/spec/protocol.md 4.15): removes every monitor as [`Monitors::remove_all`] does, and begins the
     /// history anew with the conversion, `last_txn`.
     pub fn convert(
         &mut self,
@@ -260,7 +264,7 @@ impl Monitors {
         self.remove_all()
     }
 
-    /// Forgets the history. It begins with the state after `last_txn`; all zeros: there is none.
+    /// Drops the history. It begins with the state after `last_txn`; all zeros: there is no history.
     pub fn restart_history(&mut self, last_txn: Uuid) {
         self.history = History::new(last_txn);
     }
@@ -278,29 +282,29 @@ impl Monitors {
         }
     }
 
-    /// The oldest commit that was only executed is stored. Visits only groups that it can concern. `atoms` is the number of atoms in the
-    /// database now (bounds the history, docs/spec/protocol.md 4.9).
+    /// The oldest commit that was only executed is stored. Visits only groups that it can affect. `atoms` is the number of atoms in the
+    /// database now; it bounds the history (docs/spec/protocol.md 4.9).
     ///
     /// # Panics
-    /// It is not `delta`.
+    /// The oldest commit is not `delta`.
     pub fn stored(&mut self, delta: &Arc<Delta>, atoms: u64) {
         if delta.is_empty() {
             return;
         }
-        let stored = self.speculation.note();
+        let stored = self.speculation.pop_stored();
         let Some((number, txn, delta)) = stored.filter(|(_, _, oldest)| Arc::ptr_eq(oldest, delta))
         else {
             unreachable!("commits are stored in the order of their execution");
         };
-        let is_followed = self.followers > 0;
-        self.history.record(txn, &delta, atoms, is_followed);
+        let is_sent = self.update3_monitors > 0;
+        self.history.record(txn, &delta, atoms, is_sent);
         let mut woken = std::mem::take(&mut self.woken);
         self.groups
             .commit(&self.schema, (number, &delta), &mut woken);
         for (key, segment) in woken.drain(..) {
             let monitor = &mut self.monitors[key.0];
-            monitor.place = Place::Behind(segment);
-            if monitor.is_awaited {
+            monitor.state = MemberState::Behind(segment);
+            if monitor.awaits_reply {
                 continue;
             }
             if let Some(session) = self.sessions.get_mut(&monitor.session) {
@@ -313,17 +317,17 @@ impl Monitors {
         self.woken = woken;
     }
 
-    /// The commits that were only executed are undone. Monitors that joined since the first of them are the caller's to cancel.
+    /// The commits that were only executed are undone. The caller cancels monitors that joined since the first of them.
     pub fn undo(&mut self) {
-        self.groups.forget_foretold();
+        self.groups.drop_precomputed();
         let last = self.speculation.undo();
         self.groups.iter_mut().for_each(|group| group.undo(last));
     }
 
-    /// Orders updates of a long commit to be written ahead, while its record is: to be carried out elsewhere, or not at all. None where
-    /// monitors differ so much that hardly one would be of use to many.
-    pub fn foretell(&mut self, delta: &Arc<Delta>) -> Vec<StdArc<dyn LateText>> {
-        self.groups.foretell(&self.schema, delta)
+    /// Orders updates of a long commit to be composed while its record is written. Another thread carries the orders out, or drops them.
+    /// Empty where there are so many different groups that an update would serve few members.
+    pub fn precompute_updates(&mut self, delta: &Arc<Delta>) -> Vec<StdArc<dyn DeferredBody>> {
+        self.groups.precompute(&self.schema, delta)
     }
 
     /// Large commits that the history has dropped since the last call, each with its atoms. Freeing them takes long.
@@ -331,8 +335,8 @@ impl Monitors {
         self.history.take_dropped()
     }
 
-    /// Appends the sessions that have something pending and are ready for it, each once. A session that was handed out is the
-    /// caller's to flush; if it is not flushed it comes again after [`Monitors::set_ready`], not with the next commit.
+    /// Appends the sessions that are ready and have pending updates, each once. The caller flushes each of them; a session that it does not
+    /// flush comes again after [`Monitors::set_ready`], not with the next commit.
     pub fn take_pending(&mut self, sessions: &mut Vec<SessionId>) {
         for id in self.listed.drain(..) {
             if let Some(session) = self.sessions.get_mut(&id) {
@@ -344,27 +348,27 @@ impl Monitors {
         }
     }
 
-    /// How many sessions may have something pending and be ready for it: what [`Monitors::take_pending`] would go through.
+    /// An upper bound for the number of sessions that [`Monitors::take_pending`] visits.
     #[must_use]
     pub fn pending_len(&self) -> usize {
         self.listed.len()
     }
 
-    /// Whether changes merge for a session that is not ready. What is composed for it next may be long.
+    /// Whether changes merge for a session that is not ready. Its next update may be long.
     #[must_use]
     pub fn is_behind(&self, session: SessionId) -> bool {
         let found = self.sessions.get(&session);
         found.is_some_and(|session| !session.is_ready && !session.dirty.is_empty())
     }
 
-    /// What [`Monitors::set_ready`] was last called with; true for a session that is not known.
+    /// The last value passed to [`Monitors::set_ready`]; true for an unknown session.
     #[must_use]
     pub fn is_ready(&self, session: SessionId) -> bool {
         let found = self.sessions.get(&session);
         found.is_none_or(|session| session.is_ready)
     }
 
-    /// Whether a session's output is drained, so that updates may be composed for it; while it is not, changes merge.
+    /// Sets whether a session's output is drained, so that updates may be composed for it; until then changes merge.
     pub fn set_ready(&mut self, session: SessionId, ready: bool) {
         if ready && !self.sessions.contains_key(&session) {
             return;
@@ -376,28 +380,28 @@ impl Monitors {
         }
     }
 
-    /// Sets how many rows an update may tell of and still be written at once.
+    /// Sets how many rows an update may have and still be written at once.
     pub fn set_update_rows_max(&mut self, rows: usize) {
         self.update_rows_max = rows;
     }
 
-    /// Composes everything pending for a session, ready or not (a reply must be preceded by it). Bodies of updates that tell of many rows
-    /// are left to be written ([`LateText`]); such a one may turn out to be [`NOTHING`].
+    /// Composes all pending updates of a session, ready or not (they must precede a reply). Updates of many rows get a body that is written
+    /// later ([`DeferredBody`]) and may turn out to be [`NOTHING`].
     pub fn flush(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         let Some(session) = self.sessions.get_mut(&session) else {
             return;
         };
         for key in session.dirty.drain(..) {
             let monitor = &mut self.monitors[key.0];
-            let Place::Behind(segment) = monitor.place else {
+            let MemberState::Behind(segment) = monitor.state else {
                 continue;
             };
             let group = self.groups.get_mut(monitor.group);
-            let (body, place) = group.tell(&self.schema, key, segment, self.update_rows_max);
-            monitor.place = place;
+            let (body, state) = group.update_for(&self.schema, key, segment, self.update_rows_max);
+            monitor.state = state;
             if let Some(body) = body {
                 let last_txn = self.history.last_txn();
-                self.told[monitor.version.index()] += 1;
+                self.notification_counts[monitor.version.index()] += 1;
                 frames.push(Frame::update(monitor.version, &monitor.id, last_txn, body));
             }
         }
@@ -416,10 +420,10 @@ impl Monitors {
         self.history.size()
     }
 
-    /// `update`, `update2` and `update3` notifications composed so far.
+    /// Number of `update`, `update2` and `update3` notifications composed so far.
     #[must_use]
-    pub fn told(&self) -> [u64; 3] {
-        self.told
+    pub fn notification_counts(&self) -> [u64; 3] {
+        self.notification_counts
     }
 
     /// Number of monitors, for `memory/show`.

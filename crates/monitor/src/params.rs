@@ -1,7 +1,7 @@
 //! The raw pieces of a monitor request's `params`, before anything is looked up.
 //!
-//! Invariant: input is JSON text that was validated when its message was read, so a failing reader is a bug upstream and
-//! answered as `invalid parameters`. Used by the two kinds of requests; knows no schema.
+//! Invariant: the input is JSON text that was validated when its message was read. A parse error here would be a bug elsewhere and is
+//! answered as `invalid parameters`. Used by both kinds of requests; knows no schema.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) fn elements(raw: &[u8]) -> Result<SmallVec<[&[u8]; 4]>, WireError> {
     Ok(elements)
 }
 
-/// The members of the object `raw` as raw text, by name; `None` when it is no object. Of repeated names the last wins.
+/// The members of the object `raw` as raw text, by name; `None` when it is not an object. The last of repeated names wins.
 pub(crate) fn members(raw: &[u8]) -> Option<BTreeMap<Cow<'_, [u8]>, &[u8]>> {
     let mut reader = Reader::trusted(raw);
     let mut members = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! The parameters of `monitor`, `monitor_cond` and `monitor_cond_since` (docs/spec/protocol.md 4.5.2, 4.5.3, 4.9).
 //!
-//! Checks come in the order of docs/spec/protocol.md 4.5.2; nothing is kept of a request that fails. Called by `Monitors`; knows schemas
-//! and ids in use, no rows.
+//! Invariant: checks come in the order of docs/spec/protocol.md 4.5.2, and a request that fails changes nothing. Called by `Monitors`;
+//! knows schemas and ids in use, no rows.
 
 use std::sync::Arc as StdArc;
 
@@ -21,14 +21,14 @@ use crate::subscription::{Event, Select, SubscribedColumn, Subscription, TableSu
 pub(crate) struct MonitorRequest {
     /// Canonical.
     pub(crate) id: StdArc<[u8]>,
-    /// What it asks for.
+    /// Its subscription.
     pub(crate) subscription: Subscription,
-    /// The newest transaction that the client knows; all zeros: none.
+    /// The newest transaction that the client has; all zeros: none.
     pub(crate) last_txn: Uuid,
 }
 
 impl MonitorRequest {
-    /// Reads the `params` of a request of `version`.
+    /// Parses the `params` of a request of `version`.
     ///
     /// # Errors
     /// The texts of docs/spec/protocol.md 4.5.2, 4.5.3 and 4.9.
@@ -73,7 +73,7 @@ impl MonitorRequest {
     }
 }
 
-/// A table by the name that a request gives.
+/// A table by its name in a request.
 pub(crate) fn find_table(schema: &Schema, name: &[u8]) -> Option<TableId> {
     schema.table_id(std::str::from_utf8(name).ok()?)
 }
@@ -85,7 +85,7 @@ fn parse_txn(raw: &[u8]) -> Result<Uuid, WireError> {
     Uuid::parse(&text).ok_or_else(|| WireError::syntax(raw, "last-txn-id must be UUID format."))
 }
 
-/// The requests for one table, read so far.
+/// The requests for one table that are parsed so far.
 #[derive(Debug)]
 struct TableRequests {
     seed: HashSeed,
@@ -95,7 +95,7 @@ struct TableRequests {
 }
 
 impl TableRequests {
-    /// Reads an array of requests, or a lone one.
+    /// Parses an array of requests, or a single one.
     fn parse(
         table: &TableSchema,
         seed: HashSeed,
@@ -163,7 +163,7 @@ impl TableRequests {
         Ok(())
     }
 
-    /// What a request without `columns` means: all but `_uuid`.
+    /// The columns of a request without `columns`: all but `_uuid`.
     fn add_all_columns(&mut self, table: &TableSchema, select: Select) -> Result<(), WireError> {
         for (column, _) in table.iter() {
             self.add_column(table, column, select)?;

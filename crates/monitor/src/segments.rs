@@ -1,17 +1,17 @@
-//! What one group's members have yet to be told, as segments of the commit sequence.
+//! The pending changes of one group's members, as segments of the commit sequence.
 //!
-//! A segment is the net change of consecutive commits. A commit goes to the last segment only; a member that is behind holds
-//! the segment at which its own untold changes begin, and what it has to be told is that segment and all after it:
+//! A segment is the net change of consecutive commits. A commit goes to the last segment only. A member that is behind holds the segment at
+//! which its own pending changes begin; its next update covers that segment and all after it:
 //!
 //! ```text
 //! commits    1 2 3   4 5   6 7
 //! segments  [  a  ] [ b ] [ c ]
-//! holders    slow    B     C, D      slow is told a+b+c, B b+c, C and D c
+//! holders    slow    B     C, D      slow gets a+b+c, B b+c, C and D c
 //! ```
 //!
-//! Invariant: every segment has a holder. When B has been told, nobody begins at b any more and it merges into a. So the number
-//! of segments is at most the number of distinct places at which members stand, and the memory behind a member that never
-//! reads is bounded by the number of distinct rows. Owned by a group; knows no members, only how many hold a segment.
+//! Invariant: every segment has a holder. When B has got its update, no member begins at b any more and it merges into a. So the number of
+//! segments is at most the number of distinct positions of members, and the memory behind a member that never reads is bounded by the
+//! number of distinct rows. Owned by a group; knows no members, only how many hold a segment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
@@ -20,7 +20,7 @@ use corvid_data::{Arc, Delta, HashSeed};
 
 use crate::change_set::ChangeSet;
 
-/// Names a segment; later ones are greater. Stays valid while its holder holds it.
+/// Names a segment; later ones are greater. Valid while a member holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SegmentId(u64);
 
@@ -29,17 +29,17 @@ pub(crate) struct SegmentId(u64);
 pub(crate) struct Segment {
     /// Shared with updates that are being written.
     changes: StdArc<ChangeSet>,
-    /// The commit, while there is only one: its differences need not be computed again.
+    /// The commit, if there is only one: its differences need not be computed again.
     delta: Option<Arc<Delta>>,
     holders: usize,
 }
 
-/// Untold changes, with the delta that they stem from when it is a single one.
+/// Pending changes, with their commit if there is only one.
 #[derive(Debug)]
-pub(crate) struct Untold {
+pub(crate) struct Unsent {
     /// The net changes.
     pub(crate) changes: StdArc<ChangeSet>,
-    /// The only commit that they stem from, if it is one.
+    /// The only commit among them.
     pub(crate) delta: Option<Arc<Delta>>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Everybody has been told everything.
+    /// Every member is clean.
     pub(crate) fn new(seed: HashSeed) -> Segments {
         Segments {
             seed,
@@ -61,7 +61,7 @@ impl Segments {
         }
     }
 
-    /// Whether everybody has been told everything.
+    /// Whether every member is clean.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.by_id.is_empty()
@@ -81,19 +81,19 @@ impl Segments {
         id
     }
 
-    /// The segment that takes the present commit. `None` when there is none.
+    /// The segment of the present commit. `None` when there is none.
     pub(crate) fn last_mut(&mut self) -> Option<&mut Segment> {
         self.by_id
             .last_entry()
             .map(std::collections::btree_map::OccupiedEntry::into_mut)
     }
 
-    /// Everything from `from` on. `None` when nobody holds it.
-    pub(crate) fn untold(&self, from: SegmentId) -> Option<Untold> {
+    /// Everything from `from` on. `None` when no member holds it.
+    pub(crate) fn unsent(&self, from: SegmentId) -> Option<Unsent> {
         let mut segments = self.by_id.range(from..).map(|(_, segment)| segment);
         let first = segments.next()?;
         let Some(second) = segments.next() else {
-            return Some(Untold {
+            return Some(Unsent {
                 changes: first.changes.clone(),
                 delta: first.delta.clone(),
             });
@@ -102,16 +102,16 @@ impl Segments {
         for segment in std::iter::once(second).chain(segments) {
             merged.append(ChangeSet::clone(&segment.changes));
         }
-        Some(Untold {
+        Some(Unsent {
             changes: StdArc::new(merged),
             delta: None,
         })
     }
 
-    /// A holder lets go of `id`. Returns whether it was the last, in which case the segment is gone.
+    /// Releases one hold of `id`. Returns whether it was the last, which removes the segment.
     pub(crate) fn release(&mut self, id: SegmentId) -> bool {
         let Some(segment) = self.by_id.get_mut(&id) else {
-            debug_assert!(false, "a member holds a segment that is gone");
+            debug_assert!(false, "a member holds a segment that does not exist");
             return false;
         };
         segment.holders -= 1;
@@ -136,7 +136,7 @@ impl Segments {
 }
 
 impl Segment {
-    /// Makes ready for changes of a commit other than the first.
+    /// Prepares for changes of another commit than the first.
     pub(crate) fn extend(&mut self) {
         self.delta = None;
     }
@@ -190,10 +190,10 @@ mod tests {
         id
     }
 
-    /// Rows told from `from` on.
-    fn told(segments: &Segments, from: SegmentId) -> Vec<u8> {
-        let untold = segments.untold(from).expect("held");
-        let tables = untold.changes.tables();
+    /// Rows that are pending from `from` on.
+    fn pending_rows(segments: &Segments, from: SegmentId) -> Vec<u8> {
+        let unsent = segments.unsent(from).expect("held");
+        let tables = unsent.changes.tables();
         let mut rows: Vec<u8> = tables
             .iter()
             .flat_map(|table| table.entries().iter().map(|entry| entry.uuid.0[0]))
@@ -203,18 +203,18 @@ mod tests {
     }
 
     #[test]
-    fn each_holder_is_told_from_its_own_segment_on() {
+    fn each_holder_gets_changes_from_its_own_segment_on() {
         let mut segments = Segments::new(HashSeed::FIXED);
         let slow = open(&mut segments, 1, insert(1));
         let other = open(&mut segments, 2, insert(2));
-        assert_eq!(told(&segments, slow), [1, 2]);
-        assert_eq!(told(&segments, other), [2]);
-        assert!(segments.untold(other).expect("held").delta.is_some());
-        assert!(segments.untold(slow).expect("held").delta.is_none());
+        assert_eq!(pending_rows(&segments, slow), [1, 2]);
+        assert_eq!(pending_rows(&segments, other), [2]);
+        assert!(segments.unsent(other).expect("held").delta.is_some());
+        assert!(segments.unsent(slow).expect("held").delta.is_none());
     }
 
     #[test]
-    fn a_segment_that_nobody_begins_at_merges_into_the_one_before() {
+    fn segment_without_holders_merges_into_the_one_before() {
         let mut segments = Segments::new(HashSeed::FIXED);
         let slow = open(&mut segments, 1, insert(1));
         for _ in 0..100 {
@@ -224,7 +224,7 @@ mod tests {
             assert!(segments.release(fast));
             assert_eq!(segments.len(), 1);
         }
-        assert_eq!(told(&segments, slow), [1]);
+        assert_eq!(pending_rows(&segments, slow), [1]);
         assert!(segments.release(slow));
         assert!(segments.is_empty());
     }
@@ -237,6 +237,6 @@ mod tests {
         assert!(!segments.release(first));
         assert!(segments.release(first));
         assert_eq!(segments.len(), 1);
-        assert_eq!(told(&segments, second), [2]);
+        assert_eq!(pending_rows(&segments, second), [2]);
     }
 }

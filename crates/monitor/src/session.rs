@@ -1,40 +1,40 @@
-//! What is known of one session: its monitors, and which of them have something to tell.
+//! The state of one session: its monitors, and those of them with pending changes.
 //!
-//! Invariant: a monitor is in `dirty` once exactly while it is behind. Owned by `Monitors`.
+//! Invariant: a monitor is in `dirty` exactly once while it is behind and its request is answered. Owned by `Monitors`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
-use crate::group::{GroupId, MonitorKey, Place};
+use crate::group::{GroupId, MemberState, MonitorKey};
 use crate::{SessionId, Version};
 
 /// One monitor.
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    /// Whose it is.
+    /// The session that it belongs to.
     pub(crate) session: SessionId,
     /// Canonical.
     pub(crate) id: StdArc<[u8]>,
     /// The kind of its notifications.
     pub(crate) version: Version,
-    /// With whom it shares them.
+    /// The group in which it shares them.
     pub(crate) group: GroupId,
-    /// What it has been told.
-    pub(crate) place: Place,
-    /// Its request is not answered yet: until then it is told nothing.
-    pub(crate) is_awaited: bool,
+    /// What it has been sent.
+    pub(crate) state: MemberState,
+    /// Its request has no reply yet: until then it is sent nothing.
+    pub(crate) awaits_reply: bool,
 }
 
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Its monitors by canonical id; ordered, as clients choose the ids.
+    /// Its monitors by canonical id; ordered, because clients choose the ids.
     pub(crate) monitors: BTreeMap<StdArc<[u8]>, MonitorKey>,
-    /// Those that are behind, in order of their first untold change.
+    /// Those that are behind, in order of their first pending change.
     pub(crate) dirty: Vec<MonitorKey>,
     /// Its output is drained.
     pub(crate) is_ready: bool,
-    /// It stands in the list of sessions to be asked for.
+    /// It is in the list of sessions to be flushed.
     pub(crate) is_listed: bool,
 }
 
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Whether it is to be put in the list now; the caller then does so.
+    /// Whether it has to be put in the list now; the caller then does so.
     pub(crate) fn list(&mut self) -> bool {
         let list = self.is_ready && !self.is_listed && !self.dirty.is_empty();
         self.is_listed |= list;

@@ -1,8 +1,8 @@
-//! Commits that are executed and not stored yet: the difference between the state that a request is executed on and the state that
-//! members of groups have been told of.
+//! Commits that are executed and not stored yet: the difference between the state on which requests are executed and the state that members
+//! of groups have been sent.
 //!
-//! Commits are numbered in the order of their execution; a number is not used again when its commit is undone. Invariant: `commits`
-//! holds those after `noted`, oldest first. Cost of a commit: one step for each run of changes of one table. Owned by `Monitors`.
+//! Commits are numbered in the order of their execution; a number is not reused when its commit is undone. Invariant: `commits` holds those
+//! after `stored`, oldest first. Cost of a commit: one step for each run of changes of one table. Owned by `Monitors`.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use corvid_data::{Arc, Delta, Schema, Uuid};
 
 use crate::subscription::Subscription;
 
-/// The executed commits that are not noted.
+/// The executed commits that are not stored.
 #[derive(Debug)]
 pub(crate) struct Speculation {
     executed: u64,
-    noted: u64,
+    stored: u64,
     commits: VecDeque<Commit>,
     /// For each table the last commit that changed it, or a later one.
     changed: Vec<u64>,
@@ -27,13 +27,13 @@ struct Commit {
     delta: Arc<Delta>,
 }
 
-/// The state that a request is executed on, seen through a subscription.
+/// The state on which a request is executed, seen through a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AsOf {
-    /// The last commit that is executed.
+    /// The last executed commit.
     pub(crate) executed: u64,
-    /// The last commit that groups know.
-    pub(crate) noted: u64,
+    /// The last stored commit, which groups have recorded.
+    pub(crate) stored: u64,
     /// The last commit that changed a table of the subscription, or a later one.
     pub(crate) touched: u64,
 }
@@ -43,13 +43,13 @@ impl Speculation {
     pub(crate) fn new(schema: &Schema) -> Speculation {
         Speculation {
             executed: 0,
-            noted: 0,
+            stored: 0,
             commits: VecDeque::new(),
             changed: vec![0; schema.iter().count()],
         }
     }
 
-    /// A commit is executed. Its id is fixed from here on.
+    /// A commit is executed. Its id is final.
     pub(crate) fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
         self.executed += 1;
         let runs = delta.changes.chunk_by(|one, next| one.table == next.table);
@@ -66,38 +66,38 @@ impl Speculation {
     }
 
     /// The oldest commit is stored: its number, id and changes.
-    pub(crate) fn note(&mut self) -> Option<(u64, Uuid, Arc<Delta>)> {
+    pub(crate) fn pop_stored(&mut self) -> Option<(u64, Uuid, Arc<Delta>)> {
         let Commit { number, txn, delta } = self.commits.pop_front()?;
-        self.noted = number;
+        self.stored = number;
         Some((number, txn, delta))
     }
 
-    /// All commits that are not noted are undone. Returns the last one that stands.
+    /// All commits that are not stored are undone. Returns the last stored one.
     pub(crate) fn undo(&mut self) -> u64 {
         self.commits.clear();
         for changed in &mut self.changed {
-            *changed = self.noted.min(*changed);
+            *changed = self.stored.min(*changed);
         }
-        self.noted
+        self.stored
     }
 
-    /// The present state, as far as `subscription` sees it. O(tables of the subscription).
+    /// The present state as seen through `subscription`. O(tables of the subscription).
     pub(crate) fn as_of(&self, subscription: &Subscription) -> AsOf {
         let asked = subscription.tables().iter();
         let changed = asked.filter_map(|asked| self.changed.get(usize::from(asked.table.0)));
         AsOf {
             executed: self.executed,
-            noted: self.noted,
+            stored: self.stored,
             touched: changed.copied().max().unwrap_or(0),
         }
     }
 
-    /// Whether every commit is noted.
+    /// Whether every commit is stored.
     pub(crate) fn is_empty(&self) -> bool {
         self.commits.is_empty()
     }
 
-    /// The id of the last executed commit; `None`: all are noted.
+    /// The id of the last executed commit; `None`: all are stored.
     pub(crate) fn last_txn(&self) -> Option<Uuid> {
         self.commits.back().map(|commit| commit.txn)
     }
@@ -107,8 +107,8 @@ impl Speculation {
         self.commits.iter().map(|commit| &commit.delta)
     }
 
-    /// The changes of the commits after the one with this id; `None`: it is none of these. All zeros is the id of none, and what commits
-    /// have that no history is kept of.
+    /// The changes of the commits after the one with this id; `None`: the id is unknown. All zeros is no id: commits have it where no
+    /// history is kept.
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
         if txn == Uuid::ZERO {
             return None;

@@ -1,7 +1,7 @@
-//! A subscription: what a client asked to be told, in canonical form, so that clients that ask for the same share a group.
+//! A subscription: the content of a client's request in canonical form, so that clients with equal requests share a group.
 //!
-//! Invariant: tables are sorted by id and distinct, columns of a table likewise, conditions are canonical; hence two requests
-//! that mean the same compare equal. Made by `request`, read by the dispatcher and the encoders. Knows no rows and no clients.
+//! Invariant: tables are sorted by id and distinct, columns of a table likewise, conditions are canonical; hence two requests with the same
+//! meaning compare equal. Made by `request`, read by the dispatcher and the encoders. Knows no rows and no clients.
 
 use std::sync::Arc as StdArc;
 
@@ -19,7 +19,7 @@ pub(crate) enum Event {
     Insert,
     /// Left the view.
     Delete,
-    /// In view before and after, with other content.
+    /// In view before and after, with different content.
     Modify,
 }
 
@@ -63,12 +63,12 @@ pub(crate) struct SubscribedColumn {
     pub(crate) select: Select,
 }
 
-/// What is asked of one table.
+/// The part of a subscription for one table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TableSubscription {
     /// The table.
     pub(crate) table: TableId,
-    /// Union over the table's requests: a request without columns still reports that rows come and go.
+    /// Union over the table's requests: a request without columns still reports rows that come and go.
     pub(crate) select: Select,
     /// Sorted by column.
     pub(crate) columns: Box<[SubscribedColumn]>,
@@ -112,7 +112,7 @@ impl TableSubscription {
             .map(|subscribed| subscribed.column)
     }
 
-    /// Whether a modification of these columns shows.
+    /// Whether a modification of these columns is visible.
     pub(crate) fn concerns(&self, changed: &ColumnMask) -> bool {
         self.mask.intersects(changed)
     }
@@ -138,7 +138,7 @@ impl Subscription {
         &self.tables
     }
 
-    /// What is asked of `table`, if anything.
+    /// The part for `table`, if any.
     pub(crate) fn table(&self, table: TableId) -> Option<&TableSubscription> {
         self.tables
             .binary_search_by_key(&table, |subscribed| subscribed.table)
@@ -146,7 +146,7 @@ impl Subscription {
             .map(|found| &self.tables[found])
     }
 
-    /// This subscription with other conditions for some tables; tables that it lacks are left out.
+    /// This subscription with other conditions for some tables; tables that it lacks are ignored.
     pub(crate) fn with_conditions(
         &self,
         conditions: &[(TableId, StdArc<TableCondition>)],
@@ -161,7 +161,7 @@ impl Subscription {
     }
 }
 
-/// A set of columns as bits, so that "does this change show" costs a few instructions for each group.
+/// A set of columns as bits, so that the check whether a change is visible costs a few instructions for each group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ColumnMask {
     own: SmallVec<[u64; 1]>,

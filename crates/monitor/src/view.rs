@@ -1,17 +1,17 @@
-//! How a row change looks through one table subscription: which of its two versions are in view.
+//! How a table subscription sees a row change: which of the two versions are in view.
 //!
-//! Invariant: a version out of view is replaced by none, so everything downstream sees insertion, deletion or modification and
-//! never a condition again (docs/spec/protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
+//! Invariant: a version out of view is replaced by `None`, so all later code sees insertion, deletion or modification and never a condition
+//! again (docs/spec/protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
 
 use corvid_data::{Arc, Delta, HashSeed, Row, RowChange, Schema, TableSchema};
 
 use crate::change_set::{ChangeSet, Entry};
 use crate::subscription::{ColumnMask, Subscription, TableSubscription};
 
-/// What is known of one version of a row before the condition is evaluated.
+/// What is known about a version of a row before the condition is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
-    /// There is no such version, or it is out of view.
+    /// The version is absent or out of view.
     No,
     /// The condition must be evaluated.
     Maybe,
@@ -19,8 +19,8 @@ pub(crate) enum Match {
     Yes,
 }
 
-/// The change as `asked` sees it, `old` and `new` telling what is known; `None`: there is nothing to see. `position` is the
-/// change's place in its delta, `changed` its columns.
+/// The change as `asked` sees it, given what is known about `old` and `new`; `None`: it is invisible. `position` is the index of the change
+/// in its delta, `changed` its columns.
 pub(crate) fn of_change(
     asked: &TableSubscription,
     table: &TableSchema,

@@ -10,7 +10,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
 use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_log::write_transaction;
-use corvid_monitor::{Contents, LateText, SessionId, Written};
+use corvid_monitor::{Contents, DeferredBody, SessionId, Written};
 
 use self::body_scheduler::BodyScheduler;
 use self::garbage::Garbage;
@@ -62,9 +62,9 @@ pub enum Job {
     InitialContents(SessionId, Box<(Contents, Charge)>),
     /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
     /// by [`JobResult::DeferredBody`].
-    DeferredBody(SessionId, StdArc<dyn LateText>),
+    DeferredBody(SessionId, StdArc<dyn DeferredBody>),
     /// Write an update that nobody waits for yet, unless nobody will. Not answered.
-    PrecomputedUpdate(StdArc<dyn LateText>),
+    PrecomputedUpdate(StdArc<dyn DeferredBody>),
     /// Find what must change for a snapshot to hold the contents of a source. Answered by [`JobResult::Compared`].
     Compare {
         /// Its number.

@@ -1,5 +1,7 @@
-//! `monitor_cond_change`: which rows come and go is found when the request is executed; the monitor changes groups when the commits before
-//! the request are stored.
+//! `monitor_cond_change`: executing the request finds the rows that come into view and leave it; the monitor changes its group when the
+//! commits before the request are stored.
+//!
+//! Invariant: between the two, no other request about the session's monitors is executed. Called by `service`.
 
 use std::sync::Arc as StdArc;
 
@@ -8,7 +10,7 @@ use corvid_engine::Database;
 
 use super::{Monitors, SessionId};
 use crate::change_request::ChangeRequest;
-use crate::frame::SharedText;
+use crate::frame::SharedBody;
 use crate::group::{Encoding, MonitorKey};
 use crate::session::Monitor;
 use crate::subscription::Subscription;
@@ -19,9 +21,9 @@ use crate::{Frame, effect, params};
 pub struct ConditionChange {
     old_id: StdArc<[u8]>,
     new_id: StdArc<[u8]>,
-    /// What the monitor asks for from now on, if that is something else.
+    /// The monitor's new subscription, if it differs.
     subscription: Option<Subscription>,
-    /// The update that tells which rows come and go, if any do.
+    /// The update with the rows that come and go, if any.
     effect: Option<Vec<u8>>,
 }
 
@@ -37,7 +39,7 @@ pub struct ConditionChanged {
 }
 
 impl ConditionChange {
-    /// Bytes of the update that tells which rows come and go.
+    /// Bytes of the update with the rows that come and go.
     #[must_use]
     pub fn len(&self) -> usize {
         self.effect.as_ref().map_or(0, Vec::len)
@@ -51,7 +53,7 @@ impl ConditionChange {
 }
 
 impl Monitors {
-    /// Reads a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
+    /// Executes a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
     /// request about this session's monitors may be executed.
     ///
     /// # Errors
@@ -89,7 +91,7 @@ impl Monitors {
         Ok(change)
     }
 
-    /// Lets a change take effect, once all commits executed before it are stored. `None`: the monitor is gone.
+    /// Applies a change, once all commits executed before it are stored. `None`: the monitor no longer exists.
     pub fn apply(
         &mut self,
         session: SessionId,
@@ -110,9 +112,9 @@ impl Monitors {
         }
         if let Some(effect) = effect {
             let version = self.monitors[key.0].version;
-            self.told[version.index()] += 1;
+            self.notification_counts[version.index()] += 1;
             let last_txn = self.history.last_txn();
-            let body = SharedText::Whole(effect.into());
+            let body = SharedBody::Whole(effect.into());
             frames.push(Frame::update(version, &new_id, last_txn, body));
         }
         Some(ConditionChanged {
@@ -131,22 +133,22 @@ impl Monitors {
         monitor.id = id.clone();
     }
 
-    /// Makes a monitor that has been told everything a member of another group.
+    /// Moves a clean monitor to another group.
     fn move_to(&mut self, key: MonitorKey, subscription: Subscription) {
         let Monitor {
             version,
             group,
-            place,
+            state,
             ..
         } = self.monitors[key.0];
-        self.leave(group, place);
+        self.leave(group, state);
         let encoding = Encoding::from(version);
         let group = self
             .groups
             .find_or_add(&self.schema, encoding, subscription);
-        let place = self.groups.get_mut(group).join(key);
+        let state = self.groups.get_mut(group).join(key);
         let monitor = &mut self.monitors[key.0];
         monitor.group = group;
-        monitor.place = place;
+        monitor.state = state;
     }
 }

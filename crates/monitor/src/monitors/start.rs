@@ -1,28 +1,28 @@
 //! Requests to monitor: `monitor`, `monitor_cond`, `monitor_cond_since`.
 //!
-//! A monitor joins its group when its request is executed, so its id is taken and its contents can be shared. It is told nothing before
-//! its reply, and nothing of the commits that its contents show, stored or not.
+//! A monitor joins its group when its request is executed, so its id is in use and its contents can be shared. Invariant: it is sent
+//! nothing before its reply, and no update for a commit that its contents include, stored or not.
 
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Uuid, WireError};
 use corvid_engine::Database;
 
-use super::{Awaited, Begun, Monitors, SessionId, Started, Version};
+use super::{Monitors, PendingStart, SessionId, StartOutcome, Started, Version};
 use crate::MonitorResult;
 use crate::contents::{self, Contents, ContentsId};
-use crate::frame::{ResultHead, SharedText};
-use crate::group::{Encoding, GroupId, MonitorKey, Progress};
+use crate::frame::{ResultHead, SharedBody};
+use crate::group::{ContentsState, Encoding, GroupId, MonitorKey};
 use crate::request::MonitorRequest;
 use crate::session::{Monitor, Session};
 
 impl Monitors {
-    /// Handles a request to monitor while every commit is stored, whatever the length of the contents. `params` is the raw text
-    /// of the params array (valid JSON, first element already checked to be this database's name). `id_in_use(canonical id)`
-    /// tells of this session's monitors on other databases. Flush the session before replying.
+    /// Handles a request to monitor while every commit is stored, for contents of any length. `params` is the raw text of the params array
+    /// (valid JSON, first element already checked to be this database's name). `id_in_use(canonical id)` says whether this session has the
+    /// id on another database. Flush the session before replying.
     ///
     /// # Errors
-    /// docs/spec/protocol.md 4.5.2, 4.5.3, 4.9; no monitor is left behind.
+    /// docs/spec/protocol.md 4.5.2, 4.5.3, 4.9; no monitor remains.
     pub fn monitor(
         &mut self,
         database: &Database,
@@ -33,16 +33,16 @@ impl Monitors {
     ) -> Result<Started, WireError> {
         let request = self.parse(session, version, params, id_in_use)?;
         let started = self.start(database, session, version, request);
-        self.catch_up(session, &started.id);
-        self.answered(session, &started.id);
+        self.mark_contents_stored(session, &started.id);
+        self.mark_replied(session, &started.id);
         Ok(started)
     }
 
-    /// Handles a request to monitor. Its contents are ordered to be written elsewhere when more than `rows_max` rows must be looked at for
-    /// them.
+    /// Handles a request to monitor. If more than `rows_max` rows must be visited for its contents, they become an order for another
+    /// thread.
     ///
-    /// The reply may leave when all commits executed so far are stored: then [`Monitors::catch_up`], and with the reply
-    /// [`Monitors::answered`], must be called.
+    /// The reply may be sent when all commits executed so far are stored: then call [`Monitors::mark_contents_stored`], and with the reply
+    /// [`Monitors::mark_replied`].
     ///
     /// # Errors
     /// Those of [`Monitors::monitor`].
@@ -54,13 +54,13 @@ impl Monitors {
         params: &[u8],
         id_in_use: &dyn Fn(&[u8]) -> bool,
         rows_max: usize,
-    ) -> Result<Begun, WireError> {
+    ) -> Result<StartOutcome, WireError> {
         let request = self.parse(session, version, params, id_in_use)?;
-        let is_known = version == Version::V3 && self.knows(request.last_txn);
+        let is_known = version == Version::V3 && self.has_commits_after(request.last_txn);
         let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
         if is_known || rows <= rows_max {
             let started = self.start(database, session, version, request);
-            return Ok(Begun::Started(started));
+            return Ok(StartOutcome::Started(started));
         }
         let MonitorRequest {
             id, subscription, ..
@@ -74,14 +74,14 @@ impl Monitors {
         let next = self.next_contents;
         let group = self.groups.get_mut(number);
         let (contents, order) = match group.long_contents(next, as_of) {
-            Progress::Stale(contents) => return Ok(Begun::Later(contents)),
-            Progress::Kept(text) => {
+            ContentsState::Stale(contents) => return Ok(StartOutcome::Retry(contents)),
+            ContentsState::Cached(text) => {
                 self.join(session, version, number, &id);
                 let result = head.with(text);
-                return Ok(Begun::Started(Started { id, result }));
+                return Ok(StartOutcome::Started(Started { id, result }));
             }
-            Progress::Underway(contents) => (contents, None),
-            Progress::Wanted => {
+            ContentsState::Underway(contents) => (contents, None),
+            ContentsState::Missing => {
                 self.next_contents = ContentsId(next.0 + 1);
                 let subscription = group.subscription().clone();
                 let snapshot = database.snapshot();
@@ -90,7 +90,7 @@ impl Monitors {
             }
         };
         self.join(session, version, number, &id);
-        Ok(Begun::Awaited(Awaited {
+        Ok(StartOutcome::ContentsPending(PendingStart {
             id,
             contents,
             head,
@@ -135,8 +135,8 @@ impl Monitors {
 
     fn join(&mut self, session: SessionId, version: Version, group: GroupId, id: &StdArc<[u8]>) {
         if version == Version::V3 {
-            self.followers += 1;
-            self.history.follow();
+            self.update3_monitors += 1;
+            self.history.mark_sent();
         }
         let entry = self.monitors.vacant_entry();
         let key = MonitorKey(entry.key());
@@ -145,19 +145,19 @@ impl Monitors {
             id: id.clone(),
             version,
             group,
-            place: self.groups.get_mut(group).join(key),
-            is_awaited: true,
+            state: self.groups.get_mut(group).join(key),
+            awaits_reply: true,
         });
         let session = self.sessions.entry(session).or_insert_with(Session::new);
         session.monitors.insert(id.clone(), key);
     }
 
-    /// Whether the commits after `txn` are known, stored or not.
-    fn knows(&self, txn: Uuid) -> bool {
-        self.history.knows(txn) || self.speculation.since(txn).is_some()
+    /// Whether the commits after `txn` are available, stored or not.
+    fn has_commits_after(&self, txn: Uuid) -> bool {
+        self.history.contains(txn) || self.speculation.since(txn).is_some()
     }
 
-    /// What a new member of `group` is told at first.
+    /// The initial contents for a new member of `group`.
     fn content(
         &mut self,
         database: &Database,
@@ -180,7 +180,7 @@ impl Monitors {
             } else {
                 (unknown_head, group.initial(schema, database, as_of))
             };
-        head.with(SharedText::Whole(body))
+        head.with(SharedBody::Whole(body))
     }
 
     fn head(&self, version: Version, is_known: bool) -> ResultHead {

@@ -3,25 +3,25 @@
 use corvid_data::Uuid;
 use corvid_monitor::Version;
 
-use crate::bed::{Bed, ZOO};
+use crate::fixture::{Fixture, ZOO};
 
 /// Keepers ann, eve and joe, of whom a monitor shows ann.
-fn bed() -> (Bed, String) {
-    let mut bed = Bed::new(ZOO);
-    let ann = bed.insert("Keeper", r#"{"name":"ann"}"#);
-    bed.insert("Keeper", r#"{"name":"eve"}"#);
-    bed.insert("Keeper", r#"{"name":"joe","age":71}"#);
-    bed.monitor(
+fn fixture() -> (Fixture, String) {
+    let mut fixture = Fixture::new(ZOO);
+    let ann = fixture.insert("Keeper", r#"{"name":"ann"}"#);
+    fixture.insert("Keeper", r#"{"name":"eve"}"#);
+    fixture.insert("Keeper", r#"{"name":"joe","age":71}"#);
+    fixture.monitor(
         Version::V2,
         r#""m",{"Keeper":{"columns":["name","age"],"where":[["name","==","ann"]]},"Pet":{"columns":["kind"]}}"#,
     );
-    (bed, ann)
+    (fixture, ann)
 }
 
 #[test]
-fn rows_that_match_only_one_condition_are_told_under_the_new_id() {
-    let (mut bed, _) = bed();
-    let frames = bed
+fn rows_that_match_only_one_condition_are_sent_under_the_new_id() {
+    let (mut fixture, _) = fixture();
+    let frames = fixture
         .change(r#"["m","m2",{"Keeper":[{"where":[["name","==","eve"],["age",">",60]]}]}]"#)
         .expect("changed");
     assert_eq!(frames.len(), 1);
@@ -40,9 +40,9 @@ fn rows_that_match_only_one_condition_are_told_under_the_new_id() {
 
 #[test]
 fn pending_changes_come_first_under_the_old_id_and_later_ones_use_the_new() {
-    let (mut bed, ann) = bed();
-    bed.update("Keeper", &ann, r#"{"age":9}"#);
-    let frames = bed
+    let (mut fixture, ann) = fixture();
+    fixture.update("Keeper", &ann, r#"{"age":9}"#);
+    let frames = fixture
         .change(r#"["m","m2",{"Keeper":[{"where":[["name","==","eve"],["name","==","ann"]]}]}]"#);
     assert_eq!(
         frames,
@@ -51,55 +51,56 @@ fn pending_changes_come_first_under_the_old_id_and_later_ones_use_the_new() {
             r##"update2 "m2",{"Keeper":{"#2":{"insert":{"name":"eve"}}}}"##.to_owned(),
         ])
     );
-    bed.update("Keeper", &ann, r#"{"age":10}"#);
+    fixture.update("Keeper", &ann, r#"{"age":10}"#);
     assert_eq!(
-        bed.told(),
+        fixture.notifications(),
         [r##"update2 "m2",{"Keeper":{"#1":{"modify":{"age":10}}}}"##]
     );
-    bed.insert("Pet", r#"{"kind":"owl"}"#);
+    fixture.insert("Pet", r#"{"kind":"owl"}"#);
     assert_eq!(
-        bed.told(),
+        fixture.notifications(),
         [r##"update2 "m2",{"Pet":{"#4":{"insert":{"kind":"owl"}}}}"##]
     );
 }
 
 #[test]
 fn an_equal_condition_has_no_effect() {
-    let (mut bed, _) = bed();
-    bed.change(r#"["m","m",{"Keeper":[{"where":[["name","==","eve"],["name","==","ann"]]}]}]"#)
+    let (mut fixture, _) = fixture();
+    fixture
+        .change(r#"["m","m",{"Keeper":[{"where":[["name","==","eve"],["name","==","ann"]]}]}]"#)
         .expect("changed");
     let same = r#"["m","m",{"Keeper":[{"where":[["name","==","ann"],["name","==","eve"]]}]}]"#;
-    assert_eq!(bed.change(same), Ok(vec![]));
+    assert_eq!(fixture.change(same), Ok(vec![]));
     assert_eq!(
-        bed.change(r#"["m","n",{"Keeper":[]}]"#),
+        fixture.change(r#"["m","n",{"Keeper":[]}]"#),
         Ok(vec![]),
         "an empty array changes nothing"
     );
-    assert_eq!(bed.change(r#"["n","m",{}]"#), Ok(vec![]));
+    assert_eq!(fixture.change(r#"["n","m",{}]"#), Ok(vec![]));
 }
 
 #[test]
 fn the_last_element_wins_and_an_absent_where_is_true() {
-    let (mut bed, _) = bed();
-    let frames = bed.change(r#"["m","m",{"Keeper":[{"where":[false]},{"where":[["name","==","eve"],["name","==","ann"]]}]}]"#);
+    let (mut fixture, _) = fixture();
+    let frames = fixture.change(r#"["m","m",{"Keeper":[{"where":[false]},{"where":[["name","==","eve"],["name","==","ann"]]}]}]"#);
     assert_eq!(
         frames,
         Ok(vec![
             r##"update2 "m",{"Keeper":{"#2":{"insert":{"name":"eve"}}}}"##.to_owned()
         ])
     );
-    let frames = bed.change(r#"["m","m",{"Keeper":[{}]}]"#);
+    let frames = fixture.change(r#"["m","m",{"Keeper":[{}]}]"#);
     assert_eq!(
         frames,
         Ok(vec![
             r##"update2 "m",{"Keeper":{"#3":{"insert":{"age":71,"name":"joe"}}}}"##.to_owned()
         ])
     );
-    let frames = bed
+    let frames = fixture
         .change(r#"["m","m",{"Keeper":[{"where":[false]}]}]"#)
         .expect("changed");
     assert_eq!(frames[0].matches("delete").count(), 3);
-    let frames = bed.change(r#"["m","m",{"Keeper":[{"where":[["age",">",60]]}]}]"#);
+    let frames = fixture.change(r#"["m","m",{"Keeper":[{"where":[["age",">",60]]}]}]"#);
     assert_eq!(
         frames,
         Ok(vec![
@@ -110,28 +111,28 @@ fn the_last_element_wins_and_an_absent_where_is_true() {
 
 #[test]
 fn a_table_registered_without_requests_accepts_a_condition_without_effect() {
-    let mut bed = Bed::new(ZOO);
-    bed.insert("Pet", "{}");
-    bed.monitor(Version::V2, r#"1,{"Pet":[]}"#);
+    let mut fixture = Fixture::new(ZOO);
+    fixture.insert("Pet", "{}");
+    fixture.monitor(Version::V2, r#"1,{"Pet":[]}"#);
     assert_eq!(
-        bed.change(r#"[1,1,{"Pet":[{"where":[false]}]}]"#),
+        fixture.change(r#"[1,1,{"Pet":[{"where":[false]}]}]"#),
         Ok(vec![])
     );
-    assert_eq!(bed.change(r#"[1,1,{"Pet":[{}]}]"#), Ok(vec![]));
-    bed.insert("Pet", "{}");
-    assert!(bed.told().is_empty());
+    assert_eq!(fixture.change(r#"[1,1,{"Pet":[{}]}]"#), Ok(vec![]));
+    fixture.insert("Pet", "{}");
+    assert!(fixture.notifications().is_empty());
 }
 
 #[test]
 fn the_effect_obeys_the_original_select() {
-    let mut bed = Bed::new(ZOO);
-    bed.insert("Pet", r#"{"kind":"owl"}"#);
-    bed.insert("Pet", r#"{"kind":"ape"}"#);
-    bed.monitor(
+    let mut fixture = Fixture::new(ZOO);
+    fixture.insert("Pet", r#"{"kind":"owl"}"#);
+    fixture.insert("Pet", r#"{"kind":"ape"}"#);
+    fixture.monitor(
         Version::V2,
         r#"1,{"Pet":{"columns":["kind"],"where":[["kind","==","owl"]],"select":{"insert":false}}}"#,
     );
-    let frames = bed.change(r#"[1,1,{"Pet":[{"where":[["kind","==","ape"]]}]}]"#);
+    let frames = fixture.change(r#"[1,1,{"Pet":[{"where":[["kind","==","ape"]]}]}]"#);
     assert_eq!(
         frames,
         Ok(vec![
@@ -142,14 +143,14 @@ fn the_effect_obeys_the_original_select() {
 
 #[test]
 fn update3_carries_the_newest_transaction_with_the_effect() {
-    let mut bed = Bed::new(ZOO);
-    bed.insert("Pet", r#"{"kind":"owl"}"#);
+    let mut fixture = Fixture::new(ZOO);
+    fixture.insert("Pet", r#"{"kind":"owl"}"#);
     let none = Uuid::ZERO;
-    bed.monitor(
+    fixture.monitor(
         Version::V3,
         &format!(r#"1,{{"Pet":{{"columns":["kind"],"where":[false]}}}},"{none}""#),
     );
-    let frames = bed.change(r#"[1,2,{"Pet":[{"where":[["kind","==","owl"]]}]}]"#);
+    let frames = fixture.change(r#"[1,2,{"Pet":[{"where":[["kind","==","owl"]]}]}]"#);
     assert_eq!(
         frames,
         Ok(vec![
@@ -160,13 +161,13 @@ fn update3_carries_the_newest_transaction_with_the_effect() {
 
 #[test]
 fn a_failed_change_leaves_conditions_and_id_alone() {
-    let (mut bed, ann) = bed();
+    let (mut fixture, ann) = fixture();
     let failing =
         r#"["m","m2",{"Keeper":[{"where":[false]}],"Pet":[{"where":[["nope","==",1]]}]}]"#;
-    assert!(bed.change(failing).is_err());
-    bed.update("Keeper", &ann, r#"{"age":9}"#);
+    assert!(fixture.change(failing).is_err());
+    fixture.update("Keeper", &ann, r#"{"age":9}"#);
     assert_eq!(
-        bed.told(),
+        fixture.notifications(),
         [r##"update2 "m",{"Keeper":{"#1":{"modify":{"age":9}}}}"##]
     );
 }

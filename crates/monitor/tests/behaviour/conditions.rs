@@ -2,7 +2,7 @@
 
 use corvid_monitor::{SessionId, Version};
 
-use crate::bed::{Bed, ZOO};
+use crate::fixture::{Fixture, ZOO};
 
 fn keeper(condition: &str) -> String {
     format!(r#""m",{{"Keeper":[{{"columns":["name","tags"],"where":{condition}}}]}}"#)
@@ -14,32 +14,41 @@ fn row(event: &str) -> Vec<String> {
 
 #[test]
 fn rows_enter_and_leave_the_view() {
-    let mut bed = Bed::new(ZOO);
-    bed.monitor(Version::V2, &keeper(r#"[["name","==","ann"]]"#));
-    let ann = bed.insert("Keeper", r#"{"name":"ann","tags":"a"}"#);
-    assert_eq!(bed.told(), row(r#"{"insert":{"name":"ann","tags":"a"}}"#));
-    bed.update("Keeper", &ann, r#"{"tags":"b"}"#);
-    assert_eq!(bed.told(), row(r#"{"modify":{"tags":["set",["a","b"]]}}"#));
-    bed.update("Keeper", &ann, r#"{"name":"bob"}"#);
-    assert_eq!(bed.told(), row(r#"{"delete":null}"#));
-    bed.update("Keeper", &ann, r#"{"tags":"c"}"#);
-    assert!(bed.pending().is_empty(), "out of view before and after");
-    bed.update("Keeper", &ann, r#"{"name":"ann"}"#);
-    assert_eq!(bed.told(), row(r#"{"insert":{"name":"ann","tags":"c"}}"#));
-    bed.delete("Keeper", &ann);
-    assert_eq!(bed.told(), row(r#"{"delete":null}"#));
-    let bob = bed.insert("Keeper", r#"{"name":"bob"}"#);
-    bed.delete("Keeper", &bob);
-    assert!(bed.pending().is_empty());
+    let mut fixture = Fixture::new(ZOO);
+    fixture.monitor(Version::V2, &keeper(r#"[["name","==","ann"]]"#));
+    let ann = fixture.insert("Keeper", r#"{"name":"ann","tags":"a"}"#);
+    assert_eq!(
+        fixture.notifications(),
+        row(r#"{"insert":{"name":"ann","tags":"a"}}"#)
+    );
+    fixture.update("Keeper", &ann, r#"{"tags":"b"}"#);
+    assert_eq!(
+        fixture.notifications(),
+        row(r#"{"modify":{"tags":["set",["a","b"]]}}"#)
+    );
+    fixture.update("Keeper", &ann, r#"{"name":"bob"}"#);
+    assert_eq!(fixture.notifications(), row(r#"{"delete":null}"#));
+    fixture.update("Keeper", &ann, r#"{"tags":"c"}"#);
+    assert!(fixture.pending().is_empty(), "out of view before and after");
+    fixture.update("Keeper", &ann, r#"{"name":"ann"}"#);
+    assert_eq!(
+        fixture.notifications(),
+        row(r#"{"insert":{"name":"ann","tags":"c"}}"#)
+    );
+    fixture.delete("Keeper", &ann);
+    assert_eq!(fixture.notifications(), row(r#"{"delete":null}"#));
+    let bob = fixture.insert("Keeper", r#"{"name":"bob"}"#);
+    fixture.delete("Keeper", &bob);
+    assert!(fixture.pending().is_empty());
 }
 
 #[test]
 fn clauses_are_a_disjunction() {
-    let mut bed = Bed::new(ZOO);
+    let mut fixture = Fixture::new(ZOO);
     for name in ["ann", "bob", "eve"] {
-        bed.insert("Keeper", &format!(r#"{{"name":"{name}"}}"#));
+        fixture.insert("Keeper", &format!(r#"{{"name":"{name}"}}"#));
     }
-    let result = bed.monitor(
+    let result = fixture.monitor(
         Version::V2,
         &keeper(r#"[["name","==","ann"],["name","==","eve"]]"#),
     );
@@ -59,12 +68,12 @@ fn constants_match_everything_or_nothing() {
         (r#"[["name","==","nobody"],true]"#, true),
         (r#"[["name","==","nobody"],false]"#, false),
     ] {
-        let mut bed = Bed::new(ZOO);
-        bed.insert("Keeper", r#"{"name":"ann"}"#);
-        let result = bed.monitor(Version::V2, &keeper(condition));
+        let mut fixture = Fixture::new(ZOO);
+        fixture.insert("Keeper", r#"{"name":"ann"}"#);
+        let result = fixture.monitor(Version::V2, &keeper(condition));
         assert_eq!(result != "{}", is_told, "{condition}");
-        bed.insert("Keeper", r#"{"name":"bob"}"#);
-        assert_eq!(!bed.told().is_empty(), is_told, "{condition}");
+        fixture.insert("Keeper", r#"{"name":"bob"}"#);
+        assert_eq!(!fixture.notifications().is_empty(), is_told, "{condition}");
     }
 }
 
@@ -117,17 +126,21 @@ fn every_function_decides_alike_at_the_start_and_later() {
     ];
     for (clause, shows_ann, shows_empty) in cases {
         let params = keeper(&format!("[{clause}]"));
-        let mut bed = Bed::new(ZOO);
-        bed.monitor(Version::V2, &params);
-        let first = bed.insert("Keeper", ann);
-        assert_eq!(!bed.told().is_empty(), shows_ann, "{clause} insert");
-        let second = bed.insert("Keeper", empty);
+        let mut fixture = Fixture::new(ZOO);
+        fixture.monitor(Version::V2, &params);
+        let first = fixture.insert("Keeper", ann);
         assert_eq!(
-            !bed.told().is_empty(),
+            !fixture.notifications().is_empty(),
+            shows_ann,
+            "{clause} insert"
+        );
+        let second = fixture.insert("Keeper", empty);
+        assert_eq!(
+            !fixture.notifications().is_empty(),
             shows_empty,
             "{clause} insert of an empty row"
         );
-        let result = bed
+        let result = fixture
             .start(SessionId(2), Version::V2, &params)
             .expect("started");
         assert_eq!(
@@ -140,22 +153,26 @@ fn every_function_decides_alike_at_the_start_and_later() {
             shows_empty,
             "{clause} at the start: {result}"
         );
-        bed.update(
+        fixture.update(
             "Keeper",
             &first,
             r#"{"name":"ann","tags":["set",["a","b","z"]]}"#,
         );
         let still = shows_ann && !clause.starts_with(r#"["tags","==""#);
         assert_eq!(
-            bed.told().concat().contains("modify"),
+            fixture.notifications().concat().contains("modify"),
             still,
             "{clause} modify"
         );
-        bed.delete("Keeper", &first);
-        bed.delete("Keeper", &second);
-        bed.told();
+        fixture.delete("Keeper", &first);
+        fixture.delete("Keeper", &second);
+        fixture.notifications();
         assert_eq!(
-            bed.told_to(SessionId(2)).concat().matches("delete").count(),
+            fixture
+                .notifications_to(SessionId(2))
+                .concat()
+                .matches("delete")
+                .count(),
             usize::from(shows_ann) + usize::from(shows_empty),
             "{clause} delete"
         );
@@ -164,39 +181,39 @@ fn every_function_decides_alike_at_the_start_and_later() {
 
 #[test]
 fn a_condition_may_name_columns_that_are_not_reported() {
-    let mut bed = Bed::new(ZOO);
-    let ann = bed.insert("Keeper", r#"{"name":"ann","age":5}"#);
-    bed.monitor(Version::V2, &keeper(r#"[["age","<",10]]"#));
-    bed.update("Keeper", &ann, r#"{"age":6}"#);
+    let mut fixture = Fixture::new(ZOO);
+    let ann = fixture.insert("Keeper", r#"{"name":"ann","age":5}"#);
+    fixture.monitor(Version::V2, &keeper(r#"[["age","<",10]]"#));
+    fixture.update("Keeper", &ann, r#"{"age":6}"#);
     assert!(
-        bed.pending().is_empty(),
+        fixture.pending().is_empty(),
         "in view before and after, nothing reported changed"
     );
-    bed.update("Keeper", &ann, r#"{"age":60}"#);
-    assert_eq!(bed.told(), row(r#"{"delete":null}"#));
+    fixture.update("Keeper", &ann, r#"{"age":60}"#);
+    assert_eq!(fixture.notifications(), row(r#"{"delete":null}"#));
 }
 
 #[test]
 fn deselected_insert_and_delete_hide_entering_and_leaving() {
-    let mut bed = Bed::new(ZOO);
-    let ann = bed.insert("Keeper", r#"{"name":"ann"}"#);
-    bed.monitor(
+    let mut fixture = Fixture::new(ZOO);
+    let ann = fixture.insert("Keeper", r#"{"name":"ann"}"#);
+    fixture.monitor(
         Version::V2,
         r#""m",{"Keeper":[{"columns":["name"],"where":[["name","==","ann"]],"select":{"insert":false,"delete":false}}]}"#,
     );
-    bed.update("Keeper", &ann, r#"{"name":"bob"}"#);
-    assert!(bed.told().is_empty());
-    bed.update("Keeper", &ann, r#"{"name":"ann"}"#);
-    assert!(bed.told().is_empty());
+    fixture.update("Keeper", &ann, r#"{"name":"bob"}"#);
+    assert!(fixture.notifications().is_empty());
+    fixture.update("Keeper", &ann, r#"{"name":"ann"}"#);
+    assert!(fixture.notifications().is_empty());
 }
 
 #[test]
 fn conditions_of_several_requests_are_united() {
-    let mut bed = Bed::new(ZOO);
-    bed.insert("Keeper", r#"{"name":"ann","age":5}"#);
-    bed.insert("Keeper", r#"{"name":"bob","age":7}"#);
+    let mut fixture = Fixture::new(ZOO);
+    fixture.insert("Keeper", r#"{"name":"ann","age":5}"#);
+    fixture.insert("Keeper", r#"{"name":"bob","age":7}"#);
     let two = r#""m",{"Keeper":[{"columns":["name"],"where":[["name","==","ann"]]},{"columns":["age"],"where":[["age","==",7]]}]}"#;
-    let result = bed.monitor(Version::V2, two);
+    let result = fixture.monitor(Version::V2, two);
     assert!(
         result.contains(r#"{"age":5,"name":"ann"}"#)
             && result.contains(r#"{"age":7,"name":"bob"}"#),
@@ -206,48 +223,52 @@ fn conditions_of_several_requests_are_united() {
 
 #[test]
 fn a_plain_and_a_conditional_monitor_with_equal_columns_are_independent() {
-    let mut bed = Bed::new(ZOO);
-    bed.monitor(Version::V1, r#"1,{"Keeper":{"columns":["name"]}}"#);
-    bed.monitor(
+    let mut fixture = Fixture::new(ZOO);
+    fixture.monitor(Version::V1, r#"1,{"Keeper":{"columns":["name"]}}"#);
+    fixture.monitor(
         Version::V2,
         r#"2,{"Keeper":{"columns":["name"],"where":[["age",">",60]]}}"#,
     );
-    let ann = bed.insert("Keeper", r#"{"name":"ann"}"#);
-    assert_eq!(bed.told().len(), 1);
-    bed.update("Keeper", &ann, r#"{"age":61}"#);
+    let ann = fixture.insert("Keeper", r#"{"name":"ann"}"#);
+    assert_eq!(fixture.notifications().len(), 1);
+    fixture.update("Keeper", &ann, r#"{"age":61}"#);
     assert_eq!(
-        bed.told(),
+        fixture.notifications(),
         [r##"update2 2,{"Keeper":{"#1":{"insert":{"name":"ann"}}}}"##]
     );
 }
 
 #[test]
-fn of_many_sessions_only_those_that_name_the_value_are_woken() {
-    let mut bed = Bed::new(ZOO);
+fn commit_wakes_only_sessions_that_name_its_values() {
+    let mut fixture = Fixture::new(ZOO);
     for number in 0..500 {
         let condition = keeper(&format!(r#"[["name","==","host-{number}"]]"#));
-        bed.start(SessionId(number), Version::V2, &condition)
+        fixture
+            .start(SessionId(number), Version::V2, &condition)
             .expect("started");
     }
-    let row = bed.insert("Keeper", r#"{"name":"host-17"}"#);
-    assert_eq!(bed.pending(), [17]);
-    bed.update("Keeper", &row, r#"{"name":"host-400"}"#);
-    assert_eq!(bed.pending(), [400]);
-    assert_eq!(bed.told_to(SessionId(400)).len(), 1);
-    assert!(bed.told_to(SessionId(17)).is_empty(), "came and went");
+    let row = fixture.insert("Keeper", r#"{"name":"host-17"}"#);
+    assert_eq!(fixture.pending(), [17]);
+    fixture.update("Keeper", &row, r#"{"name":"host-400"}"#);
+    assert_eq!(fixture.pending(), [400]);
+    assert_eq!(fixture.notifications_to(SessionId(400)).len(), 1);
+    assert!(
+        fixture.notifications_to(SessionId(17)).is_empty(),
+        "came and went"
+    );
 }
 
 #[test]
-fn an_initial_reply_is_encoded_once_for_all_who_ask_before_the_next_change() {
-    let mut bed = Bed::new(ZOO);
-    bed.insert("Keeper", r#"{"name":"ann"}"#);
+fn initial_reply_is_encoded_once_until_the_next_change() {
+    let mut fixture = Fixture::new(ZOO);
+    fixture.insert("Keeper", r#"{"name":"ann"}"#);
     let params = format!("[\"Zoo\",{}]", keeper("[]"));
-    let ask = |bed: &mut Bed, session| {
+    let ask = |fixture: &mut Fixture, session| {
         let session = SessionId(session);
-        let started = bed
+        let started = fixture
             .monitors
             .monitor(
-                &bed.database,
+                &fixture.database,
                 session,
                 Version::V2,
                 params.as_bytes(),
@@ -256,13 +277,13 @@ fn an_initial_reply_is_encoded_once_for_all_who_ask_before_the_next_change() {
             .expect("started");
         started.result.into_reply(b"1").body
     };
-    let first = ask(&mut bed, 1);
-    assert!(first.ptr_eq(&ask(&mut bed, 2)));
-    bed.insert("Pet", "{}");
+    let first = ask(&mut fixture, 1);
+    assert!(first.ptr_eq(&ask(&mut fixture, 2)));
+    fixture.insert("Pet", "{}");
     assert!(
-        first.ptr_eq(&ask(&mut bed, 3)),
+        first.ptr_eq(&ask(&mut fixture, 3)),
         "a commit out of view changes nothing"
     );
-    bed.insert("Keeper", r#"{"name":"bob"}"#);
-    assert!(!first.ptr_eq(&ask(&mut bed, 4)));
+    fixture.insert("Keeper", r#"{"name":"bob"}"#);
+    assert!(!first.ptr_eq(&ask(&mut fixture, 4)));
 }

@@ -1,16 +1,16 @@
-//! Every refusal of monitor requests (docs/spec/protocol.md 4.5.1 to 4.5.3, 4.8, 4.9), as the reference words it, and that nothing is
-//! left behind.
+//! Every refusal of monitor requests (docs/spec/protocol.md 4.5.1 to 4.5.3, 4.8, 4.9), in the reference's words; a refused request leaves
+//! no monitor.
 
 use corvid_monitor::Version;
 
-use crate::bed::{Bed, SESSION, ZOO};
+use crate::fixture::{Fixture, SESSION, ZOO};
 
 fn refuse(version: Version, cases: &[(&str, &str)]) {
-    let mut bed = Bed::new(ZOO);
+    let mut fixture = Fixture::new(ZOO);
     for (params, message) in cases {
-        let error = bed.start(SESSION, version, params).expect_err(params);
+        let error = fixture.start(SESSION, version, params).expect_err(params);
         assert_eq!(error, *message, "{params}");
-        assert!(bed.monitors.is_empty(), "{params}");
+        assert!(fixture.monitors.is_empty(), "{params}");
     }
 }
 
@@ -66,7 +66,7 @@ fn malformed_parameters() {
 
 #[test]
 fn version_1_ignores_further_parameters() {
-    assert_eq!(Bed::new(ZOO).monitor(Version::V1, "1,{},2,3"), "{}");
+    assert_eq!(Fixture::new(ZOO).monitor(Version::V1, "1,{},2,3"), "{}");
 }
 
 #[test]
@@ -165,20 +165,20 @@ fn malformed_conditions() {
 
 #[test]
 fn ids_are_unique_in_a_session_whatever_their_shape_and_kind() {
-    let mut bed = Bed::new(ZOO);
-    bed.monitor(Version::V1, r#"{"a":1,"b":[2]},{}"#);
-    let again = bed.start(SESSION, Version::V2, r#"{"b":[2.0],"a":1},{"Q":1}"#);
+    let mut fixture = Fixture::new(ZOO);
+    fixture.monitor(Version::V1, r#"{"a":1,"b":[2]},{}"#);
+    let again = fixture.start(SESSION, Version::V2, r#"{"b":[2.0],"a":1},{"Q":1}"#);
     assert_eq!(
         again.expect_err("duplicate"),
         r#"syntax "{"a":1,"b":[2]}": syntax error: duplicate monitor ID"#
     );
     let other_session = corvid_monitor::SessionId(2);
     assert_eq!(
-        bed.start(other_session, Version::V2, r#"{"a":1,"b":[2]},{}"#),
+        fixture.start(other_session, Version::V2, r#"{"a":1,"b":[2]},{}"#),
         Ok("{}".to_owned())
     );
-    let elsewhere = bed.monitors.monitor(
-        &bed.database,
+    let elsewhere = fixture.monitors.monitor(
+        &fixture.database,
         other_session,
         Version::V2,
         br#"["Zoo","used elsewhere",{}]"#,
@@ -192,9 +192,9 @@ fn ids_are_unique_in_a_session_whatever_their_shape_and_kind() {
 
 #[test]
 fn malformed_condition_changes() {
-    let mut bed = Bed::new(ZOO);
-    bed.monitor(Version::V2, r#""a",{"Pet":{"columns":["kind"]}}"#);
-    bed.monitor(Version::V2, r#""b",{}"#);
+    let mut fixture = Fixture::new(ZOO);
+    fixture.monitor(Version::V2, r#""a",{"Pet":{"columns":["kind"]}}"#);
+    fixture.monitor(Version::V2, r#""b",{}"#);
     let cases = [
         (
             r#"["a","b"]"#,
@@ -247,7 +247,11 @@ fn malformed_condition_changes() {
         ),
     ];
     for (params, message) in cases {
-        assert_eq!(bed.change(params).expect_err(params), message, "{params}");
+        assert_eq!(
+            fixture.change(params).expect_err(params),
+            message,
+            "{params}"
+        );
     }
-    assert_eq!(bed.monitors.len(), 2);
+    assert_eq!(fixture.monitors.len(), 2);
 }

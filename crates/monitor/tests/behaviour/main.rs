@@ -1,13 +1,13 @@
-//! What clients of monitors see, told through the public interface: a real database, transactions as JSON text, notifications
-//! compared as text. One file per topic of docs/spec/protocol.md 4.5 to 4.9.
+//! Monitors as clients see them, through the public interface: a real database, transactions as JSON text, notifications compared as text.
+//! One file per topic of docs/spec/protocol.md 4.5 to 4.9.
 
-mod bed;
 mod clauses;
 mod coalescing;
 mod condition_change;
 mod conditions;
 mod errors;
-mod foretold;
+mod fixture;
+mod precomputed;
 mod replay;
 mod replica;
 mod since;

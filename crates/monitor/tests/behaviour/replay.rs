@@ -1,15 +1,15 @@
-//! Random transactions, sessions, conditions and flush points, on a disk that is quick, slow or fails: whatever a client was told, applied
-//! one after the other, must be the part of what is stored that it asked for. `CORVID_SEED=N` repeats one run.
+//! Random transactions, sessions, conditions and flush points, on a disk that is quick, slow or fails. A client that applies its
+//! notifications in order must hold the subscribed part of the stored content. `CORVID_SEED=N` repeats one run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, Uuid};
 use corvid_json::Value;
-use corvid_monitor::{Begun, ConditionChange, Frame, MonitorResult, SessionId, Version};
+use corvid_monitor::{ConditionChange, Frame, MonitorResult, SessionId, StartOutcome, Version};
 
-use crate::bed::{Bed, ZOO, txn};
 use crate::clauses::{CLAUSES, Clause, text};
+use crate::fixture::{Fixture, ZOO, txn};
 use crate::replica::{self, Row, Rows};
 
 const SESSIONS: u64 = 3;
@@ -36,19 +36,19 @@ impl Random {
     }
 }
 
-/// A monitor and what its owner makes of the notifications.
+/// A monitor and the replica that its client builds from notifications.
 struct Client {
     session: SessionId,
     id: u64,
     version: Version,
     columns: BTreeMap<String, Vec<String>>,
-    /// By table; no entry: everything.
+    /// By table; no entry: every row.
     conditions: BTreeMap<String, Vec<Option<Clause>>>,
     rows: Rows,
     last_txn: Uuid,
 }
 
-/// What is executed, and leaves when the commits before it are stored.
+/// A request or commit that is executed; it takes effect when the commits before it are stored.
 enum Pending {
     Commit {
         number: u64,
@@ -61,14 +61,14 @@ enum Pending {
     },
     Change {
         position: usize,
-        asked: Asked,
+        request: ChangeRequest,
         change: ConditionChange,
     },
 }
 
-/// What a client wants its conditions to be.
+/// The conditions that a client has requested.
 #[derive(Clone)]
-struct Asked {
+struct ChangeRequest {
     new_id: u64,
     params: String,
     conditions: BTreeMap<String, Vec<Option<Clause>>>,
@@ -77,21 +77,21 @@ struct Asked {
 /// One run.
 struct Run {
     random: Random,
-    bed: Bed,
+    fixture: Fixture,
     pending: VecDeque<Pending>,
-    /// What is stored, after this commit.
+    /// Content after this commit is stored.
     stored: (u64, Rows),
     executed: u64,
-    /// Nothing is stored by itself.
+    /// Commits are not stored at once.
     is_slow: bool,
-    /// Commits that were undone.
+    /// Number of commits that were undone.
     undone: usize,
-    /// Everything that was answered: it may be shared with whoever asks the same.
+    /// Every result so far, kept so that an equal request may share it.
     shared: Vec<MonitorResult>,
     clients: Vec<Client>,
     ids: u64,
     dead: Vec<(String, String)>,
-    /// Restarts that were answered with a net change.
+    /// Restarts that got a net change from the history.
     found: usize,
 }
 
@@ -125,7 +125,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let mut run = Run {
             random: Random(seed),
-            bed: Bed::new(ZOO),
+            fixture: Fixture::new(ZOO),
             pending: VecDeque::new(),
             stored: (0, Rows::new()),
             executed: 0,
@@ -138,7 +138,7 @@ impl Run {
             found: 0,
         };
         if run.random.chance(80) {
-            run.bed.insert_ballast();
+            run.fixture.insert_ballast();
             run.executed = 1;
         }
         for _ in 0..5 {
@@ -158,10 +158,10 @@ impl Run {
             5 => self.flush(session),
             6 => {
                 let ready = self.random.chance(50);
-                self.bed.monitors.set_ready(session, ready);
+                self.fixture.monitors.set_ready(session, ready);
             }
             7 => {
-                for session in self.bed.pending() {
+                for session in self.fixture.pending() {
                     self.flush(SessionId(session));
                 }
             }
@@ -179,7 +179,7 @@ impl Run {
         }
     }
 
-    /// So many entries leave, if there are as many.
+    /// Releases this many pending entries, if there are as many.
     fn release(&mut self, entries: usize) {
         for _ in 0..entries.min(self.pending.len()) {
             match self.pending.pop_front().expect("counted") {
@@ -188,35 +188,35 @@ impl Run {
                     delta,
                     content,
                 } => {
-                    let atoms = self.bed.database.atom_count();
-                    self.bed.monitors.stored(&delta, atoms);
+                    let atoms = self.fixture.database.atom_count();
+                    self.fixture.monitors.stored(&delta, atoms);
                     self.stored = (number, content);
                 }
                 Pending::Start { position, result } => self.started(position, &result),
                 Pending::Change {
                     position,
-                    asked,
+                    request,
                     change,
-                } => self.changed(position, asked, change),
+                } => self.changed(position, request, change),
             }
         }
     }
 
-    /// What is executed and not stored is undone; requests about monitors are executed again.
+    /// Undoes everything that is executed and not stored, and executes requests about monitors again.
     fn undo(&mut self) {
         let undone = std::mem::take(&mut self.pending);
         for entry in undone.iter().rev() {
             if let Pending::Commit { delta, .. } = entry {
-                self.bed.database.undo(delta);
+                self.fixture.database.undo(delta);
                 self.undone += 1;
             }
         }
-        self.bed.monitors.undo();
+        self.fixture.monitors.undo();
         for entry in &undone {
             if let Pending::Start { position, .. } = entry {
                 let client = &self.clients[*position];
                 let id = client.id.to_string();
-                assert!(self.bed.monitors.cancel(client.session, id.as_bytes()));
+                assert!(self.fixture.monitors.cancel(client.session, id.as_bytes()));
             }
         }
         self.dead.clear();
@@ -225,13 +225,13 @@ impl Run {
                 Pending::Commit { .. } => {}
                 Pending::Start { position, .. } => self.start(position),
                 Pending::Change {
-                    position, asked, ..
-                } => self.ask(position, asked),
+                    position, request, ..
+                } => self.request_change(position, request),
             }
         }
     }
 
-    /// Whether a request about monitors of this session is pending: others wait until it leaves.
+    /// Whether a request about monitors of this session is pending: later ones wait until it is released.
     fn is_busy(&self, session: SessionId) -> bool {
         self.pending.iter().any(|entry| match entry {
             Pending::Commit { .. } => false,
@@ -242,18 +242,18 @@ impl Run {
     }
 
     fn transact(&mut self) {
-        let before = replica::content(&self.bed.database);
+        let before = replica::content(&self.fixture.database);
         let count = 1 + self.random.below(4);
         let mut operations = Vec::new();
         for _ in 0..count {
             operations.push(self.operation(&before));
         }
-        let delta = self.bed.attempt(&operations.join(","));
-        let after = replica::content(&self.bed.database);
+        let delta = self.fixture.attempt(&operations.join(","));
+        let after = replica::content(&self.fixture.database);
         if let Some(delta) = delta {
             self.executed += 1;
             let number = self.executed;
-            self.bed.monitors.execute(&delta, txn(number));
+            self.fixture.monitors.execute(&delta, txn(number));
             let content = after.clone();
             self.pending.push_back(Pending::Commit {
                 number,
@@ -373,7 +373,7 @@ impl Run {
         format!("{{{}}}", members.join(","))
     }
 
-    /// Adds a client; every other one asks for the same as a client before it, so that groups have several members.
+    /// Adds a client; every other one copies the subscription of an earlier client, so that groups have several members.
     fn add_client(&mut self, session: SessionId) {
         if !self.clients.is_empty() && self.random.chance(50) {
             let twin = self.any_client();
@@ -466,24 +466,16 @@ impl Run {
             0 => 0,
             _ => usize::MAX - 1,
         };
-        let (monitors, database) = (&mut self.bed.monitors, &mut self.bed.database);
-        let begun = monitors.begin(
-            database,
-            session,
-            version,
-            params.as_bytes(),
-            &|_| false,
-            rows_max,
-        );
-        let result = match begun.expect("started") {
-            Begun::Started(started) => started.result,
-            Begun::Awaited(awaited) => {
-                let order = awaited.order.expect("nobody's contents are under way");
+        let outcome = self.fixture.begin(session, version, &params, rows_max);
+        let result = match outcome {
+            StartOutcome::Started(started) => started.result,
+            StartOutcome::ContentsPending(pending) => {
+                let order = pending.order.expect("no contents are being written");
                 let written = order.write(|_| StdArc::new(()));
-                monitors.written(&written);
-                awaited.head.with(written.text.expect("there is room"))
+                self.fixture.monitors.written(&written);
+                pending.head.with(written.text.expect("there is room"))
             }
-            Begun::Later(_) => panic!("nobody's contents are under way"),
+            StartOutcome::Retry(_) => panic!("no contents are being written"),
         };
         let text = Value::parse(&result.to_bytes()).expect("result");
         self.shared.push(result);
@@ -496,14 +488,12 @@ impl Run {
         }
     }
 
-    /// The reply to the request of a monitor comes.
+    /// The reply to the request of a monitor is sent.
     fn started(&mut self, position: usize, result: &Value) {
         let client = &mut self.clients[position];
         let id = client.id.to_string();
-        let monitors = &mut self.bed.monitors;
-        assert!(monitors.catch_up(client.session, id.as_bytes()));
-        monitors.answered(client.session, id.as_bytes());
-        let schema = self.bed.database.schema();
+        self.fixture.mark_replied(client.session, &id);
+        let schema = self.fixture.database.schema();
         let (found, updates) = match result.as_array() {
             Some([found, txn, updates]) => {
                 client.last_txn =
@@ -527,7 +517,7 @@ impl Run {
         self.check(position);
     }
 
-    /// Cancels a monitor that has been told everything or not, and starts it again from what its replica holds.
+    /// Cancels a monitor, flushed or not, and starts it again with the last transaction of its replica.
     fn restart(&mut self) {
         let position = self.any_client();
         let client = &self.clients[position];
@@ -535,7 +525,7 @@ impl Run {
             return;
         }
         let id = client.id.to_string();
-        assert!(self.bed.monitors.cancel(client.session, id.as_bytes()));
+        assert!(self.fixture.monitors.cancel(client.session, id.as_bytes()));
         self.start(position);
     }
 
@@ -572,46 +562,43 @@ impl Run {
             new_id = self.ids;
         }
         let params = format!("[{old_id},{new_id},{{{}}}]", changed.join(","));
-        let asked = Asked {
+        let request = ChangeRequest {
             new_id,
             params,
             conditions,
         };
-        self.ask(position, asked);
+        self.request_change(position, request);
     }
 
     /// Executes a change of conditions.
-    fn ask(&mut self, position: usize, asked: Asked) {
+    fn request_change(&mut self, position: usize, request: ChangeRequest) {
         let session = self.clients[position].session;
-        let params = asked.params.as_bytes();
-        let (monitors, database) = (&self.bed.monitors, &mut self.bed.database);
-        let change = monitors.change_condition(database, session, params, &|_| false);
-        let change = change.expect("changed");
+        let change = self.fixture.execute_change(session, &request.params);
         self.pending.push_back(Pending::Change {
             position,
-            asked,
+            request,
             change,
         });
     }
 
-    /// A change of conditions takes effect, and its reply comes.
-    fn changed(&mut self, position: usize, asked: Asked, change: ConditionChange) {
+    /// A change of conditions is applied and its reply is sent.
+    fn changed(&mut self, position: usize, request: ChangeRequest, change: ConditionChange) {
         let session = self.clients[position].session;
-        let changed = self.bed.monitors.apply(session, change);
+        let changed = self.fixture.monitors.apply(session, change);
         let changed = changed.expect("its monitor");
         let client = &mut self.clients[position];
-        let old_id = std::mem::replace(&mut client.id, asked.new_id);
-        client.conditions = asked.conditions;
+        let old_id = std::mem::replace(&mut client.id, request.new_id);
+        client.conditions = request.conditions;
         for frame in &changed.frames {
             self.receive(frame, Some((old_id, position)));
         }
-        // A client that comes back later must name a transaction that it saw under these conditions.
+        // A client that reconnects must name a transaction that it got under these conditions.
         self.clients[position].last_txn = txn(self.stored.0);
         self.check_session(session);
     }
 
     fn flush(&mut self, session: SessionId) {
-        for frame in self.bed.frames(session) {
+        for frame in self.fixture.frames(session) {
             self.receive(&frame, None);
         }
         self.check_session(session);
@@ -647,7 +634,7 @@ impl Run {
         };
         assert_eq!(message.get("method").and_then(Value::as_str), Some(method));
         assert_ne!(updates.to_bytes(), b"{}", "an empty notification");
-        let schema = self.bed.database.schema();
+        let schema = self.fixture.database.schema();
         replica::apply(
             &mut client.rows,
             schema,
@@ -671,7 +658,7 @@ impl Run {
         }
     }
 
-    /// Compares a replica that has been told everything.
+    /// Compares a replica that has applied every update.
     fn check(&self, position: usize) {
         let client = &self.clients[position];
         let mut expected = Rows::new();
@@ -679,7 +666,7 @@ impl Run {
             let Some(columns) = client.columns.get(&table) else {
                 continue;
             };
-            if client.shows(&self.bed, &table, &row) {
+            if client.shows(&self.fixture, &table, &row) {
                 let row: Row = row
                     .into_iter()
                     .filter(|(name, _)| columns.contains(name))
@@ -696,11 +683,11 @@ impl Run {
 }
 
 impl Client {
-    fn shows(&self, bed: &Bed, table: &str, row: &Row) -> bool {
+    fn shows(&self, fixture: &Fixture, table: &str, row: &Row) -> bool {
         let Some(clauses) = self.conditions.get(table) else {
             return true;
         };
-        let schema = bed.database.schema();
+        let schema = fixture.database.schema();
         let schema = schema.table(schema.table_id(table).expect("known"));
         let mut clauses = clauses.iter().flatten();
         clauses.any(|clause| clause.holds(schema, row))

@@ -8,7 +8,7 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::Version;
 
-/// A column's value, comparable whatever order its elements were written in.
+/// A column's value; the order of its elements does not affect comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     /// As compact JSON; also optional scalars and maps of at most one pair.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use corvid_engine::{LongResult, Slice};
-use corvid_monitor::{Frame, Guard, LateText, NOTHING, SessionId, SharedText};
+use corvid_monitor::{DeferredBody, Frame, Guard, NOTHING, SessionId, SharedBody};
 
 use super::outbox::Reason;
 use super::outputs::{error_text, reply_around};
@@ -42,7 +42,7 @@ impl DeferredResult {
     }
 }
 
-impl LateText for DeferredResult {
+impl DeferredBody for DeferredResult {
     fn pieces(&self) -> &[Arc<[u8]>] {
         let meter = |bytes, is_repeated| self.count(bytes, is_repeated);
         self.result.text_within(&meter)
@@ -92,7 +92,7 @@ impl DatabaseService {
                 .free(Garbage::new(garbage::rows(result.rows()), result));
             return;
         }
-        let text = SharedText::Late(Arc::new(DeferredResult { result, charge }));
+        let text = SharedBody::Deferred(Arc::new(DeferredResult { result, charge }));
         let mut reply = vec![reply_around(&request.id, text)];
         self.defer_bodies(request.session, &mut reply);
         for reply in reply {
@@ -118,8 +118,8 @@ impl DatabaseService {
     /// Has the texts of these frames written that are not, and the session wait for them.
     pub(super) fn defer_bodies(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         // Another thread may have written a text that was ordered before.
-        let is_unwritten = |text: &&Arc<dyn LateText>| self.tape.flag(|| !text.is_written());
-        let late = frames.iter().filter_map(|frame| frame.body.late());
+        let is_unwritten = |text: &&Arc<dyn DeferredBody>| self.tape.flag(|| !text.is_written());
+        let late = frames.iter().filter_map(|frame| frame.body.deferred());
         let texts: Vec<_> = late.filter(is_unwritten).cloned().collect();
         let outboxes = &mut self.outputs.outboxes;
         let is_waiting = outboxes.is_blocked_by(session, Reason::DeferredReply);
@@ -224,7 +224,7 @@ impl DatabaseService {
 
     /// Takes a frame's text as written, now if need be. False when it is an update whose changes have turned out to cancel out.
     fn take_written(&mut self, frame: &mut Frame) -> bool {
-        let Some(source) = frame.body.settle() else {
+        let Some(source) = frame.body.detach_source() else {
             return true;
         };
         let bytes = garbage::rows(source.rows());
@@ -235,7 +235,7 @@ impl DatabaseService {
 
 /// Whether a result that was to be written would have taken too much memory.
 fn is_refused(frame: &Frame) -> bool {
-    matches!(&frame.body, SharedText::Guarded(pieces, _) if pieces.is_empty())
+    matches!(&frame.body, SharedBody::Guarded(pieces, _) if pieces.is_empty())
 }
 
 fn is_unwritten(deliver: &Deliver) -> bool {

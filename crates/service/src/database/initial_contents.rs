@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use corvid_data::TrustedKeys;
-use corvid_monitor::{Awaited, ContentsId, MonitorResult, ResultHead, SharedText, Written};
+use corvid_monitor::{ContentsId, MonitorResult, PendingStart, ResultHead, SharedBody, Written};
 
 use super::outbox::Reason;
 use super::pending::Answer;
@@ -61,7 +61,7 @@ struct PendingContents {
     /// Pending entries that want them.
     pending: usize,
     /// They are there: the text, or none for want of room.
-    written: Option<Option<SharedText>>,
+    written: Option<Option<SharedBody>>,
     /// Monitors whose entries have left the queue.
     answers: Vec<PendingReply>,
     /// Requests for the same at a later moment.
@@ -98,7 +98,7 @@ impl InitialContents {
     }
 
     /// A pending entry that wants these contents has left, or is undone. The contents, if they are there.
-    fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedText>> {
+    fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedBody>> {
         let pending_contents = self.pending_contents.get_mut(&contents)?;
         pending_contents.pending -= 1;
         let written = pending_contents.written.clone()?;
@@ -117,7 +117,7 @@ impl DatabaseService {
     }
 
     /// A monitor was made whose reply must wait for its contents.
-    pub(super) fn await_contents(&mut self, request: &Request, awaited: Awaited) -> Joining {
+    pub(super) fn await_contents(&mut self, request: &Request, awaited: PendingStart) -> Joining {
         let session = request.session;
         self.outputs
             .outboxes
@@ -155,7 +155,7 @@ impl DatabaseService {
     /// What a monitor's contents show is stored: it is answered, now or when its contents are there.
     pub(super) fn release_joined(&mut self, request: Box<Request>, joining: Joining) {
         let Joining { id, contents } = joining;
-        let is_there = self.monitors.catch_up(request.session, &id);
+        let is_there = self.monitors.mark_contents_stored(request.session, &id);
         match contents {
             Contents::Written(result) if is_there => self.answer_joined(&request, &id, result),
             Contents::Written(_) => {}
@@ -219,7 +219,7 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    fn answer_awaited(&mut self, reply: &PendingReply, text: Option<&SharedText>) {
+    fn answer_awaited(&mut self, reply: &PendingReply, text: Option<&SharedBody>) {
         let PendingReply { request, id, head } = reply;
         let session = request.session;
         match text {
@@ -241,7 +241,7 @@ impl DatabaseService {
         let completion = Completion::MonitorAdded(id.clone());
         self.outputs.reply_shared(session, reply, completion);
         self.count_reply(request);
-        self.monitors.answered(session, id);
+        self.monitors.mark_replied(session, id);
     }
 
     /// All monitors are about to be removed: requests that were not answered yet are handled anew afterwards.
@@ -282,7 +282,7 @@ impl DatabaseService {
         let contents = &mut self.initial_contents;
         if contents.expire_at_ms.is_some_and(|at| at <= now.mono_ms) {
             contents.expire_at_ms = None;
-            self.monitors.forget_contents();
+            self.monitors.drop_contents();
         }
     }
 }

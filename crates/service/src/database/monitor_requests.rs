@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use corvid_json::Reader;
-use corvid_monitor::{Begun, ConditionChange, ConditionChanged, SessionId, Version};
+use corvid_monitor::{ConditionChange, ConditionChanged, SessionId, StartOutcome, Version};
 use corvid_rpc::message;
 
 use super::DatabaseService;
@@ -29,12 +29,12 @@ impl DatabaseService {
             self.initial_contents.rows_max,
         );
         let answer = match begun {
-            Ok(Begun::Started(started)) => Joining::written(started.id, started.result),
-            Ok(Begun::Awaited(awaited)) => {
+            Ok(StartOutcome::Started(started)) => Joining::written(started.id, started.result),
+            Ok(StartOutcome::ContentsPending(awaited)) => {
                 let joining = self.await_contents(&request, awaited);
                 Answer::Joined(Box::new(joining))
             }
-            Ok(Begun::Later(contents)) => {
+            Ok(StartOutcome::Retry(contents)) => {
                 self.retry_after_contents(*request, contents);
                 return;
             }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corvid_data::WireError;
-use corvid_monitor::{Frame, SessionId, SharedText};
+use corvid_monitor::{Frame, SessionId, SharedBody};
 use corvid_rpc::message;
 
 use super::outbox::Outboxes;
@@ -90,7 +90,7 @@ impl Outputs {
             let pieces: Vec<Arc<[u8]>> = result.chunks(WHOLE_BYTES).map(Arc::from).collect();
             let charge = Charge::new(&self.reply_memory);
             charge.add(result.len());
-            let text = SharedText::Guarded(pieces.into(), Arc::new(charge));
+            let text = SharedBody::Guarded(pieces.into(), Arc::new(charge));
             self.reply_shared(session, reply_around(id, text), completion);
             return;
         }
@@ -170,7 +170,7 @@ pub(super) fn error_text(id: &[u8], error: &WireError) -> Vec<u8> {
 }
 
 /// The reply to the request `id` with this result.
-pub(super) fn reply_around(id: &[u8], result: SharedText) -> Frame {
+pub(super) fn reply_around(id: &[u8], result: SharedBody) -> Frame {
     Frame {
         head: [b"{\"id\":", id, b",\"result\":"].concat(),
         body: result,

@@ -84,7 +84,7 @@ impl DatabaseService {
             if !is_recorded(self.database.schema(), delta) {
                 return None;
             }
-            let texts = self.monitors.foretell(delta);
+            let texts = self.monitors.precompute_updates(delta);
             self.outputs
                 .jobs
                 .extend(texts.into_iter().map(Job::PrecomputedUpdate));

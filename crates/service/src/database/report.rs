@@ -32,7 +32,7 @@ impl DatabaseService {
             usage: self.usage(),
             tables: tables.collect(),
             counts: Counters {
-                updates: self.monitors.told(),
+                updates: self.monitors.notification_counts(),
                 ..self.counts.clone()
             },
             pending: self.pending.len() as u64,
@@ -52,7 +52,7 @@ impl DatabaseService {
     /// `update`, `update2` and `update3` notifications composed so far.
     #[must_use]
     pub fn updates_composed(&self) -> [u64; 3] {
-        self.monitors.told()
+        self.monitors.notification_counts()
     }
 
     fn usage(&self) -> Usage {

@@ -22,7 +22,7 @@ use std::sync::Arc as StdArc;
 
 use corvid_data::TrustedKeys;
 use corvid_engine::Slice;
-use corvid_monitor::{Contents, LateText, SessionId};
+use corvid_monitor::{Contents, DeferredBody, SessionId};
 
 use super::{Job, JobNumber, JobResult};
 use crate::message::ToDatabase;
@@ -45,7 +45,7 @@ pub struct BodyScheduler {
     by_size: BTreeSet<(usize, Arrival, SessionId)>,
     /// Where a text is that sessions wait for, by its address; it lives while it is here.
     texts: HashMap<usize, (SessionId, Arrival), TrustedKeys>,
-    precomputed: VecDeque<StdArc<dyn LateText>>,
+    precomputed: VecDeque<StdArc<dyn DeferredBody>>,
     arrivals: Arrival,
     is_oldest_next: bool,
 }
@@ -71,7 +71,7 @@ struct Task {
 enum Body {
     Contents(Box<ContentsTask>),
     /// With the sessions that wait for it.
-    Deferred(StdArc<dyn LateText>, Vec<SessionId>),
+    Deferred(StdArc<dyn DeferredBody>, Vec<SessionId>),
 }
 
 /// ContentsTask contents under way.
@@ -303,12 +303,12 @@ impl ContentsTask {
 }
 
 /// Names a text for as long as it lives.
-fn address(text: &StdArc<dyn LateText>) -> usize {
+fn address(text: &StdArc<dyn DeferredBody>) -> usize {
     StdArc::as_ptr(text).cast::<()>() as usize
 }
 
 /// Whether nobody else has it: nobody can ask for it any more.
-fn is_unwanted(text: &StdArc<dyn LateText>) -> bool {
+fn is_unwanted(text: &StdArc<dyn DeferredBody>) -> bool {
     StdArc::strong_count(text) == 1
 }
 
@@ -321,7 +321,7 @@ mod tests {
     #[derive(Debug)]
     struct Rows(AtomicUsize);
 
-    impl LateText for Rows {
+    impl DeferredBody for Rows {
         fn pieces(&self) -> &[StdArc<[u8]>] {
             unreachable!("nobody reads it")
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::{Uuid, UuidSource};
-use corvid_monitor::SharedText;
+use corvid_monitor::SharedBody;
 
 use super::codec::{Checksum, Damage, Reader, Writer};
 use super::input::{self, Input, Sessions};
@@ -27,7 +27,7 @@ struct State {
     /// Of what the present batch has delivered.
     sum: Checksum,
     /// Checksums of shared bodies, which are kept so that their addresses stay theirs.
-    bodies: Vec<(SharedText, u64)>,
+    bodies: Vec<(SharedBody, u64)>,
     side: Side,
 }
 
@@ -424,10 +424,10 @@ impl State {
     }
 
     /// Of a body that many sessions share, mostly.
-    fn sum_of(&mut self, body: &SharedText) -> u64 {
+    fn sum_of(&mut self, body: &SharedBody) -> u64 {
         let pieces = body.pieces();
-        let address = |text: &SharedText| text.pieces().first().map(|piece| piece.as_ptr());
-        let is_it = |known: &&(SharedText, u64)| {
+        let address = |text: &SharedBody| text.pieces().first().map(|piece| piece.as_ptr());
+        let is_it = |known: &&(SharedBody, u64)| {
             address(&known.0) == address(body) && known.0.pieces().len() == pieces.len()
         };
         if let Some((_, sum)) = self.bodies.iter().find(is_it) {

@@ -81,7 +81,7 @@ impl World {
         while let Some(output) = served.pump.next_output() {
             match output {
                 Output::Job(job @ Job::PrecomputedUpdate(_)) => {
-                    if self.is_foretelling && !served.is_worker_held {
+                    if self.precomputes_updates && !served.is_worker_held {
                         job.carry_out();
                     }
                 }

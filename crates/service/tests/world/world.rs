@@ -174,7 +174,7 @@ pub(crate) struct World {
     /// Everything that databases are given is recorded, and replayed when nothing is left to do.
     is_recorded: bool,
     /// Orders to write updates ahead are carried out at once, not forgotten.
-    pub(crate) is_foretelling: bool,
+    pub(crate) precomputes_updates: bool,
     /// Steps of a slice of a text.
     slice_steps: u64,
     /// No long text is read until this is cleared.
@@ -221,7 +221,7 @@ impl World {
             update_rows_max: if seed % 3 == 1 { 0 } else { 1000 },
             // Half of the time every commit counts as long, and half of that time its update is there before its record.
             long_atoms: if seed % 4 < 2 { 1000 } else { 0 },
-            is_foretelling: seed % 4 == 2,
+            precomputes_updates: seed % 4 == 2,
             // In some lives transactions are too long for whoever tries them first.
             long_steps: if seed % 5 == 4 { 100 } else { 50_000 },
             is_recorded: (seed / 3).is_multiple_of(2),

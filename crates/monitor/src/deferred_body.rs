@@ -1,6 +1,6 @@
-//! Texts that are ordered now and written later, by somebody who has the time: updates of commits that change many rows.
+//! Bodies that are ordered now and written later, by another thread: updates of commits that change many rows.
 //!
-//! Invariant: what a text says was settled when it was ordered; when it is written, and where, makes no difference.
+//! Invariant: the text is determined when it is ordered; when and where it is written makes no difference.
 
 use std::fmt::Debug;
 use std::sync::Arc as StdArc;
@@ -16,38 +16,38 @@ use crate::subscription::Subscription;
 use crate::{encode_v1, encode_v2};
 
 /// A text that may not be written yet.
-pub trait LateText: Debug + Send + Sync {
-    /// The text in pieces. Writes what is not written yet, which takes long.
+pub trait DeferredBody: Debug + Send + Sync {
+    /// The text in pieces. Writes the missing part first, which takes long.
     fn pieces(&self) -> &[StdArc<[u8]>];
 
-    /// Writes a slice more. Returns about how many rows are left; 0: [`LateText::pieces`] returns at once.
+    /// Writes another slice. Returns about how many rows remain; 0: [`DeferredBody::pieces`] returns at once.
     fn advance(&self, slice: &mut Slice) -> usize;
 
-    /// Whether [`LateText::pieces`] returns at once.
+    /// Whether [`DeferredBody::pieces`] returns at once.
     fn is_written(&self) -> bool;
 
-    /// How many rows are looked at to write it, at most; takes no time.
+    /// Rows to visit for writing it, at most; takes no time.
     fn rows(&self) -> usize;
 
-    /// What must live as long as the pieces do.
+    /// The value to be kept as long as the pieces.
     fn guard(&self) -> Option<Guard> {
         None
     }
 }
 
-/// Changes of many rows, as one group is told of them.
+/// The update of one group for changes of many rows.
 #[derive(Debug)]
 pub(crate) struct LongUpdate {
     pub(crate) schema: Arc<Schema>,
     pub(crate) subscription: StdArc<Subscription>,
     pub(crate) encoding: Encoding,
     pub(crate) changes: StdArc<ChangeSet>,
-    /// The commit, if they are of one alone.
+    /// The commit, if there is only one.
     pub(crate) delta: Option<Arc<Delta>>,
     pub(crate) pieces: Resumable<UpdateWriter, Vec<StdArc<[u8]>>>,
 }
 
-impl LateText for LongUpdate {
+impl DeferredBody for LongUpdate {
     fn pieces(&self) -> &[StdArc<[u8]>] {
         self.pieces
             .finish(|writer| self.write(writer, &mut Slice::unlimited()))
@@ -80,14 +80,14 @@ impl LongUpdate {
     }
 }
 
-/// An update in the making.
+/// An update under construction.
 #[derive(Debug)]
 pub(crate) struct UpdateWriter {
     body: Body,
-    /// Tables of the changes that are written, and entries of the next one.
+    /// Tables of the changes already written, and entries of the next one.
     tables: usize,
     entries: usize,
-    /// How many rows are written.
+    /// Rows written.
     rows: usize,
 }
 
@@ -102,18 +102,18 @@ impl Default for UpdateWriter {
     }
 }
 
-/// What [`LateText::advance`] returns.
+/// The result of [`DeferredBody::advance`].
 pub(crate) fn rows_left(is_written: bool, rows_left: usize) -> usize {
     if is_written { 0 } else { rows_left.max(1) }
 }
 
 impl UpdateWriter {
-    /// How many rows are written.
+    /// Rows written.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Goes on for a slice; returns the text when it is whole. Everything else is the same each time.
+    /// Writes another slice; returns the text when it is complete. The other arguments are the same in every call.
     pub(crate) fn advance(
         &mut self,
         schema: &Schema,
@@ -153,7 +153,7 @@ impl UpdateWriter {
     }
 }
 
-/// All events of `changes` that are asked for. `delta`: the only commit in `changes`, if it is one.
+/// All selected events of `changes`. `delta`: the only commit in `changes`, if there is only one.
 pub(crate) fn encode(
     schema: &Schema,
     subscription: &Subscription,

@@ -1,9 +1,9 @@
-//! Updates that are written before their commit is stored: composing what a long commit is told as takes as long as writing its record, and
-//! each can be done by a thread of its own.
+//! Updates that are composed before their commit is stored: composing the update of a long commit takes as long as writing its record, and
+//! two threads can do both at once.
 //!
-//! Invariant: such a text says what would be composed for members that are to be told of this commit alone, so it makes no difference
-//! whether it is used. Nobody is given it before the commit is noted; one whose commit is undone is forgotten. Made by groups, which
-//! keep at most one each.
+//! Invariant: the text equals the update that would be composed for members which get this commit alone, so using it makes no visible
+//! difference. It is sent only after the commit is stored, and dropped if the commit is undone. Made by groups, which keep at most one
+//! each.
 
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +12,17 @@ use corvid_data::{Arc, Delta, HashSeed, Schema};
 use corvid_engine::{Resumable, Slice};
 
 use crate::change_set::ChangeSet;
+use crate::deferred_body::{self, DeferredBody, UpdateWriter};
 use crate::group::Encoding;
-use crate::late::{self, LateText, UpdateWriter};
 use crate::subscription::Subscription;
 use crate::view;
 
-/// Steps that it takes to look at a change.
+/// Steps that visiting a change counts for.
 const LOOK_STEPS: u64 = 8;
 
-/// What one group is to be told of one commit.
+/// The update of one group for one commit.
 #[derive(Debug)]
-pub(crate) struct Foretold {
+pub(crate) struct PrecomputedUpdate {
     pub(crate) schema: Arc<Schema>,
     pub(crate) subscription: StdArc<Subscription>,
     pub(crate) encoding: Encoding,
@@ -31,16 +31,16 @@ pub(crate) struct Foretold {
     pieces: Resumable<Writer, Vec<StdArc<[u8]>>>,
 }
 
-/// Such a text in the making.
+/// The update under construction.
 #[derive(Debug)]
 struct Writer {
     changes: ChangeSet,
-    /// Changes of the commit that were looked at.
+    /// Changes of the commit that were visited.
     looked_at: usize,
     writer: UpdateWriter,
 }
 
-impl Foretold {
+impl PrecomputedUpdate {
     /// Nothing is written yet.
     pub(crate) fn new(
         schema: Arc<Schema>,
@@ -48,8 +48,8 @@ impl Foretold {
         encoding: Encoding,
         delta: Arc<Delta>,
         seed: HashSeed,
-    ) -> Foretold {
-        Foretold {
+    ) -> PrecomputedUpdate {
+        PrecomputedUpdate {
             schema,
             subscription,
             encoding,
@@ -63,18 +63,18 @@ impl Foretold {
         }
     }
 
-    /// Whether this is of that commit.
+    /// Whether this is the update of `delta`.
     pub(crate) fn is_of(&self, delta: &Arc<Delta>) -> bool {
         Arc::ptr_eq(&self.delta, delta)
     }
 
-    /// Whether some of it is written: finishing it takes no longer than writing it anew.
+    /// Whether writing has begun: finishing it takes no longer than writing the update anew.
     pub(crate) fn is_begun(&self) -> bool {
         self.is_begun.load(Ordering::Relaxed)
     }
 }
 
-impl LateText for Foretold {
+impl DeferredBody for PrecomputedUpdate {
     fn pieces(&self) -> &[StdArc<[u8]>] {
         self.is_begun.store(true, Ordering::Relaxed);
         self.pieces
@@ -90,7 +90,7 @@ impl LateText for Foretold {
             left += writer.changes.len() - writer.writer.rows();
             pieces
         });
-        late::rows_left(is_written, left)
+        deferred_body::rows_left(is_written, left)
     }
 
     fn is_written(&self) -> bool {
@@ -103,8 +103,12 @@ impl LateText for Foretold {
 }
 
 impl Writer {
-    /// Goes on for a slice; returns the text when it is whole.
-    fn advance(&mut self, text: &Foretold, slice: &mut Slice) -> Option<Vec<StdArc<[u8]>>> {
+    /// Writes another slice; returns the text when it is complete.
+    fn advance(
+        &mut self,
+        text: &PrecomputedUpdate,
+        slice: &mut Slice,
+    ) -> Option<Vec<StdArc<[u8]>>> {
         let (schema, subscription) = (&text.schema, &text.subscription);
         while self.looked_at < text.delta.changes.len() {
             if slice.is_over() {

@@ -1,10 +1,10 @@
-//! A database with monitors, in which row identities count up, so that expectations can be written down.
+//! A database with monitors, in which row identities count up, so that tests can write them down.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, HashSeed, Schema, Uuid};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
-use corvid_monitor::{Frame, Monitors, SessionId, Version};
+use corvid_monitor::{ConditionChange, Frame, Monitors, SessionId, StartOutcome, Version};
 
 /// The schema of the worked examples (docs/spec/protocol.md 10), every table in the root set.
 pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
@@ -20,18 +20,18 @@ pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
     "Ballast":{"isRoot":true,"columns":{
         "atoms":{"type":{"key":"integer","min":0,"max":"unlimited"}}}}}}"#;
 
-/// The one session of most tests.
+/// The session of most tests.
 pub(crate) const SESSION: SessionId = SessionId(1);
 
-/// A database, its monitors, and what happens to them.
-pub(crate) struct Bed {
+/// A database and its monitors.
+pub(crate) struct Fixture {
     pub(crate) database: Database,
     pub(crate) monitors: Monitors,
     versions: Counter,
     rows: u64,
     commits: u64,
-    /// What monitors will be told is written before each commit is noted.
-    pub(crate) is_foretelling: bool,
+    /// Updates of each commit are precomputed before the commit is recorded.
+    pub(crate) precomputes_updates: bool,
     /// Commits have ids, so there is a history.
     has_history: bool,
 }
@@ -66,35 +66,35 @@ pub(crate) fn txn(number: u64) -> Uuid {
     numbered(0xaa, number)
 }
 
-impl Bed {
+impl Fixture {
     /// An empty database that keeps a history beginning at [`txn`] 0.
-    pub(crate) fn new(schema: &str) -> Bed {
-        Bed::with_history(schema, true)
+    pub(crate) fn new(schema: &str) -> Fixture {
+        Fixture::with_history(schema, true)
     }
 
-    pub(crate) fn with_history(schema: &str, has_history: bool) -> Bed {
+    pub(crate) fn with_history(schema: &str, has_history: bool) -> Fixture {
         let json = Value::parse(schema.as_bytes()).expect("schema text");
         let schema = Arc::new(Schema::from_json(&json).expect("schema"));
         let last_txn = if has_history { txn(0) } else { Uuid::ZERO };
-        Bed {
+        Fixture {
             database: Database::new(schema.clone(), HashSeed::FIXED),
             monitors: Monitors::new(schema, last_txn, HashSeed::FIXED),
             versions: Counter(0),
             rows: 0,
             commits: 0,
-            is_foretelling: false,
+            precomputes_updates: false,
             has_history,
         }
     }
 
-    /// Executes operations (JSON, comma-separated), which must succeed, and notes the commit.
+    /// Executes operations (JSON, comma-separated), which must succeed, and commits.
     pub(crate) fn transact(&mut self, operations: &str) {
         if let Some(delta) = self.attempt(operations) {
             self.commit(&delta);
         }
     }
 
-    /// Executes operations that must change something, and leaves the commit to be noted.
+    /// Executes operations that must change something, and returns the commit without recording it.
     pub(crate) fn execute(&mut self, operations: &str) -> Arc<Delta> {
         self.attempt(operations).expect("a change")
     }
@@ -119,10 +119,10 @@ impl Bed {
         delta
     }
 
-    /// Notes a commit.
+    /// Records a commit as executed and stored.
     pub(crate) fn commit(&mut self, delta: &Arc<Delta>) {
-        if self.is_foretelling {
-            for text in self.monitors.foretell(delta) {
+        if self.precomputes_updates {
+            for text in self.monitors.precompute_updates(delta) {
                 text.pieces();
             }
         }
@@ -145,7 +145,7 @@ impl Bed {
         uuid
     }
 
-    /// Inserts so many atoms that the history is not cut short: it may hold as many as the database (docs/spec/protocol.md 4.9).
+    /// Inserts enough atoms to keep the whole history: it may hold as many as the database (docs/spec/protocol.md 4.9).
     pub(crate) fn insert_ballast(&mut self) {
         let atoms: Vec<String> = (0..5_000).map(|atom: u32| atom.to_string()).collect();
         let atoms = atoms.join(",");
@@ -189,7 +189,41 @@ impl Bed {
         }
     }
 
-    /// Starts a monitor in the usual session and returns its result.
+    /// Executes a request to monitor; `params` is the text of the whole array. Contents of more than `rows_max` rows become an order. The
+    /// reply may be sent later: then call [`Fixture::mark_replied`].
+    pub(crate) fn begin(
+        &mut self,
+        session: SessionId,
+        version: Version,
+        params: &str,
+        rows_max: usize,
+    ) -> StartOutcome {
+        let (monitors, params) = (&mut self.monitors, params.as_bytes());
+        let outcome = monitors.begin(
+            &mut self.database,
+            session,
+            version,
+            params,
+            &|_| false,
+            rows_max,
+        );
+        outcome.expect("a valid request")
+    }
+
+    /// The commits before the request of the monitor `id` are stored, and its reply is sent.
+    pub(crate) fn mark_replied(&mut self, session: SessionId, id: &str) {
+        assert!(self.monitors.mark_contents_stored(session, id.as_bytes()));
+        self.monitors.mark_replied(session, id.as_bytes());
+    }
+
+    /// Executes a change of conditions, to be applied when the commits before it are stored.
+    pub(crate) fn execute_change(&mut self, session: SessionId, params: &str) -> ConditionChange {
+        let (monitors, params) = (&self.monitors, params.as_bytes());
+        let change = monitors.change_condition(&mut self.database, session, params, &|_| false);
+        change.expect("a valid change")
+    }
+
+    /// Starts a monitor in the session of most tests and returns its result.
     pub(crate) fn monitor(&mut self, version: Version, params: &str) -> String {
         self.start(SESSION, version, params).expect("started")
     }
@@ -208,13 +242,13 @@ impl Bed {
         }
     }
 
-    /// Everything the usual session is to be told now.
-    pub(crate) fn told(&mut self) -> Vec<String> {
-        self.told_to(SESSION)
+    /// The pending notifications of the session of most tests.
+    pub(crate) fn notifications(&mut self) -> Vec<String> {
+        self.notifications_to(SESSION)
     }
 
-    /// Everything a session is to be told now.
-    pub(crate) fn told_to(&mut self, session: SessionId) -> Vec<String> {
+    /// The pending notifications of a session.
+    pub(crate) fn notifications_to(&mut self, session: SessionId) -> Vec<String> {
         self.frames(session).iter().map(text).collect()
     }
 
@@ -225,14 +259,14 @@ impl Bed {
         frames
     }
 
-    /// Sessions that ask for a flush.
+    /// Sessions that have to be flushed.
     pub(crate) fn pending(&mut self) -> Vec<u64> {
         let mut sessions = Vec::new();
         self.monitors.take_pending(&mut sessions);
         sessions.into_iter().map(|session| session.0).collect()
     }
 
-    /// Whether two sessions are told the same bytes in the same memory.
+    /// Whether the updates of two sessions have the same bytes in the same memory.
     pub(crate) fn share_a_body(&mut self, one: SessionId, other: SessionId) -> bool {
         let (one, other) = (self.frames(one), self.frames(other));
         assert_eq!((one.len(), other.len()), (1, 1));
@@ -244,8 +278,7 @@ pub(crate) fn text(frame: &Frame) -> String {
     shown(&frame.to_bytes())
 }
 
-/// A message without its fixed parts, identities shown as `#1`, transactions as `t1`, versions as `v`:
-/// `update2 "m",{"Keeper":{"#1":..}}`.
+/// A message without its fixed parts; identities appear as `#1`, transactions as `t1`, versions as `v`: `update2 "m",{"Keeper":{"#1":..}}`.
 pub(crate) fn shown(message: &[u8]) -> String {
     let text = String::from_utf8(message.to_vec()).expect("text");
     let text = shorten(&text, "00000000-0000-0000-0000-", "#");
