@@ -40,7 +40,7 @@ struct Check {
 pub fn run(line: &CommandLine) {
     let mut check = Check::default();
     // Warns of what the limits of the system do not allow.
-    let _ = line.limits.settle();
+    let _ = line.limits.resolve();
     match &line.config_file {
         Some(file) => check.config_file(&AppliedConfig::new(file)),
         None => check.command_line(line),

@@ -146,7 +146,7 @@ impl Settings {
 
     /// Raises the limit of descriptors as far as it goes, and fits the limits to it.
     #[must_use]
-    pub(crate) fn settle(&self) -> Limits {
+    pub(crate) fn resolve(&self) -> Limits {
         let descriptors = descriptors::raise().unwrap_or_else(|error| {
             let text = errno::text(&error);
             warn(format_args!("limit of open files: {text}"));

@@ -88,17 +88,17 @@ impl MainHandle {
     }
 
     /// Waits until the main thread has taken care of everything sent before.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn await_processed(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.events.send(MainMessage::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
             // Ends early when the main thread exits meanwhile.
-            let _ = answered.recv_timeout(MAIN_THREAD_PATIENCE);
+            let _ = answered.recv_timeout(MAIN_THREAD_WAIT_MAX);
         }
     }
 }
 
 /// How long a database waits for the main thread before it goes on.
-const MAIN_THREAD_PATIENCE: Duration = Duration::from_secs(1);
+const MAIN_THREAD_WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

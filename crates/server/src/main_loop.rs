@@ -1,4 +1,5 @@
-//! From the command line to the main loop and out again (docs/spec/cli.md 1.9).
+//! The main thread's life: it applies the command line, starts the server, runs the main loop, and shuts the server down
+//! (docs/spec/cli.md 1.9).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,16 +32,16 @@ use crate::server::{Config, Server};
 use crate::tls_settings::TlsSettings;
 use crate::watchdog::Watchdog;
 
-/// Runs the server until it is told to exit. Fatal conditions end the process.
+/// Runs the server until a command, a signal or the end of the `--run` child ends it. Fatal conditions end the process.
 pub fn run(line: CommandLine) {
-    // A file says it again after a restart; nothing needs to be kept.
+    // A restarted server reads the configuration file again. Without one, the configuration is saved for it.
     let config_file = line.config_file.as_deref().map(AppliedConfig::new);
     let saved = config_file
         .is_none()
         .then(|| save(&line))
         .transpose()
         .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
-    // A daemon leaves the directory that relative names are meant from.
+    // Relative names are relative to the start directory, which a daemon leaves.
     let tls = if line.daemon.is_detached() {
         TlsSettings::absolute(&line.tls)
     } else {
@@ -51,7 +52,7 @@ pub fn run(line: CommandLine) {
         .record
         .as_deref()
         .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
-    // It means this process, not what becomes of it.
+    // The variable names this process's id, so it is read before the fork.
     let watchdog = service_manager::Watchdog::from_env();
     hangup::reload();
     let startup = line.daemon.start();
@@ -69,7 +70,7 @@ pub fn run(line: CommandLine) {
         commands::register_no_data_conversion(control.registry());
     }
     let metrics = line.metrics_listen.as_deref().map(serve_metrics);
-    // As the user that we are now, which must be able to open it again.
+    // Opened after the change of user, because the same user must be able to open it again.
     let audit = audit_log.map(|path| {
         commands::register_audit(control.registry());
         keep_audit_log(&path, &line.audit_exclude)
@@ -81,7 +82,7 @@ pub fn run(line: CommandLine) {
         no_history: line.no_standalone_history,
         slow_ms: line.slow_ms,
         tls,
-        limits: line.limits.settle(),
+        limits: line.limits.resolve(),
         limit_settings: line.limits,
         is_audited: true,
         record: record.map(|directory| RecorderSettings {
@@ -103,14 +104,14 @@ pub fn run(line: CommandLine) {
         program::fatal("server configuration failed");
     }
     server.started(saved);
-    // Last of all: who can ask finds everything in its place.
+    // The control socket comes last: its first command finds the server complete.
     if let Err(error) = control.listen(line.unixctl.as_deref()) {
         program::fatal(error);
     }
     let mut child = line.run.as_deref().map(start_child);
-    // Before whoever started us learns that it may go on: for the service manager that is the process which ends then.
+    // Before `startup.complete()` ends the parent process, which the service manager still watches.
     service_manager::ready(startup.main_pid(), &server.summary());
-    // A fatal signal ends it without `finish`.
+    // A fatal signal ends the process without `finish`.
     cleanup::say_at_last(service_manager::stopping);
     startup.complete();
     if child.is_none() {
@@ -170,7 +171,7 @@ pub fn run(line: CommandLine) {
     program::exit(0);
 }
 
-/// Serves the pages from here on, before databases are opened: who probes wants to know that, too.
+/// Serves the pages from now on, before databases are opened: probes see that the server is still opening.
 fn serve_metrics(address: &str) -> Arc<Metrics> {
     let failed = |why: &dyn std::fmt::Display| -> ! {
         program::fatal(format_args!("--metrics-listen={address}: {why}"))
@@ -184,14 +185,14 @@ fn serve_metrics(address: &str) -> Arc<Metrics> {
     metrics
 }
 
-/// A daemon leaves the directory that relative names are meant from.
+/// The absolute name: a daemon leaves the directory that relative names are relative to.
 fn absolute(file: &str) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.into())
 }
 
-/// Opens the audit log; whatever ends the process, but for a kill, what is left in it by then is written.
+/// Opens the audit log. Queued entries are written however the process ends, except by SIGKILL.
 fn keep_audit_log(file: &Path, exclude: &str) -> AuditLog {
-    // The list was read before, and is good.
+    // The option's parser has checked the list.
     let exclusions = options::exclusions(exclude).unwrap_or_default();
     let audit = AuditLog::open(file, exclusions).unwrap_or_else(|error| {
         let file = file.display();
@@ -202,7 +203,7 @@ fn keep_audit_log(file: &Path, exclude: &str) -> AuditLog {
     audit
 }
 
-/// Keeps what the command line says for the server that begins now, and for those after it.
+/// Saves the configuration of the command line, for this process and for restarted ones.
 fn save(line: &CommandLine) -> std::io::Result<SavedConfigFile> {
     SavedConfigFile::create(&SavedConfig {
         databases: databases(line),
@@ -217,7 +218,7 @@ fn save(line: &CommandLine) -> std::io::Result<SavedConfigFile> {
     })
 }
 
-/// Begins to serve what was kept.
+/// Begins to apply the saved configuration.
 fn begin(server: &mut Server, saved: Option<&SavedConfigFile>) {
     let configuration = saved.map_or_else(|| Ok(SavedConfig::default()), SavedConfigFile::read);
     let configuration = configuration.unwrap_or_else(|error| {
@@ -237,7 +238,8 @@ fn begin(server: &mut Server, saved: Option<&SavedConfigFile>) {
     server.begin(Reconfiguration::new(databases, remotes).stopping_at_failure());
 }
 
-/// The main loop before anybody can ask for anything: fatal signals end it, and the service manager hears that the load gets on.
+/// The main loop until the first configuration is applied, without control commands. Fatal signals end it, and the service manager is
+/// asked for more time while the load makes progress.
 fn until_started(
     server: &mut Server,
     control: &mut ControlServer<Server>,
@@ -263,13 +265,13 @@ fn watch(watchdog: &mut Watchdog, server: &Server) {
     watchdog.extend(now_ms, server.is_reconfiguring(now_ms));
 }
 
-/// Between writing back how remotes stand, ms (docs/spec/cli.md 1.6).
+/// The interval at which the status of remotes is written into rows, ms (docs/spec/cli.md 1.6).
 const STATUS_INTERVAL_MS: u64 = 2500;
 
-/// How long a recording may be unless the command line says otherwise, MiB.
+/// The size limit of a recording unless the command line gives one, MiB.
 const RECORDING_MIB: u64 = 256;
 
-/// How often a `--run` child is looked after, ms.
+/// The interval at which a `--run` child is polled for its end, ms.
 const CHILD_POLL_MS: u64 = 50;
 
 fn finish(server: Server, control: ControlServer<Server>) {
@@ -278,7 +280,7 @@ fn finish(server: Server, control: ControlServer<Server>) {
     control.close();
 }
 
-/// The files to serve: the default one unless something else is named.
+/// The files to serve; the default one if the command line names none.
 pub(crate) fn databases(line: &CommandLine) -> Vec<String> {
     let mut databases = Vec::new();
     for file in &line.databases {
@@ -297,14 +299,14 @@ pub(crate) fn databases(line: &CommandLine) -> Vec<String> {
     databases
 }
 
-/// Connection shards: a core is left to the databases.
+/// The number of connection shards: one core is left to the databases.
 fn shard_count() -> usize {
     std::thread::available_parallelism()
         .map_or(1, |cores| cores.get().saturating_sub(1))
         .max(1)
 }
 
-/// How a child ended, as the reference words it.
+/// How a child ended, in the reference's words.
 fn describe(status: std::process::ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
@@ -325,7 +327,7 @@ fn start_child(command: &str) -> (String, std::process::Child) {
     let mut shell = std::process::Command::new("/bin/sh");
     shell
         .args(["-c", command])
-        // It is not the service, and must not speak for it.
+        // The child is not the service, and must not notify the service manager.
         .env_remove("NOTIFY_SOCKET");
     descriptors::restore_for(&mut shell);
     coverage::PROCESS_START.bump();

@@ -1,7 +1,8 @@
-//! The remotes that are open, and why: given on the command line or the control socket, or named by followed columns.
+//! The open remotes: listeners, and connections that the server opens itself. Each is wanted because it was given on the command line or the
+//! control socket, or because a row of a database names it.
 //!
 //! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role or DSCP changes is closed
-//! and opened again; other options apply to the sessions that come.
+//! and opened again; other options also apply to its open sessions. Used by the main thread; the connections run on shards.
 
 mod connection;
 pub(crate) mod options;
@@ -29,9 +30,9 @@ pub(crate) struct Remotes {
     shards: Arc<Shards<ShardMessage>>,
     options: RemoteTable,
     next_listener: u64,
-    /// As given, `db:` forms included.
+    /// The remotes as given, `db:` forms included.
     given: BTreeMap<String, RemoteOptions>,
-    /// What each `db:` remote names now.
+    /// The rows that each `db:` remote names now.
     sourced: BTreeMap<String, RemoteRows>,
     open: BTreeMap<String, OpenRemote>,
 }
@@ -41,16 +42,16 @@ struct OpenRemote {
     options: RemoteOptions,
 }
 
-/// Who makes the connections.
+/// The side that opens the connections.
 enum RemoteKind {
-    /// Clients do.
+    /// Clients connect to this listener.
     Passive(ListenerHandle),
-    /// Shard 0 does, and shows here how it stands.
+    /// Shard 0 connects, and publishes its status here.
     Active(SharedStatus),
 }
 
 impl OpenRemote {
-    /// Whether it has come to be: a listener that could not be opened is no remote yet.
+    /// Whether it is open: a listener that could not be opened is no remote yet.
     fn is_remote(&self) -> bool {
         match &self.kind {
             RemoteKind::Passive(listener) => listener.status().is_listening(),
@@ -60,7 +61,7 @@ impl OpenRemote {
 }
 
 impl Remotes {
-    /// None.
+    /// No remotes.
     #[must_use]
     pub(crate) fn new(shards: Arc<Shards<ShardMessage>>, options: RemoteTable) -> Remotes {
         Remotes {
@@ -73,7 +74,7 @@ impl Remotes {
         }
     }
 
-    /// Remotes as they were given, sorted.
+    /// The given remotes, sorted.
     pub(crate) fn given(&self) -> impl Iterator<Item = &str> {
         self.given.keys().map(String::as_str)
     }
@@ -84,13 +85,13 @@ impl Remotes {
         self.given.contains_key(remote)
     }
 
-    /// Adds a remote; adding one twice changes its options at most.
+    /// Adds a given remote, or changes its options.
     pub(crate) fn add(&mut self, remote: &str, options: RemoteOptions) {
         self.given.insert(remote.to_owned(), options);
         self.reconcile();
     }
 
-    /// Takes a remote out and closes what only it wanted. False when it was not given.
+    /// Removes a given remote, and closes the remotes that nothing else wants. False when it was not given.
     pub(crate) fn remove(&mut self, remote: &str) -> bool {
         let was_given = self.given.remove(remote).is_some();
         self.sourced.remove(remote);
@@ -98,7 +99,7 @@ impl Remotes {
         was_given
     }
 
-    /// Takes note of what a `db:` remote names now.
+    /// Replaces the rows that a `db:` remote names.
     pub(crate) fn set_rows(&mut self, remote: &str, rows: RemoteRows) {
         let before = self.sourced.insert(remote.to_owned(), rows);
         let (before, rows) = (before.unwrap_or_default(), &self.sourced[remote]);
@@ -114,7 +115,7 @@ impl Remotes {
         self.reconcile();
     }
 
-    /// Opens what is wanted and not open, closes what is open and not wanted.
+    /// Opens the wanted remotes that are not open, and closes the open ones that are not wanted.
     fn reconcile(&mut self) {
         let wanted = self.wanted();
         let obsolete = |name: &String, open: &mut OpenRemote| {
@@ -180,7 +181,7 @@ impl Remotes {
     }
 
     fn open_remote(&mut self, name: String, options: RemoteOptions) {
-        // What is no connection method at all counts as one that never succeeds, as the reference has it.
+        // A text that is no connection method counts as a remote that never connects, as in the reference.
         let kind = match Target::parse(&name) {
             Ok(Target::Passive(passive)) => {
                 let id = ListenerId(self.next_listener);
@@ -219,7 +220,8 @@ impl Remotes {
         }
     }
 
-    /// Sessions as the reference counts them: those that stand, and one for each connection of ours, which lives on when that is lost.
+    /// The number of sessions as the reference counts them: the open ones of listeners, and one for each remote that the server connects to,
+    /// connected or not.
     #[must_use]
     pub(crate) fn session_count(&self) -> usize {
         let of = |open: &OpenRemote| match &open.kind {
@@ -229,7 +231,7 @@ impl Remotes {
         self.open.values().map(of).sum()
     }
 
-    /// How every remote that is open stands, by target (docs/spec/cli.md 1.6).
+    /// The status of every open remote, by target (docs/spec/cli.md 1.6).
     #[must_use]
     pub(crate) fn statuses(&self, now: Now, locks: &Locks) -> RemoteStatuses {
         let open = self.open.iter();
@@ -244,12 +246,12 @@ impl Remotes {
     }
 }
 
-/// Whether a remote is a descriptor of this process, which no row of a database can mean.
+/// Whether a remote is a file descriptor of this process. Rows of databases cannot name one.
 fn is_descriptor(target: &str) -> bool {
     target.starts_with("pfd:")
 }
 
-/// Of a listener; one that could not be opened counts as no remote.
+/// The status of a listener; `None`: it could not be opened, so it is no remote.
 fn of_listener(listener: &ListenerStatus) -> Option<RemoteStatus> {
     if !listener.is_listening() {
         return None;
@@ -266,7 +268,7 @@ fn of_listener(listener: &ListenerStatus) -> Option<RemoteStatus> {
     Some(status)
 }
 
-/// Of a connection that we make.
+/// The status of a remote that the server connects to.
 fn of_connection(now: Now, standing: &ConnectionStatus, locks: &Locks) -> RemoteStatus {
     let mut status = RemoteStatus {
         is_connected: standing.session.is_some(),

@@ -1,6 +1,8 @@
-//! The server's main thread: which databases and remotes there are, what `_Server` says of them, and who must be told when
-//! that changes. Databases and connections run on threads of their own, and files are opened on threads of their own; this is the only
-//! place that starts and ends them.
+//! The state of the main thread: the served databases, the remotes, the settings, and the commands that wait for replies.
+//!
+//! Only the main thread starts and ends the threads of databases, of shards and of openings. It never waits for a database except when the
+//! server exits: it sends orders, and handles the events that come back ([`events`]). Each file of this folder adds the methods of one concern to
+//! [`Server`]; none of them knows command lines or sockets.
 
 mod commands;
 mod events;
@@ -54,34 +56,34 @@ use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
 use serving::ServedDatabase;
 
-/// How the server keeps files and sizes itself.
+/// The settings of a server, from the command line; some of them change at run time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
-    /// Connection shards.
+    /// The number of connection shards.
     pub(crate) shards: usize,
-    /// Record modified columns as differences.
+    /// Log records hold modified columns as differences.
     pub(crate) column_diff: bool,
-    /// Databases keep no transaction history, unless the configuration file says otherwise.
+    /// Databases keep no transaction history, unless the configuration file asks for it.
     pub(crate) no_history: bool,
     /// Transactions that take this long are logged, ms.
     pub(crate) slow_ms: u64,
-    /// Where the audit trail is kept, if there is one.
+    /// The audit log, if there is one.
     pub(crate) audit: Option<AuditLog>,
-    /// Where databases are recorded, if they are.
+    /// The flight recorder's settings, if databases are recorded.
     pub(crate) record: Option<RecorderSettings>,
-    /// Key, certificate and the like.
+    /// TLS: key, certificate, peers, protocols.
     pub(crate) tls: Settings,
-    /// Whether it is kept now.
+    /// Whether transactions are written to the audit log now.
     pub(crate) is_audited: bool,
-    /// What it leaves out, as given.
+    /// The tables that the audit log leaves out, as given.
     pub(crate) audit_exclude: String,
-    /// What clients may have the server hold.
+    /// The limits of connections in force.
     pub(crate) limits: Limits,
-    /// What was said of that.
+    /// The limits as given.
     pub(crate) limit_settings: limits::Settings,
-    /// What replies hold together, and may.
+    /// The memory of all replies, and its limit.
     pub(crate) reply_memory: Arc<ReplyMemory>,
-    /// Where everything is counted, if anybody wants to know.
+    /// The figures, with `--metrics-listen`.
     pub(crate) metrics: Option<Arc<Metrics>>,
 }
 
@@ -104,11 +106,11 @@ pub(crate) struct Server {
     epochs: SchemaEpochs,
     is_exiting: bool,
     is_started: bool,
-    /// Where a server that takes our place finds what is served.
+    /// The configuration for a restarted server; `None`: it reads the configuration file.
     saved: Option<SavedConfigFile>,
     applied_config: Option<AppliedConfig>,
     server_id: Uuid,
-    /// Of every database.
+    /// The seed of all databases.
     hash_seed: HashSeed,
     sync: ReplicationSettings,
     last_source: u64,
@@ -199,7 +201,8 @@ impl Server {
         Ok(server)
     }
 
-    /// From now on changes of the set of databases are told to clients, and what is served is kept for a successor.
+    /// The first configuration has been applied. From now on changes of the set of databases close sessions that are not aware of changes, and
+    /// the configuration is saved.
     pub(crate) fn started(&mut self, saved: Option<SavedConfigFile>) {
         self.is_started = true;
         if let Some(metrics) = &self.config.metrics {
@@ -229,13 +232,13 @@ impl Server {
         self.databases.keys().map(String::as_str)
     }
 
-    /// Who works on what for how long, for other threads to look at.
+    /// The liveness of the main thread, the databases and the openings.
     #[must_use]
     pub(crate) fn liveness_registry(&self) -> &Arc<LivenessRegistry> {
         &self.liveness_registry
     }
 
-    /// What is served, on one line, for people.
+    /// The served databases, on one line, for the service manager's status.
     #[must_use]
     pub(crate) fn summary(&self) -> String {
         let names = self
@@ -247,7 +250,7 @@ impl Server {
         }
     }
 
-    /// Sessions of all remotes.
+    /// The number of sessions of all remotes.
     pub(crate) fn session_count(&self) -> usize {
         self.remotes.session_count()
     }

@@ -1,4 +1,8 @@
-//! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from database threads.
+//! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from databases.
+//!
+//! The reactor calls [`ShardSessions`] for each event of a connection. It maps connections to sessions, passes frames to the frontend, carries
+//! out the frontend's outputs, probes silent clients, and owns the connections that the server opens itself. Messages to databases are
+//! collected ([`queues`]) and posted at the end of a batch, so an idle database executes them on this thread ([`crate::database::handle`]).
 
 mod frame_parser;
 mod listing;
@@ -37,50 +41,50 @@ use frame_parser::FrameParser;
 use metrics::length;
 use sources::Sources;
 
-/// What shards are sent.
+/// The messages to a shard.
 #[derive(Debug)]
 pub(crate) enum ShardMessage {
-    /// For the sessions.
+    /// For the frontend.
     Service(ToShard),
-    /// A long text of this session has been read.
+    /// A long frame of this session has been parsed.
     TextRead(SessionId, InboundFrame),
-    /// Connect to this remote, keep connecting, and show there how it stands.
+    /// Connect to this remote, reconnect whenever the connection ends, and publish its status.
     Connect(String, RemoteOptions, SharedStatus),
-    /// A remote has other options, which hold for its sessions too.
+    /// A remote has other options, which apply to its open sessions too.
     SetOptions(SessionOrigin, RemoteOptions),
-    /// Drop the connection to this remote, and connect no more.
+    /// Close the connection to this remote, and do not reconnect.
     Disconnect(String),
-    /// About the connection of a backup to what it follows.
+    /// About the connection of a backup to its source.
     Source(SourceId, ToSource),
-    /// The served databases and the queues of their threads.
+    /// The served databases and their handles.
     Databases(Arc<ServedDatabases>, HashMap<DatabaseId, DatabaseHandle>),
-    /// Tell how the sessions stand.
+    /// Publish the totals of the sessions for the metrics.
     Sample,
-    /// Tell the main thread how each session stands, with this number.
+    /// List the sessions for the main thread, under this token.
     ListSessions(u64, MainHandle),
-    /// Close this session, if there is one, and tell the main thread so with this number.
+    /// Close this session, if it exists, and report that to the main thread under this token.
     CloseSession(SessionId, u64, MainHandle),
 }
 
-/// About the connection of a backup to what it follows.
+/// Orders about the connection of a backup to its source.
 #[derive(Debug)]
 pub(crate) enum ToSource {
-    /// Connect to this server for this database, and keep connecting.
+    /// Connect to this server for this database, and reconnect whenever the connection ends.
     Open(DatabaseId, String, RemoteOptions),
-    /// It has other options.
+    /// Change the options.
     SetOptions(RemoteOptions),
-    /// The database wants this done on the connection with this number.
+    /// An order of the database, for the connection with this number.
     Order(u64, SourceOrder),
-    /// Drop the connection, and connect no more.
+    /// Close the connection, and do not reconnect.
     Close,
 }
 
-/// Where a session comes from.
+/// The remote of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionOrigin {
     /// A client connected to this listener.
     Listener(ListenerId),
-    /// We connected to this remote.
+    /// The server connected to this remote.
     Remote(String),
 }
 
@@ -97,27 +101,27 @@ pub(crate) struct ShardSessions {
     outgoing: Vec<OutgoingRemote>,
     sources: Sources,
     remotes: RemoteTable,
-    outbox: DatabaseQueues,
-    texts: FrameParser,
+    queues: DatabaseQueues,
+    frame_parser: FrameParser,
     shards: Vec<ShardHandle<ShardMessage>>,
-    /// Sessions that were sent something in this wake-up.
+    /// Sessions with new output in this wake-up.
     written: Vec<SessionId>,
-    /// Where things are counted, if anybody wants to know.
+    /// The figures, with `--metrics-listen`.
     figures: Option<Arc<ShardFigures>>,
 }
 
 struct Client {
     session: SessionId,
-    /// `None`: the remote is gone already.
+    /// `None`: the remote was removed when the connection opened.
     source: Option<SessionOrigin>,
     probe: Probe,
-    /// When it began, monotonic ms.
+    /// When the session began, monotonic ms.
     opened_ms: u64,
-    /// The last sign of life that the probe was told of.
+    /// The last arrival of bytes that the probe has been given, monotonic ms.
     heard_ms: u64,
-    /// When updates came that it has not taken yet, ns; 0: there are none, or nobody counts.
+    /// When the first of the unsent updates arrived, ns; 0: there are none, or there are no figures.
     updates_since_ns: u64,
-    /// Why it is about to be closed.
+    /// Why the connection is being closed; `None`: it is not, or its end will give the reason.
     end: Option<End>,
 }
 
@@ -139,22 +143,22 @@ impl ShardSessions {
             outgoing: Vec::new(),
             sources: Sources::default(),
             remotes,
-            outbox: DatabaseQueues::default(),
-            texts: FrameParser::new(shards[usize::from(number)].clone()),
+            queues: DatabaseQueues::default(),
+            frame_parser: FrameParser::new(shards[usize::from(number)].clone()),
             shards,
             written: Vec::new(),
             figures,
         }
     }
 
-    /// The remote that a connection of ours belongs to.
+    /// The remote of a connection that the server opened.
     fn outgoing_of(&mut self, conn: ConnId) -> Option<&mut OutgoingRemote> {
         self.outgoing
             .iter_mut()
             .find(|outgoing| outgoing.conn() == Some(conn))
     }
 
-    /// Carries out what the sessions want done. What is for databases stays in the outbox until the end of the batch.
+    /// Carries out the frontend's outputs. Messages to databases stay in their queues until the end of the batch.
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
         if let Some(figures) = &self.figures {
@@ -191,7 +195,7 @@ impl ShardSessions {
             coverage::JSONRPC_SENT.add(sent);
         }
         for (database, message) in outputs.to_databases.drain(..) {
-            self.outbox.push(database, message);
+            self.queues.push(database, message);
         }
         if outputs.is_usual() {
             return;
@@ -220,7 +224,7 @@ impl ShardSessions {
             io.close_after_flush(conn);
         }
         for (session, text) in outputs.to_parse.drain(..) {
-            self.texts.read(session, text);
+            self.frame_parser.parse(session, text);
         }
         for (shard, message) in outputs.to_shards.drain(..) {
             if let Some(handle) = self.shards.get(usize::from(shard)) {
@@ -229,7 +233,7 @@ impl ShardSessions {
         }
     }
 
-    /// Takes note of a remote's new options, for the sessions in being too.
+    /// Changes a remote's options, also for its open sessions.
     fn set_options(
         &mut self,
         now: Now,
@@ -257,7 +261,7 @@ impl ShardSessions {
         }
     }
 
-    /// Looks after the probe of a connection: asks for a sign of life, gives up, sets the timer.
+    /// Runs the probe of a connection: sends one, closes the connection when it was not answered, sets the timer.
     fn watch(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get_mut(&conn) else {
             return;
@@ -299,7 +303,7 @@ impl Handler for ShardSessions {
     type Message = ShardMessage;
 
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io) {
-        if self.sources.opened(now, conn, &mut self.outbox) {
+        if self.sources.opened(now, conn, &mut self.queues) {
             return;
         }
         self.next_session += 1;
@@ -353,7 +357,7 @@ impl Handler for ShardSessions {
 
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io) {
         let Some(client) = self.sessions.get(&conn) else {
-            self.sources.frame(conn, frame, io, &mut self.outbox);
+            self.sources.frame(conn, frame, io, &mut self.queues);
             return;
         };
         coverage::JSONRPC_RECEIVED.bump();
@@ -371,7 +375,7 @@ impl Handler for ShardSessions {
         figures.read.add(clock::mono_ns() - began_ns);
     }
 
-    /// Requests that arrived before the end are answered if the client still listens; there is nothing to wait for otherwise.
+    /// The client has ended its side. The requests before that are answered before the connection closes.
     fn end_of_input(&mut self, _now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get(&conn) else {
             io.close_after_flush(conn);
@@ -383,7 +387,7 @@ impl Handler for ShardSessions {
     }
 
     fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io) {
-        let is_source = self.sources.closed(now, conn, &reason, &mut self.outbox);
+        let is_source = self.sources.closed(now, conn, &reason, &mut self.queues);
         let is_ours = is_source || self.outgoing_of(conn).is_some();
         if let Some(outgoing) = self.outgoing_of(conn) {
             outgoing.closed(now, &reason);
@@ -398,7 +402,7 @@ impl Handler for ShardSessions {
             self.conns.remove(&client.session);
             self.frontend.closed(client.session);
             self.carry_out(io);
-            self.outbox.post();
+            self.queues.post();
         }
     }
 
@@ -421,7 +425,7 @@ impl Handler for ShardSessions {
             ShardMessage::CloseSession(session, token, main) => {
                 let reason = Arc::from("user ran ovsdb-server/close-session");
                 let is_closed = self.frontend.disconnect_session(session, &reason);
-                // A client that does not read cannot hold up its end.
+                // A client that does not read cannot delay the close.
                 let conn = self.conns.get(&session).copied();
                 conn.filter(|conn| is_closed && !io.is_drained(*conn))
                     .into_iter()
@@ -449,7 +453,7 @@ impl Handler for ShardSessions {
             }
             ShardMessage::Source(id, message) => self.sources.message(now, id, message, io),
             ShardMessage::Databases(directory, databases) => {
-                self.outbox.replace(databases);
+                self.queues.replace(databases);
                 self.frontend
                     .message(now.mono_ms, ToShard::ServedDatabases(directory));
             }
@@ -481,9 +485,9 @@ impl Handler for ShardSessions {
             .min()
     }
 
-    /// Databases work while the shard writes.
+    /// Posts the messages to databases before the shard writes, so both work at the same time.
     fn batch_end(&mut self, _now: Now, _io: &mut Io) {
-        self.outbox.post();
+        self.queues.post();
     }
 
     fn flushed(&mut self, _now: Now, io: &mut Io) {
@@ -496,7 +500,7 @@ impl Handler for ShardSessions {
             }
         }
         self.carry_out(io);
-        self.outbox.post();
+        self.queues.post();
     }
 }
 

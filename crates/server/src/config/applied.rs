@@ -56,7 +56,10 @@ impl AppliedConfig {
     ///
     /// # Errors
     /// It cannot be used, and nothing has changed.
-    pub(crate) fn rollout(&mut self, server: &mut Server) -> Result<Reconfiguration, ConfigError> {
+    pub(crate) fn reconfiguration(
+        &mut self,
+        server: &mut Server,
+    ) -> Result<Reconfiguration, ConfigError> {
         let config = read(&self.path)?;
         server.set_history(config.standalone_history);
         self.remove_databases(server, &config);

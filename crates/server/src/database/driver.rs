@@ -152,7 +152,7 @@ impl Driver {
                 }
                 Output::AwaitMain => {
                     effects.post_events();
-                    effects.main.settle();
+                    effects.main.await_processed();
                 }
                 Output::Deliver(deliver) => {
                     effects.post_events();

@@ -1,10 +1,10 @@
-//! Options of one remote, from the command line's defaults or from a configuration row (docs/spec/cli.md 1.4, 1.5).
+//! The options of one remote, from the command line's defaults or from a configuration row (docs/spec/cli.md 1.4, 1.5).
 
 use corvid_rpc::backoff;
 use corvid_rpc::probe::INTERVAL_MS_DEFAULT;
 use corvid_service::remote_rows::RemoteRow;
 
-/// What sessions of a remote inherit.
+/// The options, which sessions of the remote inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteOptions {
     /// Probe interval in ms; `None`: 5000 on networks, off on Unix sockets. 0: off.
@@ -19,7 +19,7 @@ pub(crate) struct RemoteOptions {
     pub(crate) dscp: u8,
 }
 
-/// Shortest probe interval and longest pause that can be asked for, ms.
+/// The shortest probe interval, and the shortest maximum of pauses, that can be set, ms.
 const INTERVAL_MS_MIN: u64 = 1000;
 
 /// The DSCP of control traffic (TOS byte 0xC0).
@@ -58,7 +58,7 @@ impl RemoteOptions {
         options
     }
 
-    /// Takes an interval in ms: below a second is a second, nothing (or less, which makes no sense) is off.
+    /// Sets the interval, ms: less than a second becomes a second; zero and negative values turn probes off.
     pub(crate) fn set_probe_interval(&mut self, interval_ms: i64) {
         let interval_ms = u64::try_from(interval_ms).unwrap_or(0);
         self.probe_interval = Some(match interval_ms {
@@ -67,7 +67,7 @@ impl RemoteOptions {
         });
     }
 
-    /// Takes a pause in ms: below a second is a second, nothing (or less, which makes no sense) is the default.
+    /// Sets the longest pause, ms: less than a second becomes a second; zero and negative values become the default.
     pub(crate) fn set_max_backoff(&mut self, max_ms: i64) {
         self.max_backoff_ms = match u64::try_from(max_ms) {
             Ok(0) | Err(_) => backoff::MAX_MS_DEFAULT,
@@ -75,7 +75,7 @@ impl RemoteOptions {
         };
     }
 
-    /// Takes a code point; what is none leaves the present one.
+    /// Sets the code point; an invalid one is ignored.
     pub(crate) fn set_dscp(&mut self, dscp: i64) {
         if let Ok(dscp @ 0..=63) = u8::try_from(dscp) {
             self.dscp = dscp;

@@ -1,5 +1,7 @@
-//! What control commands and the main loop have the databases and the shards do. Part of the main thread. The commands themselves, with
-//! their arguments, are in [`crate::control`]; a command that needs the report of a database is answered by [`super::pending_replies`].
+//! Orders of control commands and of the main loop to databases and shards. Part of the main thread.
+//!
+//! The commands and their arguments are in [`crate::control`]. A command that depends on a database's report is answered by
+//! [`super::pending_replies`].
 
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use crate::database::backup::Backup;
 use crate::shard::ShardMessage;
 
 impl Server {
-    /// Asks all databases for reports; `finish` gets them when the last one is in.
+    /// Asks all databases for reports; `finish` gets them when the last one has arrived.
     pub(crate) fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
         for (name, token) in self
             .report_requests
@@ -25,7 +27,7 @@ impl Server {
         }
     }
 
-    /// Logs the rows of a table as they change, or no longer.
+    /// Begins or ends logging the changed rows of a table.
     pub(crate) fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
         if let Some(served) = self.databases.get(database) {
             let order = Control::LogRows(table.to_owned(), is_logged);
@@ -33,7 +35,7 @@ impl Server {
         }
     }
 
-    /// Whether memory is given back after a compaction. The allocator does so by itself within seconds, asked or not.
+    /// Logs whether memory is to be trimmed after a compaction. The allocator trims it within seconds in any case.
     pub(crate) fn set_trims_memory(&self, trims_memory: bool) {
         let state = if trims_memory { "enabled" } else { "disabled" };
         vlog::info(
@@ -79,7 +81,7 @@ impl Server {
         }
     }
 
-    /// Opens the audit log again after rotation, if there is one; `replier` is answered when everything from before is in the old file.
+    /// Opens the audit log again after rotation, if there is one. `replier` is answered when all earlier entries are in the old file.
     pub(crate) fn reopen_audit_log(&self, replier: Replier) {
         match &self.config.audit {
             None => replier.reply(Ok(String::new())),
@@ -90,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Writes a copy of a database to a new file; `replier` is answered when it is on disk.
+    /// Writes a copy of a database to a new file; `replier` is answered when the copy is on disk.
     pub(crate) fn backup(&mut self, database: &str, file: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {
             replier.reply(Err("no database by that name".to_owned()));
@@ -107,7 +109,7 @@ impl Server {
         }
     }
 
-    /// Records modified columns as differences from now on.
+    /// From now on log records hold modified columns as differences.
     pub(crate) fn enable_column_diff(&mut self) {
         self.config.column_diff = true;
         for served in self.databases.values() {
@@ -116,7 +118,7 @@ impl Server {
         }
     }
 
-    /// Tells whether what a database commits can be stored.
+    /// Reports whether a database can store its commits.
     pub(crate) fn storage_status(&mut self, database: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {
             replier.reply(Err("Failed to find the database.".to_owned()));

@@ -1,5 +1,5 @@
-//! What database threads, shards and other threads report to the main thread, and what the main thread does about each report: it answers
-//! control commands, changes `_Server`, closes sessions and logs. Part of the main thread.
+//! The events that databases, shards and other threads send to the main thread, and what it does about each: it answers control
+//! commands, changes `_Server`, closes sessions and logs. Part of the main thread.
 //!
 //! Invariant: the order to close sessions leaves before `_Server` changes, so a closed session gets no update of that change.
 
@@ -16,7 +16,7 @@ use super::{Server, answer};
 use crate::main_handle::MainMessage;
 
 impl Server {
-    /// Takes care of what the database threads report.
+    /// Handles all events that have arrived, and continues the configuration that is being applied.
     pub(crate) fn run_events(&mut self) {
         while let Ok(report) = self.events.try_recv() {
             self.run_report(report);
@@ -41,7 +41,7 @@ impl Server {
                 self.pending.session_closed(token, is_closed);
             }
             MainMessage::Barrier(answer) => {
-                // Who asked may have stopped waiting.
+                // The sender may have stopped waiting.
                 let _ = answer.send(());
             }
         }
@@ -49,7 +49,7 @@ impl Server {
 
     pub(super) fn run_event(&mut self, event: Event) {
         match event {
-            // Sessions that are closed are told nothing, so they go before `_Server` changes; here and below.
+            // A session that is closed gets no update of this change, so sessions are closed before `_Server` changes; here and below.
             Event::Converted(_, schema, epoch) => {
                 let reason = format!("committed {} database schema conversion", schema.name);
                 self.disconnect_unaware(&reason, Some(epoch));
@@ -76,8 +76,10 @@ impl Server {
             Event::Snapshot(token, snapshot) => {
                 self.pending.snapshot_taken(token, snapshot, &self.main);
             }
-            Event::StorageStatus(token, error) => self.pending.status_told(token, error),
-            Event::ColumnWatched(name, found) => self.followed(&name, found),
+            Event::StorageStatus(token, error) => {
+                self.pending.storage_status_reported(token, error)
+            }
+            Event::ColumnWatched(name, found) => self.column_read(&name, found),
             Event::Report(token, report) => {
                 if let Some((finish, reports)) = self.report_requests.answered(token, *report) {
                     finish(self, reports);

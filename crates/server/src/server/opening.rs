@@ -1,12 +1,11 @@
-//! Database files that are being opened: each on a thread of its own, while the main thread goes on. Part of the main thread.
+//! Opening database files, each on a thread of its own. Part of the main thread, which serves a file when it is loaded.
 //!
-//! A database is served from the moment at which the main thread takes the loaded file over; until then no command knows it: it is not
-//! listed, and `remove-db` does not find it. What it is served as is what is set at that moment. Of two files with one schema name, the
-//! first one that is loaded is served.
+//! Until then no command finds the database: it is not listed, and `remove-db` fails. Its service model is the one that is set when it is
+//! served. If two files have the same schema name, the one that is loaded first is served.
 //!
-//! Invariant: at most one thread at a time opens a file. A request for a file that is being opened waits until that has ended, and is then
-//! looked at as if it had come only then: so the second `add-db` of a file is told `already open`, or opens it when the first has failed.
-//! Each request is answered once, also when the thread panics or the server exits; an exit waits for no load.
+//! Invariant: at most one thread at a time opens a file. A request for a file that is being opened waits until that opening has ended, and is
+//! treated as if it had arrived then: the second `add-db` of a file fails with `already open`, or opens the file if the first has failed.
+//! Each request is answered exactly once, also when the thread panics or the server exits. An exit does not wait for loads.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,21 +21,22 @@ use crate::database::open::{self, Opened, Progress, RandomUuids};
 use crate::liveness::{Liveness, STUCK_MS};
 use crate::main_handle::MainHandle;
 
-/// Files that are opened at the same time. Further requests wait; there is at most one for each control connection, and one of a rollout.
+/// The maximum of files that are opened at the same time. Further requests wait; there is at most one for each control connection, and one of
+/// the configuration that is being applied.
 const OPENINGS_MAX: usize = 8;
 
-/// How long an exit waits for threads to give up what they have begun, such as the copy of a damaged file. One that loads gives up at the
-/// next piece of the file, one that waits for the file system cannot.
+/// How long an exit waits for threads to cancel, for example the copy of a damaged file. A thread cancels at the next piece of the file; one
+/// that is blocked by the file system cannot.
 const GIVE_UP_MAX: Duration = Duration::from_millis(500);
 
-/// What is being opened, and what waits for that.
+/// The openings under way, and the requests that wait.
 #[derive(Default)]
 pub(super) struct Openings {
     last_token: u64,
     under_way: Vec<Opening>,
     /// In the order of arrival.
     pending: VecDeque<Request>,
-    /// Threads whose outcome nobody wants any more.
+    /// The number of threads that were abandoned and have not ended.
     abandoned: usize,
 }
 
@@ -47,17 +47,17 @@ struct Opening {
     progress: Progress,
 }
 
-/// A file that is to be served.
+/// A request to open and serve a file.
 pub(super) struct Request {
     /// As given.
     file: String,
     absolute: String,
-    /// The entry of the configuration file that names it, and what that asks for.
+    /// The entry of the configuration file that asks for it.
     entry: Option<(String, DatabaseConfig)>,
     requester: Requester,
 }
 
-/// Where the answer goes.
+/// The receiver of the answer.
 pub(super) enum Requester {
     Command(Replier),
     Reconfiguration,
@@ -80,13 +80,13 @@ impl Request {
 }
 
 impl Openings {
-    /// Whether everything that is being opened gets on; true when nothing is.
+    /// Whether no opening under way is stuck.
     pub(super) fn make_progress(&self, now_ms: u64) -> bool {
         let mut openings = self.under_way.iter();
         openings.all(|opening| opening.progress.busy_ms(now_ms) <= STUCK_MS)
     }
 
-    /// The next request whose file nobody is opening.
+    /// The next request for a file that is not being opened.
     fn next(&mut self) -> Option<Request> {
         if self.under_way.len() >= OPENINGS_MAX {
             return None;
@@ -101,12 +101,12 @@ impl Openings {
 }
 
 impl Server {
-    /// Opens a file and serves its database; `replier` is answered when that is done or has failed, in the reference's words.
+    /// Opens a file and serves its database. `replier` is answered when it is served or has failed, in the reference's words.
     pub(crate) fn add_database(&mut self, file: &str, replier: Replier) {
         self.open(Request::new(file, None, Requester::Command(replier)));
     }
 
-    /// Opens a file as soon as nobody else does.
+    /// Queues a request, and begins the openings that can begin.
     pub(super) fn open(&mut self, request: Request) {
         if is_relay(&request.file) {
             let error = format!("ovsdb error: {}: relays are not built yet", request.file);
@@ -124,7 +124,8 @@ impl Server {
                 self.answer_opening(request.requester, Err(error));
                 continue;
             }
-            // A file system that hangs is told to the service manager while nothing is served, and is no reason to end what is.
+            // Before the server has started, the service manager may restart it when the file system hangs. A server that serves others must
+            // not be ended for that.
             let liveness = if self.is_started {
                 Liveness::default()
             } else {
@@ -146,28 +147,28 @@ impl Server {
                 request,
                 progress,
             });
-            // A thread that cannot be made drops its work, which reports that.
+            // If the thread cannot be created, its work is dropped, and `Outcome` reports the failure.
             let thread = std::thread::Builder::new().name("open".to_owned());
             let _ = thread.spawn(move || work.run());
         }
     }
 
-    /// A thread is done with its file.
+    /// A thread has opened its file, or failed.
     pub(super) fn opened(&mut self, token: u64, outcome: Result<Opened, String>) {
         let mut under_way = self.openings.under_way.iter();
-        let Some(place) = under_way.position(|opening| opening.token == token) else {
+        let Some(index) = under_way.position(|opening| opening.token == token) else {
             self.openings.abandoned = self.openings.abandoned.saturating_sub(1);
-            // The process ends; giving back millions of rows one by one would only delay that.
+            // The process ends; freeing millions of rows one by one would only delay that.
             std::mem::forget(outcome);
             return;
         };
-        let request = self.openings.under_way.remove(place).request;
+        let request = self.openings.under_way.remove(index).request;
         let outcome = outcome.and_then(|opened| self.serve_opened(&request, opened));
         self.answer_opening(request.requester, outcome);
         self.begin_openings();
     }
 
-    /// Serves what a thread has loaded; returns the database's name.
+    /// Serves a loaded file; returns the database's name.
     fn serve_opened(&mut self, request: &Request, opened: Opened) -> Result<String, String> {
         let name = opened.database.schema().name.to_string();
         if let Err(error) = check_name(&name, self.databases.contains_key(&name)) {
@@ -182,7 +183,7 @@ impl Server {
         let row = self
             .serve(&request.absolute, opened.database, Some(file), model)
             .map_err(|error| error.to_string())?;
-        // A rollout asks for all columns, when all databases are there.
+        // A configuration that is being applied reads all columns when all databases are served.
         if matches!(request.requester, Requester::Command(_)) {
             self.watch_columns_again(&name);
         }
@@ -201,7 +202,7 @@ impl Server {
         }
     }
 
-    /// The server exits: commands that wait for a file are answered, and threads give up as soon as they can.
+    /// The server exits: answers the commands that wait for openings, and cancels the openings.
     pub(super) fn abandon_openings(&mut self) {
         let openings = &mut self.openings;
         openings.abandoned = openings.under_way.len();
@@ -214,7 +215,7 @@ impl Server {
         }
     }
 
-    /// Waits for threads that give up. `since` is when they were told to.
+    /// Waits for abandoned threads. `since`: when they were cancelled.
     pub(super) fn await_abandoned_openings(&mut self, since: Instant) {
         while self.openings.abandoned > 0
             && let Ok(report) = self.events.recv_deadline(since + GIVE_UP_MAX)
@@ -224,7 +225,7 @@ impl Server {
     }
 }
 
-/// What a thread does.
+/// The work of an opening thread.
 struct Work {
     file: String,
     hash_seed: HashSeed,
@@ -249,7 +250,7 @@ impl Work {
     }
 }
 
-/// The report of a thread; a thread that panics, or cannot be made, reports that it has failed.
+/// Sends the outcome of an opening, or a failure when it is dropped unsent: when the thread panics or cannot be created.
 struct Outcome {
     token: u64,
     main: Option<MainHandle>,

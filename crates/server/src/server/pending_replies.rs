@@ -1,7 +1,7 @@
-//! Replies that wait for what databases report.
+//! Control commands that wait for reports of databases or shards, and their repliers.
 //!
-//! A control command that concerns databases is sent on with a token, or under a name or number that the report brings back; the report
-//! finds here whom to answer. Nothing here knows how a command is carried out. Used by the main thread only.
+//! An order to a database or a shard carries a token (or a name, or a number) that its report brings back. The report finds the replier here by
+//! the token. This file does not know how commands are carried out. Used by the main thread only.
 
 use corvid_log::storage::StoreError;
 use std::cell::RefCell;
@@ -21,45 +21,45 @@ use crate::control::sessions::ListedSession;
 use crate::database::backup::Backup;
 use crate::main_handle::MainHandle;
 
-/// What is waited for.
+/// All pending commands.
 #[derive(Default)]
 pub(super) struct PendingReplies {
     last_token: u64,
     countdowns: HashMap<u64, Rc<RefCell<Countdown>>>,
-    /// Of `countdowns`: databases that have yet to take their role.
+    /// The tokens of `countdowns` that wait for a change of role.
     roles: HashSet<u64>,
-    /// The copy to be written stands here until there is a snapshot.
+    /// Backups; the file is `None` when the snapshot has arrived and is being written.
     backups: HashMap<u64, (Option<Backup>, Replier)>,
-    /// The server exits: backups under way give up.
+    /// Set when the server exits: cancels backups and openings.
     pub(super) is_exiting: Arc<AtomicBool>,
     statuses: HashMap<u64, (Replier, UnforcedName)>,
-    /// Sessions of shards that have answered, the number of those that have not, and who wants to know.
+    /// Lists of sessions: those that have arrived, the number of shards that have not answered, and the replier.
     lists: HashMap<u64, (Vec<ListedSession>, usize, Replier)>,
-    /// Sessions that are to be closed.
+    /// Orders to close a session.
     closings: HashMap<u64, Replier>,
-    /// Databases that are being removed, with their names.
+    /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
-    /// By the text of a remote that a database was asked for.
-    pub(super) follows: HashMap<String, Vec<Replier>>,
-    /// Of `follows`: remotes that the configuration names, to be checked before it counts as carried out.
+    /// Reads of columns, by the text of the remote that names the column. The list may be empty.
+    pub(super) column_reads: HashMap<String, Vec<Replier>>,
+    /// Those of `column_reads` that the configuration under way waits for.
     pub(super) checked_remotes: HashSet<String>,
-    /// Why configured remotes name nothing.
+    /// The errors of those reads.
     pub(super) bad_remotes: Vec<String>,
-    /// Columns that name settings of TLS.
+    /// Reads of columns that hold TLS settings.
     pub(super) tls: tls_columns::PendingColumns,
 }
 
 /// A database that is being removed.
 pub(super) struct Removal {
     pub(super) name: String,
-    /// The removal may wait for the disk and for a new file. Their answers reach the database only while this sender exists.
+    /// The removal may wait for the disk and for a rewrite, whose answers reach the database only while this sender exists.
     pub(super) inbox: Arc<MailSender<ToDatabase>>,
-    /// What sessions that are not aware of changes are told as they are closed.
+    /// Why sessions that are not aware of changes are closed.
     pub(super) reason: String,
     pub(super) replier: Option<Replier>,
 }
 
-/// Something that countdowns databases do: compaction, a change of roles.
+/// A command that several databases carry out: compaction, a change of roles.
 struct Countdown {
     databases_left: usize,
     errors: Vec<String>,
@@ -72,7 +72,7 @@ impl PendingReplies {
         self.last_token
     }
 
-    /// `replier`, if anybody, waits until so many databases have done something; a token for each.
+    /// Adds a command that so many databases carry out. Returns a token for each. `replier` is answered when all are done.
     pub(super) fn countdown(&mut self, databases: usize, replier: Option<Replier>) -> Vec<u64> {
         let countdowns = Rc::new(RefCell::new(Countdown {
             databases_left: databases,
@@ -85,7 +85,7 @@ impl PendingReplies {
         tokens
     }
 
-    /// A database has done it, or not.
+    /// A database has succeeded or failed.
     pub(super) fn complete_one(&mut self, token: u64, outcome: Result<(), StoreError>) {
         self.roles.remove(&token);
         if let Some(countdowns) = self.countdowns.remove(&token) {
@@ -93,24 +93,24 @@ impl PendingReplies {
         }
     }
 
-    /// What this token is for is that a database takes its role.
+    /// Marks this token as a change of role.
     pub(super) fn await_role(&mut self, token: u64) {
         self.roles.insert(token);
     }
 
-    /// Whether a database has yet to take its role.
+    /// Whether a change of role is pending.
     pub(super) fn awaits_roles(&self) -> bool {
         !self.roles.is_empty()
     }
 
-    /// `replier` waits until a snapshot has been taken and written.
+    /// Adds a backup; returns the token of its snapshot.
     pub(super) fn backup(&mut self, backup: Backup, replier: Replier) -> u64 {
         let token = self.token();
         self.backups.insert(token, (Some(backup), replier));
         token
     }
 
-    /// The snapshot is there, and its writing begins; `None`: the database is being removed.
+    /// Begins to write a backup whose snapshot has arrived; `None`: the database is being removed.
     pub(super) fn snapshot_taken(
         &mut self,
         token: u64,
@@ -129,21 +129,21 @@ impl PendingReplies {
         }
     }
 
-    /// The copy is written, or not.
+    /// A backup is written, or has failed.
     pub(super) fn backed_up(&mut self, token: u64, outcome: Result<(), String>) {
         if let Some((_, replier)) = self.backups.remove(&token) {
             replier.reply(outcome.map(|()| String::new()));
         }
     }
 
-    /// `replier` waits until so many shards have told of their sessions.
+    /// Adds a list of the sessions of so many shards.
     pub(super) fn list(&mut self, shards: usize, replier: Replier) -> u64 {
         let token = self.token();
         self.lists.insert(token, (Vec::new(), shards, replier));
         token
     }
 
-    /// A shard has told of its sessions; the last one yields all of them, and whom to answer.
+    /// Adds the sessions of one shard. The last shard's call returns the complete list and the replier.
     pub(super) fn listed(
         &mut self,
         token: u64,
@@ -159,14 +159,14 @@ impl PendingReplies {
         Some((all, replier))
     }
 
-    /// `replier` waits until a session is being closed.
+    /// Adds an order to close a session.
     pub(super) fn closing(&mut self, replier: Replier) -> u64 {
         let token = self.token();
         self.closings.insert(token, replier);
         token
     }
 
-    /// It is, or there is no such session.
+    /// The session is being closed, or does not exist.
     pub(super) fn session_closed(&mut self, token: u64, is_closed: bool) {
         if let Some(replier) = self.closings.remove(&token) {
             let none = || Err("no such session".to_owned());
@@ -174,20 +174,20 @@ impl PendingReplies {
         }
     }
 
-    /// Whether a database that goes, or a backup, has yet to end.
+    /// Whether a removal or a backup is pending.
     pub(super) fn is_ending(&self) -> bool {
         !self.removals.is_empty() || !self.backups.is_empty()
     }
 
-    /// `replier` waits to hear whether what a database commits can be stored.
+    /// Adds a query of a database's storage status.
     pub(super) fn status(&mut self, replier: Replier, name: UnforcedName) -> u64 {
         let token = self.token();
         self.statuses.insert(token, (replier, name));
         token
     }
 
-    /// Why the last commit could not be stored, if so. Scripts compare the first line, so what else is to be said follows on another.
-    pub(super) fn status_told(&mut self, token: u64, error: Option<StoreError>) {
+    /// Answers a query. `error`: why the last commit could not be stored. Scripts compare the first line, so a warning is on a second one.
+    pub(super) fn storage_status_reported(&mut self, token: u64, error: Option<StoreError>) {
         if let Some((replier, name)) = self.statuses.remove(&token) {
             let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
             let warning = name

@@ -1,11 +1,11 @@
-//! Serving what a configuration asks for, at the start and at each reload, while the main thread goes on: databases that go, databases that
-//! come, roles, settings of TLS, remotes, in this order. Part of the main thread.
+//! Applying a configuration, at the start and at each reload, in this order: removed databases, new databases, roles, TLS settings, remotes.
+//! Part of the main thread.
 //!
-//! Each step waits for the one before it without holding up anything else: `Server::advance` is called after all events and takes the
-//! next step when it can be taken. What a configuration is, and how its parts differ from what is served, is told by `config::applied`.
+//! Each step waits for the previous one without blocking the main thread: [`Server::advance`] runs after each batch of events and takes the
+//! next step when its condition holds. The file, and how it differs from the present configuration, is [`crate::config::applied`]'s.
 //!
-//! Invariant: one rollout at a time. A reload that is asked for meanwhile begins when the present one has ended, and reads the file then.
-//! One that nobody waits for (SIGHUP) is not asked for twice.
+//! Invariant: one configuration at a time is applied. A reload that is requested meanwhile begins when the present one has ended, and reads the
+//! file then. Reloads by SIGHUP that are pending are merged.
 
 use std::collections::VecDeque;
 
@@ -19,49 +19,49 @@ use crate::config::applied::{ConfigError, model_of};
 use crate::config::file::DatabaseConfig;
 use crate::remotes::options::RemoteOptions;
 
-/// A configuration on its way.
+/// A configuration that is being applied.
 pub(crate) struct Reconfiguration {
     step: Step,
-    /// Yet to be served, the next one first.
+    /// Databases that are still to be served, the next one first.
     databases: VecDeque<WantedDatabase>,
     remotes: Vec<(String, RemoteOptions)>,
-    /// The first failure ends it; otherwise as much as possible is done.
+    /// Whether the first failure ends it. Otherwise as much as possible is applied.
     stops_at_failure: bool,
     has_failed: bool,
 }
 
-/// A database that is asked for.
+/// A database of a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedDatabase {
     /// The entry of the configuration file, or the name of the file as given.
     pub(crate) entry: String,
-    /// The file.
+    /// The name of the file.
     pub(crate) file: String,
-    /// What the entry asks for; `None`: what is set for all.
+    /// The entry's settings; `None`: those of the command line.
     pub(crate) config: Option<DatabaseConfig>,
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// When the files of databases that went are closed: what one entry named another may name now.
+    /// Waits until the files of removed databases are closed, because another entry may name the same file now.
     Removals,
     Databases,
-    /// When the first of the databases is served, or has failed.
+    /// Waits until the first of the databases is served, or has failed.
     Opening,
-    /// When every database has taken its role.
+    /// Waits until every database has its role.
     Roles,
     Tls,
-    /// When the columns that name settings of TLS have been read.
+    /// Waits until the columns that hold TLS settings have been read.
     TlsRead,
     Remotes,
-    /// When the columns that name remotes have been read.
+    /// Waits until the columns that name remotes have been read.
     RemotesRead,
     Done,
 }
 
 impl Reconfiguration {
-    /// Of these databases and remotes, in these orders.
+    /// A configuration of these databases and remotes, in these orders.
     #[must_use]
     pub(crate) fn new(
         databases: impl IntoIterator<Item = WantedDatabase>,
@@ -76,14 +76,14 @@ impl Reconfiguration {
         }
     }
 
-    /// Nothing is tried any more after the first failure.
+    /// The first failure ends it.
     #[must_use]
     pub(crate) fn stopping_at_failure(mut self) -> Reconfiguration {
         self.stops_at_failure = true;
         self
     }
 
-    /// One that has failed before it began, which has been logged.
+    /// A configuration that has failed before it began. The failure has been logged.
     #[must_use]
     pub(crate) fn failed() -> Reconfiguration {
         Reconfiguration {
@@ -98,43 +98,43 @@ impl Reconfiguration {
         self.has_failed = true;
     }
 
-    /// Goes on to `step`, unless it is over.
-    fn go_on(&mut self, step: Step) {
+    /// Continues with `step`, unless a failure ends it.
+    fn advance_to(&mut self, step: Step) {
         let is_over = self.has_failed && self.stops_at_failure;
         self.step = if is_over { Step::Done } else { step };
     }
 }
 
-/// The one under way, those that are to follow, and what came of the first.
+/// The configuration that is being applied, the pending reloads, and the outcome of the first configuration.
 #[derive(Default)]
 pub(super) struct Reconfigurations {
     present: Option<Reconfiguration>,
-    /// Is answered at the end of the present one; `None`: it is the start, or was asked for by a signal.
+    /// Answered at the end of the present one; `None`: it is the first, or a signal has requested it.
     replier: Option<Replier>,
-    /// Reloads that are to follow, with where their answers go: at most one for each control connection, and one for all signals.
+    /// Pending reloads, with their repliers: at most one for each control connection, and one for all signals.
     reloads: VecDeque<Option<Replier>>,
     started: Option<Result<(), ConfigError>>,
 }
 
 impl Server {
-    /// Begins to serve what a configuration asks for, as the first thing that this server does.
-    pub(crate) fn begin(&mut self, rollout: Reconfiguration) {
-        self.reconfigurations.present = Some(rollout);
+    /// Begins to apply the first configuration.
+    pub(crate) fn begin(&mut self, reconfiguration: Reconfiguration) {
+        self.reconfigurations.present = Some(reconfiguration);
         self.advance();
     }
 
-    /// What came of the first rollout, once.
+    /// The outcome of the first configuration, once.
     pub(crate) fn take_started(&mut self) -> Option<Result<(), ConfigError>> {
         self.reconfigurations.started.take()
     }
 
-    /// Whether a rollout is under way that gets on.
+    /// Whether a configuration is being applied, and makes progress.
     #[must_use]
     pub(crate) fn is_reconfiguring(&self, now_ms: u64) -> bool {
         self.reconfigurations.present.is_some() && self.openings.make_progress(now_ms)
     }
 
-    /// Reads the configuration file again; `replier` is answered when everything is as it says, or what could be done is done.
+    /// Applies the configuration file again; `replier` is answered when as much as possible is applied.
     pub(crate) fn reload(&mut self, replier: Option<Replier>) {
         if self.applied_config.is_none() {
             let error = "Configuration file was not specified on command line";
@@ -167,30 +167,30 @@ impl Server {
         let Some(mut file) = self.applied_config.take() else {
             return;
         };
-        let rollout = file.rollout(self);
+        let reconfiguration = file.reconfiguration(self);
         self.applied_config = Some(file);
-        match rollout {
-            Ok(rollout) => self.reconfigurations.present = Some(rollout),
+        match reconfiguration {
+            Ok(reconfiguration) => self.reconfigurations.present = Some(reconfiguration),
             Err(ConfigError) => self.end_reconfiguration(Err(ConfigError)),
         }
     }
 
-    /// Takes one step. False: something has to happen first.
+    /// Takes one step. False: its condition does not hold yet.
     fn step(&mut self) -> bool {
         let step = self
             .reconfigurations
             .present
             .as_ref()
-            .map(|rollout| rollout.step);
+            .map(|reconfiguration| reconfiguration.step);
         let must_wait = match step {
             Some(Step::Removals) => !self.pending.removals.is_empty(),
             Some(Step::Opening) | None => true,
             Some(Step::Roles) => self.pending.awaits_roles(),
-            Some(Step::TlsRead) => self.tls_is_awaited(),
-            Some(Step::RemotesRead) => !self.pending.follows.is_empty(),
+            Some(Step::TlsRead) => self.awaits_tls_columns(),
+            Some(Step::RemotesRead) => !self.pending.column_reads.is_empty(),
             Some(_) => false,
         };
-        let Some(rollout) = self
+        let Some(reconfiguration) = self
             .reconfigurations
             .present
             .as_mut()
@@ -198,42 +198,42 @@ impl Server {
         else {
             return false;
         };
-        match rollout.step {
-            Step::Removals => rollout.step = Step::Databases,
-            Step::Databases => match rollout.databases.front().cloned() {
+        match reconfiguration.step {
+            Step::Removals => reconfiguration.step = Step::Databases,
+            Step::Databases => match reconfiguration.databases.front().cloned() {
                 Some(wanted) => {
-                    rollout.step = Step::Opening;
-                    self.serve_wanted(wanted);
+                    reconfiguration.step = Step::Opening;
+                    self.serve_next(wanted);
                 }
-                None => rollout.step = Step::Roles,
+                None => reconfiguration.step = Step::Roles,
             },
             Step::Roles => {
-                if rollout.has_failed {
-                    rollout.fail(format_args!("failed to configure databases"));
+                if reconfiguration.has_failed {
+                    reconfiguration.fail(format_args!("failed to configure databases"));
                 }
-                rollout.go_on(Step::Tls);
+                reconfiguration.advance_to(Step::Tls);
             }
             Step::Tls => {
-                let asked = self.ask_tls();
-                self.go_on(asked, "SSL/TLS", Step::TlsRead);
+                let asked = self.read_tls_columns();
+                self.advance_to(asked, "SSL/TLS", Step::TlsRead);
             }
             Step::TlsRead => {
                 let read = self.tls_outcome();
-                self.go_on(read, "SSL/TLS", Step::Remotes);
+                self.advance_to(read, "SSL/TLS", Step::Remotes);
             }
             Step::Remotes => {
-                rollout.step = Step::RemotesRead;
-                let remotes = std::mem::take(&mut rollout.remotes);
+                reconfiguration.step = Step::RemotesRead;
+                let remotes = std::mem::take(&mut reconfiguration.remotes);
                 self.serve_remotes(remotes);
             }
             Step::RemotesRead => {
                 let read = self.remotes_outcome();
-                self.go_on(read, "remotes", Step::Done);
+                self.advance_to(read, "remotes", Step::Done);
             }
-            // Left when there is an outcome, so not met here.
+            // `reconfiguration_opened` changes this step.
             Step::Opening => return false,
             Step::Done => {
-                let has_failed = rollout.has_failed;
+                let has_failed = reconfiguration.has_failed;
                 self.reconfigurations.present = None;
                 self.end_reconfiguration(if has_failed { Err(ConfigError) } else { Ok(()) });
             }
@@ -241,17 +241,17 @@ impl Server {
         true
     }
 
-    fn go_on(&mut self, outcome: Result<(), String>, what: &str, step: Step) {
-        if let Some(rollout) = &mut self.reconfigurations.present {
+    fn advance_to(&mut self, outcome: Result<(), String>, what: &str, step: Step) {
+        if let Some(reconfiguration) = &mut self.reconfigurations.present {
             if let Err(error) = outcome {
-                rollout.fail(format_args!("failed to configure {what}: {error}"));
+                reconfiguration.fail(format_args!("failed to configure {what}: {error}"));
             }
-            rollout.go_on(step);
+            reconfiguration.advance_to(step);
         }
     }
 
-    /// Serves what is wanted next, or changes how it is served; [`Server::reconfiguration_opened`] tells.
-    fn serve_wanted(&mut self, wanted: WantedDatabase) {
+    /// Opens the next database, or changes the model of one that is served. [`Server::reconfiguration_opened`] gets the outcome.
+    fn serve_next(&mut self, wanted: WantedDatabase) {
         let served = self.applied_config.as_ref();
         let served = served.and_then(|file| file.database_of(&wanted.entry).map(str::to_owned));
         match (served, wanted.config) {
@@ -270,12 +270,12 @@ impl Server {
         }
     }
 
-    /// What was wanted next is served by this name, or cannot be.
+    /// The next database is served under this name, or has failed.
     pub(super) fn reconfiguration_opened(&mut self, outcome: Result<String, String>) {
-        let Some(rollout) = &mut self.reconfigurations.present else {
+        let Some(reconfiguration) = &mut self.reconfigurations.present else {
             return;
         };
-        let Some(wanted) = rollout.databases.pop_front() else {
+        let Some(wanted) = reconfiguration.databases.pop_front() else {
             return;
         };
         let entry = &wanted.entry;
@@ -285,10 +285,12 @@ impl Server {
                     file.served(wanted.entry, name);
                 }
             }
-            Err(error) => rollout.fail(format_args!("failed to open database '{entry}': {error}")),
+            Err(error) => {
+                reconfiguration.fail(format_args!("failed to open database '{entry}': {error}"))
+            }
         }
-        let is_over = rollout.has_failed && rollout.stops_at_failure;
-        rollout.step = if is_over {
+        let is_over = reconfiguration.has_failed && reconfiguration.stops_at_failure;
+        reconfiguration.step = if is_over {
             Step::Roles
         } else {
             Step::Databases
@@ -299,7 +301,7 @@ impl Server {
         let given: Vec<String> = self.remote_names().map(str::to_owned).collect();
         for remote in given {
             if !remotes.iter().any(|(wanted, _)| *wanted == remote) {
-                // It was given, so it can be taken back.
+                // The remote is in the list, so this cannot fail.
                 let _ = self.remove_remote(&remote);
             }
         }

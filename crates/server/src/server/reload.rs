@@ -1,5 +1,4 @@
-//! Reading again what the server was started with: the configuration file by command, and everything that lies in files by SIGHUP. Part of the
-//! main thread.
+//! Reload: the configuration file by command; configuration file, certificates and log files by SIGHUP. Part of the main thread.
 
 use corvid_net::errno;
 use corvid_shell::service_manager;
@@ -12,20 +11,21 @@ use super::reconfiguration::Reconfiguration;
 use crate::config::applied::{AppliedConfig, ConfigError};
 
 impl Server {
-    /// Begins to serve what a file asks for, as the first thing that this server does, and again at every reload.
+    /// Begins to apply a configuration file, at the start. [`Server::reload`] applies it again.
     pub(crate) fn configure(&mut self, mut file: AppliedConfig) {
-        let rollout = file.rollout(self);
+        let reconfiguration = file.reconfiguration(self);
         self.applied_config = Some(file);
-        // An empty one that has failed ends at once.
-        self.begin(rollout.unwrap_or_else(|ConfigError| Reconfiguration::failed()));
+        // A file that cannot be used becomes a configuration that has failed.
+        self.begin(reconfiguration.unwrap_or_else(|ConfigError| Reconfiguration::failed()));
     }
 
-    /// The file that says what is served, if there is one.
+    /// The configuration file, if there is one.
     pub(crate) fn config_file(&self) -> Option<&str> {
         self.applied_config.as_ref().map(AppliedConfig::path)
     }
 
-    /// What the file says of transaction histories; `None`: nothing, so the command line counts. What changes begins anew.
+    /// Applies the file's setting of transaction histories; `None`: the command line's applies. A database whose setting changes begins with an
+    /// empty history.
     pub(crate) fn set_history(&mut self, is_kept: Option<bool>) {
         let is_kept = is_kept.unwrap_or(!self.config.no_history);
         if is_kept != self.keeps_history {
@@ -34,11 +34,11 @@ impl Server {
         }
     }
 
-    /// SIGHUP: opens logs again by name, and reads certificates and the configuration file again. What goes wrong is logged.
+    /// SIGHUP: opens log files again by name, and reads certificates and the configuration file again. Failures are logged.
     pub(crate) fn hang_up(&mut self) {
         let what = "received SIGHUP, reading configuration, certificates and names of logs again";
         vlog::info(Module::OvsdbServer, format_args!("{what}"));
-        // A failure is logged; there need not be a file.
+        // A failure is logged. It is none when there is no log file.
         let _ = vlog::reopen_file();
         if let Some(audit) = &self.config.audit {
             audit.reopen(|outcome| {
@@ -53,7 +53,7 @@ impl Server {
         }
         self.refresh_tls();
         if self.applied_config.is_some() {
-            // What fails is logged.
+            // Failures are logged.
             self.reload(None);
         } else {
             service_manager::reloading();

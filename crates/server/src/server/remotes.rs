@@ -1,6 +1,7 @@
-//! The remotes of the server: those that were given, and those that rows of databases name, which are followed as the rows change.
+//! Commands about remotes: those that are given, and those that rows of databases name (`db:DB,TABLE,COLUMN`). Part of the main thread.
 //!
-//! A remote that names a column is good once its database has said so; whoever gave it waits for that. Part of the main thread.
+//! The database of a `db:` remote reads the column, and reports each change of its rows. The command that adds such a remote is
+//! answered when the database has found the column. Opening and closing is [`crate::remotes`]'s.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -15,11 +16,11 @@ use corvid_shell::vlog::{self, Module};
 use super::Server;
 use crate::remotes::options::RemoteOptions;
 
-/// A database with so many inputs queued is not told how remotes stand: it would find out that they stood otherwise before.
+/// A database with a longer input queue gets no status of remotes: the status would be outdated when the database reaches it.
 const STATUS_QUEUED_MAX: usize = 1024;
 
 impl Server {
-    /// Adds a remote by command; `replier` is answered when it is known to be good. One that is not is not added.
+    /// Adds a remote by command. `replier` is answered when it is added, or when its column cannot be found; then it is not added.
     pub(crate) fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
         if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
             self.remotes.add(remote, options);
@@ -27,35 +28,41 @@ impl Server {
             replier.reply(Ok(String::new()));
             return;
         }
-        match self.follow(remote, false) {
+        match self.watch_column(remote, false) {
             Ok(()) => {
-                let waiting = self.pending.follows.entry(remote.to_owned()).or_default();
+                let waiting = self
+                    .pending
+                    .column_reads
+                    .entry(remote.to_owned())
+                    .or_default();
                 waiting.push(replier);
             }
             Err(error) => replier.reply(Err(error)),
         }
     }
 
-    /// Adds a remote that the configuration names, or checks it again. It stays even if its column cannot be found, which may come later;
-    /// `remotes_outcome` tells.
+    /// Adds a remote of the configuration, or checks it again. It stays even if its column cannot be found, which may exist later.
+    /// `remotes_outcome` gets the errors.
     pub(crate) fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
         if !ColumnRemote::matches(remote) {
             return;
         }
-        if !self.pending.follows.contains_key(remote) {
-            if let Err(error) = self.follow(remote, false) {
+        if !self.pending.column_reads.contains_key(remote) {
+            if let Err(error) = self.watch_column(remote, false) {
                 self.pending.bad_remotes.push(error);
                 return;
             }
-            self.pending.follows.insert(remote.to_owned(), Vec::new());
+            self.pending
+                .column_reads
+                .insert(remote.to_owned(), Vec::new());
         }
         self.pending.checked_remotes.insert(remote.to_owned());
     }
 
-    /// Asks a database for what a column names: remotes, or a setting of TLS.
-    pub(super) fn follow(&self, remote: &str, texts_only: bool) -> Result<(), String> {
+    /// Asks a database to read a column, and to report its changes: remotes, or a TLS setting (`texts_only`).
+    pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
         let source =
             ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
         let served = self
@@ -71,21 +78,21 @@ impl Server {
         Ok(())
     }
 
-    /// A database came or went, and with it the remotes that it names.
+    /// A database was added or removed, and with it the columns that remotes and TLS settings name.
     pub(super) fn watch_columns_again(&mut self, database: &str) {
         let names_it = |remote: &str| {
             ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
         };
         for column in self.tls.columns().filter(|column| names_it(column)) {
-            if let Err(error) = self.follow(column, true) {
+            if let Err(error) = self.watch_column(column, true) {
                 vlog::warn(Module::OvsdbServer, format_args!("{error}"));
             }
         }
         let given = self.remotes.given().filter(|remote| names_it(remote));
         for remote in given.map(str::to_owned).collect::<Vec<_>>() {
-            match self.follow(&remote, false) {
+            match self.watch_column(&remote, false) {
                 Ok(()) => {
-                    self.pending.follows.entry(remote).or_default();
+                    self.pending.column_reads.entry(remote).or_default();
                 }
                 Err(error) => {
                     vlog::warn(Module::OvsdbServer, format_args!("{error}"));
@@ -95,12 +102,12 @@ impl Server {
         }
     }
 
-    pub(super) fn followed(&mut self, remote: &str, found: Result<RemoteRows, String>) {
+    pub(super) fn column_read(&mut self, remote: &str, found: Result<RemoteRows, String>) {
         if self.tls.concerns(remote) {
             self.tls_column_read(remote, found);
             return;
         }
-        let repliers = self.pending.follows.remove(remote).unwrap_or_default();
+        let repliers = self.pending.column_reads.remove(remote).unwrap_or_default();
         let is_checked = self.pending.checked_remotes.remove(remote);
         let is_given = self.remotes.contains(remote);
         match found {
@@ -118,23 +125,23 @@ impl Server {
                 }
             }
             Err(error) => {
-                self.unfollow(remote);
+                self.unwatch_column(remote);
                 for replier in repliers {
                     replier.reply(Err(error.clone()));
                 }
                 return;
             }
-            Ok(_) => self.unfollow(remote),
+            Ok(_) => self.unwatch_column(remote),
         }
         for replier in repliers {
             replier.reply(Ok(String::new()));
         }
     }
 
-    /// Whether every configured remote that has been checked is good.
+    /// The outcome of all reads that the configuration has waited for, once.
     ///
     /// # Errors
-    /// Why some name nothing, each on a line of its own.
+    /// The error of each column that cannot be found, on a line of its own.
     pub(super) fn remotes_outcome(&mut self) -> Result<(), String> {
         let bad = std::mem::take(&mut self.pending.bad_remotes);
         if bad.is_empty() {
@@ -144,8 +151,8 @@ impl Server {
         }
     }
 
-    /// A column is of no interest any more.
-    fn unfollow(&self, remote: &str) {
+    /// Ends the reports of a column's changes.
+    fn unwatch_column(&self, remote: &str) {
         if let Some(source) = ColumnRemote::parse(remote)
             && let Some(served) = self.databases.get(source.database)
         {
@@ -159,7 +166,7 @@ impl Server {
     /// # Errors
     /// `no such remote`
     pub(crate) fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
-        self.unfollow(remote);
+        self.unwatch_column(remote);
         if self.remotes.remove(remote) {
             self.save();
             Ok(())
@@ -168,12 +175,12 @@ impl Server {
         }
     }
 
-    /// AppliedConfig remotes, sorted.
+    /// The given remotes, sorted.
     pub(crate) fn remote_names(&self) -> impl Iterator<Item = &str> {
         self.remotes.given()
     }
 
-    /// Shows in the rows that configure remotes how these stand.
+    /// Writes the status of remotes into the rows that configure them.
     pub(crate) fn show_status(&self) {
         let sources: BTreeSet<&str> = self
             .remotes

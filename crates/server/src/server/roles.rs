@@ -1,7 +1,7 @@
-//! Which databases are backups, and of whom (docs/spec/distribution.md 3): set by commands or by a configuration file, carried out by the
-//! databases and by the shard that connects. Part of the main thread.
+//! Roles of databases: active, or backup of a source (docs/spec/distribution.md 3). Commands or a configuration file set them; the databases and
+//! the shard that connects carry them out. Part of the main thread.
 //!
-//! Invariant: a database is told of its role before clients can reach it, and its connection is opened when the shard can reach the database.
+//! Invariant: a database gets its role before clients can reach it, and its connection is opened when the shard can reach the database.
 
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::replication::{Exclusions, Following, LogMessage, Role, SourceId};
@@ -17,23 +17,23 @@ use crate::shard::{ShardMessage, ToSource};
 use corvid_shell::vlog::{self, Level, Module};
 
 impl Server {
-    /// What was set before holds for the databases that are served from now on.
+    /// Restores saved settings, for the databases that are served from now on.
     pub(crate) fn set_sync(&mut self, sync: ReplicationSettings) {
         self.sync = sync;
     }
 
-    /// How databases are served that nothing else is said of.
+    /// The model of databases without settings of their own; `None`: standalone.
     pub(crate) fn default_model(&self) -> Option<ActiveBackup> {
         self.sync.model()
     }
 
-    /// Whom backups follow, or are to follow.
+    /// The source that backups follow, or will follow.
     pub(crate) fn sync_source(&self) -> String {
         let own = self.models().next().map(|model| model.source.clone());
         self.sync.source.clone().or(own).unwrap_or_default()
     }
 
-    /// Sets whom backups follow; they do from the next time on that they are made to connect.
+    /// Sets the source. It applies from the next command on that makes backups connect.
     pub(crate) fn set_sync_source(&mut self, source: &str) {
         self.sync.source = Some(source.to_owned());
         for served in self.databases.values_mut() {
@@ -44,7 +44,7 @@ impl Server {
         self.save();
     }
 
-    /// Makes every database a backup; `replier` is answered when all of them are.
+    /// Makes every database a backup; `replier` is answered when all are backups.
     pub(crate) fn become_backup(&mut self, replier: Replier) {
         if self.sync.source.is_none() {
             let text = "Unable to connect: active server is not specified.\n";
@@ -56,20 +56,20 @@ impl Server {
         self.apply_roles(Some(replier), |_| true);
     }
 
-    /// Makes every database active; `replier` is answered when all of them are.
+    /// Makes every database active; `replier` is answered when all are active.
     pub(crate) fn become_active(&mut self, replier: Replier) {
         self.sync.is_backup = false;
         self.apply_roles(Some(replier), |served| served.model.is_some());
     }
 
-    /// The tables that backups leave alone, as given.
+    /// The tables that backups do not replicate, as given.
     pub(crate) fn sync_excluded(&self) -> String {
         let own = self.models().next().map(|model| model.excluded.clone());
         let excluded = Some(self.sync.excluded.clone()).filter(|list| !list.is_empty());
         excluded.or(own).unwrap_or_default()
     }
 
-    /// Sets the tables that backups leave alone, and has them begin anew; `replier` is answered when they do.
+    /// Sets the tables that backups do not replicate, and restarts the replication; `replier` is answered when it has restarted.
     pub(crate) fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
         excluded.clone_into(&mut self.sync.excluded);
         for served in self.databases.values_mut() {
@@ -96,7 +96,7 @@ impl Server {
         self.save();
     }
 
-    /// Shows how backups stand.
+    /// Reports the status of backups.
     pub(crate) fn sync_status(&mut self, replier: Replier) {
         self.ask(|server, reports| {
             let shown = server.databases.iter().map(|(name, served)| StatusEntry {
@@ -110,7 +110,7 @@ impl Server {
         });
     }
 
-    /// Serves a database in another way from now on, without closing it. Does nothing when it is served so.
+    /// Changes the model of a served database without closing it, if it differs.
     pub(crate) fn set_model(&mut self, database: &str, model: Option<ActiveBackup>) {
         let Some(served) = self.databases.get_mut(database) else {
             return;
@@ -123,13 +123,13 @@ impl Server {
         self.apply_role(database, token);
     }
 
-    /// Databases of the active-backup kind.
+    /// The models of databases of the active-backup kind.
     fn models(&self) -> impl Iterator<Item = &ActiveBackup> {
         let served = self.databases.values();
         served.filter_map(|served| served.model.as_ref())
     }
 
-    /// Gives those databases the role that is set.
+    /// Applies the role that is set to those databases.
     fn apply_roles(
         &mut self,
         replier: Option<Replier>,
@@ -157,13 +157,13 @@ impl Server {
         }
     }
 
-    /// Has a database take the role of its model, from the beginning.
+    /// Applies the role of a database's model, from the beginning.
     fn apply_role(&mut self, database: &str, token: u64) {
         let connection = self.send_role(database, token);
         self.open_source(connection);
     }
 
-    /// Tells a database its role; returns the connection that it needs.
+    /// Sends a database its role; returns the connection that it needs as a backup.
     #[must_use]
     pub(super) fn send_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
         let served = self.databases.get_mut(database)?;
@@ -193,14 +193,14 @@ impl Server {
         Some((id, open))
     }
 
-    /// Has the connection of a backup made, if there is to be one.
+    /// Opens the connection of a backup, if there is one.
     pub(super) fn open_source(&self, connection: Option<(SourceId, ToSource)>) {
         if let Some((id, open)) = connection {
             self.shards.handles()[0].post(ShardMessage::Source(id, open));
         }
     }
 
-    /// A database goes, and with it its connection.
+    /// Closes the connection of a database that is being removed.
     pub(super) fn close_source(&self, served: &ServedDatabase) {
         if let Some((id, _)) = served.following {
             self.shards.handles()[0].post(ShardMessage::Source(id, ToSource::Close));
@@ -208,7 +208,7 @@ impl Server {
     }
 }
 
-/// Logs what a backup has to say.
+/// Logs a message of a backup.
 pub(super) fn log(notice: &LogMessage) {
     let level = match notice.level() {
         replication::Level::Info => Level::Info,

@@ -39,19 +39,19 @@ pub(super) struct ServedDatabase {
     /// The file's name as given, or the database's own.
     pub(super) name: String,
     /// For shards.
-    pub(super) shortcut: DatabaseHandle,
+    pub(super) handle: DatabaseHandle,
     pub(super) inbox: Arc<MailSender<ToDatabase>>,
     pub(super) thread: JoinHandle<()>,
-    /// Whether the name of its file cannot be forced to disk.
+    /// Set when the name of its file cannot be synced.
     pub(super) unforced_name: UnforcedName,
-    /// `None`: it is standalone.
+    /// `None`: standalone.
     pub(super) model: Option<ActiveBackup>,
-    /// The connection to what it follows, and what that is, while it is a backup.
+    /// The connection to its source, and the source's remote, while it is a backup.
     pub(super) following: Option<(SourceId, String)>,
 }
 
 impl Server {
-    /// Starts the thread of a database and makes it known to the shards. Returns the transaction that shows it in `_Server`.
+    /// Starts the thread of a database and publishes it to the shards. Returns the transaction that inserts its row in `_Server`.
     pub(super) fn serve(
         &mut self,
         name: &str,
@@ -121,7 +121,7 @@ impl Server {
         };
         let row = server_db::insert(&schema, pump.service().model().server_row());
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
-        let shortcut = DatabaseHandle::new(driver.clone(), mailbox.sender());
+        let handle = DatabaseHandle::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
         let job_threads = DatabaseThread {
             driver,
@@ -134,7 +134,7 @@ impl Server {
         let served = ServedDatabase {
             id,
             name: name.to_owned(),
-            shortcut,
+            handle,
             inbox: sender,
             thread,
             unforced_name,
@@ -150,7 +150,7 @@ impl Server {
         Ok(row)
     }
 
-    /// The recording of a database that is about to be served, if there is to be one. It is served without when it cannot be recorded.
+    /// The recording of a database that is about to be served, with `--record`. When the recording fails the database is served without.
     pub(super) fn begin_recording(&self, name: &str) -> Option<Recorder> {
         let settings = self.config.record.as_ref()?;
         let recorder = Recorder::begin(settings, name);
@@ -167,7 +167,7 @@ impl Server {
         let mut inboxes = HashMap::new();
         for (name, served) in &self.databases {
             directory.insert(name, served.id);
-            inboxes.insert(served.id, served.shortcut.clone());
+            inboxes.insert(served.id, served.handle.clone());
         }
         let directory = Arc::new(directory);
         for shard in self.shards.handles() {
@@ -176,10 +176,10 @@ impl Server {
     }
 }
 
-/// Whether a database may be served by its name.
+/// Checks whether a database may be served under this name.
 ///
 /// # Errors
-/// Worded as the reference does.
+/// The name is reserved or taken, in the reference's words.
 pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
     if name.starts_with('_') {
         return Err(format!(
@@ -192,7 +192,7 @@ pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a database is to be another server's, `relay:NAME:REMOTES`. What only begins like that is the name of a file.
+/// Whether the argument asks for a relay, `relay:NAME:REMOTES`. Any other argument is the name of a file.
 pub(crate) fn is_relay(file: &str) -> bool {
     let parts = file
         .strip_prefix("relay:")
@@ -200,7 +200,7 @@ pub(crate) fn is_relay(file: &str) -> bool {
     parts.is_some_and(|(_, remotes)| !remotes.is_empty())
 }
 
-/// Whether two names mean one file, links included.
+/// Whether two names mean the same file; links are followed.
 pub(crate) fn same_file(a: &str, b: &str) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (std::fs::metadata(a), std::fs::metadata(b)) {

@@ -1,4 +1,4 @@
-//! Listing sessions and closing one, by command: shards are asked, and answer between two pieces of work. Part of the main thread.
+//! Listing sessions and closing one, by command. The shards answer between two pieces of work. Part of the main thread.
 
 use std::sync::PoisonError;
 
@@ -11,7 +11,7 @@ use crate::control::sessions::{self, ListedSession};
 use crate::shard::ShardMessage;
 
 impl Server {
-    /// Tells how each session stands, when all shards have answered.
+    /// Lists all sessions; `replier` is answered when all shards have listed theirs.
     pub(crate) fn list_sessions(&mut self, replier: Replier) {
         let shards = self.shards.handles();
         let token = self.pending.list(shards.len(), replier);
@@ -32,7 +32,7 @@ impl Server {
         );
     }
 
-    /// Closes the session of this number, hexadecimal, as it is listed.
+    /// Closes the session with this number, hexadecimal, as in the list.
     pub(crate) fn close_session(&mut self, id: &str, replier: Replier) {
         let number = u64::from_str_radix(id, 16).ok().map(SessionId);
         let shard = |id| self.shards.handles().get(usize::from(shard_of(id)));

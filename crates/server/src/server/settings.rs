@@ -1,5 +1,5 @@
-//! What can be set while the server runs (`ovsdb-server/list-settings`, `ovsdb-server/set-setting`): each by the name of the option that sets it at the
-//! start. Part of the main thread. A change lasts until the server ends; it is logged.
+//! Settings that can be changed while the server runs (`ovsdb-server/list-settings`, `ovsdb-server/set-setting`). Each has the name of the
+//! option that sets it at the start. A change is logged, and lasts until the server ends. Part of the main thread.
 
 use corvid_json::{Object, Value};
 use corvid_service::message::{Control, ToDatabase};
@@ -16,7 +16,7 @@ const AUDIT_LOG: &str = "audit-log";
 const SLOW_TRANSACTION: &str = "slow-transaction";
 
 impl Server {
-    /// Tells what each setting is now.
+    /// Lists all settings with their values.
     pub(crate) fn list_settings(&self, replier: Replier) {
         let settings = self.settings();
         let lines = || {
@@ -57,10 +57,10 @@ impl Server {
         settings
     }
 
-    /// Sets one of them.
+    /// Changes a setting.
     ///
     /// # Errors
-    /// There is no such setting, or the value is none for it: nothing has changed.
+    /// There is no such setting, or the value is not valid for it. Nothing has changed.
     pub(crate) fn set_setting(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
@@ -89,8 +89,8 @@ impl Server {
             .set(option, value)
             .map_err(|expected| format!("{value}: {expected}"))?;
         self.config.limit_settings = settings;
-        // Says so when the limit of open files leaves no room for that.
-        self.config.limits = settings.settle();
+        // Logs a warning when the limit of open files is too low.
+        self.config.limits = settings.resolve();
         self.shards.change_limits(&self.config.limits);
         self.config
             .reply_memory
@@ -123,7 +123,7 @@ impl Server {
         Ok(())
     }
 
-    /// Has every database but the server's own do something.
+    /// Sends an order to every database except `_Server`.
     pub(super) fn control_databases(&self, control: impl Fn() -> Control) {
         for (name, served) in &self.databases {
             if name != server_db::NAME {

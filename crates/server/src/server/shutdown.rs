@@ -1,6 +1,6 @@
-//! How databases go: one that is removed, and all of them when the server exits. Part of the main thread.
+//! The end of databases: of one that is removed, and of all when the server exits. Part of the main thread.
 //!
-//! Invariant: a database that is to go is held in [`Removal`] until it reports [`Event::Removed`]. Until then the answers of its disk, rewrite
+//! Invariant: a database that is being removed has a [`Removal`] until it reports [`Event::Removed`]. Until then the answers of its disk, rewrite
 //! and job threads reach it, so every request and every control command that waits for it is answered. Its file is closed before the report.
 
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use super::{Server, answer};
 use crate::main_handle::MainMessage;
 use crate::metrics::Stage;
 
-/// How long databases and backups may take to end when the server exits. A swap under way takes two syncs of the disk.
+/// How long the server waits for databases and backups when it exits. A swap under way takes two syncs of the disk.
 const EXIT_MAX: Duration = Duration::from_secs(10);
 
 impl Server {
@@ -32,7 +32,7 @@ impl Server {
         self.is_exiting
     }
 
-    /// Stops serving a database; `replier` is answered when its clients have been told.
+    /// Stops serving a database; `replier` is answered when its sessions have been closed and `_Server` has changed.
     pub(crate) fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
@@ -42,7 +42,7 @@ impl Server {
             }
             self.close_source(&served);
             self.publish();
-            // The thread ends by itself, after the database has reported that it is gone.
+            // The thread ends by itself, after the database has reported its removal.
             drop(self.end_database(name, served, reason, replier));
             self.watch_columns_again(name);
             self.save();
@@ -53,8 +53,8 @@ impl Server {
         answer(replier, Err(refusal.to_owned()));
     }
 
-    /// Tells a database that it is no longer served. Returns its thread, which ends after [`Event::Removed`] and after the shards have
-    /// dropped their senders to it.
+    /// Orders a database to end. Returns its thread, which ends after [`Event::Removed`] and after the shards have dropped their
+    /// senders to it.
     fn end_database(
         &mut self,
         name: &str,
@@ -73,8 +73,7 @@ impl Server {
         served.thread
     }
 
-    /// Ends every thread: clients are told that their databases go, control commands that wait are answered, what is queued for the log is
-    /// written.
+    /// Ends every thread. Pending requests and control commands are answered, and queued log records are written.
     pub(crate) fn shut_down(mut self) {
         if let Some(metrics) = &self.config.metrics {
             metrics.set_stage(Stage::Ending);
@@ -91,16 +90,16 @@ impl Server {
         }
         self.publish();
         self.await_removals(deadline);
-        // `_Server` goes last, as in the reference: sessions that wait for its rows are answered, and are told of no change of them.
+        // `_Server` ends last, as in the reference: pending requests to it are answered, and no session gets an update of the removals.
         threads.extend(self.begin_exit(server_db::NAME));
         self.publish();
         self.await_removals(deadline);
         self.await_abandoned_openings(began);
-        // A database that has not ended in time gets no more answers, so that its thread can end.
+        // A database that has not ended in time loses its sender, so that its thread can end.
         self.pending.removals.clear();
         self.shards.shutdown();
         for thread in threads {
-            // A panicked thread has already said so.
+            // A panic was reported when it happened.
             let _ = thread.join();
         }
     }
@@ -111,7 +110,7 @@ impl Server {
         Some(self.end_database(name, served, "", None))
     }
 
-    /// Waits until every database that was told to go has gone, and every backup has ended.
+    /// Waits until every database that was ordered to end has ended, and every backup.
     fn await_removals(&mut self, deadline: Instant) {
         while self.pending.is_ending()
             && let Ok(report) = self.events.recv_deadline(deadline)
@@ -122,7 +121,7 @@ impl Server {
                 self.run_report(report);
             }
         }
-        // What was reported together with the last end.
+        // Events that arrived with the last removal.
         self.run_events();
     }
 }

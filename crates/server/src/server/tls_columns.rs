@@ -1,48 +1,48 @@
-//! Settings of TLS in columns, from the main thread's side: asked for at the start and at each reload, which wait for them, and again
-//! whenever their database comes back.
+//! Reading the TLS settings that database columns hold: at the start and at each reload, which wait for them, and again whenever their
+//! database is added again. Part of the main thread.
 
 use corvid_service::remote_rows::RemoteRows;
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 
-/// What a rollout still waits for.
+/// The columns that the configuration under way waits for.
 #[derive(Debug, Default)]
 pub(super) struct PendingColumns {
     columns: Vec<String>,
-    /// Why the first column that cannot be used cannot be.
+    /// The error of the first column that cannot be used.
     refusal: Option<String>,
 }
 
 impl Server {
-    /// Asks for the settings of TLS that columns hold.
+    /// Asks the databases for the columns that hold TLS settings.
     ///
     /// # Errors
-    /// A column names no database.
-    pub(super) fn ask_tls(&mut self) -> Result<(), String> {
+    /// A column's database is not served.
+    pub(super) fn read_tls_columns(&mut self) -> Result<(), String> {
         for column in self.tls.columns() {
-            self.follow(column, true)?;
+            self.watch_column(column, true)?;
             self.pending.tls.columns.push(column.to_owned());
         }
         Ok(())
     }
 
-    /// Whether columns have yet to be read, and all could be so far.
-    pub(super) fn tls_is_awaited(&self) -> bool {
+    /// Whether columns are still to be read, and none has failed.
+    pub(super) fn awaits_tls_columns(&self) -> bool {
         !self.pending.tls.columns.is_empty() && self.pending.tls.refusal.is_none()
     }
 
-    /// Why a column cannot be used, if one cannot.
+    /// The error of the first column that cannot be used, once.
     pub(super) fn tls_outcome(&mut self) -> Result<(), String> {
         self.pending.tls.refusal.take().map_or(Ok(()), Err)
     }
 
-    /// Looks whether files of TLS have changed.
+    /// Reads changed TLS files again.
     pub(crate) fn refresh_tls(&self) {
         self.tls.credentials().refresh();
     }
 
-    /// A column was read, or cannot be: a rollout that waits for it fails, later it is told.
+    /// A column was read, or could not be. An error fails the configuration that waits for the column; without one it is logged.
     pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
         let count = self.pending.tls.columns.len();
         self.pending.tls.columns.retain(|waiting| waiting != column);

@@ -1,6 +1,6 @@
-//! Reads the long texts of one shard's clients on a thread of its own, one after the other, while the shard serves others.
+//! Parses the long frames of one shard's clients on a thread of its own (`texts`), one after the other, while the shard serves other sessions.
 //!
-//! The thread begins with the first text and ends with its shard. Not limited here: no session has more than one text under way.
+//! The thread starts with the first long frame and ends with its shard. The queue needs no limit: a session has at most one frame in it.
 
 use corvid_monitor::SessionId;
 use corvid_reactor::shard::ShardHandle;
@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::ShardMessage;
 
-/// The way to the thread.
+/// The queue of the thread.
 #[derive(Debug)]
 pub(super) struct FrameParser {
     shard: ShardHandle<ShardMessage>,
@@ -17,7 +17,7 @@ pub(super) struct FrameParser {
 }
 
 impl FrameParser {
-    /// No thread yet. FrameParser that were read go to `shard`.
+    /// No thread yet. Parsed frames are posted to `shard`.
     pub(super) fn new(shard: ShardHandle<ShardMessage>) -> FrameParser {
         FrameParser {
             shard,
@@ -25,13 +25,13 @@ impl FrameParser {
         }
     }
 
-    /// Has a text read and sent back as [`ShardMessage::TextRead`].
-    pub(super) fn read(&mut self, session: SessionId, mut text: InboundFrame) {
+    /// Has a frame parsed, and posted as [`ShardMessage::TextRead`].
+    pub(super) fn parse(&mut self, session: SessionId, mut text: InboundFrame) {
         if self.thread.is_none() {
             self.thread = start(self.shard.clone()).ok();
         }
         match &self.thread {
-            // The thread lives as long as its queue, which is ours.
+            // The thread lives as long as this sender.
             Some(thread) => drop(thread.send((session, text))),
             None => {
                 text.parse();

@@ -1,4 +1,4 @@
-//! What a shard tells operators of its sessions.
+//! The list of a shard's sessions, for operators.
 
 use corvid_net::clock::Now;
 use corvid_reactor::shard::Io;
@@ -7,7 +7,7 @@ use super::ShardSessions;
 use crate::control::sessions::ListedSession;
 
 impl ShardSessions {
-    /// How each session stands.
+    /// An entry for each session.
     pub(super) fn list(&self, now: Now, io: &Io) -> Vec<ListedSession> {
         let sessions = self.sessions.iter();
         let listed = sessions.filter_map(|(conn, client)| {

@@ -1,4 +1,4 @@
-//! The connections of backups to what they follow, all on one shard: whose is whose, and what their databases are told.
+//! The connections of all backups to their sources, on shard 0: finds the connection of an event or order, and sends events to its database.
 
 use corvid_json::Pieces;
 use corvid_net::clock::Now;
@@ -10,7 +10,7 @@ use super::ToSource;
 use crate::remotes::source::SourceConnection;
 use crate::shard::queues::DatabaseQueues;
 
-/// All of them.
+/// All connections.
 #[derive(Debug, Default)]
 pub(super) struct Sources(Vec<SourceConnection>);
 
@@ -19,28 +19,28 @@ impl Sources {
         self.0.iter_mut().find(|source| source.conn() == Some(conn))
     }
 
-    /// A connection stands; false when it is none of these.
-    pub(super) fn opened(&mut self, now: Now, conn: ConnId, outbox: &mut DatabaseQueues) -> bool {
+    /// A connection is open; false when it is none of these.
+    pub(super) fn opened(&mut self, now: Now, conn: ConnId, queues: &mut DatabaseQueues) -> bool {
         let Some(source) = self.of(conn) else {
             return false;
         };
         let number = source.opened(now);
-        tell(source, SourceEvent::Connected(number), outbox);
+        send(source, SourceEvent::Connected(number), queues);
         true
     }
 
-    /// A text has arrived on a connection that may be one of these.
+    /// A message has arrived on a connection that may be one of these.
     pub(super) fn frame(
         &mut self,
         conn: ConnId,
         text: Pieces,
         io: &mut Io,
-        outbox: &mut DatabaseQueues,
+        queues: &mut DatabaseQueues,
     ) {
         if let Some(source) = self.of(conn)
             && let Some(text) = source.frame(conn, text, io)
         {
-            tell(source, SourceEvent::Message(text), outbox);
+            send(source, SourceEvent::Message(text), queues);
         }
     }
 
@@ -50,13 +50,13 @@ impl Sources {
         now: Now,
         conn: ConnId,
         reason: &CloseReason,
-        outbox: &mut DatabaseQueues,
+        queues: &mut DatabaseQueues,
     ) -> bool {
         let Some(source) = self.of(conn) else {
             return false;
         };
         source.closed(now, reason);
-        tell(source, SourceEvent::Disconnected, outbox);
+        send(source, SourceEvent::Disconnected, queues);
         true
     }
 
@@ -67,31 +67,31 @@ impl Sources {
             self.0.push(source);
             return;
         }
-        // It may be closed already: then nobody waits for anything.
-        let Some(place) = self.0.iter().position(|source| source.id() == id) else {
+        // It may be closed already.
+        let Some(index) = self.0.iter().position(|source| source.id() == id) else {
             return;
         };
         match message {
             ToSource::Open(..) => {}
             ToSource::SetOptions(options) => {
-                self.0[place].set_options(options);
-                self.0[place].run(now, io);
+                self.0[index].set_options(options);
+                self.0[index].run(now, io);
             }
             ToSource::Order(connection, order) => {
-                self.0[place].order(now, connection, order, io);
+                self.0[index].order(now, connection, order, io);
             }
-            ToSource::Close => self.0.swap_remove(place).close(io),
+            ToSource::Close => self.0.swap_remove(index).close(io),
         }
     }
 
-    /// Does what is due.
+    /// Runs all connections.
     pub(super) fn run(&mut self, now: Now, io: &mut Io) {
         for source in &mut self.0 {
             source.run(now, io);
         }
     }
 
-    /// When that is.
+    /// When [`Sources::run`] is due, monotonic ms; in the past when it is late.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
         self.0
             .iter()
@@ -100,7 +100,7 @@ impl Sources {
     }
 }
 
-fn tell(source: &SourceConnection, event: SourceEvent, outbox: &mut DatabaseQueues) {
+fn send(source: &SourceConnection, event: SourceEvent, queues: &mut DatabaseQueues) {
     let event = ToDatabase::Source(source.id(), event);
-    outbox.push(source.database(), event);
+    queues.push(source.database(), event);
 }
