@@ -1,4 +1,4 @@
-//! `corvid-xtask`: what is made from the tables of the programs, and the Debian package. Behind `make docs` and `make deb`.
+//! `corvid-xtask`: what is made from the tables of the programs, the Debian package, and runs of all tests. Behind `make docs`, `make deb` and `make test`.
 //!
 //! Nothing that it makes is checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]); it knows no option and no command
 //! by itself, so a new one is in every page and completion at once.
@@ -7,6 +7,7 @@ mod completion;
 mod deb;
 mod page;
 mod programs;
+mod test_run;
 mod tree;
 
 use std::error::Error;
@@ -56,6 +57,18 @@ fn command_line() -> Command {
             "Writes the completions of bash, fish and zsh below DIR",
         ))
         .subcommand(deb)
+        .subcommand(
+            Command::new("test")
+                .about(
+                    "Builds all tests of the workspace and runs them, several programs at a time",
+                )
+                .arg(
+                    Arg::new("beside")
+                        .long("beside")
+                        .value_name("COMMAND")
+                        .help("Also runs COMMAND; the run fails if it fails"),
+                ),
+        )
 }
 
 fn path(name: &'static str) -> Arg {
@@ -70,6 +83,7 @@ fn run(line: &ArgMatches) -> Outcome {
     };
     match task {
         "man" => page::write_all(&given("dir")?),
+        "test" => test_run::run(arguments.get_one::<String>("beside")),
         "completions" => completion::write_all(&given("dir")?),
         _ => deb::build(&deb::Inputs {
             dir: given("dir")?,

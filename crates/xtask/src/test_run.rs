@@ -1,0 +1,405 @@
+//! `corvid-xtask test`: builds the test programs of the workspace, and runs each as soon as it is built, several at a time.
+//!
+//! Many tests wait for processes, so tests run while Cargo still compiles the other test programs. The output of a program is kept together. The run
+//! fails if the build, a program, the documentation's tests or the command given by `--beside` fails; every job's failure is shown once where it
+//! happens and named once more at the end.
+//!
+//! This file knows how Cargo reports what it has built and how Rust's test harness reports results. It knows no test.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_json::Value;
+
+use crate::Outcome;
+
+/// Jobs that run at the same time.
+const LANES: usize = 3;
+
+/// Test programs whose tests wait for other processes most of the time. They start first, with [`THREADS_WAITING`] threads for each core.
+const WAITING: [&str; 6] = [
+    "tests system",
+    "crates/driver clients",
+    "crates/idl reference",
+    "crates/examples examples",
+    "crates/tools tools",
+    "crates/server server",
+];
+
+/// Threads for each core in programs that wait.
+const THREADS_WAITING: usize = 4;
+
+/// One thing to run.
+#[derive(Debug)]
+struct Job {
+    name: String,
+    command: Command,
+    is_waiting: bool,
+}
+
+/// What became of a job.
+#[derive(Debug)]
+struct Report {
+    name: String,
+    is_success: bool,
+    tally: Tally,
+    output: String,
+    warnings: String,
+    took: Duration,
+}
+
+/// What a test program says of its tests.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: usize,
+    failed: Vec<String>,
+    ignored: usize,
+}
+
+impl Tally {
+    /// Counts the lines of Rust's test harness, `test NAME ... ok`.
+    fn of(output: &str) -> Tally {
+        let mut tally = Tally::default();
+        let lines = output.lines().filter_map(|line| line.strip_prefix("test "));
+        for (name, result) in lines.filter_map(|line| line.rsplit_once(" ... ")) {
+            match result.split([',', ' ']).next() {
+                Some("ok") => tally.passed += 1,
+                Some("FAILED") => tally.failed.push(name.to_owned()),
+                Some("ignored") => tally.ignored += 1,
+                _ => {}
+            }
+        }
+        tally
+    }
+
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.ignored += other.ignored;
+    }
+}
+
+/// Jobs that may start, and whether more can come.
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_complete: bool,
+}
+
+/// The queue, shared by the build and the lanes.
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a job: before those that do not wait, if it waits.
+    fn add(&self, job: Job) {
+        let mut queue = self.lock();
+        let at = if job.is_waiting {
+            queue.jobs.iter().take_while(|job| job.is_waiting).count()
+        } else {
+            queue.jobs.len()
+        };
+        queue.jobs.insert(at, job);
+        self.changed.notify_all();
+    }
+
+    /// Says that no more jobs come. After a build that failed, nothing more is started.
+    fn complete(&self, is_build_good: bool) {
+        let mut queue = self.lock();
+        if !is_build_good {
+            queue.jobs.clear();
+        }
+        queue.is_complete = true;
+        self.changed.notify_all();
+    }
+
+    /// The next job, as soon as there is one; `None` when there are no more.
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.is_complete {
+                return None;
+            }
+            queue = self
+                .changed
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Builds and runs all tests below the current directory, the root of the repository. `beside` is a shell command that is run as one more job.
+pub(crate) fn run(beside: Option<&String>) -> Outcome {
+    let cores = thread::available_parallelism().map_or(2, usize::from);
+    let root = std::env::current_dir()?;
+    let started = Instant::now();
+    let shared = Shared::default();
+    if let Some(line) = beside {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        shared.add(Job {
+            name: line.clone(),
+            command,
+            is_waiting: true,
+        });
+    }
+    let (built, reports) = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES)
+            .map(|_| {
+                scope.spawn(|| {
+                    let jobs = std::iter::from_fn(|| shared.next());
+                    jobs.map(|job| show(perform(job))).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let built = build(&root, cores, &shared);
+        let is_good = built.as_ref().is_ok_and(ExitStatus::success);
+        println!("tests are built after {} s", started.elapsed().as_secs());
+        if is_good {
+            let mut command = Command::new("cargo");
+            command.args(["test", "--workspace", "--doc"]);
+            shared.add(Job {
+                name: "examples of the documentation".to_owned(),
+                command,
+                is_waiting: false,
+            });
+        }
+        shared.complete(is_good);
+        let reports = lanes.into_iter().filter_map(|lane| lane.join().ok());
+        (built, reports.flatten().collect::<Vec<_>>())
+    });
+    if !built?.success() {
+        return Err("the tests do not build".into());
+    }
+    conclude(reports, started.elapsed())
+}
+
+/// Has Cargo build all test programs; adds each to the queue when Cargo reports it.
+fn build(root: &Path, cores: usize, shared: &Shared) -> io::Result<ExitStatus> {
+    let mut child = Command::new("cargo")
+        .args(["test", "--workspace", "--no-run", "--quiet"])
+        .arg("--message-format=json-render-diagnostics")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let message = Value::parse(line?.as_bytes());
+            if let Some(job) = message.ok().and_then(|it| test_program(&it, root, cores)) {
+                shared.add(job);
+            }
+        }
+    }
+    child.wait()
+}
+
+/// The test program that a message of Cargo announces. Tests run in the folder of their package, as under `cargo test`.
+fn test_program(message: &Value, root: &Path, cores: usize) -> Option<Job> {
+    if !message.get("profile")?.get("test")?.as_bool()? {
+        return None;
+    }
+    let executable = message.get("executable")?.as_str()?;
+    let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
+    let target = message.get("target")?;
+    let is_test = |kind: &Value| kind.as_str() == Some("test");
+    let shown = folder.strip_prefix(root).unwrap_or(folder).display();
+    let name = if target.get("kind")?.as_array()?.iter().any(is_test) {
+        format!("{shown} {}", target.get("name")?.as_str()?)
+    } else {
+        format!("{shown} (units of {})", target.get("name")?.as_str()?)
+    };
+    let is_waiting = WAITING.contains(&name.as_str());
+    let threads = if is_waiting { THREADS_WAITING } else { 1 } * cores;
+    let mut command = Command::new(PathBuf::from(executable));
+    command
+        .arg(format!("--test-threads={threads}"))
+        .current_dir(folder)
+        .env("CARGO_MANIFEST_DIR", folder);
+    Some(Job {
+        name,
+        command,
+        is_waiting,
+    })
+}
+
+fn perform(mut job: Job) -> Report {
+    let started = Instant::now();
+    let result = job.command.stdin(Stdio::null()).output();
+    let took = started.elapsed();
+    let (is_success, output, warnings) = match result {
+        Ok(output) => (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        ),
+        Err(error) => (false, String::new(), error.to_string()),
+    };
+    Report {
+        name: job.name,
+        is_success,
+        tally: Tally::of(&output),
+        output,
+        warnings,
+        took,
+    }
+}
+
+/// Prints one job's report: all output of one that failed, else only what its tests wrote past the harness, such as what was skipped.
+fn show(report: Report) -> Report {
+    let mut text = format!(
+        "{} {}: {} passed, {} failed, {} ignored, {:.1} s\n",
+        if report.is_success { "ok  " } else { "FAIL" },
+        report.name,
+        report.tally.passed,
+        report.tally.failed.len(),
+        report.tally.ignored,
+        report.took.as_secs_f64()
+    );
+    if !report.is_success {
+        text.push_str(&report.output);
+        text.push_str(&report.warnings);
+    } else {
+        let is_of_tests = |line: &&str| !line.is_empty() && !line.starts_with("   ");
+        for line in report.warnings.lines().filter(is_of_tests) {
+            text.push_str("     ");
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    print!("{text}");
+    report
+}
+
+/// The end of a run: what failed, and the sums.
+fn conclude(reports: Vec<Report>, took: Duration) -> Outcome {
+    let mut sum = Tally::default();
+    let mut failures = Vec::new();
+    for report in reports {
+        if !report.is_success && report.tally.failed.is_empty() {
+            failures.push(report.name.clone());
+        }
+        let names = report.tally.failed.iter();
+        failures.extend(names.map(|test| format!("{}: {test}", report.name)));
+        sum.add(report.tally);
+    }
+    for failure in &failures {
+        println!("FAILED {failure}");
+    }
+    println!(
+        "tests: {} passed, {} failed, {} ignored, in {} s",
+        sum.passed,
+        sum.failed.len(),
+        sum.ignored,
+        took.as_secs()
+    );
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} failures", failures.len()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILT: &str = r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/json/Cargo.toml",
+        "target":{"kind":["test"],"name":"json"},"profile":{"test":true},"executable":"/r/t/json-1"}"#;
+
+    fn program(message: &str) -> Option<Job> {
+        let message = Value::parse(message.as_bytes()).expect("JSON");
+        test_program(&message, Path::new("/r"), 2)
+    }
+
+    #[test]
+    fn a_test_program_has_the_name_of_its_package_and_target() {
+        let job = program(BUILT).expect("a program");
+        assert_eq!(job.name, "crates/json json");
+        assert_eq!(
+            job.command.get_current_dir(),
+            Some(Path::new("/r/crates/json"))
+        );
+        let units = BUILT.replace(r#"["test"]"#, r#"["lib"]"#);
+        let job = program(&units).expect("a program");
+        assert_eq!(job.name, "crates/json (units of json)");
+    }
+
+    #[test]
+    fn only_test_programs_are_run() {
+        for other in [
+            BUILT.replace(r#""test":true"#, r#""test":false"#),
+            BUILT.replace(r#""/r/t/json-1""#, "null"),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ] {
+            assert!(program(&other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn programs_that_wait_are_started_first() {
+        let shared = Shared::default();
+        for (name, is_waiting) in [("a", false), ("b", true), ("c", false), ("d", true)] {
+            shared.add(Job {
+                name: name.to_owned(),
+                command: Command::new("true"),
+                is_waiting,
+            });
+        }
+        shared.complete(true);
+        let names: Vec<String> = std::iter::from_fn(|| shared.next())
+            .map(|job| job.name)
+            .collect();
+        assert_eq!(names, ["b", "d", "a", "c"]);
+    }
+
+    #[test]
+    fn a_failed_build_starts_nothing_more() {
+        let shared = Shared::default();
+        shared.add(program(BUILT).expect("a program"));
+        shared.complete(false);
+        assert!(shared.next().is_none());
+    }
+
+    #[test]
+    fn results_are_counted() {
+        let output = "running 4 tests\ntest a::b ... ok\ntest c - should panic ... ok\ntest d ... FAILED\n\
+                      test e ... ignored, takes hours\n\nfailures:\n    d\n";
+        let expected = Tally {
+            passed: 2,
+            failed: vec!["d".to_owned()],
+            ignored: 1,
+        };
+        assert_eq!(Tally::of(output), expected);
+    }
+
+    #[test]
+    fn a_job_that_cannot_start_or_fails_without_a_test_is_a_failure() {
+        let job = |program: &str| Job {
+            name: program.to_owned(),
+            command: Command::new(program),
+            is_waiting: false,
+        };
+        for program in ["false", "/no/such/program"] {
+            let report = perform(job(program));
+            assert!(!report.is_success && report.tally == Tally::default());
+            assert!(conclude(vec![report], Duration::ZERO).is_err(), "{program}");
+        }
+        let report = perform(job("true"));
+        assert!(conclude(vec![report], Duration::ZERO).is_ok());
+    }
+}
