@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
+.PHONY: run test check-deep check-deny check-rust-version check-miri check-threads check-loom check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -20,13 +20,44 @@ run:
 setup:
 	tests/setup/all.sh
 
-# Everything: form, lints, build, and all tests against the binaries just built.
-test: setup
+# Everything: form, lints, build, and all tests against the programs just built. What the tests need is installed while Rust compiles; the
+# tests run, several programs at a time, while Rust compiles the other tests. The guard runs beside them: it counts instructions, not time.
+test:
+	tests/setup/begin.sh
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BUILD) -p corvid-guard -p corvid-xtask
-	$(RELEASE)/corvid-guard check
-	cargo test --workspace
+	tests/setup/finish.sh
+	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
+
+# More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
+check-deep: check-deny check-rust-version check-miri check-threads check-loom check-seeds
+
+# Licences, advisories and duplicates of libraries: needs cargo-deny.
+check-deny:
+	cargo deny --all-features check
+
+# The workspace builds with the oldest Rust that Cargo.toml declares: needs that toolchain.
+check-rust-version:
+	cargo +$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) check --workspace --all-targets --target-dir target/oldest
+
+# Undefined behaviour in the crates with unsafe code that is pure: needs a nightly toolchain with miri.
+check-miri:
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p corvid-json -p corvid-data -p corvid-engine --lib --target-dir target/miri
+
+# Data races of a server with many shards, by ThreadSanitizer: needs a nightly toolchain with rust-src.
+check-threads:
+	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads \
+		-p corvid-server --no-default-features --test server many_shards
+
+# Every order of steps of mailboxes, handles of shards and the opening pipeline.
+check-loom:
+	RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p corvid-reactor -p corvid-server --lib loom
+
+# Ten times the seeds of the simulator that `make test` runs.
+check-seeds:
+	CORVID_CASES=20000 cargo test -p corvid-sim --test sim crashes
+	CORVID_CASES=1000 cargo test -p corvid-sim --test sim clients
 
 # Manual pages, and with completions too, from the tables of options and commands, below target/docs.
 man:

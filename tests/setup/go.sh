@@ -8,5 +8,5 @@ if ! command -v go >/dev/null 2>&1; then
     exit 0
 fi
 cd ../interop/go-libovsdb || exit 1
-go mod verify >/dev/null 2>&1 || retry go mod download || skipped "Go libovsdb" "its modules cannot be had"
+go mod verify >/dev/null 2>&1 || retry go mod download || skipped "Go libovsdb" "its modules could not be downloaded"
 exit 0

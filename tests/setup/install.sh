@@ -1,13 +1,13 @@
 # Sourced by the scripts beside it, after `retry.sh`: installs packages of the system (Debian, Ubuntu).
 
-# missing_of PACKAGE...: prints those that are not installed.
+# missing_of PACKAGE...: prints the packages that are not installed.
 missing_of() {
     for package in "$@"; do
         dpkg -s "$package" >/dev/null 2>&1 || printf ' %s' "$package"
     done
 }
 
-# install_packages WHAT PACKAGE...: installs the packages, or says loudly that WHAT cannot be had. No daemon of theirs is left running.
+# install_packages WHAT PACKAGE...: installs the packages and starts none of their daemons, or warns that WHAT is missing.
 install_packages() {
     what=$1
     shift
@@ -20,7 +20,7 @@ install_packages() {
         skipped "$what" "not root; run: apt-get install $*"
         return 0
     fi
-    # While this file is there and exits with 101, packages start no services.
+    # While this file exists and exits with 101, packages start no services.
     policy=/usr/sbin/policy-rc.d
     made=
     if [ ! -e "$policy" ]; then

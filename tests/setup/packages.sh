@@ -1,10 +1,9 @@
 #!/bin/sh
-# Installs the reference implementation and its clients, and valgrind, which counts instructions. The tests start every server
-# themselves.
+# Installs the reference implementation and its clients, valgrind, which counts instructions, and shells for their completions. The tests start
+# every server themselves.
 cd "$(dirname "$0")" && . ./retry.sh && . ./install.sh
 
 missing=$(missing_of openvswitch-common openvswitch-switch ovn-common ovn-central python3-openvswitch)
-command -v cc >/dev/null 2>&1 && command -v make >/dev/null 2>&1 || missing="$missing build-essential"
 # Only the module's parts that a bare interpreter lacks on Debian are asked for.
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3-venv"
 # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts `promtool`, which judges metrics and alerts, into .venv/bin, out of the package of Prometheus: the server in it is not wanted here.
+# Puts `promtool`, which checks metrics and alerts, into .venv/bin. It is taken out of the package of Prometheus, whose server is not installed.
 cd "$(dirname "$0")" && . ./retry.sh
 
 promtool=$(cd ../.. && pwd)/.venv/bin/promtool

@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: commands that fetch something are tried again, and what cannot be had is said loudly.
+# Sourced by the scripts beside it: runs a command that fetches something again after a failure, and reports loudly what is not installed.
 
 # retry COMMAND...: up to four attempts with growing pauses. Status of the last attempt.
 retry() {
@@ -12,7 +12,7 @@ retry() {
     "$@"
 }
 
-# skipped WHAT REASON: tests that need WHAT will skip themselves; nobody shall overlook it.
+# skipped WHAT REASON: warns that tests which need WHAT will be skipped.
 skipped() {
     echo "SKIPPED setup of $1: $2" >&2
     echo "******* TESTS THAT NEED $1 WILL NOT RUN *******" >&2

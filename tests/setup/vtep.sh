@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts the schema of the hardware VTEP database into .venv/share, out of its package, whose daemon is not wanted here.
+# Puts the schema of the hardware VTEP database into .venv/share. It is taken out of its package, whose daemon is not installed.
 cd "$(dirname "$0")" && . ./retry.sh
 
 schema=$(cd ../.. && pwd)/.venv/share/vtep.ovsschema

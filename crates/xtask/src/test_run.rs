@@ -22,17 +22,30 @@ use crate::Outcome;
 const LANES: usize = 3;
 
 /// Test programs whose tests wait for other processes most of the time. They start first, with [`THREADS_WAITING`] threads for each core.
-const WAITING: [&str; 6] = [
+const WAITING: [&str; 7] = [
     "tests system",
     "crates/driver clients",
     "crates/idl reference",
     "crates/examples examples",
     "crates/tools tools",
     "crates/server server",
+    "crates/shell process",
 ];
 
 /// Threads for each core in programs that wait.
 const THREADS_WAITING: usize = 4;
+
+/// The variable that tells tests where the programs are that they start.
+const PROGRAMS: &str = "CORVID_BIN_DIR";
+
+/// What all jobs share.
+#[derive(Debug)]
+struct Workspace {
+    root: PathBuf,
+    /// The folder of this program, where the programs under test were built with it.
+    programs: PathBuf,
+    cores: usize,
+}
 
 /// One thing to run.
 #[derive(Debug)]
@@ -145,8 +158,12 @@ impl Shared {
 
 /// Builds and runs all tests below the current directory, the root of the repository. `beside` is a shell command that is run as one more job.
 pub(crate) fn run(beside: Option<&String>) -> Outcome {
-    let cores = thread::available_parallelism().map_or(2, usize::from);
-    let root = std::env::current_dir()?;
+    let this = std::env::current_exe()?;
+    let workspace = Workspace {
+        root: std::env::current_dir()?,
+        programs: this.parent().unwrap_or(Path::new(".")).to_owned(),
+        cores: thread::available_parallelism().map_or(2, usize::from),
+    };
     let started = Instant::now();
     let shared = Shared::default();
     if let Some(line) = beside {
@@ -167,7 +184,7 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
                 })
             })
             .collect();
-        let built = build(&root, cores, &shared);
+        let built = build(&workspace, &shared);
         let is_good = built.as_ref().is_ok_and(ExitStatus::success);
         println!("tests are built after {} s", started.elapsed().as_secs());
         if is_good {
@@ -190,9 +207,10 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
 }
 
 /// Has Cargo build all test programs; adds each to the queue when Cargo reports it.
-fn build(root: &Path, cores: usize, shared: &Shared) -> io::Result<ExitStatus> {
-    let mut child = Command::new("cargo")
-        .args(["test", "--workspace", "--no-run", "--quiet"])
+fn build(workspace: &Workspace, shared: &Shared) -> io::Result<ExitStatus> {
+    // Tests that run meanwhile have time limits; the build has none.
+    let mut child = Command::new("nice")
+        .args(["cargo", "test", "--workspace", "--no-run", "--quiet"])
         .arg("--message-format=json-render-diagnostics")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -200,7 +218,7 @@ fn build(root: &Path, cores: usize, shared: &Shared) -> io::Result<ExitStatus> {
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let message = Value::parse(line?.as_bytes());
-            if let Some(job) = message.ok().and_then(|it| test_program(&it, root, cores)) {
+            if let Some(job) = message.ok().and_then(|it| test_program(&it, workspace)) {
                 shared.add(job);
             }
         }
@@ -209,7 +227,7 @@ fn build(root: &Path, cores: usize, shared: &Shared) -> io::Result<ExitStatus> {
 }
 
 /// The test program that a message of Cargo announces. Tests run in the folder of their package, as under `cargo test`.
-fn test_program(message: &Value, root: &Path, cores: usize) -> Option<Job> {
+fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
     if !message.get("profile")?.get("test")?.as_bool()? {
         return None;
     }
@@ -217,19 +235,23 @@ fn test_program(message: &Value, root: &Path, cores: usize) -> Option<Job> {
     let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
     let target = message.get("target")?;
     let is_test = |kind: &Value| kind.as_str() == Some("test");
-    let shown = folder.strip_prefix(root).unwrap_or(folder).display();
+    let shown = folder
+        .strip_prefix(&workspace.root)
+        .unwrap_or(folder)
+        .display();
     let name = if target.get("kind")?.as_array()?.iter().any(is_test) {
         format!("{shown} {}", target.get("name")?.as_str()?)
     } else {
         format!("{shown} (units of {})", target.get("name")?.as_str()?)
     };
     let is_waiting = WAITING.contains(&name.as_str());
-    let threads = if is_waiting { THREADS_WAITING } else { 1 } * cores;
+    let threads = if is_waiting { THREADS_WAITING } else { 1 } * workspace.cores;
     let mut command = Command::new(PathBuf::from(executable));
     command
         .arg(format!("--test-threads={threads}"))
         .current_dir(folder)
-        .env("CARGO_MANIFEST_DIR", folder);
+        .env("CARGO_MANIFEST_DIR", folder)
+        .env(PROGRAMS, &workspace.programs);
     Some(Job {
         name,
         command,
@@ -323,7 +345,12 @@ mod tests {
 
     fn program(message: &str) -> Option<Job> {
         let message = Value::parse(message.as_bytes()).expect("JSON");
-        test_program(&message, Path::new("/r"), 2)
+        let workspace = Workspace {
+            root: PathBuf::from("/r"),
+            programs: PathBuf::from("/r/t"),
+            cores: 2,
+        };
+        test_program(&message, &workspace)
     }
 
     #[test]
