@@ -5,9 +5,10 @@
 
 #![allow(unsafe_code)]
 
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +26,7 @@ use crate::{cleanup, errno, resolve, socket};
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
 /// Mode of a socket file, less the umask.
-const UNIX_MODE: libc::mode_t = 0o770;
+const UNIX_MODE: u32 = 0o770;
 
 /// Why a listener could not be opened, with the lines that say so in the log. Not logged by itself: a listener is tried
 /// again and again, and the same lines each time would tell nothing.
@@ -292,8 +293,9 @@ fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
 fn bind_unix(path: &Path) -> io::Result<Socket> {
     let socket = socket::unix()?;
     // The file's mode at bind is that of the socket less the umask, so there is no moment at which it is wider.
-    // SAFETY: fchmod takes no pointers and the descriptor is open.
-    errno::check(unsafe { libc::fchmod(socket.as_raw_fd(), UNIX_MODE) })?;
+    let file = File::from(OwnedFd::from(socket));
+    file.set_permissions(Permissions::from_mode(UNIX_MODE))?;
+    let socket = Socket::from(OwnedFd::from(file));
     socket.bind(UnixAddress::new(path)?.as_sock_addr())?;
     Ok(socket)
 }
@@ -314,20 +316,21 @@ fn inherit(descriptor: i32) -> Result<Socket, ListenError> {
         let reason = errno::text_of(code);
         refuse(&format!("not a socket ({reason})"), code)
     };
-    // SAFETY: F_GETFD takes no pointers and works on any number.
-    if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0 {
-        return Err(no_socket(libc::EBADF));
-    }
-    let is_socket = std::fs::metadata(format!("/proc/self/fd/{descriptor}"))
-        .is_ok_and(|data| data.file_type().is_socket());
-    if !is_socket {
+    // SAFETY: the number belongs to the process that got it on its command line; it is only duplicated, which fails when it is not open.
+    let given = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    // Duplicated, because a remote that is closed and opened again must find the number as it was.
+    let copy = given.try_clone_to_owned();
+    let file = File::from(copy.map_err(|error| match error.raw_os_error() {
+        Some(libc::EBADF) => no_socket(libc::EBADF),
+        _ => error.into(),
+    })?);
+    if !file
+        .metadata()
+        .is_ok_and(|data| data.file_type().is_socket())
+    {
         return Err(no_socket(libc::ENOTSOCK));
     }
-    // SAFETY: the descriptor is open. It is duplicated, because the number on the command line belongs to the process and
-    // a remote that is closed and opened again must find it.
-    let copy = errno::check(unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) })?;
-    // SAFETY: `copy` was made just now and has no other owner.
-    let socket = unsafe { Socket::from_raw_fd(copy) };
+    let socket = Socket::from(OwnedFd::from(file));
     let kind = socket.r#type()?;
     if kind != socket2::Type::STREAM {
         return Err(refuse(

@@ -150,7 +150,7 @@ impl Target {
     /// See [`TargetError`].
     ///
     /// ```
-    /// use crate::target::{Passive, Target};
+    /// use corvid_net::target::{Passive, Target};
     /// let Target::Passive(Passive::Tcp(local)) = Target::parse("ptcp:6641:127.0.0.1").unwrap() else { panic!() };
     /// assert_eq!((local.port, local.ip.to_string().as_str()), (6641, "127.0.0.1"));
     /// ```

@@ -5,7 +5,7 @@
 //! errors its own way, and scripts compare them. What the table of options holds, and how to add one: [`spec`].
 //!
 //! ```
-//! use crate::args::{Arg, Args, Item, Spec};
+//! use corvid_shell::args::{Arg, Args, Item, Spec};
 //! #[derive(Clone, Copy, PartialEq, Debug)]
 //! enum Id { Remote, Verbose }
 //! let specs = [Spec::long("remote", Arg::Required, Id::Remote), Spec::both("verbose", 'v', Arg::Optional, Id::Verbose)];

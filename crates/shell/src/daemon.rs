@@ -4,16 +4,16 @@
 //! serves, or takes over that process's exit status. Everything here forks, so it must run before the first thread is
 //! made: [`Options::start`] comes after option parsing and before files are opened.
 
-#![allow(unsafe_code)]
-
 mod fork;
 mod supervisor;
 mod title;
 mod user;
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::fs::OpenOptions;
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
+
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::args::{Arg, Spec};
 use crate::vlog::{self, Destination, Level, Module};
@@ -143,8 +143,8 @@ impl Options {
                 Ok(Forked::Child { ready: pipe }) => ready = Some(pipe),
                 Err(error) => give_up(&error, "could not detach from foreground session"),
             }
-            // SAFETY: setsid takes no pointers. It cannot fail: a forked child leads no process group.
-            unsafe { libc::setsid() };
+            // It cannot fail: a forked child leads no process group.
+            let _ = rustix::process::setsid();
         }
         if self.monitor {
             let outer = ready.take();
@@ -221,22 +221,15 @@ impl Startup {
 /// Points the standard descriptors at `/dev/null` and switches the console log off.
 fn close_standard_descriptors(kept: [bool; 3]) {
     if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
-        for (descriptor, _) in (0..).zip(kept).filter(|(_, kept)| !kept) {
-            redirect(&null, descriptor);
+        let redirects = [dup2_stdin, dup2_stdout, dup2_stderr];
+        for (redirect, _) in redirects.into_iter().zip(kept).filter(|(_, kept)| !kept) {
+            if let Err(error) = redirect(&null) {
+                let reason = errno::text(&error.into());
+                vlog::warn(Module::DaemonUnix, format_args!("dup2: {reason}"));
+            }
         }
     }
     vlog::set_level(None, Some(Destination::Console), Level::Off);
-}
-
-fn redirect(null: &File, descriptor: RawFd) {
-    // SAFETY: dup2 takes no pointers and `null` is open. Descriptors 0 to 2 are owned by nobody in Rust's sense: std's
-    // handles refer to them by number.
-    if let Err(error) = errno::check(unsafe { libc::dup2(null.as_raw_fd(), descriptor) }) {
-        vlog::warn(
-            Module::DaemonUnix,
-            format_args!("dup2: {}", errno::text(&error)),
-        );
-    }
 }
 
 /// What a forked child must forget of its parent.

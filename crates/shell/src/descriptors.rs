@@ -10,42 +10,35 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use corvid_net::errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The soft limit that the process began with.
-static INHERITED: OnceLock<libc::rlimit> = OnceLock::new();
+/// The limits that the process began with.
+static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the soft limit to the hard one; returns how many descriptors there may be.
 ///
 /// # Errors
 /// The kernel's; the limit is then what it was.
 pub fn raise() -> io::Result<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` outlives the call, which fills it.
-    errno::check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    INHERITED.get_or_init(|| limit);
-    if limit.rlim_cur < limit.rlim_max {
-        limit.rlim_cur = limit.rlim_max;
-        set(&limit)?;
+    let mut limit = getrlimit(Resource::Nofile);
+    INHERITED.get_or_init(|| limit.clone());
+    // `None` is unlimited.
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if limit.current.is_some_and(|current| current < most) {
+        limit.current = limit.maximum;
+        setrlimit(Resource::Nofile, limit)?;
+        return Ok(most);
     }
-    Ok(limit.rlim_cur)
+    Ok(limit.current.unwrap_or(u64::MAX))
 }
 
 /// Has a program that is about to be started begin with the soft limit that we began with.
 pub fn restore_for(command: &mut Command) {
-    let Some(inherited) = INHERITED.get().copied() else {
+    let Some(inherited) = INHERITED.get() else {
         return;
     };
     // SAFETY: between fork and exec the closure makes one system call that is safe there, with a value of its own.
     unsafe {
-        command.pre_exec(move || set(&inherited));
+        command.pre_exec(move || Ok(setrlimit(Resource::Nofile, inherited.clone())?));
     }
-}
-
-fn set(limit: &libc::rlimit) -> io::Result<()> {
-    // SAFETY: `limit` outlives the call, which reads it.
-    errno::check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) }).map(drop)
 }

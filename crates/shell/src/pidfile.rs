@@ -5,14 +5,14 @@
 //! not inherited by fork, and is lost when *any* descriptor of the file is closed: therefore the file is opened in the
 //! final process and never again.
 
-#![allow(unsafe_code)]
-
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
 
 use crate::program;
 use crate::vlog::{self, Module};
@@ -27,28 +27,15 @@ pub fn path(name: Option<&str>) -> PathBuf {
     }
 }
 
-/// A write lock on the whole file.
-pub(crate) fn write_lock() -> libc::flock {
-    // SAFETY: an all-zero `flock` is valid: offset and length 0 mean the whole file.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock
-}
-
-/// Takes the write lock on a file without waiting.
+/// Acquires the write lock on a whole file without waiting.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
-    let lock = write_lock();
-    // SAFETY: the descriptor is open and `lock` outlives the call.
-    errno::check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) }).map(drop)
+    fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).map_err(Into::into)
 }
 
 /// The process that holds a lock on a file, if any other does. The descriptor need not be writable.
 pub(crate) fn lock_holder(file: &File) -> io::Result<Option<i32>> {
-    let mut lock = write_lock();
-    // SAFETY: the descriptor is open; the kernel fills `lock` in, which outlives the call.
-    errno::check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) })?;
-    Ok((lock.l_type != libc::F_UNLCK as libc::c_short).then_some(lock.l_pid))
+    let holder = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
+    Ok(holder.map(|lock| Pid::as_raw(lock.pid)))
 }
 
 /// Writes the pidfile of this process and keeps it locked until the process ends. Ends the process when that is not

@@ -3,7 +3,7 @@
 /// Reads a number of bytes, with `K`, `M` or `G` behind it for 2^10, 2^20 or 2^30. `None` when it is nothing of the kind, or too much.
 ///
 /// ```
-/// use crate::size;
+/// use corvid_shell::size;
 /// assert_eq!(size::parse("64M"), Some(64 << 20));
 /// assert_eq!(size::parse("64MB"), None);
 /// ```

@@ -6,7 +6,7 @@
 //! what they would log).
 //!
 //! ```
-//! use crate::vlog::{self, Module};
+//! use corvid_shell::vlog::{self, Module};
 //! vlog::set("console:off").unwrap();
 //! vlog::info(Module::Reconnect, format_args!("{}: connected", "tcp:127.0.0.1:6640"));
 //! ```

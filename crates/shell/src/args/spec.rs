@@ -5,7 +5,7 @@
 //! finds; each program tests that there is none. To add one:
 //!
 //! ```
-//! use crate::args::{Arg, Spec};
+//! use corvid_shell::args::{Arg, Spec};
 //! # #[derive(Clone, Copy)] enum Id { Remote, Pidfile }
 //! let specs = [
 //!     // Among "Other options", as that is where options stand that name no group.

@@ -2,8 +2,13 @@
 //!
 //! The child holds the writing end of a pipe: one byte means ready, its end without a byte means that the child is gone.
 
+#![allow(unsafe_code)]
+
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::{program, signals};
 use corvid_net::errno;
@@ -63,14 +68,12 @@ pub(super) fn announce(ready: Option<OwnedFd>) {
 
 /// Waits for the end of a child.
 pub(super) fn wait_for(pid: libc::pid_t) -> libc::c_int {
-    let mut status = 0;
     loop {
-        // SAFETY: `status` is a valid place for the result.
-        match errno::check(unsafe { libc::waitpid(pid, &raw mut status, 0) }) {
-            Ok(_) => return status,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        match waitpid(Pid::from_raw(pid), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return status.as_raw(),
+            Err(Errno::INTR) => {}
             // The child is not ours any more; report it as an orderly end.
-            Err(_) => return 0,
+            Ok(None) | Err(_) => return 0,
         }
     }
 }

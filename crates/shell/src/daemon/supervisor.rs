@@ -7,6 +7,8 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, setrlimit};
+
 use super::fork::{self, Forked, describe, fork_and_wait};
 use super::title::{Title, set_comm};
 use crate::vlog::{self, Module};
@@ -119,12 +121,11 @@ fn wait_for_turn(last_restart: Option<Instant>, text: &str) {
 
 /// One core file tells what there is to know; a crash loop must not fill the disk.
 fn disable_core_dumps() {
-    let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
     };
-    // SAFETY: `none` outlives the call.
-    if unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) } < 0 {
+    if setrlimit(Resource::Core, none).is_err() {
         vlog::warn(
             Module::DaemonUnix,
             format_args!("failed to disable core dumps"),

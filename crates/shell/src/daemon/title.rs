@@ -3,6 +3,8 @@
 //! The command line lives in memory that the kernel set up at exec; rewriting it in place is what process titles are made
 //! of. The original bytes are kept, because a server that the supervisor starts again must show its own.
 
+#![allow(unsafe_code)]
+
 /// The command line as it was, and where it is.
 pub(super) struct Title {
     start: *mut u8,
@@ -56,7 +58,7 @@ impl Title {
 /// Sets the name that `/proc/PID/comm` shows; the kernel keeps 15 bytes.
 pub(super) fn set_comm(name: &str) {
     if let Ok(name) = std::ffi::CString::new(name) {
-        // SAFETY: PR_SET_NAME reads a terminated string, which outlives the call.
-        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        // Nothing depends on the name.
+        let _ = rustix::thread::set_name(&name);
     }
 }

@@ -3,19 +3,22 @@
 //! Looked up while options are parsed, switched to before any file is made. What is kept is what a database server may
 //! still need: locking memory and binding low ports.
 
+#![allow(unsafe_code)]
+
 use std::ffi::CString;
 use std::io;
 
+use rustix::process::{getgid, getuid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, Gid, Uid, remove_capability_from_bounding_set, set_capabilities,
+    set_keep_capabilities, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+
 use crate::program;
 use crate::vlog;
-use corvid_net::errno;
 
-const CAP_NET_BIND_SERVICE: u32 = 10;
-const CAP_IPC_LOCK: u32 = 14;
 /// More than the kernel knows; dropping stops at the first that it does not.
 const CAP_LAST: u32 = 63;
-/// Version 3 of the capset interface: 64-bit sets in two halves.
-const CAP_VERSION: u32 = 0x2008_0522;
 
 /// Whom to become.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +34,7 @@ impl User {
     /// # Errors
     /// The text of the fatal message, less its prefix.
     pub(super) fn parse(spec: &str) -> Result<User, String> {
-        // SAFETY: these take no pointers and cannot fail.
-        if unsafe { libc::getuid() != 0 || libc::getgid() != 0 } {
+        if !getuid().is_root() || !getgid().is_root() {
             return Err("only root can use --user option".to_owned());
         }
         let (name, group) = spec.trim().split_once(':').unwrap_or((spec.trim(), ""));
@@ -72,45 +74,26 @@ impl User {
         }
     }
 
+    /// The process has one thread, so what changes the calling thread changes all of it.
     fn switch(&self) -> io::Result<()> {
-        let kept = 1u64 << CAP_IPC_LOCK | 1u64 << CAP_NET_BIND_SERVICE;
-        // SAFETY: prctl with these operations, setgroups with an empty list and the set*id calls take no pointers that
-        // outlive them. The process has one thread, so all of it changes.
-        unsafe {
-            for capability in 0..=CAP_LAST {
-                if libc::prctl(
-                    libc::PR_CAPBSET_DROP,
-                    libc::c_ulong::from(capability),
-                    0,
-                    0,
-                    0,
-                ) < 0
-                {
-                    break;
-                }
+        for capability in 0..=CAP_LAST {
+            let capability = CapabilitySet::from_bits_retain(1 << capability);
+            if remove_capability_from_bounding_set(capability).is_err() {
+                break;
             }
-            errno::check(libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0))?;
-            errno::check(libc::setgroups(0, std::ptr::null()))?;
-            errno::check(libc::setresgid(self.gid, self.gid, self.gid))?;
-            errno::check(libc::setresuid(self.uid, self.uid, self.uid))?;
         }
-        set_capabilities(kept)
-    }
-}
-
-/// Permitted and effective capabilities; nothing is inheritable.
-fn set_capabilities(kept: u64) -> io::Result<()> {
-    let header = [CAP_VERSION, 0];
-    let (low, high) = (kept as u32, (kept >> 32) as u32);
-    // Effective, permitted, inheritable; the low halves first.
-    let sets = [low, low, 0, high, high, 0];
-    // SAFETY: the layouts are those of capset(2), version 3: a header of two words, then two sets of three; both outlive
-    // the call.
-    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
-    if result < 0 {
-        Err(errno::last())
-    } else {
-        Ok(())
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        set_keep_capabilities(true)?;
+        set_thread_groups(&[])?;
+        set_thread_res_gid(gid, gid, gid)?;
+        set_thread_res_uid(uid, uid, uid)?;
+        let kept = CapabilitySet::IPC_LOCK | CapabilitySet::NET_BIND_SERVICE;
+        let sets = CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable: CapabilitySet::empty(),
+        };
+        Ok(set_capabilities(None, sets)?)
     }
 }
 
