@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::framing::Splitter;
 
-/// What came next on a connection.
+/// The next event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// A complete JSON text, byte for byte.
@@ -36,7 +36,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says, such as "connection refused".
+    /// An error of the operating system, such as "connection refused".
     pub fn connect(path: &Path) -> io::Result<Client> {
         let stream = UnixStream::connect(path)?;
         Ok(Client {
@@ -64,7 +64,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says, such as "broken pipe" when the server has closed.
+    /// An error of the operating system, such as "broken pipe" when the server has closed.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
@@ -73,7 +73,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// An error of the operating system.
     pub fn shut(&mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)
     }
@@ -82,7 +82,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says, apart from a reset connection, which counts as closed.
+    /// An error of the operating system. A reset connection is no error: it counts as closed.
     pub fn receive(&mut self, limit: Duration) -> io::Result<Received> {
         let deadline = Instant::now() + limit;
         let mut piece = [0; 65536];

@@ -1,7 +1,7 @@
 //! One server as a daemon: detached from the process that started it, with a supervisor or without.
 //!
-//! Invariant: a [`Daemon`] is told to exit when it is dropped, by its control socket and otherwise by the number in its pidfile, so nothing is left
-//! running. All its files lie in the folder it was given. Called by tests of what happens to daemons only.
+//! Invariant: dropping a [`Daemon`] ends its processes, by its control socket or else by the number in its pidfile. All its files are in the folder
+//! it was given. Called by the tests of daemons.
 
 use std::fs;
 use std::io;
@@ -62,7 +62,7 @@ impl Daemon {
         text.trim().parse().ok()
     }
 
-    /// What it has logged.
+    /// The text of its log file.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(self.folder.join("server.log")).unwrap_or_default();

@@ -14,7 +14,7 @@ use sha1::{Digest, Sha1};
 ///
 /// # Errors
 ///
-/// Whatever the operating system says, among others when the file exists.
+/// An error of the operating system, for example because the file exists.
 pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
     append_to(&mut fs::File::create_new(path)?, schema)
 }
@@ -23,7 +23,7 @@ pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Whatever the operating system says.
+/// An error of the operating system.
 pub fn append(path: &Path, record: &Value) -> io::Result<()> {
     append_to(&mut fs::File::options().append(true).open(path)?, record)
 }

@@ -1,6 +1,6 @@
 //! Cuts a byte stream into JSON texts by counting brackets, nothing more.
 //!
-//! Invariant: each byte is looked at once, whatever the pieces in which it arrives. It is an independent and much
+//! Invariant: each byte is looked at once, in whichever pieces it arrives. It is an independent and much
 //! simpler counterpart of the product's framing, and it trusts the server to send well-formed texts. Called by
 //! [`crate::client`]; knows nothing of JSON-RPC.
 
@@ -22,7 +22,7 @@ impl Splitter {
 
     /// The next complete text, or `None` until more bytes arrive.
     ///
-    /// Bytes before the first bracket belong to the text, so stray output is seen by whoever parses it.
+    /// Bytes before the first bracket belong to the text, so the parser of the text sees stray output.
     pub fn next_text(&mut self) -> Option<Vec<u8>> {
         while let Some(&byte) = self.buffer.get(self.scanned) {
             self.scanned += 1;
@@ -48,7 +48,7 @@ impl Splitter {
         None
     }
 
-    /// What has arrived of a text that is not complete yet.
+    /// The part that has arrived of a text that is not complete yet.
     pub fn partial(&self) -> &[u8] {
         &self.buffer
     }

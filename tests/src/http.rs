@@ -18,7 +18,7 @@ pub struct Answer {
     pub status: u16,
     /// Status line and headers.
     pub head: String,
-    /// What follows them.
+    /// The text after the headers.
     pub body: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Answer {
 ///
 /// # Errors
 ///
-/// Whatever the operating system says, or an answer that is none.
+/// An error of the operating system, or a reply that is not HTTP.
 pub fn get(socket: &Path, path: &str, accept: &str) -> io::Result<Answer> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;

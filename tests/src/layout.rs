@@ -113,7 +113,7 @@ fn break_value(value: &Value, before: &str, after: &str, indent: usize, lines: &
             .collect(),
         _ => return lines.push(flat),
     };
-    // What holds no container of its own reads best in one piece, however long its texts.
+    // A container without containers in it is easiest to read in one piece, however long its texts are.
     let is_plain = !inner
         .iter()
         .any(|(_, item)| item.is_array() || item.is_object());

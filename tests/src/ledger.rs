@@ -1,4 +1,4 @@
-//! What one writer asked a server to store, what of it was acknowledged, and whether a database holds just that.
+//! The requests of one writer, which of them were acknowledged, and a check that a database holds exactly the acknowledged ones.
 //!
 //! A transaction has a serial number, from which all that it writes follows: a few rows of `Entry`, a row of `Total` that says
 //! how many those are and what they add up to, changes to the writer's row of `Tally` (a counter, a set and a map, which files
@@ -55,7 +55,7 @@ pub fn schema(version: u32) -> Value {
     schema
 }
 
-/// What the transaction with this serial number of this writer inserts.
+/// The rows that the transaction with this serial number of this writer inserts.
 fn parts(writer: i64, serial: i64, text_bytes_max: u64) -> Vec<(i64, String)> {
     let seed = mix(mix(writer.cast_unsigned()) ^ serial.cast_unsigned());
     let part = |part: u64| {
@@ -72,7 +72,7 @@ fn parts(writer: i64, serial: i64, text_bytes_max: u64) -> Vec<(i64, String)> {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     serial: i64,
-    /// Whose rows it deletes.
+    /// The serial number of the transaction whose rows it deletes.
     deleted: Option<i64>,
 }
 
@@ -85,7 +85,7 @@ pub enum Answer {
     Refused(Value),
 }
 
-/// The book of one writer.
+/// The ledger of one writer.
 #[derive(Debug)]
 pub struct Ledger {
     writer: i64,
@@ -94,7 +94,7 @@ pub struct Ledger {
     next: i64,
     /// Serial numbers of acknowledged transactions that were not deleted again.
     alive: BTreeSet<i64>,
-    /// Transactions that took place.
+    /// Transactions that were committed.
     count: i64,
     recent: BTreeSet<i64>,
     /// By last digit, the last serial number.
@@ -103,7 +103,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The book of a new writer, whose texts have less than `text_bytes_max` bytes each.
+    /// The ledger of a new writer, whose texts have less than `text_bytes_max` bytes each.
     #[must_use]
     pub fn new(writer: i64, is_durable: bool, text_bytes_max: u64) -> Ledger {
         Ledger {
@@ -137,7 +137,7 @@ impl Ledger {
         self.pending.len()
     }
 
-    /// Transactions that took place, as far as is known.
+    /// Transactions that are known to be committed.
     #[must_use]
     pub fn count(&self) -> i64 {
         self.count
@@ -191,12 +191,12 @@ impl Ledger {
         json!({"id": serial, "method": "transact", "params": params}).to_string()
     }
 
-    /// Enters the answer to the oldest request that has none.
+    /// Records the reply to the oldest request that has none.
     ///
     /// # Errors
     ///
     /// A message that answers another request or none.
-    pub fn settle(&mut self, reply: &Value) -> Result<Answer, String> {
+    pub fn apply_reply(&mut self, reply: &Value) -> Result<Answer, String> {
         let sent = self.pending.pop_front();
         let Some(sent) = sent.filter(|sent| reply.get("id") == Some(&json!(sent.serial))) else {
             return Err(format!("writer {}: unexpected {reply}", self.writer));
@@ -224,8 +224,8 @@ impl Ledger {
         self.digits.insert(sent.serial % 10, sent.serial);
     }
 
-    /// After a crash: enters which of the requests without an answer took place nevertheless. Those after the first that did
-    /// not are taken not to have either; [`Ledger::check`] finds them if that is wrong.
+    /// After a crash: records which of the requests without a reply were committed nevertheless. Those after the first that was
+    /// not committed are assumed not to be committed either; [`Ledger::check`] finds them if that is wrong.
     pub fn reconcile(&mut self, contents: &Contents) {
         for sent in std::mem::take(&mut self.pending) {
             if !contents.totals.contains_key(&(self.writer, sent.serial)) {
@@ -235,7 +235,7 @@ impl Ledger {
         }
     }
 
-    /// What `contents` lacks of this book or has too much, nothing when all is well. No request may be in flight.
+    /// The differences between `contents` and this ledger; empty if there are none. No request may be in flight.
     #[must_use]
     pub fn check(&self, contents: &Contents) -> Vec<String> {
         let mut faults = Vec::new();
@@ -465,7 +465,7 @@ mod tests {
             ledger.request(false);
             if serial < 3 {
                 let reply = json!({"id": serial, "result": [{}], "error": null});
-                assert_eq!(ledger.settle(&reply), Ok(Answer::Acknowledged));
+                assert_eq!(ledger.apply_reply(&reply), Ok(Answer::Acknowledged));
             }
         }
         ledger

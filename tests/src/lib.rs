@@ -1,4 +1,4 @@
-//! What every end-to-end test shares: finding binaries, starting servers, talking to them, and the scripted plays.
+//! The harness of the end-to-end tests: finding binaries, starting servers, talking to them, and the scripted plays.
 //!
 //! Nothing here imports a Corvid crate: the harness judges a server by its bytes alone, so a fault in our own reader
 //! or writer cannot hide itself. The layers, lowest first:

@@ -1,6 +1,6 @@
-//! Asking the reference's offline tool about a file, as operators do who change implementations.
+//! Runs the reference's offline tool on a file, as operators do when they change implementations.
 //!
-//! Called by the tests of storage. What is not installed is said on standard error, past the test runner's capture.
+//! Called by the tests of storage. A missing tool is reported on standard error, past the capture of the test runner.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::binary;
 
-/// Says loudly that something is not proven in this run.
+/// Reports loudly that a test is skipped in this run.
 pub fn say_skipped(what: &str) {
     // The runner captures the macros only; this line must be seen.
     let _ = writeln!(io::stderr(), "\nSKIPPED: {what}");
 }
 
-/// What `ovsdb-tool` of the reference answers when asked to run `params` on the file, `None` when it is not installed.
+/// The output of the reference's `ovsdb-tool` when it runs `params` on the file, `None` when it is not installed.
 ///
 /// # Errors
 ///

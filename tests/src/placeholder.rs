@@ -21,7 +21,7 @@ const FIXED_PREFIX: &str = "00000000-0000-4000-8000-";
 const ZERO: &str = "00000000-0000-0000-0000-000000000000";
 const UUID_LENGTH: usize = 36;
 
-/// What the names of one case stand for.
+/// The values of the names of one case.
 #[derive(Debug, Clone, Default)]
 pub struct Bindings {
     dir: String,
@@ -338,7 +338,7 @@ fn pieces(written: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// What stands between angle brackets, if it is one of ours, and its length.
+/// The placeholder between angle brackets, if it is one of ours, and its length.
 fn special(inside: &str) -> Option<(Piece<'_>, usize)> {
     let piece = if inside == "*" {
         Piece::Any
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn member_names_are_found_whatever_their_order() {
+    fn member_names_are_found_in_any_order() {
         let mut bindings = Bindings::default();
         let expected = json!({"<a1>": {"n": 2}, "<b1>": {"n": 1}});
         assert!(bindings.matches(&expected, &json!({A: {"n": 1}, B: {"n": 2}})));

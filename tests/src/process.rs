@@ -186,7 +186,7 @@ impl Process {
         self.folder.join("server.ctl")
     }
 
-    /// What all its starts have logged.
+    /// The logs of all its starts.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(self.folder.join("server.log")).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// An error of the operating system.
     pub fn connect(&self) -> io::Result<Client> {
         Client::connect(&self.socket())
     }

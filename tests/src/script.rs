@@ -66,11 +66,11 @@ pub struct Case {
     pub name: String,
     /// Index of its `case` line.
     pub line: usize,
-    /// What its server is started with.
+    /// The setup of its server.
     pub setup: Setup,
     /// Why the reference answers otherwise, if it does.
     pub differs: Option<String>,
-    /// What happens.
+    /// Its steps.
     pub steps: Vec<Step>,
 }
 
@@ -79,11 +79,11 @@ pub struct Case {
 pub struct Step {
     /// Indexes of its lines.
     pub lines: Range<usize>,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
-/// What a step does. The texts are as written, with placeholders.
+/// The action of a step. The texts are as written, with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Send a request or message.

@@ -57,7 +57,7 @@ impl Implementation {
     }
 }
 
-/// What a server is started with.
+/// Files and options that a server is started with.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Schemas of the databases that are opened at start; file `NAME.db` each, after the schema's name.
@@ -120,7 +120,7 @@ impl Server {
         self.process.control_socket()
     }
 
-    /// What the server has logged.
+    /// The text of the server's log.
     pub fn log(&self) -> String {
         self.process.log()
     }
@@ -139,7 +139,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// An error of the operating system.
     pub fn connect(&self) -> io::Result<Client> {
         self.process.connect()
     }

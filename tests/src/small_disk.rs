@@ -1,4 +1,4 @@
-//! A file system of a few megabytes for one test, so that a full disk is a matter of milliseconds.
+//! A file system of a few megabytes for one test, so that a test fills the disk in milliseconds.
 //!
 //! The test runs itself again in a mount namespace of its own, where a `tmpfs` is mounted; the namespace and all that was
 //! mounted end with that process, whatever happens. Needs `unshare` and the right to use it: root, or unprivileged user
@@ -22,7 +22,7 @@ const WAYS: [&str; 2] = ["-Urm", "-m"];
 const MOUNT: &str = r#"at=$1; shift; mount -t tmpfs -o size="$SIZE" small "$at" && exec "$@""#;
 
 /// Runs `play` with the folder of a small file system. `test` is the full name of the calling test, its module included. Where the machine allows no
-/// such thing, says so and returns.
+/// mounts, reports that and returns.
 ///
 /// # Panics
 ///
@@ -65,7 +65,7 @@ pub fn on_small_disk(test: &str, play: impl FnOnce(&SmallDisk)) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // A wrong name would select nothing, and nothing would pass.
+    // With a wrong name, no test would run, and the inner run would succeed.
     assert!(said.contains("1 passed"), "no test {test}: {said}");
 }
 
@@ -94,7 +94,7 @@ impl SmallDisk {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// An error of the operating system.
     pub fn take(&self, bytes: usize) -> io::Result<()> {
         fs::write(&self.ballast, vec![1; bytes])
     }
@@ -103,7 +103,7 @@ impl SmallDisk {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says, but that there is no room.
+    /// An error of the operating system other than that there is no room.
     pub fn take_all_but(&self, bytes: u64) -> io::Result<()> {
         let mut ballast = File::create(&self.ballast)?;
         loop {
@@ -121,7 +121,7 @@ impl SmallDisk {
     ///
     /// # Errors
     ///
-    /// Whatever the operating system says.
+    /// An error of the operating system.
     pub fn give_back(&self) -> io::Result<()> {
         fs::remove_file(&self.ballast)
     }

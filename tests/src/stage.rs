@@ -1,4 +1,4 @@
-//! Plays the steps of one case on a server of its own: sends, receives, compares, and notes what it would have written.
+//! Plays the steps of one case on a server of its own: sends, receives, compares, and collects the lines that would make the script true.
 //!
 //! Invariant: every received message is accounted for by exactly one expectation; at the end of a case all connections
 //! are quiet and the server still runs. Called by [`crate::play`], which owns files and reports.
@@ -23,15 +23,15 @@ const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 /// Most characters shown of a message that is not as expected.
 const SHOWN_MAX: usize = 2000;
 
-/// The barrier that proves silence: its answer is the next message exactly if nothing else was under way.
+/// The barrier that proves silence: its reply is the next message exactly if no other message was on its way.
 const BARRIER: &[u8] = br#"{"id":"barrier","method":"echo","params":[]}"#;
 
-/// What was found wrong, and the index of the line it concerns.
+/// A difference from the script, and the index of its line.
 #[derive(Debug)]
 pub struct Mismatch {
     /// Index of the step's first line.
     pub line: usize,
-    /// What was expected and what came.
+    /// The expected message and the received one.
     pub text: String,
 }
 
@@ -47,9 +47,9 @@ pub struct Edit {
 /// How a case went.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What was wrong; the first one ends the case unless expectations are being rewritten.
+    /// The differences; the first one ends the case unless expectations are being rewritten.
     pub mismatches: Vec<Mismatch>,
-    /// What to rewrite; only filled when asked for.
+    /// The changes to the script; only filled when asked for.
     pub edits: Vec<Edit>,
 }
 
@@ -298,7 +298,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Notes a message that is not the expected one, and how to write it.
+    /// Records a message that is not the expected one, and how to write it.
     fn not_as_expected(
         &mut self,
         name: ConnectionName,
@@ -438,7 +438,7 @@ impl Stage<'_> {
     }
 }
 
-/// What came next, read as JSON.
+/// The next event, its text parsed as JSON.
 #[derive(Debug)]
 enum Arrival {
     Message(Value),

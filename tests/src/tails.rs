@@ -1,6 +1,6 @@
-//! What a crash of the machine may leave at the end of a database file: bytes that are no whole record.
+//! Ends of database files as a crash of the machine may leave them: bytes that are no whole record.
 //!
-//! Called by the tests of storage, while no server has the file. Never makes a record that a reader would take.
+//! Called by the tests of storage, while no server has the file open. The bytes are never a record that a reader would accept.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use sha1::{Digest, Sha1};
 
 use crate::random::Random;
 
-/// Appends such bytes to the file, and says of what kind they are.
+/// Appends such bytes to the file, and returns their kind.
 ///
 /// # Errors
 ///
-/// Whatever the operating system says.
+/// An error of the operating system.
 pub fn append(path: &Path, random: &mut Random) -> io::Result<&'static str> {
     let body =
         b"{\"_date\":1700000000000,\"Tally\":{\"00000000-0000-4000-8000-000000000001\":null}}\n";
@@ -54,11 +54,11 @@ pub fn append(path: &Path, random: &mut Random) -> io::Result<&'static str> {
     Ok(kind)
 }
 
-/// Puts rubbish where the next replacement of the file will be written.
+/// Writes random bytes to the file where the next replacement will be written.
 ///
 /// # Errors
 ///
-/// Whatever the operating system says.
+/// An error of the operating system.
 pub fn leave_stale_replacement(path: &Path, random: &mut Random) -> io::Result<()> {
     let bytes = 1 + length(random, 5000);
     fs::write(replacement(path), random.bytes(bytes))

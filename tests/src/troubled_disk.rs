@@ -33,7 +33,7 @@ pub const TRACE: &str = "CORVID_DISK_TRACE";
 ///
 /// # Panics
 ///
-/// When there is no C compiler, which the build needs too.
+/// If there is no C compiler, which the build needs too.
 pub fn library(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/troubled_disk.c");
     let library = folder.join("troubled_disk.so");

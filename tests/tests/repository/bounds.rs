@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/design/bounds.md";
 
-/// Crates whose queues are told of.
+/// Crates whose queues the page lists.
 const CRATES: [&str; 12] = [
     "server", "service", "net", "reactor", "shell", "monitor", "engine", "log", "rpc", "session",
     "driver", "idl",
 ];
 
-/// What makes a queue in Rust.
+/// Expressions that make a queue in Rust.
 const QUEUES: [&str; 3] = ["VecDeque<", "unbounded()", "channel()"];
 
 /// Files whose queues end with the call that made them.

@@ -15,7 +15,7 @@ const FOLDERS: [&str; 6] = ["contrib", "crates", "docs", "fuzz", "packaging", "t
 /// Endings of files that are read.
 const ENDINGS: [&str; 7] = ["rs", "md", "py", "txt", "sh", "toml", "go"];
 
-/// What is found, and in what.
+/// Wrong citations, each with its file and line.
 type Complaints = Vec<String>;
 
 fn root() -> PathBuf {
@@ -203,7 +203,7 @@ struct Citation {
     spec: String,
     /// Whether it is named by its folder.
     has_folder: bool,
-    /// What follows: `4.9`, `Appendix B`.
+    /// The section: `4.9`, `Appendix B`.
     sections: Vec<String>,
 }
 

@@ -117,7 +117,7 @@ fn paths(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What proves a row.
+/// The test or code that proves a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Witness<'a> {
     /// `topic/case`; `*` is any case.

@@ -106,7 +106,7 @@ const UNSAFE: [&str; 5] = [
 
 const LINES_MAX: usize = 800;
 
-/// What is wrong, and where.
+/// Broken rules, each with its file.
 type Complaints = Vec<String>;
 
 #[test]
@@ -151,7 +151,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a crate may depend on.
+/// Dependencies that a crate may not have.
 fn check_manifest(name: &str, manifest: &str) -> Complaints {
     let Some(level) = level_of(name) else {
         return vec![format!("{name}: has no level; give it one here")];

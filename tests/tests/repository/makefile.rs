@@ -80,7 +80,7 @@ fn features(packages: &BTreeSet<String>) -> Features {
         let Some((package, features)) = line.split_once('|') else {
             continue;
         };
-        // What follows the version is where the package comes from.
+        // Behind the version is the source of the package.
         let name: Vec<&str> = package.split_whitespace().take(2).collect();
         let of_it = found.entry(name.join(" ")).or_default();
         of_it.insert(features.trim_end_matches(" (*)").to_owned());

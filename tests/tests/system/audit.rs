@@ -67,7 +67,7 @@ fn records(path: &Path, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn a_commit_is_told_with_who_what_and_its_transaction() {
+fn a_commit_is_recorded_with_client_changes_and_transaction() {
     let server = start(&["--audit-log=<dir>/audit.log"]);
     let path = server.dir().join("audit.log");
     let mut client = server.connect().expect("a connection");
@@ -83,7 +83,7 @@ fn a_commit_is_told_with_who_what_and_its_transaction() {
         json!({"op": "update", "table": "T", "where": [], "row": {"n": 2, "tags": ["set", everything]}}),
         json!({"op": "mutate", "table": "T", "where": [], "mutations": [
             ["tags", "delete", 7], ["tags", "insert", ["set", [500, 501]]], ["names", "insert", ["map", [["c", "d"]]]]]}),
-        // What reads or changes nothing leaves no trace.
+        // Transactions that only read, or change nothing, are not recorded.
         json!({"op": "select", "table": "T", "where": []}),
         json!({"op": "update", "table": "T", "where": [], "row": {"n": 2}}),
         json!({"op": "delete", "table": "T", "where": []}),
@@ -140,7 +140,7 @@ fn a_commit_is_told_with_who_what_and_its_transaction() {
 }
 
 #[test]
-fn refusals_are_told_too() {
+fn refused_transactions_are_recorded() {
     let server = start(&[
         "--audit-log=<dir>/audit.log",
         "--audit-exclude=Conf:Top,Conf:Remote",
@@ -207,7 +207,7 @@ fn refusals_are_told_too() {
 }
 
 #[test]
-fn what_is_excluded_is_left_out_and_counted() {
+fn excluded_columns_are_left_out_and_counted() {
     let server = start(&[
         "--audit-log=<dir>/audit.log",
         "--audit-exclude=Data:Noise,Data:T:secret",
@@ -234,7 +234,7 @@ fn what_is_excluded_is_left_out_and_counted() {
 }
 
 #[test]
-fn large_transactions_are_told_in_parts() {
+fn large_transactions_are_recorded_in_parts() {
     let server = start(&["--audit-log=<dir>/audit.log"]);
     let mut client = server.connect().expect("a connection");
     let mut params = vec![json!("Data")];
@@ -259,7 +259,7 @@ fn rotation_begins_a_new_file() {
     let path = server.dir().join("audit.log");
     let mut client = server.connect().expect("a connection");
     let insert = json!(["Data", {"op": "insert", "table": "T", "row": {}}]);
-    // What scripts for rotation call, and the command for this file alone.
+    // The command that scripts for rotation call, and the command for this file alone.
     for (number, command) in ["vlog/reopen", "ovsdb-server/audit-reopen"]
         .iter()
         .enumerate()
@@ -285,7 +285,7 @@ fn rotation_begins_a_new_file() {
 }
 
 #[test]
-fn a_trail_that_cannot_be_written_holds_up_nobody_and_says_what_is_missing() {
+fn a_failing_trail_delays_no_transaction_and_counts_missing_records() {
     let folder = tempfile::tempdir().expect("a directory");
     let link = folder.path().join("audit.log");
     symlink("/dev/full", &link).expect("linked");
@@ -322,7 +322,7 @@ fn a_trail_that_cannot_be_written_holds_up_nobody_and_says_what_is_missing() {
 }
 
 #[test]
-fn a_trail_that_cannot_be_opened_is_no_start() {
+fn a_server_does_not_start_without_its_trail() {
     let mut setup = setup(&["--audit-log=<dir>/nowhere/audit.log"]);
     let failed = Server::start(Implementation::Corvid, &setup).expect_err("no server");
     let said = failed.to_string();
@@ -339,7 +339,7 @@ fn a_trail_that_cannot_be_opened_is_no_start() {
 
 /// Small transactions are executed by whichever thread finds the database free; records are in the order of the commits all the same.
 #[test]
-fn records_are_in_the_order_of_commits_whoever_executes_them() {
+fn records_are_in_the_order_of_commits_on_every_executing_thread() {
     const CLIENTS: usize = 6;
     const EACH: usize = 300;
     let server = start(&["--audit-log=<dir>/audit.log"]);
@@ -372,9 +372,9 @@ fn records_are_in_the_order_of_commits_whoever_executes_them() {
     assert_eq!(sessions.len(), 1 + CLIENTS);
 }
 
-/// What it says must not depend on where a daemon goes, nor on how it ends.
+/// The trail does not depend on the working directory of a daemon, nor on how the daemon ends.
 #[test]
-fn a_daemon_keeps_its_trail_where_it_was_started_until_it_is_told_to_end() {
+fn a_daemon_writes_its_trail_where_it_was_started_until_it_exits() {
     const COMMITS: usize = 200;
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("Data.db");

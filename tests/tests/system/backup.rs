@@ -92,7 +92,7 @@ fn a_backup_holds_one_moment_and_opens_anywhere() {
 }
 
 #[test]
-fn what_a_backup_refuses() {
+fn a_backup_refuses_existing_files_and_missing_folders() {
     let server = start();
     let taken = backup(&server, "D.db");
     let error = taken["error"].as_str().expect("an error");

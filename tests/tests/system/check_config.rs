@@ -36,7 +36,7 @@ fn database(folder: &Path, file: &str, name: &str) {
 }
 
 #[test]
-fn what_a_server_can_be_started_with_is_good() {
+fn valid_configurations_pass_the_check() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     for name in ["A", "B"] {
@@ -81,7 +81,7 @@ fn what_a_server_can_be_started_with_is_good() {
 }
 
 #[test]
-fn every_fault_is_told_and_ends_the_check_with_a_failure() {
+fn every_fault_is_reported_and_fails_the_check() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     database(folder, "A.db", "A");
@@ -228,7 +228,7 @@ fn certificates_are_checked_as_connections_need_them() {
 
 /// A server serves what precedes damage, so it is told and is no fault.
 #[test]
-fn damage_at_the_end_of_a_file_is_told() {
+fn damage_at_the_end_of_a_file_is_reported() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     database(folder, "A.db", "A");

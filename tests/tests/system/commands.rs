@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What one implementation answered and logged.
+/// Replies and log of one implementation.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     answers: Vec<String>,
@@ -50,7 +50,7 @@ fn tell(implementation: Implementation) -> Told {
             .expect("a reply");
         assert_eq!(reply["error"], Value::Null, "{reply}");
     };
-    // The session of whoever tried whether the server listens may end a little later than ours begins.
+    // The session that tried whether the server listens may end a little later than ours begins.
     let deadline = Instant::now() + LIMIT;
     loop {
         let reply = server.control("memory/show", &[]).expect("a reply");
@@ -146,7 +146,7 @@ fn commands_about_all_databases_answer_as_the_reference_does() {
     }
 }
 
-/// What our control client prints, and whether it was content.
+/// The output of our control client, and whether it succeeded.
 fn appctl(server: &Server, words: &[&str]) -> (String, bool) {
     let output = Command::new(binary::bin("ovs-appctl"))
         .arg("-t")

@@ -44,7 +44,7 @@ fn insert(client: &mut Client, database: &str) -> Value {
 }
 
 #[test]
-fn a_file_says_what_is_served_and_is_read_again() {
+fn a_configuration_file_lists_databases_and_is_reloaded() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     for name in ["A", "B", "C"] {
@@ -80,7 +80,7 @@ fn a_file_says_what_is_served_and_is_read_again() {
     let mut second = Client::connect(&folder.join("second.sock")).expect("connected");
     assert_eq!(insert(&mut second, "A")[0]["error"], "not allowed");
 
-    // What cannot be used changes nothing.
+    // A file that cannot be used changes nothing.
     for (text, said) in [
         ("{", "config: reading JSON failed ("),
         (
@@ -101,7 +101,7 @@ fn a_file_says_what_is_served_and_is_read_again() {
         "A\nB\n_Server"
     );
 
-    // What can be done is done.
+    // The other changes are made.
     configure(
         folder,
         &json!({
@@ -155,7 +155,7 @@ fn without_a_file_there_is_nothing_to_reload() {
 }
 
 #[test]
-fn a_server_that_cannot_do_all_of_it_does_not_start() {
+fn a_server_that_cannot_apply_the_whole_file_does_not_start() {
     let dir = tempfile::tempdir().expect("a directory");
     let config = dir.path().join("config.json");
     let option = format!("--config-file={}", config.display());
@@ -200,7 +200,7 @@ fn a_server_that_cannot_do_all_of_it_does_not_start() {
 }
 
 #[test]
-fn a_file_of_another_model_than_its_entry_says_is_refused() {
+fn a_database_file_of_another_model_than_configured_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path(), "A");
     let schema = dir.path().join("A.ovsschema");
@@ -293,7 +293,7 @@ fn convert(folder: &Path, name: &str, schema: &Value) {
 
 const FAILED: &str = "Configuration failed.  See the log file for details.";
 
-/// What a server has logged since `from`, from the level on.
+/// Lines of a server's log since `from`, of this level and above.
 fn logged(server: &Process, from: usize) -> Vec<String> {
     let log = server.log().split_off(from);
     let text = |line: &str| line.splitn(3, '|').nth(2).unwrap_or_default().to_owned();
@@ -380,7 +380,7 @@ fn remotes_of_columns_are_checked_at_each_reload() {
         "db:B,T,c\ndb:D,T,c\npunix:db.sock"
     );
 
-    // What was missing comes: by the file, and by a conversion.
+    // The missing parts appear: by the file, and by a conversion.
     with(&["db:D,T,c", "db:B,T,c"], json!({"B.db": {}, "D.db": {}}));
     assert_eq!(reload(&server), FAILED);
     until("D's remote", &server, || second.exists());
@@ -392,7 +392,7 @@ fn remotes_of_columns_are_checked_at_each_reload() {
 }
 
 #[test]
-fn a_conversion_that_takes_the_column_of_a_remote_is_told() {
+fn a_conversion_that_drops_the_column_of_a_remote_is_logged() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     database_of_remotes(folder, "D");
@@ -430,7 +430,7 @@ fn a_conversion_that_takes_the_column_of_a_remote_is_told() {
 
 /// Also when the server has become a daemon, which leaves that directory, and whatever `OVS_DBDIR` says.
 #[test]
-fn relative_names_of_databases_are_meant_from_where_the_server_was_started() {
+fn relative_names_of_databases_are_resolved_from_the_starting_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     for name in ["A", "B"] {
@@ -459,7 +459,7 @@ fn relative_names_of_databases_are_meant_from_where_the_server_was_started() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_told_with_one_line() {
+fn a_file_that_cannot_be_opened_is_logged_with_one_line() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     configure(folder, &json!({"remotes": {"punix:db.sock": null}}));

@@ -1,4 +1,4 @@
-//! What other clients see of a conversion, with real processes: who is disconnected and who is not, and that they go on meanwhile.
+//! A conversion as other clients see it, with real processes: which of them are disconnected, and that the others go on meanwhile.
 //!
 //! `CORVID_REFERENCE=1` puts the reference in the place of our server.
 
@@ -58,7 +58,7 @@ const LOADED_CONVERSIONS: u32 = 4;
 /// Rows that make a conversion last.
 const FILLERS: usize = 30_000;
 
-/// What writers share with the test.
+/// State that writers share with the test.
 #[derive(Default)]
 struct Progress {
     is_over: AtomicBool,
@@ -75,7 +75,7 @@ fn write(mut client: Client, mut ledger: Ledger, progress: &Progress) -> io::Res
             return Err(io::Error::other("no answer"));
         };
         let reply: Value = serde_json::from_slice(&text)?;
-        match ledger.settle(&reply).map_err(io::Error::other)? {
+        match ledger.apply_reply(&reply).map_err(io::Error::other)? {
             Answer::Acknowledged => progress.acknowledged.fetch_add(1, Ordering::Relaxed),
             Answer::Refused(reply) => return Err(io::Error::other(reply.to_string())),
         };
@@ -86,7 +86,7 @@ fn write(mut client: Client, mut ledger: Ledger, progress: &Progress) -> io::Res
 /// Writers go on while the database is converted, and everything acknowledged to them, before, during and after, is in the
 /// converted database and in its file.
 #[test]
-fn writers_go_on_during_a_conversion() {
+fn writers_continue_during_a_conversion() {
     // The reference serves nobody meanwhile.
     if Implementation::from_env() == Implementation::Reference {
         return;

@@ -33,7 +33,7 @@ fn control(server: &Server, command: &str, arguments: &[&str]) -> String {
         .to_owned()
 }
 
-/// What was hit, and how many counters were not.
+/// The counters that were hit, and how many were not.
 fn shown(server: &Server) -> (Counters, usize) {
     let text = control(server, "coverage/show", &[]);
     let mut lines: Vec<&str> = text.lines().collect();
@@ -51,7 +51,7 @@ fn shown(server: &Server) -> (Counters, usize) {
     (counters.collect(), never.parse().expect("a number"))
 }
 
-/// What has moved between two moments, but for the restless.
+/// Counters that have changed between two moments, except those that change all the time.
 fn moved(before: &Counters, after: &Counters) -> Counters {
     after
         .iter()
@@ -80,12 +80,12 @@ impl Counted {
             before: Counters::new(),
             server,
         };
-        counted.settle();
+        counted.wait_until_steady();
         counted
     }
 
     /// Waits until nothing happens any more: connections that tried whether it listens have gone.
-    fn settle(&mut self) {
+    fn wait_until_steady(&mut self) {
         let deadline = Instant::now() + LIMIT;
         loop {
             let counters = shown(&self.server).0;
@@ -135,7 +135,7 @@ fn insert(n: i64) -> Value {
 }
 
 #[test]
-fn counters_move_with_what_happens_and_with_nothing_else() {
+fn counters_change_with_their_events_only() {
     let mut counted = Counted::start();
     counted.expect(&[("txn_success", 0), ("jsonrpc_received", 0)], |server| {
         for _ in 0..3 {
@@ -244,7 +244,7 @@ fn watch(counted: &mut Counted, client: &mut Client) {
             "rows": [{"n": 31}]});
         let request = json!({"id": 1, "method": "transact", "params": ["D", wait]});
         waiting.send(request.to_string().as_bytes()).expect("sent");
-        // Whatever is answered on this connection comes after the transaction was read.
+        // Every reply on this connection is sent after the transaction was read.
         let blocked = || shown(server).0.get("txn_blocked").copied() == Some(1);
         let deadline = Instant::now() + LIMIT;
         while !blocked() {
@@ -258,7 +258,7 @@ fn watch(counted: &mut Counted, client: &mut Client) {
 }
 
 #[test]
-fn connections_of_our_own_are_counted() {
+fn connections_that_the_server_opens_are_counted() {
     let mut counted = Counted::start();
     // Bound and not listening: nobody else gets this port, and nobody answers there.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

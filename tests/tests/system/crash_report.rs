@@ -1,4 +1,4 @@
-//! What a server that dies of a fault leaves in its log: addresses, functions and lines, as far as the program has them; and nothing that
+//! The log of a server that dies of a fault has addresses, functions and lines, as far as the program has them; and nothing that
 //! keeps its successor from serving.
 
 use std::fs;
@@ -31,7 +31,7 @@ fn report_of(program: &Path) -> String {
     let home = TempDir::new().expect("a directory");
     let daemon = Daemon::start(program, home.path(), &["--no-dbs"]).expect("a server");
     let pid = daemon.pid().expect("a number");
-    // Whoever answers has started its threads, and the signal finds the main thread waiting.
+    // A server that answers has started its threads, and the signal finds its main thread waiting.
     daemon.control("version", &[]).expect("a reply");
     Daemon::signal(pid, "SEGV").expect("a server");
     // A copy of the process that appears while processes are listed is in the next list.
@@ -62,7 +62,7 @@ fn writers_of(file: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_crash_tells_functions_and_lines() {
+fn a_crash_logs_functions_and_lines() {
     let report = report_of(&binary::bin("ovsdb-server"));
     let (_, functions) = report
         .split_once(&format!("{FUNCTIONS}\n"))
@@ -79,7 +79,7 @@ fn a_crash_tells_functions_and_lines() {
 
 /// Packages have no lines, to be smaller; who strips everything has addresses only.
 #[test]
-fn a_stripped_program_tells_what_it_has() {
+fn a_stripped_program_logs_the_names_it_has() {
     let program = binary::bin("ovsdb-server");
     let home = TempDir::new().expect("a directory");
     let stripped = home.path().join("ovsdb-server");

@@ -45,9 +45,9 @@ const TEXT_BYTES: u64 = 2_000;
 /// Acknowledged transactions before anything happens in a round.
 const WARM_UP: u64 = 40;
 /// How long anything may take before the server counts as hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// What happens beside the load in a round.
+/// The event beside the load in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -76,7 +76,7 @@ enum Moment {
 
 const MOMENTS: [Moment; 3] = [Moment::Any, Moment::Done, Moment::Replacing];
 
-/// What the rounds met, for the report: a run in which no kill met a compaction proves little about compactions.
+/// Events that the rounds met, for the report: a run in which no kill met a compaction proves little about compactions.
 #[derive(Debug, Default)]
 struct Tally {
     acknowledged: i64,
@@ -254,8 +254,8 @@ impl Play {
         client
             .send(ledger.request(true).as_bytes())
             .map_err(fault("sending"))?;
-        match client.receive(PATIENCE).map_err(fault("receiving"))? {
-            Received::Text(text) => match settle(ledger, &text)? {
+        match client.receive(TIME_LIMIT).map_err(fault("receiving"))? {
+            Received::Text(text) => match apply_reply(ledger, &text)? {
                 Answer::Acknowledged => Ok(()),
                 Answer::Refused(reply) => Err(format!("refused: {reply}")),
             },
@@ -294,7 +294,7 @@ impl Play {
                 let random = Random::new(self.random.next_u64());
                 threads.push(scope.spawn(move || write(ledger, socket, random, acknowledged)));
             }
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIME_LIMIT;
             while acknowledged.load(Ordering::Relaxed) < WARM_UP && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -327,7 +327,7 @@ impl Play {
             process.kill();
             if acknowledged.load(Ordering::Relaxed) < WARM_UP {
                 outcomes.push(Err(format!(
-                    "less than {WARM_UP} transactions in {PATIENCE:?}"
+                    "less than {WARM_UP} transactions in {TIME_LIMIT:?}"
                 )));
             }
             for thread in threads {
@@ -358,7 +358,7 @@ impl Play {
         outcomes.into_iter().collect()
     }
 
-    /// What the machine may do to the files while nothing runs.
+    /// Damage that the machine may do to the files while nothing runs.
     fn damage(&mut self) -> io::Result<()> {
         let replacement = tails::replacement(&self.file);
         let left = identity(&replacement);
@@ -415,9 +415,9 @@ impl Play {
     }
 }
 
-fn settle(ledger: &mut Ledger, text: &[u8]) -> Outcome<Answer> {
+fn apply_reply(ledger: &mut Ledger, text: &[u8]) -> Outcome<Answer> {
     let reply = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    ledger.settle(&reply)
+    ledger.apply_reply(&reply)
 }
 
 /// One writer: keeps some transactions in flight until the server is gone.
@@ -428,7 +428,7 @@ fn write(
     acknowledged: &AtomicU64,
 ) -> Outcome<()> {
     let mut client = Client::connect(socket).map_err(fault("connecting"))?;
-    // Who does not ask for it is disconnected by a conversion.
+    // A conversion disconnects clients that do not ask to stay.
     let reply = client
         .call("set_db_change_aware", &json!([true]))
         .map_err(fault("set_db_change_aware"))?;
@@ -448,8 +448,8 @@ fn write(
                 break;
             }
         }
-        match client.receive(PATIENCE) {
-            Ok(Received::Text(text)) => match settle(ledger, &text)? {
+        match client.receive(TIME_LIMIT) {
+            Ok(Received::Text(text)) => match apply_reply(ledger, &text)? {
                 Answer::Acknowledged => {
                     acknowledged.fetch_add(1, Ordering::Relaxed);
                 }
@@ -457,7 +457,7 @@ fn write(
                 Answer::Refused(reply) => return Err(format!("refused: {reply}")),
             },
             Ok(Received::Closed) | Err(_) => return Ok(()),
-            Ok(Received::Nothing) => return Err(format!("no answer within {PATIENCE:?}")),
+            Ok(Received::Nothing) => return Err(format!("no answer within {TIME_LIMIT:?}")),
         }
     }
 }

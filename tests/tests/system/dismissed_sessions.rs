@@ -66,7 +66,7 @@ fn watcher(server: &Server) -> Client {
     client
 }
 
-/// What a session hears until it is closed.
+/// The messages that a session receives until it is closed.
 fn hears_nothing(mut client: Client, what: &str) {
     match client.receive(LIMIT).expect("received") {
         Received::Closed => {}
@@ -86,7 +86,7 @@ fn file(server: &Server, name: &str) -> String {
 }
 
 #[test]
-fn sessions_hear_nothing_of_databases_that_come_and_go() {
+fn sessions_get_no_updates_of_added_and_removed_databases() {
     let server = start();
     for number in 0..TRIES {
         let watchers = [watcher(&server), watcher(&server)];
@@ -105,7 +105,7 @@ fn sessions_hear_nothing_of_databases_that_come_and_go() {
 }
 
 #[test]
-fn sessions_hear_nothing_of_conversions() {
+fn sessions_get_no_updates_of_conversions() {
     let server = start();
     let mut converter = server.connect().expect("a connection");
     let awareness = converter.call("set_db_change_aware", &json!([true]));
@@ -121,7 +121,7 @@ fn sessions_hear_nothing_of_conversions() {
 }
 
 #[test]
-fn sessions_hear_nothing_of_the_end() {
+fn sessions_get_no_updates_of_the_exit() {
     for number in 0..EXITS {
         let server = start();
         let watchers = [watcher(&server), watcher(&server)];

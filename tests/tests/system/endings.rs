@@ -45,14 +45,14 @@ fn start() -> (Server, Client) {
 }
 
 /// A command on its way, to be answered on a connection of its own.
-struct Asked(Client);
+struct PendingRequest(Client);
 
-impl Asked {
-    fn send(path: &Path, method: &str, params: &Value) -> Asked {
+impl PendingRequest {
+    fn send(path: &Path, method: &str, params: &Value) -> PendingRequest {
         let mut client = Client::connect(path).expect("a connection");
         let request = json!({"id": "asked", "method": method, "params": params});
         client.send(request.to_string().as_bytes()).expect("sent");
-        Asked(client)
+        PendingRequest(client)
     }
 
     /// The answer, which must come.
@@ -78,7 +78,7 @@ impl Asked {
     }
 }
 
-/// What the database's file may be used for meanwhile.
+/// Uses of the database's file meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     CompactOne,
@@ -96,14 +96,14 @@ const WORKS: [Work; 5] = [
     Work::DurableCommit,
 ];
 
-fn ask_for(server: &Server, work: Work, number: u64) -> Asked {
+fn ask_for(server: &Server, work: Work, number: u64) -> PendingRequest {
     let control = server.control_socket();
     match work {
-        Work::CompactOne => Asked::send(&control, "ovsdb-server/compact", &json!(["D"])),
-        Work::CompactAll => Asked::send(&control, "ovsdb-server/compact", &json!([])),
+        Work::CompactOne => PendingRequest::send(&control, "ovsdb-server/compact", &json!(["D"])),
+        Work::CompactAll => PendingRequest::send(&control, "ovsdb-server/compact", &json!([])),
         Work::Backup => {
             let copy = server.dir().join(format!("copy{number}.db"));
-            Asked::send(&control, "ovsdb-server/backup", &json!(["D", copy]))
+            PendingRequest::send(&control, "ovsdb-server/backup", &json!(["D", copy]))
         }
         Work::Convert => aware(server, "convert", &json!(["D", schema("2.0.0")])),
         Work::DurableCommit => {
@@ -132,13 +132,13 @@ fn has_begun(server: &Server, work: Work, number: u64) -> bool {
 }
 
 /// A request of a client that is told of changes.
-fn aware(server: &Server, method: &str, params: &Value) -> Asked {
+fn aware(server: &Server, method: &str, params: &Value) -> PendingRequest {
     let mut client = server.connect().expect("a connection");
     let awareness = client.call("set_db_change_aware", &json!([true]));
     awareness.expect("awareness");
     let request = json!({"id": "asked", "method": method, "params": params});
     client.send(request.to_string().as_bytes()).expect("sent");
-    Asked(client)
+    PendingRequest(client)
 }
 
 /// Lets some time pass, which decides the race.
@@ -172,7 +172,7 @@ fn temporary_files(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn whatever_waits_for_a_file_is_answered_when_its_database_is_removed() {
+fn requests_that_wait_for_a_file_are_answered_when_its_database_is_removed() {
     let mut random = Random::new(seed("CORVID_SEED"));
     for work in WORKS {
         let (server, _client) = start();
@@ -182,7 +182,7 @@ fn whatever_waits_for_a_file_is_answered_when_its_database_is_removed() {
             let what = format!("{work:?} {number}");
             let asked = ask_for(&server, work, number);
             spin(&mut random);
-            let removal = Asked::send(&control, "ovsdb-server/remove-db", &json!(["D"]));
+            let removal = PendingRequest::send(&control, "ovsdb-server/remove-db", &json!(["D"]));
             let removed = removal.answer(&format!("the removal after {what}"));
             assert_eq!(removed["error"], Value::Null, "{what}");
             asked.answer(&what);
@@ -205,7 +205,7 @@ fn whatever_waits_for_a_file_is_answered_when_its_database_is_removed() {
 }
 
 #[test]
-fn whatever_waits_for_a_file_is_answered_when_the_server_exits() {
+fn requests_that_wait_for_a_file_are_answered_when_the_server_exits() {
     let mut random = Random::new(seed("CORVID_SEED"));
     for work in WORKS {
         for number in 0..EXITS {
@@ -214,10 +214,10 @@ fn whatever_waits_for_a_file_is_answered_when_the_server_exits() {
             let asked = ask_for(&server, work, number);
             let has_begun = has_begun(&server, work, number);
             spin(&mut random);
-            let exit = Asked::send(&server.control_socket(), "exit", &json!([]));
+            let exit = PendingRequest::send(&server.control_socket(), "exit", &json!([]));
             exit.answer(&format!("the exit after {what}"));
             let answer = asked.answer_or_end(&what);
-            // What the server has not read when it exits is not answered.
+            // Requests that the server has not read when it exits get no reply.
             assert!(answer.is_some() || !has_begun, "{what}");
             let deadline = Instant::now() + LIMIT;
             while !server.has_ended() {

@@ -31,10 +31,10 @@ const TEXT_BYTES: u64 = 2_000;
 /// Most lines of the log that may speak of one condition that lasts a second.
 const COMPLAINTS_MAX: usize = 5;
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// A server whose file is on the small disk, while its log and sockets are elsewhere.
-struct Place {
+struct Fixture {
     file: PathBuf,
     process: Process,
     ledgers: Vec<Ledger>,
@@ -43,8 +43,8 @@ struct Place {
     _home: TempDir,
 }
 
-impl Place {
-    fn new(disk: &SmallDisk, fillers: usize) -> Place {
+impl Fixture {
+    fn new(disk: &SmallDisk, fillers: usize) -> Fixture {
         let home = tempfile::tempdir().unwrap();
         let file = disk.file("ledger.db");
         database_file::create(&file, &ledger::schema(1)).unwrap();
@@ -59,7 +59,7 @@ impl Place {
         let mut client = process.connect().unwrap();
         client.call("transact", &Value::Array(params)).unwrap();
         ledger::fill(&mut client, fillers, 200).unwrap();
-        Place {
+        Fixture {
             file,
             process,
             ledgers,
@@ -144,12 +144,12 @@ fn connect_aware(process: &Process) -> Client {
 /// One transaction: the reply if it was refused.
 fn write(client: &mut Client, ledger: &mut Ledger) -> Option<Value> {
     client.send(ledger.request(false).as_bytes()).unwrap();
-    let text = match client.receive(PATIENCE).unwrap() {
+    let text = match client.receive(TIME_LIMIT).unwrap() {
         Received::Text(text) => text,
         other => panic!("no answer but {other:?}"),
     };
     match ledger
-        .settle(&serde_json::from_slice(&text).unwrap())
+        .apply_reply(&serde_json::from_slice(&text).unwrap())
         .unwrap()
     {
         Answer::Acknowledged => None,
@@ -186,7 +186,7 @@ fn writes_are_refused_until_there_is_room() {
     on_small_disk(
         "full_disk::writes_are_refused_until_there_is_room",
         |disk| {
-            let mut place = Place::new(disk, 100);
+            let mut place = Fixture::new(disk, 100);
             let mut watcher = Watcher::new(&place.process);
             disk.take(512 * 1024).unwrap();
             place.write_until_refused();
@@ -222,9 +222,9 @@ fn writes_are_refused_until_there_is_room() {
 }
 
 #[test]
-fn the_log_speaks_of_a_full_disk_once() {
-    on_small_disk("full_disk::the_log_speaks_of_a_full_disk_once", |disk| {
-        let mut place = Place::new(disk, 100);
+fn a_full_disk_is_logged_once() {
+    on_small_disk("full_disk::a_full_disk_is_logged_once", |disk| {
+        let mut place = Fixture::new(disk, 100);
         disk.take_all_but(16 * 1024).unwrap();
         place.write_until_refused();
         let log = place.process.log();
@@ -245,11 +245,11 @@ fn the_log_speaks_of_a_full_disk_once() {
 }
 
 #[test]
-fn the_status_of_the_storage_tells_of_a_full_disk() {
+fn the_status_of_the_storage_reports_a_full_disk() {
     on_small_disk(
-        "full_disk::the_status_of_the_storage_tells_of_a_full_disk",
+        "full_disk::the_status_of_the_storage_reports_a_full_disk",
         |disk| {
-            let mut place = Place::new(disk, 100);
+            let mut place = Fixture::new(disk, 100);
             assert_eq!(place.storage_status(), "status: ok");
             disk.take_all_but(16 * 1024).unwrap();
             place.write_until_refused();
@@ -270,7 +270,7 @@ fn the_status_of_the_storage_tells_of_a_full_disk() {
 #[test]
 fn a_server_starts_on_a_full_disk() {
     on_small_disk("full_disk::a_server_starts_on_a_full_disk", |disk| {
-        let mut place = Place::new(disk, 100);
+        let mut place = Fixture::new(disk, 100);
         disk.take(512 * 1024).unwrap();
         place.write_until_refused();
         disk.give_back().unwrap();
@@ -296,7 +296,7 @@ fn compaction_and_conversion_need_room_and_fail_without_harm() {
     on_small_disk(
         "full_disk::compaction_and_conversion_need_room_and_fail_without_harm",
         |disk| {
-            let mut place = Place::new(disk, 3_000);
+            let mut place = Fixture::new(disk, 3_000);
             disk.take_all_but(128 * 1024).unwrap();
             let before = fs::metadata(&place.file).unwrap();
             let replacement = tails::replacement(&place.file);
@@ -374,7 +374,7 @@ impl Watcher {
     }
 
     /// Changes what no file holds, which needs no room, and hears of everything up to this.
-    fn assert_goes_on(&mut self, place: &Place) {
+    fn assert_goes_on(&mut self, place: &Fixture) {
         static MOODS: AtomicU64 = AtomicU64::new(1);
         let mood = MOODS.fetch_add(1, Ordering::Relaxed);
         let update = json!({"op": "update", "table": "Tally", "where": [["writer", "==", 0]], "row": {"mood": mood}});
@@ -390,7 +390,7 @@ impl Watcher {
             "a change that is not stored"
         );
         loop {
-            let Received::Text(text) = self.client.receive(PATIENCE).unwrap() else {
+            let Received::Text(text) = self.client.receive(TIME_LIMIT).unwrap() else {
                 panic!("the monitor does not go on");
             };
             let message: Value = serde_json::from_slice(&text).unwrap();

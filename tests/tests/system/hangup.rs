@@ -110,7 +110,7 @@ fn parent_of(pid: u32) -> u32 {
 
 /// Also to a server that was started again.
 #[test]
-fn a_supervisor_passes_it_on() {
+fn a_supervisor_passes_the_hangup_on() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     for name in ["A", "B", "C"] {

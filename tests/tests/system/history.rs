@@ -18,7 +18,7 @@ fn database(folder: &Path) {
     database_file::create(&folder.join("D.db"), &schema).expect("a file");
 }
 
-/// What a monitor that begins after transaction `last` is told first: whether that was found, the id that it is at now, and how many rows.
+/// The first reply to a monitor that begins after transaction `last`: whether that was found, the current id, and the number of rows.
 fn since(client: &mut Client, name: &str, last: &str) -> (bool, String, usize) {
     let params = json!(["D", name, {"T": [{"columns": ["n"]}]}, last]);
     let reply = client.call("monitor_cond_since", &params).expect("a reply");
@@ -47,7 +47,7 @@ fn told(client: &mut Client) -> String {
     message["params"][1].as_str().expect("an id").to_owned()
 }
 
-/// What clients notice of a server with history, and of one without.
+/// Differences for clients between a server with history and one without.
 fn look(server: &Process, has_history: bool) {
     let mut writer = server.connect().expect("a connection");
     let mut client = server.connect().expect("a connection");
@@ -82,7 +82,7 @@ fn history_can_be_left_out_by_an_option() {
     }
 }
 
-/// What the file says counts, and otherwise the option; a reload changes it for databases that are served.
+/// The file's setting applies, and without one the option; a reload changes it for databases that are served.
 #[test]
 fn history_can_be_left_out_by_the_configuration_file() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -114,7 +114,7 @@ fn history_can_be_left_out_by_the_configuration_file() {
         assert_eq!(reload(), Value::Null);
         look(&server, has_history);
     }
-    // What was told before the history went is not found afterwards.
+    // Transactions from before the history was dropped are not found afterwards.
     let mut client = server.connect().expect("a connection");
     let (_, last, _) = since(&mut client, "a", ZERO);
     assert_ne!(last, ZERO);

@@ -1,4 +1,4 @@
-//! What servers write to their logs: as JSON objects if they are told to, and of what takes long.
+//! Logs of servers: lines as JSON objects if an option says so, and warnings of work that takes long.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -131,7 +131,7 @@ fn inserts(count: usize) -> Value {
 }
 
 #[test]
-fn slow_transactions_are_told_with_who_and_what() {
+fn slow_transactions_are_logged_with_client_and_operations() {
     let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=1"]));
     let server = server.expect("a server");
     let mut client = server.connect().expect("a connection");
@@ -154,7 +154,7 @@ fn slow_transactions_are_told_with_who_and_what() {
         log.contains(r#" bytes; comment "many"; 2 rows changed)"#)
     });
 
-    // What changes nothing is told of, too: looks at each row for each operation, and a long result that is written by another thread.
+    // Transactions that change nothing are logged, too: scans of each row for each operation, and a long result that another thread writes.
     let mut idle = vec![json!("D")];
     idle.extend((0..500).map(
         |_| json!({"op": "update", "table": "T", "where": [["name", "!=", ""]], "row": {"n": 0}}),
@@ -170,14 +170,14 @@ fn slow_transactions_are_told_with_who_and_what() {
 }
 
 #[test]
-fn whoever_is_held_up_tells_it_in_the_reference_s_words() {
+fn a_thread_that_is_held_up_logs_it_in_the_words_of_the_reference() {
     let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=0"]));
     let server = server.expect("a server");
     let mut client = server.connect().expect("a connection");
     let request = json!({"id": 1, "method": "transact", "params": inserts(60_000)}).to_string();
     let long = |line: &&str| line.contains("|WARN|Unreasonably long ");
     let deadline = Instant::now() + LIMIT;
-    // Whoever is slow to stop it finds it idle again, and tries anew.
+    // If the test is slow to stop the server, it finds the server idle again, and tries anew.
     while !server.log().lines().any(|line| long(&line)) {
         assert!(Instant::now() < deadline, "{}", server.log());
         let idle = cpu_ticks(server.pid());

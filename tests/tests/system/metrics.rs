@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0";
-/// What Prometheus sends.
+/// The header that Prometheus sends.
 const OF_PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
      application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,\
      text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
@@ -280,7 +280,7 @@ fn pages_are_where_they_should_be_and_no_others() {
 }
 
 #[test]
-fn databases_that_come_and_go_are_watched_while_they_are_served() {
+fn databases_have_metrics_while_they_are_served() {
     let watched = Watched::start();
     let spare = watched.home.path().join("E.db");
     database_file::create(&spare, &json!({"name": "E", "tables": {}})).expect("a file");
@@ -303,12 +303,12 @@ fn databases_that_come_and_go_are_watched_while_they_are_served() {
 }
 
 #[test]
-fn clients_that_limits_send_away_are_counted() {
+fn clients_refused_by_limits_are_counted() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("D.db");
     let options = ["--max-sessions=1", "--max-message=1M"];
     let watched = Watched::start_with(home, &file, &options, |process, _| process);
-    // Whoever looked whether it has started may still be there.
+    // The connection that tried whether it has started may still be open.
     let mut client = None;
     watched.wait_for("a place is free", || {
         let mut found = watched.process.connect().expect("a connection");
@@ -333,7 +333,7 @@ fn clients_that_limits_send_away_are_counted() {
 }
 
 #[test]
-fn tls_connections_and_the_end_of_the_certificate_are_told() {
+fn tls_connections_and_the_certificates_expiry_are_exported() {
     let home = tempfile::tempdir().expect("a directory");
     let at = |name: &str| home.path().join(name).display().to_string();
     let made = Command::new("openssl")
@@ -409,7 +409,7 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
     assert_eq!(refused.status, 503, "{}", refused.body);
     let why = "[-]storage:D failed: a sync has failed";
     assert!(refused.body.contains(why), "{}", refused.body);
-    // Who would kill the server for that would have its successor trust the disk.
+    // A manager that killed the server for that would make its successor trust the disk.
     assert_eq!(watched.status_of("/livez"), 200);
     let figures = watched.metrics();
     let of_d = |name: &str| format!("corvid_database_{name}{{database=\"D\"}}");
@@ -436,9 +436,9 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
 
 /// Were it not ready, no client would come whose write could find out that there is room again.
 #[test]
-fn a_full_disk_is_told_and_leaves_the_server_ready() {
+fn a_full_disk_is_exported_and_leaves_the_server_ready() {
     on_small_disk(
-        "metrics::a_full_disk_is_told_and_leaves_the_server_ready",
+        "metrics::a_full_disk_is_exported_and_leaves_the_server_ready",
         |disk| {
             let home = tempfile::tempdir().expect("a directory");
             let watched = Watched::start_on(home, &disk.file("D.db"), |process, _| process);
@@ -469,7 +469,7 @@ fn a_full_disk_is_told_and_leaves_the_server_ready() {
 }
 
 #[test]
-fn metrics_are_told_during_a_long_transaction() {
+fn metrics_are_exported_during_a_long_transaction() {
     // A quick machine may finish a transaction between two looks at the metrics, so transactions follow, each twice as long as the one before,
     // until a look has fallen into one.
     const FIRST_ROWS: usize = 250_000;
@@ -556,7 +556,7 @@ fn a_port_that_the_system_chose_is_logged() {
 
 /// Reads both formats with the parsers of the Python client library, which hold text to the rules, and with `promtool` where there is one.
 #[test]
-fn the_text_is_read_by_the_parsers_of_the_field() {
+fn common_parsers_accept_the_metrics() {
     const READER: &str = "import sys\n\
         from prometheus_client import parser\n\
         from prometheus_client.openmetrics import parser as openmetrics\n\

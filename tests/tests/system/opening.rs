@@ -54,7 +54,7 @@ fn on_slow_disk(folder: &Path, options: &[&str]) -> Process {
         .with_variable(troubled_disk::TRACE, folder.join("trace"))
 }
 
-fn let_go(folder: &Path) {
+fn release(folder: &Path) {
     fs::remove_file(folder.join("hold")).expect("removed");
 }
 
@@ -67,14 +67,14 @@ fn until_held(folder: &Path) {
 }
 
 /// A control command that has been sent.
-struct Asked(Client);
+struct PendingRequest(Client);
 
-impl Asked {
-    fn new(server: &Process, command: &str, arguments: &[&str]) -> Asked {
+impl PendingRequest {
+    fn new(server: &Process, command: &str, arguments: &[&str]) -> PendingRequest {
         let mut client = Client::connect(&server.control_socket()).expect("connected");
         let request = json!({"id": 0, "method": command, "params": arguments});
         client.send(request.to_string().as_bytes()).expect("sent");
-        Asked(client)
+        PendingRequest(client)
     }
 
     fn reply(mut self) -> Value {
@@ -93,7 +93,7 @@ impl Asked {
 
 /// The answer to a command that is not held up.
 fn told(server: &Process, command: &str, arguments: &[&str]) -> Value {
-    Asked::new(server, command, arguments).reply()
+    PendingRequest::new(server, command, arguments).reply()
 }
 
 fn databases(server: &Process) -> String {
@@ -121,7 +121,7 @@ fn adding(
     folder: &Path,
     options: &[&str],
     prepare: impl FnOnce(Process) -> Process,
-) -> (Process, Asked) {
+) -> (Process, PendingRequest) {
     let options: Vec<&str> = options
         .iter()
         .chain(&["--remote=punix:db.sock", "D.db"])
@@ -129,7 +129,7 @@ fn adding(
         .collect();
     let mut server = prepare(on_slow_disk(folder, &options));
     server.start().expect("a server");
-    let asked = Asked::new(&server, ADD, &["slow.db"]);
+    let asked = PendingRequest::new(&server, ADD, &["slow.db"]);
     until_held(folder);
     (server, asked)
 }
@@ -141,17 +141,17 @@ fn commands_are_answered_while_a_file_is_opened() {
     let (mut server, adding) = adding(folder, &[], |server| server);
     // None of them knows the database yet.
     assert_eq!(databases(&server), "D\n_Server\n");
-    let removed = Asked::new(&server, "ovsdb-server/remove-db", &["S"]);
+    let removed = PendingRequest::new(&server, "ovsdb-server/remove-db", &["S"]);
     assert_eq!(removed.error(), "Failed to find the database.");
     // The same file again, by another name: looked at when the first command is done.
     std::os::unix::fs::symlink("slow.db", folder.join("link.db")).expect("a link");
-    let again = Asked::new(&server, ADD, &["link.db"]);
+    let again = PendingRequest::new(&server, ADD, &["link.db"]);
     // Another file is not held up.
     database_file::create(&folder.join("E.db"), &schema("E")).expect("a file");
     assert_eq!(told(&server, ADD, &["E.db"])["error"], Value::Null);
     assert_eq!(databases(&server), "D\nE\n_Server\n");
 
-    let_go(folder);
+    release(folder);
     assert_eq!(adding.reply()["error"], Value::Null);
     assert_eq!(again.error(), "ovsdb error: link.db: already open");
     assert_eq!(databases(&server), "D\nE\nS\n_Server\n");
@@ -175,13 +175,13 @@ fn a_commit_that_adds_a_remote_waits_for_no_file() {
     let reply = client.call("transact", &insert).expect("a reply");
     assert!(reply["result"][0]["uuid"].is_array(), "{reply}");
     Client::connect(&second).expect("the new remote");
-    let_go(folder);
+    release(folder);
     assert_eq!(adding.reply()["error"], Value::Null);
     server.stop().expect("a clean end");
 }
 
 #[test]
-fn managers_and_probes_hear_of_life_while_a_file_is_opened() {
+fn managers_and_probes_get_signs_of_life_while_a_file_is_opened() {
     let dir = folder();
     let folder = dir.path();
     let manager = manager(folder);
@@ -191,7 +191,7 @@ fn managers_and_probes_hear_of_life_while_a_file_is_opened() {
             .with_variable("NOTIFY_SOCKET", folder.join("notify.sock"))
             .with_variable("WATCHDOG_USEC", "300000")
     });
-    // What was sent before is taken away first.
+    // Messages that were sent before are read first.
     manager.set_nonblocking(true).expect("set");
     while manager.recv(&mut [0; 4096]).is_ok() {}
     manager.set_nonblocking(false).expect("set");
@@ -200,20 +200,20 @@ fn managers_and_probes_hear_of_life_while_a_file_is_opened() {
     }
     let page = http::get(&folder.join("http"), "/livez", "*/*").expect("a page");
     assert_eq!(page.status, 200);
-    let_go(folder);
+    release(folder);
     assert_eq!(adding.reply()["error"], Value::Null);
     server.stop().expect("a clean end");
 }
 
 /// Of two files with one schema name the first that is loaded is served; the file of the other is free again.
 #[test]
-fn a_file_that_is_overtaken_or_cannot_be_used_is_told_and_let_go() {
+fn files_that_are_replaced_or_unusable_are_logged_and_closed() {
     let dir = folder();
     let folder = dir.path();
     fs::copy(folder.join("slow.db"), folder.join("copy.db")).expect("copied");
     let (mut server, slow) = adding(folder, &[], |server| server);
     assert_eq!(told(&server, ADD, &["copy.db"])["error"], Value::Null);
-    let_go(folder);
+    release(folder);
     assert_eq!(slow.error(), "ovsdb error: S: duplicate database name");
     let removed = told(&server, "ovsdb-server/remove-db", &["S"]);
     assert_eq!(removed["error"], Value::Null);
@@ -226,11 +226,11 @@ fn a_file_that_is_overtaken_or_cannot_be_used_is_told_and_let_go() {
     fs::write(folder.join("slow.db"), "nothing\n").expect("written");
     fs::remove_file(folder.join("trace")).expect("removed");
     fs::write(folder.join("hold"), "").expect("written");
-    let first = Asked::new(&server, ADD, &["slow.db"]);
+    let first = PendingRequest::new(&server, ADD, &["slow.db"]);
     until_held(folder);
-    let second = Asked::new(&server, ADD, &["slow.db"]);
+    let second = PendingRequest::new(&server, ADD, &["slow.db"]);
     assert_eq!(databases(&server), "D\n_Server\n");
-    let_go(folder);
+    release(folder);
     let error = first.error();
     assert!(error.contains("slow.db: "), "{error}");
     assert_eq!(second.error(), error);
@@ -242,7 +242,7 @@ fn an_exit_does_not_wait_for_a_file() {
     let dir = folder();
     let folder = dir.path();
     let (mut server, adding) = adding(folder, &[], |server| server);
-    let waiting = Asked::new(&server, ADD, &["slow.db"]);
+    let waiting = PendingRequest::new(&server, ADD, &["slow.db"]);
     assert_eq!(databases(&server), "D\n_Server\n");
     server.stop().expect("a clean end");
     for asked in [adding, waiting] {
@@ -265,7 +265,7 @@ fn a_start_that_takes_long_can_be_ended() {
 }
 
 #[test]
-fn a_reload_holds_up_nothing_and_the_next_one_follows_it() {
+fn a_reload_blocks_nothing_and_the_next_one_comes_after_it() {
     let dir = folder();
     let folder = dir.path();
     let serve = |databases: Value| {
@@ -279,13 +279,13 @@ fn a_reload_holds_up_nothing_and_the_next_one_follows_it() {
     server.start().expect("a server");
     serve(json!({"D.db": {}, "slow.db": {"service-model": "standalone"}}));
     let reload = "ovsdb-server/reload";
-    let first = Asked::new(&server, reload, &[]);
+    let first = PendingRequest::new(&server, reload, &[]);
     until_held(folder);
     assert_eq!(databases(&server), "D\n_Server\n");
     // The manager does not take it for a hang.
     while next_told(&manager).trim_end() != "EXTEND_TIMEOUT_USEC=60000000" {}
     // Still it is the file that says what is served.
-    let refused = Asked::new(&server, ADD, &["E.db"]).error();
+    let refused = PendingRequest::new(&server, ADD, &["E.db"]).error();
     let path = folder.join("config.json");
     assert_eq!(
         refused,
@@ -294,10 +294,10 @@ fn a_reload_holds_up_nothing_and_the_next_one_follows_it() {
     // The next reload finds what the file says when the first one is done.
     database_file::create(&folder.join("E.db"), &schema("E")).expect("a file");
     serve(json!({"E.db": {}, "slow.db": {}}));
-    let second = Asked::new(&server, reload, &[]);
+    let second = PendingRequest::new(&server, reload, &[]);
     Daemon::signal(server.pid(), "HUP").expect("sent");
     assert_eq!(databases(&server), "D\n_Server\n");
-    let_go(folder);
+    release(folder);
     for asked in [first, second] {
         assert_eq!(asked.reply()["error"], Value::Null);
     }
@@ -311,7 +311,7 @@ fn a_reload_holds_up_nothing_and_the_next_one_follows_it() {
 
 /// The disk yields 256 bytes in 5 ms; a start that needs minutes gets on all the time, and says so.
 #[test]
-fn a_manager_hears_that_a_long_start_gets_on() {
+fn a_manager_gets_progress_of_a_long_start() {
     let dir = folder();
     let folder = dir.path();
     let manager = manager(folder);
@@ -337,7 +337,7 @@ fn a_manager_hears_that_a_long_start_gets_on() {
             other => panic!("{other}"),
         }
     }
-    let_go(folder);
+    release(folder);
     while !next_told(&manager).contains("READY=1") {}
     let mut client = server.connect().expect("a connection");
     let select = json!(["S", {"op": "select", "table": "T", "where": [], "columns": ["_uuid"]}]);

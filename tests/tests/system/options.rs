@@ -1,6 +1,6 @@
 //! Options of the server whose effect no client sees: its exit status, its files, its log.
 //!
-//! What can be compared is compared with the reference where it is installed.
+//! Where the reference is installed, the options that it has too are compared with it.
 
 use std::fs;
 use std::path::Path;
@@ -97,7 +97,7 @@ fn recorded_change(implementation: Implementation, options: &[&str]) -> Value {
 }
 
 #[test]
-fn files_hold_differences_unless_told_otherwise() {
+fn files_hold_differences_unless_disabled() {
     for implementation in implementations() {
         assert_eq!(
             recorded_change(implementation, &[]),
@@ -185,7 +185,7 @@ fn a_relay_is_refused() {
 
 /// The reference of the packages knows no `pfd:`, so it is not asked.
 #[test]
-fn descriptors_that_are_no_listening_sockets_are_told() {
+fn descriptors_that_are_not_listening_sockets_are_reported() {
     let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"c": {"type": "string"}}}}});
     let setup = Setup {
         databases: vec![schema],
@@ -213,9 +213,9 @@ fn descriptors_that_are_no_listening_sockets_are_told() {
     }
 }
 
-/// What a client asks for by name shows in the log at the level of debugging, as newer releases tell it.
+/// The server name that a client asks for is in the log at the debug level, as in newer releases.
 #[test]
-fn the_server_name_that_a_client_asks_for_is_told() {
+fn the_server_name_that_a_client_asks_for_is_logged() {
     let dir = tempfile::tempdir().expect("a directory");
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])

@@ -73,7 +73,7 @@ fn rows_that_refer_to_themselves_are_served_and_named() {
             if start == 0 {
                 assert_eq!(fs::read(&file).expect("a file"), written, "nothing is cut");
             }
-            // What follows is written behind it, or into a new file.
+            // The next commits are written behind it, or into a new file.
             let number = 3 + start;
             let insert = json!(["D", {"op": "insert", "table": "A", "row": {"n": number}}]);
             let mut client = server.connect().expect("a connection");

@@ -1,4 +1,4 @@
-//! What is made from the tables of options, and what is installed: manual pages, completions, units, the Debian package, the image.
+//! Files made from the tables of options, and files that are installed: manual pages, completions, units, the Debian package, the image.
 //!
 //! The package is installed for real, in a root of its own (`tests/packaging/private-root`), never on this machine. What a machine lacks
 //! (root, groff, systemd, shells) is said on standard error and skipped.
@@ -82,7 +82,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What `corvid-xtask TASK DIR` makes.
+/// The files that `corvid-xtask TASK DIR` makes.
 fn made(task: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     run(Command::new(bin("corvid-xtask")).arg(task).arg(dir.path()));
@@ -216,7 +216,7 @@ fn completions_complete() {
     let dir = made("completions");
     let file = |place: &str| dir.path().join(place).display().to_string();
     let completed = |program: &str, typed: &str| {
-        // What was typed last is the word to complete, or nothing behind a blank.
+        // The word to complete is the last one, or empty behind a blank.
         let script = format!(
             "set -u; source '{}'; function=$(complete -p {program} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
              COMP_WORDS=({program} {typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
@@ -342,7 +342,7 @@ fn links(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn documents_of_the_package_lead_to_what_is_in_it() {
+fn links_in_the_package_lead_to_files_in_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let Some(package) = package(dir.path()) else {
         return;
@@ -388,7 +388,7 @@ fn documents_of_the_package_lead_to_what_is_in_it() {
 
 /// The commands that README tells people to type are those that the test types.
 #[test]
-fn readme_says_what_is_tried() {
+fn commands_of_the_readme_are_those_that_are_tested() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README");
     let script = root().join("tests/packaging/replace-and-go-back");
     let script = fs::read_to_string(script).expect("the script");
@@ -447,7 +447,7 @@ fn units_are_sound() {
 }
 
 #[test]
-fn the_image_names_what_is_there() {
+fn files_that_the_image_copies_exist() {
     let file = root().join("packaging/container/Containerfile");
     let recipe = fs::read_to_string(file).expect("a recipe");
     let joined = recipe.replace("\\\n", " ");
@@ -481,7 +481,7 @@ fn the_image_names_what_is_there() {
             }
         }
     }
-    // What makes code is for those who build.
+    // The generator of code is for developers.
     for (program, _) in PROGRAMS
         .into_iter()
         .filter(|(program, _)| *program != "ovsdb-idlc")
@@ -493,7 +493,7 @@ fn the_image_names_what_is_there() {
     }
 }
 
-/// What is in an image, in a folder.
+/// The contents of an image, in a folder.
 struct Image(TempDir);
 
 impl Image {

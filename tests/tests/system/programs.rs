@@ -1,6 +1,6 @@
 //! COMPAT.md has a row for everything that the programs offer: each option, and each control command of the server.
 //!
-//! What they offer is asked of the built programs themselves, so nothing can be forgotten in a list beside them.
+//! The built programs themselves list their options and commands, so no second list can lack one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,7 +50,7 @@ fn is_about(row: &str, name: &str) -> bool {
     })
 }
 
-/// What has no row.
+/// Names without a row.
 fn missing<'a>(names: impl IntoIterator<Item = &'a String>, section: &str) -> Vec<String> {
     let rows = rows(section);
     let has_row = |name: &str| rows.iter().any(|row| is_about(row, name));
@@ -118,7 +118,7 @@ fn every_control_command_has_a_row() {
 }
 
 #[test]
-fn every_row_has_a_proof_unless_it_is_for_later() {
+fn every_row_has_a_test_unless_it_is_planned() {
     let sections = SECTIONS.map(|(_, section)| section);
     let rows = sections
         .iter()
@@ -131,7 +131,7 @@ fn every_row_has_a_proof_unless_it_is_for_later() {
 }
 
 #[test]
-fn names_are_told_from_longer_ones() {
+fn names_are_distinguished_from_longer_ones() {
     let row = "| `--log-file[=FILE]`, `ovsdb-server/add-db DB` | same | `--monitor` |";
     assert!(is_about(row, "--log-file") && is_about(row, "ovsdb-server/add-db"));
     assert!(

@@ -19,10 +19,10 @@ use corvid_tests::{binary, database_file, troubled_disk};
 
 const WRITERS: usize = 4;
 const ROUNDS: usize = 60;
-/// What `ENOSPC` is on Linux.
+/// The value of `ENOSPC` on Linux.
 const NO_SPACE: &str = "28";
 
-struct Place {
+struct Fixture {
     process: Process,
     /// While this is there, writes to the database's file fail.
     trigger: PathBuf,
@@ -30,8 +30,8 @@ struct Place {
     _home: TempDir,
 }
 
-impl Place {
-    fn new(options: &[&str]) -> Place {
+impl Fixture {
+    fn new(options: &[&str]) -> Fixture {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         let (file, trigger, recordings) = (at("D.db"), at("trigger"), at("recordings"));
@@ -48,7 +48,7 @@ impl Place {
             .with_variable(troubled_disk::WHILE, &trigger)
             .with_variable(troubled_disk::WRITE_ERRNO, NO_SPACE);
         process.start().unwrap();
-        Place {
+        Fixture {
             process,
             trigger,
             recordings,
@@ -103,8 +103,8 @@ fn replay(directory: &Path) -> Output {
 }
 
 #[test]
-fn a_server_under_load_is_replayed_to_the_same_bytes_and_damage_is_told() {
-    let mut place = Place::new(&[]);
+fn replays_repeat_the_same_bytes_and_report_damage() {
+    let mut place = Fixture::new(&[]);
     let mut watcher = place.process.connect().unwrap();
     let monitor = json!(["D", "m", {"T": {"columns": ["n", "text"]}}]);
     watcher.call("monitor_cond", &monitor).unwrap();
@@ -150,7 +150,7 @@ fn a_server_under_load_is_replayed_to_the_same_bytes_and_damage_is_told() {
 
 #[test]
 fn a_recording_ends_at_its_size_and_that_of_the_run_before_is_kept() {
-    let mut place = Place::new(&["--record-size=1"]);
+    let mut place = Fixture::new(&["--record-size=1"]);
     let mut rounds = 0;
     while !place.process.log().contains("D: the recording ends") {
         assert_eq!(place.load(), Vec::<Value>::new(), "the server goes on");
@@ -175,7 +175,7 @@ fn a_recording_ends_at_its_size_and_that_of_the_run_before_is_kept() {
 }
 
 #[test]
-fn a_directory_without_recordings_is_told() {
+fn a_directory_without_recordings_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let output = replay(home.path());
     assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! What a service manager is told (`sd_notify`): by a datagram socket of our own in the place of systemd's.
+//! Notifications of the service manager (`sd_notify`): a datagram socket of the test receives them in the place of systemd's.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -43,7 +43,7 @@ impl Manager {
         self.lines.pop_front().expect("there is one")
     }
 
-    /// What is told up to and including `last`, signs of life left out.
+    /// The notifications up to and including `last`, without signs of life.
     fn until(&mut self, last: &str) -> Vec<String> {
         let mut told = Vec::new();
         while told.last().is_none_or(|line| line != last) {
@@ -63,7 +63,7 @@ fn database(folder: &Path, name: &str) {
 }
 
 #[test]
-fn a_manager_is_told_of_readiness_reloads_the_end_and_life() {
+fn a_manager_is_notified_of_readiness_reloads_exit_and_signs_of_life() {
     let dir = tempfile::tempdir().expect("a directory");
     let folder = dir.path();
     let mut manager = Manager::new(folder);
@@ -121,7 +121,7 @@ fn parent_of(pid: u32) -> u32 {
 }
 
 #[test]
-fn the_main_process_is_the_one_that_lasts() {
+fn the_main_process_is_the_daemon_that_remains() {
     let program = Implementation::Corvid.server_binary().expect("built");
     for options in [&["--detach"][..], &["--detach", "--monitor"]] {
         let dir = tempfile::tempdir().expect("a directory");

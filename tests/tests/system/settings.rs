@@ -1,4 +1,4 @@
-//! What can be set while the server runs: `ovsdb-server/set-setting` and `ovsdb-server/list-settings`.
+//! Settings that can be changed while the server runs: `ovsdb-server/set-setting` and `ovsdb-server/list-settings`.
 
 use std::fs;
 use std::thread;
@@ -166,7 +166,7 @@ fn limits_hold_from_the_change_on() {
 }
 
 #[test]
-fn slow_transactions_are_told_from_the_change_on() {
+fn slow_transactions_are_logged_from_the_change_on() {
     let server = serve(&["--slow-transaction=0"]);
     let mut client = server.connect().expect("a connection");
     let mut many = vec![json!("D")];

@@ -18,14 +18,14 @@ use corvid_tests::server::Implementation;
 use corvid_tests::{database_file, troubled_disk};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// What a write takes on the slow disk, us.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// Duration of a write on the slow disk, us.
 const WRITE_US: u64 = 500_000;
 /// Tries, and how many of them have to show what is looked for: the machine may be busy.
 const ROUNDS: usize = 30;
 const SHOWN_MIN: usize = 3;
 
-struct Place {
+struct Fixture {
     process: Process,
     trigger: PathBuf,
     trace: PathBuf,
@@ -33,9 +33,9 @@ struct Place {
     home: TempDir,
 }
 
-impl Place {
+impl Fixture {
     /// A server on a disk for which the variables hold, while there is the trigger.
-    fn new(variables: &[(&str, String)]) -> Place {
+    fn new(variables: &[(&str, String)]) -> Fixture {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         let (file, trigger, trace) = (at("D.db"), at("trigger"), at("trace"));
@@ -53,7 +53,7 @@ impl Place {
             process = process.with_variable(name, value);
         }
         process.start().unwrap();
-        Place {
+        Fixture {
             process,
             trigger,
             trace,
@@ -83,7 +83,7 @@ fn insertion(number: usize) -> String {
 }
 
 fn reply(client: &mut Client) -> Value {
-    match client.receive(PATIENCE).unwrap() {
+    match client.receive(TIME_LIMIT).unwrap() {
         Received::Text(text) => serde_json::from_slice(&text).unwrap(),
         other => panic!("no reply but {other:?}"),
     }
@@ -101,8 +101,8 @@ fn is_stored(reply: &Value) -> bool {
 /// Commits are written by the shard until the disk becomes slow. Then the shard serves its other connections while the disk thread waits:
 /// an echo is answered before a commit that was sent before it.
 #[test]
-fn a_slow_disk_holds_up_nobody_but_who_commits() {
-    let place = Place::new(&[(troubled_disk::WRITE_US, WRITE_US.to_string())]);
+fn a_slow_disk_delays_only_committing_clients() {
+    let place = Fixture::new(&[(troubled_disk::WRITE_US, WRITE_US.to_string())]);
     let mut writer = place.process.connect().unwrap();
     // Connections are dealt out to shards, of which there are no more than processors; one of these shares the writer's.
     let others = thread::available_parallelism().map_or(1, usize::from);
@@ -147,10 +147,10 @@ fn a_slow_disk_holds_up_nobody_but_who_commits() {
     place.is_disk_left_to_its_thread();
 }
 
-/// What a failed write leaves is cut off by the disk thread, and the next commits are stored as if nothing had been.
+/// The disk thread cuts off the bytes that a failed write leaves, and the next commits are stored.
 #[test]
-fn what_a_failed_write_leaves_is_cut_off_by_the_disk_thread() {
-    let place = Place::new(&[(troubled_disk::WRITE_ERRNO, "28".to_owned())]);
+fn the_disk_thread_truncates_after_a_failed_write() {
+    let place = Fixture::new(&[(troubled_disk::WRITE_ERRNO, "28".to_owned())]);
     let mut writer = place.process.connect().unwrap();
     for number in 0..100 {
         assert!(is_stored(&insert(&mut writer, number)));
@@ -175,13 +175,13 @@ fn what_a_failed_write_leaves_is_cut_off_by_the_disk_thread() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_forced_to_disk_is_told_once() {
-    let place = Place::new(&[]);
+fn a_failed_sync_of_the_directory_is_logged_once() {
+    let place = Fixture::new(&[]);
     assert_eq!(place.status(), "status: ok\n");
     drop(place);
 
     // EINVAL is what file systems say that sync no directories.
-    let place = Place::new(&[(troubled_disk::DIRECTORY_ERRNO, "22".to_owned())]);
+    let place = Fixture::new(&[(troubled_disk::DIRECTORY_ERRNO, "22".to_owned())]);
     let mut writer = place.process.connect().unwrap();
     let durable =
         json!(["D", {"op": "insert", "table": "T", "row": {}}, {"op": "commit", "durable": true}]);

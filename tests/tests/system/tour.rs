@@ -1,7 +1,7 @@
 //! README's tour, typed as it is printed: each indented command of the tour, in order, in a POSIX shell and in zsh, against the demo.
 //!
 //! The text names fixed ports and a running demo, so each run has a network and processes of its own (`unshare`). A command whose program is
-//! not installed is skipped, and that is said. What a run may not do here (no namespaces) is said and skipped too. The programs are those that
+//! not installed is skipped with a message, and so is a run that the machine forbids (no namespaces). The programs are those that
 //! have been built already (`corvid_tests::binary`): nothing is compiled.
 
 use std::fs;
@@ -27,7 +27,7 @@ const OURS: [&str; 5] = [
     "ovs-appctl",
 ];
 
-/// What the output of a command has in it, by a part of the command. The shell waits for it, because a monitor in the background prints when it
+/// A part of the output of a command, by a part of the command. The shell waits for it, because a monitor in the background prints when it
 /// likes.
 const EXPECTED: [(&str, &[&str]); 18] = [
     ("list-dbs $DB", &["Inventory", "_Server"]),
@@ -247,7 +247,7 @@ fn beside_the_demo(shell: &str, dir: &Path, script: &str) -> Option<String> {
     Some(read("tour.out"))
 }
 
-/// What was said between the marks of a command, and how it ended.
+/// The output between the marks of a command, and its exit status.
 fn outcome(said: &str, index: usize) -> (&str, &str) {
     let (_, rest) = said
         .split_once(&format!("\n=== {index}\n"))
@@ -297,7 +297,7 @@ fn the_tour_works_in_zsh() {
 }
 
 #[test]
-fn what_the_demo_says_to_try_works() {
+fn commands_that_the_demo_prints_work() {
     let dir = clone_of_sorts();
     let script =
         "set -e\n. ./try.sh\nmonitor=$!\nuntil grep -q initial tour.out; do sleep 0.1; done\n";
@@ -332,7 +332,7 @@ ls target/run/corvid-demo
 }
 
 #[test]
-fn a_second_demo_says_what_it_cannot_have() {
+fn a_second_demo_reports_the_address_in_use() {
     let dir = clone_of_sorts();
     let script = "
 OVS_RUNDIR=$PWD/elsewhere target/release/corvid-demo >elsewhere.out 2>&1 &
@@ -356,7 +356,7 @@ exit 0
 
 /// Each expectation is of a command that the tour has, and the recipe of `make run` is what is tried here.
 #[test]
-fn what_is_expected_is_in_the_tour() {
+fn every_expectation_belongs_to_a_command_of_the_tour() {
     let readme = readme();
     let commands = commands(section(&readme, "A tour"));
     for (part, _) in EXPECTED {

@@ -1,5 +1,5 @@
-//! A file changes hands between the reference server and ours, up and down, with and without column differences: whoever
-//! opens it finds what the other left, lets it grow, compacts it, and hands it on.
+//! A file changes hands between the reference server and ours, up and down, with and without column differences: each server that
+//! opens it finds the rows that the other left, adds rows, compacts it, and hands it on.
 //!
 //! Contents are compared as the packages' `ovsdb-client` dumps them. Without the reference there is nothing to prove, and the
 //! tests say so. `CORVID_UPGRADE_SEED` repeats a run.
@@ -272,8 +272,8 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn a_file_changes_hands_up_and_down() {
-    if !has_reference("a_file_changes_hands_up_and_down") {
+fn a_file_moves_between_servers_up_and_down() {
+    if !has_reference("a_file_moves_between_servers_up_and_down") {
         return;
     }
     let our_tool = binary::bin("ovsdb-tool");
@@ -421,8 +421,8 @@ fn the_oldest_files_are_read_and_grown() {
 }
 
 #[test]
-fn a_converted_file_changes_hands() {
-    if !has_reference("a_converted_file_changes_hands") {
+fn a_converted_file_moves_between_servers() {
+    if !has_reference("a_converted_file_moves_between_servers") {
         return;
     }
     let mut hands = Hands::new();

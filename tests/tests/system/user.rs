@@ -155,7 +155,7 @@ fn files_and_sockets_belong_to_the_user() {
 }
 
 #[test]
-fn a_user_that_cannot_be_is_told() {
+fn an_invalid_user_is_reported() {
     if nobody().is_none() {
         return;
     }

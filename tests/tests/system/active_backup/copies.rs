@@ -1,4 +1,4 @@
-//! What a backup holds: everything of its source, whatever happens to the connection, and nothing of what it is told to leave out.
+//! The contents of a backup: all tables of its source but the excluded ones, even if the connection is lost.
 
 use corvid_tests::database_file;
 use corvid_tests::ledger::{self, Contents, DATABASE, Ledger};
@@ -33,7 +33,7 @@ fn copies_equal_their_source_in_every_pairing() {
                 .any(|row| row.contains("\"mood\":7")),
             "ephemeral columns are copied"
         );
-        // What happens while the connection is lost is found afterwards, and what was lost with the process is lost here too.
+        // Commits made while the connection is lost arrive afterwards, and commits that the source lost in its crash disappear here too.
         active.process.kill();
         active.process.start().expect("a server");
         write(&active, &mut ledger, 20);
@@ -58,7 +58,7 @@ fn copies_equal_their_source_in_every_pairing() {
 }
 
 #[test]
-fn clients_of_a_backup_are_told_of_each_commit_as_a_whole() {
+fn clients_of_a_backup_get_each_commit_as_one_update() {
     let schema = ledger::schema(1);
     let active = Node::started(Corvid, &schema, &[]);
     let mut ledger = Ledger::new(1, false, 200);
@@ -102,7 +102,7 @@ fn clients_of_a_backup_are_told_of_each_commit_as_a_whole() {
 }
 
 #[test]
-fn each_database_follows_by_itself_and_a_backup_can_be_followed() {
+fn databases_replicate_independently_and_backups_can_be_sources() {
     let schema = ledger::schema(1);
     let folder = tempfile::tempdir().expect("a directory");
     let file = |place: &str, database: &str| {
@@ -246,7 +246,7 @@ fn a_source_that_does_not_fit_leaves_a_backup_that_is_read_only() {
 }
 
 #[test]
-fn a_conversion_at_the_source_is_followed_when_there_is_a_place_for_it() {
+fn a_conversion_at_the_source_is_replicated_where_it_fits() {
     let (old, new) = (ledger::schema(1), ledger::schema(2));
     let active = Node::started(Corvid, &old, &[]);
     let backup = Node::backup(Corvid, &new, &active);

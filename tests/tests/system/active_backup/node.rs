@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A server in a directory of its own, which goes after the process.
 pub(crate) struct Node {
@@ -113,7 +113,7 @@ impl Node {
 
 /// Waits until something is the case.
 pub(crate) fn wait_for(what: &str, nodes: &[&Node], mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     while !is_so() {
         let logs = || nodes.iter().map(|node| node.process.log() + "\n");
         assert!(
@@ -131,7 +131,7 @@ pub(crate) fn wait_until_equal(schema: &Value, active: &Node, backup: &Node) {
     });
 }
 
-/// Who can be whose backup here.
+/// Pairs of source and backup that can be tested here.
 pub(crate) fn pairings() -> Vec<(Implementation, Implementation)> {
     if Reference.server_binary().is_ok() {
         let both = [Corvid, Reference];
@@ -151,12 +151,12 @@ pub(crate) fn write(node: &Node, ledger: &mut Ledger, count: usize) {
         let request = ledger.request(ledger.count() % 3 == 2);
         client.send(request.as_bytes()).expect("sent");
         let reply = receive(&mut client).expect("a reply");
-        assert_eq!(ledger.settle(&reply), Ok(Answer::Acknowledged));
+        assert_eq!(ledger.apply_reply(&reply), Ok(Answer::Acknowledged));
     }
 }
 
 pub(crate) fn receive(client: &mut Client) -> Option<Value> {
-    match client.receive(PATIENCE).expect("something") {
+    match client.receive(TIME_LIMIT).expect("something") {
         Received::Text(text) => Some(serde_json::from_slice(&text).expect("JSON")),
         Received::Closed | Received::Nothing => None,
     }

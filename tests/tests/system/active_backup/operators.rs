@@ -1,4 +1,4 @@
-//! What operators ask of a backup, and what it shows of itself.
+//! The commands of operators to a backup, and its status.
 
 use std::io::Read;
 use std::os::unix::net::UnixListener;
@@ -8,7 +8,7 @@ use corvid_tests::server::Implementation::{self, Corvid, Reference};
 use corvid_tests::{http, peer};
 use serde_json::{Value, json};
 
-use super::node::{Node, PATIENCE, wait_for};
+use super::node::{Node, TIME_LIMIT, wait_for};
 
 #[test]
 fn commands_answer_as_the_reference_does() {
@@ -27,7 +27,7 @@ fn commands_answer_as_the_reference_does() {
     }
 }
 
-/// What a server answers, lines of the status sorted: they are in the order of newer releases, but for the state (63).
+/// The reply of a server, lines of the status sorted: they are in the order of newer releases, but for the state (63).
 fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
     let active = Node::started(Corvid, schema, &[]);
     let node = Node::started(implementation, schema, &[]);
@@ -102,7 +102,7 @@ fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
 }
 
 #[test]
-fn watchers_see_how_a_backup_stands() {
+fn metrics_show_the_state_of_a_backup() {
     let schema = ledger::schema(1);
     let mut active = Node::new(Corvid, &schema, &[]);
     let pages = tempfile::tempdir().expect("a directory");
@@ -141,7 +141,7 @@ fn watchers_see_how_a_backup_stands() {
 }
 
 #[test]
-fn a_silent_source_is_probed_and_left() {
+fn a_silent_source_is_probed_and_disconnected() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("silent");
     let listener = UnixListener::bind(&path).expect("a socket");
@@ -160,7 +160,7 @@ fn a_silent_source_is_probed_and_left() {
     );
     let mut source = call.expect("a connection");
     source.set_nonblocking(false).expect("set");
-    source.set_read_timeout(Some(PATIENCE)).expect("set");
+    source.set_read_timeout(Some(TIME_LIMIT)).expect("set");
     let mut said = String::new();
     source.read_to_string(&mut said).expect("it hangs up");
     assert_eq!(said.matches(r#""method":"echo""#).count(), 1, "{said}");
@@ -173,7 +173,7 @@ fn a_silent_source_is_probed_and_left() {
 }
 
 #[test]
-fn two_that_follow_each_other_are_both_backups() {
+fn two_servers_that_replicate_each_other_are_both_backups() {
     let schema = ledger::schema(1);
     for implementation in [Corvid, Reference] {
         if implementation.server_binary().is_err() {

@@ -1,4 +1,4 @@
-//! Who is active and who is the backup: changed under load, by a file, kept over a crash.
+//! Roles of servers, active or backup: changed under load, changed by a file, kept over a crash.
 
 use std::fs;
 use std::path::Path;
@@ -25,13 +25,13 @@ fn load(mut client: Client, mut ledger: Ledger, is_over: &AtomicBool) -> Ledger 
             client.send(request.as_bytes()).expect("sent");
         }
         let reply = receive(&mut client).expect("a reply");
-        if ledger.settle(&reply) != Ok(Answer::Acknowledged) {
+        if ledger.apply_reply(&reply) != Ok(Answer::Acknowledged) {
             break;
         }
     }
     while ledger.in_flight() > 0 {
         let reply = receive(&mut client).expect("a reply");
-        let _ = ledger.settle(&reply).expect("an answer in order");
+        let _ = ledger.apply_reply(&reply).expect("an answer in order");
     }
     ledger
 }
@@ -89,7 +89,7 @@ fn roles_change_under_load_and_what_the_new_active_acknowledged_stays() {
 }
 
 #[test]
-fn a_file_says_who_is_a_backup() {
+fn a_configuration_file_makes_a_backup() {
     let schema = ledger::schema(1);
     let active = Node::started(Corvid, &schema, &[]);
     let ledger = Ledger::new(1, false, 100);

@@ -9,7 +9,7 @@ use corvid_tests::process::Process;
 use corvid_tests::server::{Implementation, Server};
 use serde_json::json;
 
-use super::scene::{PATIENCE, attack, logged, server, sessions, wait_for};
+use super::scene::{TIME_LIMIT, attack, logged, server, sessions, wait_for};
 
 /// How many files this process may open.
 fn descriptors() -> usize {
@@ -27,7 +27,7 @@ fn thousands_of_idle_connections_cost_little() {
     let count = (descriptors() / 2).min(4000);
     let (connections, memory) = attack(&server, || {
         let connections: Vec<UnixStream> = (0..count)
-            .map(|_| Client::connect_within(&server.socket(), PATIENCE).map(drop))
+            .map(|_| Client::connect_within(&server.socket(), TIME_LIMIT).map(drop))
             .map(|_| UnixStream::connect(server.socket()).expect("a connection"))
             .collect();
         wait_for(|| sessions(&server) >= count, "all are accepted");
@@ -46,7 +46,7 @@ fn is_kept(server: &Server) -> Option<Client> {
     let mut client = server.connect().expect("a connection");
     // A connection that is sent away may be closed before this is written.
     let _ = client.send(br#"{"id":1,"method":"echo","params":[]}"#);
-    match client.receive(PATIENCE).expect("received") {
+    match client.receive(TIME_LIMIT).expect("received") {
         Received::Text(_) => Some(client),
         Received::Closed => None,
         Received::Nothing => panic!("neither answered nor closed"),
@@ -54,7 +54,7 @@ fn is_kept(server: &Server) -> Option<Client> {
 }
 
 #[test]
-fn who_comes_when_all_places_are_taken_is_sent_away_at_once() {
+fn connections_beyond_the_limit_are_closed_at_once() {
     let server = server(&["--max-sessions=20"]);
     wait_for(|| sessions(&server) == 0, "the first look is over");
     let mut kept: Vec<Client> = (0..20).map_while(|_| is_kept(&server)).collect();
@@ -99,7 +99,7 @@ fn descriptors_are_never_used_up_by_sessions() {
         .collect();
     let schema = json!({"name": "E", "tables": {}});
     corvid_tests::database_file::create(&dir.path().join("E.db"), &schema).expect("made");
-    // Whoever steers it is heard, files can be opened and replaced.
+    // The control channel answers, files can be opened and replaced.
     for (command, arguments) in [
         ("ovsdb-server/add-db", vec!["E.db".to_owned()]),
         ("ovsdb-server/compact", vec![]),
@@ -142,7 +142,7 @@ fn a_program_that_the_server_runs_gets_the_limit_back() {
 }
 
 #[test]
-fn bad_limits_are_told() {
+fn bad_limits_are_reported() {
     let program = Implementation::Corvid.server_binary().expect("built");
     for (option, reason) in [
         ("--max-sessions=0", "not a number of sessions (1 or more)"),

@@ -8,7 +8,9 @@ use corvid_tests::client::Received;
 use corvid_tests::server::Server;
 use serde_json::{Value, json};
 
-use super::scene::{PATIENCE, attack, deaf, logged, next, pour, round, server, sessions, wait_for};
+use super::scene::{
+    TIME_LIMIT, attack, deaf, logged, next, pour, round, server, sessions, wait_for,
+};
 
 const MIB: usize = 1 << 20;
 
@@ -29,7 +31,7 @@ fn a_message_that_never_ends_is_cut_off_at_the_limit() {
     assert!(sent < 32 * MIB, "{sent} bytes were taken");
     assert!(memory < 24 * MIB as u64, "{memory} bytes");
     logged(&server, "message exceeds the limit of 4194304 bytes");
-    // What the limit allows is answered.
+    // A message within the limit is answered.
     let mut client = server.connect().expect("a connection");
     client.send(&begun(3 * MIB)).expect("sent");
     client.send(br#""]}"#).expect("sent");
@@ -144,7 +146,7 @@ fn port(server: &Server) -> Option<u16> {
 }
 
 #[test]
-fn nests_are_taken_up_to_a_thousand() {
+fn nesting_is_accepted_up_to_a_thousand_levels() {
     let server = server(&[]);
     let nest = |depth: usize| {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
@@ -155,7 +157,7 @@ fn nests_are_taken_up_to_a_thousand() {
         for _ in 0..200 {
             deep.send(nest(998).as_bytes()).expect("sent");
             // Too deep for the reader of the tests.
-            let Received::Text(answer) = deep.receive(PATIENCE).expect("received") else {
+            let Received::Text(answer) = deep.receive(TIME_LIMIT).expect("received") else {
                 panic!("no answer");
             };
             assert!(answer.ends_with(br#"]],"error":null}"#));
@@ -163,7 +165,7 @@ fn nests_are_taken_up_to_a_thousand() {
             // It may be closed before everything is written.
             let _ = deeper.send(nest(100_000).as_bytes());
             assert_eq!(
-                deeper.receive(PATIENCE).expect("received"),
+                deeper.receive(TIME_LIMIT).expect("received"),
                 Received::Closed
             );
         }
@@ -172,7 +174,7 @@ fn nests_are_taken_up_to_a_thousand() {
 }
 
 #[test]
-fn a_byte_at_a_time_is_waited_for() {
+fn messages_may_arrive_byte_by_byte() {
     let server = server(&[]);
     let request = br#"{"id":1,"method":"list_dbs","params":[]}"#;
     attack(&server, || {
@@ -191,7 +193,7 @@ fn a_byte_at_a_time_is_waited_for() {
 }
 
 #[test]
-fn huge_values_get_an_answer() {
+fn huge_values_get_a_reply() {
     let server = server(&[]);
     let number = "9".repeat(MIB);
     let string = "s".repeat(16 * MIB);
@@ -225,7 +227,7 @@ fn huge_values_get_an_answer() {
         // No number is that large: the text is no JSON.
         client.send(insert(&number).as_bytes()).expect("sent");
         assert_eq!(
-            client.receive(PATIENCE).expect("received"),
+            client.receive(TIME_LIMIT).expect("received"),
             Received::Closed
         );
     });
@@ -233,7 +235,7 @@ fn huge_values_get_an_answer() {
 }
 
 #[test]
-fn sessions_cut_off_in_a_message_leave_nothing() {
+fn sessions_closed_in_a_message_leave_nothing() {
     let server = server(&[]);
     let request = br#"{"id":1,"method":"transact","params":["D",{"op":"insert","table":"T","row":{"name":"half"}}]}"#;
     let (_, memory) = attack(&server, || {
@@ -262,13 +264,13 @@ fn sessions_cut_off_in_a_message_leave_nothing() {
 
 /// The reference repeats such bytes in `details` too, where a parser that wants UTF-8 stumbles over them.
 #[test]
-fn bytes_that_are_no_text_are_replaced_in_details() {
+fn invalid_utf8_is_replaced_in_error_details() {
     let server = server(&[]);
     let mut client = server.connect().expect("a connection");
     client
         .send(b"{\"id\":1,\"method\":\"transact\",\"params\":[\"D\xff\"]}")
         .expect("sent");
-    let Received::Text(answer) = client.receive(PATIENCE).expect("received") else {
+    let Received::Text(answer) = client.receive(TIME_LIMIT).expect("received") else {
         panic!("no answer");
     };
     let details = "\"details\":\"transact request specifies unknown database D\u{fffd}\"";

@@ -17,7 +17,7 @@ fn request(id: usize, method: &str, params: &Value) -> String {
 }
 
 #[test]
-fn selections_that_nobody_reads_are_not_made() {
+fn unread_selections_are_not_executed() {
     let server = server(&[]);
     fill(&server, 400, 10_000);
     // All rows, and as many as the database writes itself: 4 MB and 400 KB, a thousand times each.
@@ -90,7 +90,7 @@ fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
 }
 
 #[test]
-fn replies_that_nobody_reads_are_bounded_together() {
+fn unread_replies_are_bounded_together() {
     let server = server(&["--max-replies=16M"]);
     fill(&server, 2000, 4000);
     let dump = transaction(&selects(1));
@@ -130,7 +130,7 @@ fn replies_that_nobody_reads_are_bounded_together() {
 }
 
 #[test]
-fn replies_that_the_database_writes_itself_are_bounded_together_too() {
+fn unread_replies_of_the_database_thread_are_bounded_together() {
     let server = server(&["--max-replies=16M"]);
     // A megabyte, in so few rows that nobody else is asked to write it.
     fill(&server, 100, 10_000);
@@ -157,7 +157,7 @@ fn replies_that_the_database_writes_itself_are_bounded_together_too() {
     );
 }
 
-/// What a client is told that asks for everything.
+/// The replies to a client that asks for everything.
 fn answer_to_all(server: &Server) -> String {
     let mut client = server.connect().expect("a connection");
     let reply = client.call("transact", &transaction(&selects(1)));
@@ -170,7 +170,7 @@ fn refused(server: &Server) -> bool {
 }
 
 #[test]
-fn a_reader_that_comes_late_gets_everything() {
+fn a_late_reader_gets_everything() {
     let server = server(&[]);
     fill(&server, 100, 10_000);
     let params = json!(["D", {"op": "select", "table": "T", "where": []}]);
@@ -205,7 +205,7 @@ fn tiny_requests_without_a_reader_stop_being_read() {
 }
 
 #[test]
-fn notifications_that_mean_nothing_cost_nothing() {
+fn ignored_notifications_cost_no_memory() {
     let server = server(&[]);
     let cancel = json!({"id": null, "method": "cancel", "params": [1]}).to_string();
     let (_, memory) = attack(&server, || {
@@ -221,7 +221,7 @@ fn notifications_that_mean_nothing_cost_nothing() {
 }
 
 #[test]
-fn changes_that_nobody_reads_merge() {
+fn unread_changes_merge() {
     let server = server(&[]);
     fill(&server, 20, 10_000);
     let monitor = request(1, "monitor", &json!(["D", "m", {"T": [{}]}]));
@@ -238,7 +238,7 @@ fn changes_that_nobody_reads_merge() {
     });
     // Thirty megabytes were written.
     assert!(memory < 12 * MIB as u64, "{memory} bytes");
-    // Who reads at last finds what there is.
+    // A client that reads at last finds the current contents.
     let mut client = server.connect().expect("a connection");
     let select = json!(["D", {"op": "select", "table": "T", "where": [["name", "==", "19"]]}]);
     let wanted =
@@ -266,7 +266,7 @@ fn changes_that_nobody_reads_merge() {
 }
 
 #[test]
-fn memory_is_given_back_when_clients_go_that_did_not_read() {
+fn memory_is_freed_when_clients_that_did_not_read_disconnect() {
     const CLIENTS: usize = 200;
     let server = server(&[]);
     fill(&server, 100, 10_000);
@@ -298,7 +298,7 @@ fn memory_is_given_back_when_clients_go_that_did_not_read() {
 }
 
 #[test]
-fn who_leaves_too_much_unread_is_dropped() {
+fn a_client_with_too_large_a_backlog_is_disconnected() {
     let server = server(&["--max-backlog=1M"]);
     fill(&server, 400, 10_000);
     let params = json!(["D", {"op": "select", "table": "T", "where": []}]);

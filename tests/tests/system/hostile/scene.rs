@@ -11,7 +11,7 @@ use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
 /// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long a write makes no progress before its peer counts as not reading.
 const STUCK: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// What a bystander does: an echo, and a transaction.
+/// The requests of a bystander: an echo, and a transaction.
 pub(crate) fn round(client: &mut Client) {
     let echo = client.call("echo", &json!(["here"])).expect("an echo");
     assert_eq!(echo["result"], json!(["here"]));
@@ -120,7 +120,7 @@ pub(crate) fn pour(stream: &mut UnixStream, mut bytes: &[u8]) -> usize {
 
 /// The next message.
 pub(crate) fn next(client: &mut Client) -> Value {
-    match client.receive(PATIENCE).expect("it can be received") {
+    match client.receive(TIME_LIMIT).expect("it can be received") {
         Received::Text(text) => serde_json::from_slice(&text).expect("JSON"),
         other => panic!("{other:?}"),
     }
@@ -133,7 +133,7 @@ pub(crate) fn logged(server: &Server, text: &str) {
 
 /// Waits until something holds.
 pub(crate) fn wait_for(mut holds: impl FnMut() -> bool, what: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIME_LIMIT;
     while !holds() {
         assert!(Instant::now() < deadline, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -41,7 +41,7 @@ fn monitors_and_locks_of_a_session_are_counted() {
 }
 
 #[test]
-fn what_is_let_go_makes_room() {
+fn released_monitors_and_locks_free_their_quota() {
     let server = server(&[]);
     let mut client = server.connect().expect("a connection");
     for id in 0..3000 {
@@ -62,7 +62,7 @@ fn what_is_let_go_makes_room() {
 }
 
 #[test]
-fn transactions_that_wait_are_counted() {
+fn blocked_transactions_are_counted() {
     let server = server(&[]);
     let wait = |id: usize| {
         json!({"id": id, "method": "transact", "params": ["D", {"op": "wait", "table": "T",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::json;
 
-use super::scene::{PATIENCE, attack, wait_for};
+use super::scene::{TIME_LIMIT, attack, wait_for};
 
 /// A key and a certificate that stands for itself; false when there is no program to make them.
 fn make_identity(dir: &Path) -> bool {
@@ -51,7 +51,7 @@ fn port(server: &Server) -> u16 {
 }
 
 #[test]
-fn broken_handshakes_disturb_nobody() {
+fn broken_handshakes_do_not_affect_other_sessions() {
     let dir = tempfile::tempdir().expect("a directory");
     if !make_identity(dir.path()) {
         eprintln!("SKIPPED: openssl, which makes the certificate, is not installed");
@@ -95,7 +95,9 @@ fn broken_handshakes_disturb_nobody() {
         }
         for bytes in garbage.iter().cycle().take(100) {
             let mut stream = connect();
-            stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            stream
+                .set_read_timeout(Some(TIME_LIMIT))
+                .expect("a timeout");
             stream
                 .set_write_timeout(Some(Duration::from_secs(20)))
                 .expect("a timeout");
