@@ -10,7 +10,7 @@ use crate::hash::{Map, Set};
 use crate::own_reference::is_own;
 use crate::row_id::RowId;
 
-/// Compares counts of strong references, back references, places, indexes and atoms with what the rows say.
+/// Compares counts of strong references, back references, slots, indexes and atoms with the rows.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -19,12 +19,12 @@ pub(crate) fn audit(database: &Database) -> Result<(), String> {
     for (id, schema) in database.schema.iter() {
         let table = &database.tables[usize::from(id.0)];
         let name = &schema.name;
-        let mut places = Set::with_hasher(database.seed);
+        let mut uuids = Set::with_hasher(database.seed);
         for (slot, row) in table.slots() {
             if table.find(row.uuid) != Some(slot) {
-                return Err(format!("{name} row {} is not at its place", row.uuid));
+                return Err(format!("{name} row {} is not in its slot", row.uuid));
             }
-            if !places.insert(row.uuid) {
+            if !uuids.insert(row.uuid) {
                 return Err(format!("{name} row {} is there twice", row.uuid));
             }
             let expected = strong.get(&RowId::new(id, row.uuid)).copied().unwrap_or(0);
@@ -39,7 +39,7 @@ pub(crate) fn audit(database: &Database) -> Result<(), String> {
                 return Err(format!("{name} row {} is garbage", row.uuid));
             }
         }
-        if places.len() != table.len() {
+        if uuids.len() != table.len() {
             return Err(format!("{name} counts {} rows", table.len()));
         }
         let expected = weak.get(&id).cloned().unwrap_or_default();

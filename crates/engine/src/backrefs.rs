@@ -1,7 +1,7 @@
-//! Back references: for each row of a table, which rows refer to it weakly, and how often.
+//! Back references: for each row of a table, the rows that refer to it weakly, and how often.
 //!
-//! Invariant between commits: exactly the weak references in the committed rows, each with its number of atoms. The commit reads it to
-//! find the holders of references to deleted rows without a scan, and brings it up to date at the end.
+//! Invariant between commits: exactly the weak references in the committed rows, each with its number of atoms. The
+//! commit reads them to find the holders of references to deleted rows without a scan, and updates them at its end.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -30,13 +30,13 @@ impl BackRefs {
             u32::try_from(now).expect("weak references are counted exactly")
         };
         match self.counts.entry((target, source)) {
-            Entry::Vacant(place) => match counted(0) {
+            Entry::Vacant(entry) => match counted(0) {
                 0 => {}
-                count => drop(place.insert(count)),
+                count => drop(entry.insert(count)),
             },
-            Entry::Occupied(mut place) => match counted(*place.get()) {
-                0 => drop(place.remove()),
-                count => *place.get_mut() = count,
+            Entry::Occupied(mut entry) => match counted(*entry.get()) {
+                0 => drop(entry.remove()),
+                count => *entry.get_mut() = count,
             },
         }
         self.total = self.total.wrapping_add_signed(change);

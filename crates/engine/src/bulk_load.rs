@@ -1,10 +1,10 @@
 //! Filling an empty database from one record that inserts all its rows (docs/spec/storage.md 9), in pieces and without a journal.
 //!
-//! A commit of that many rows would remember each of them, only to find that every reference has its row and no key is there twice. Here rows
-//! go straight into their tables, and the commit's rules are then checked on the whole. Where a commit would have done anything but accept
-//! (an error, garbage, a weak reference to be dropped) the answer is [`Irregular`], and the caller starts again with an ordinary
-//! transaction, which knows what to do and how to word it. So a [`BulkLoad`] needs no rollback: whoever drops it unfinished drops the
-//! database too.
+//! A commit of so many rows would keep a journal entry for each, only to find that every reference has its row and
+//! every key is unique. Here rows go straight into their tables, and the commit's rules are then checked on the whole.
+//! Where a commit would not simply accept them (an error, garbage, a weak reference to be dropped), the result is
+//! [`Irregular`], and the caller starts again with an ordinary transaction, which does these things and makes the
+//! error. So a [`BulkLoad`] needs no rollback: dropping it unfinished drops the database.
 
 use corvid_data::{Arc, AtomRef, Datum, Row, TableId};
 
@@ -13,11 +13,11 @@ use crate::own_reference::{is_misplaced, is_own};
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
 
-/// The rows are no plain insertion; the database is of no use.
+/// A commit would not accept the rows as they are; the database cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Irregular;
 
-/// A database that is being filled.
+/// A database that is being filled with rows.
 #[derive(Debug)]
 pub struct BulkLoad {
     database: Database,
@@ -47,7 +47,8 @@ impl BulkLoad {
             }
             let keys = table.keys(&row);
             let mut indexes = table.indexes().iter().zip(&keys);
-            if indexes.any(|(index, hash)| index.has_twin(*hash, None, &row, |slot| table.at(slot)))
+            if indexes
+                .any(|(index, hash)| index.has_duplicate(*hash, None, &row, |slot| table.at(slot)))
             {
                 return Err(Irregular);
             }
@@ -59,7 +60,7 @@ impl BulkLoad {
     /// The database, with every count in order.
     ///
     /// # Errors
-    /// A commit of these rows would not take them as they are.
+    /// A commit would not accept these rows as they are.
     pub fn finish(mut self) -> Result<Database, Irregular> {
         let schema = self.database.schema.clone();
         for (id, table) in schema.iter() {
@@ -77,7 +78,7 @@ impl BulkLoad {
         Ok(self.database)
     }
 
-    /// Counts the references of a table's rows at their targets, which must be there.
+    /// Counts the references of a table's rows at their targets, which must exist.
     fn count_references(&mut self, id: TableId) -> Result<(), Irregular> {
         let Database {
             tables, layouts, ..
@@ -93,7 +94,7 @@ impl BulkLoad {
             for (columns, is_strong) in [(&layout.strong, true), (&layout.weak, false)] {
                 for column in columns {
                     for target in targets(*column, row) {
-                        // They keep nothing alive, and need no target.
+                        // A reference of a row to itself keeps nothing alive, and needs no target.
                         if is_strong && is_own(source, target.uuid) {
                             has_own_references |= is_misplaced(source, target);
                             continue;
@@ -116,7 +117,7 @@ impl BulkLoad {
     }
 }
 
-/// What a column of a row refers to.
+/// The rows to which a column of a row refers.
 fn targets(column: ReferenceColumn, row: &Row) -> impl Iterator<Item = RowId> + '_ {
     let datum: &Datum = &row.columns[usize::from(column.column.0)];
     datum.iter().flat_map(move |(key, value)| {

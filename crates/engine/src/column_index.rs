@@ -1,12 +1,14 @@
-//! Indexes over single columns that the schema does not ask for but conditions do: made when rows are first looked for by `==` on a
-//! column without an index, kept true by every change, dropped when changes have cost more than they saved.
+//! Indexes over single columns that conditions need and the schema does not declare. An index is begun when rows are
+//! first looked up by `==` on a column without an index, updated by every change, and dropped when the updates have
+//! cost more than look-ups saved.
 //!
-//! An index is built some pages at a time, because the table may be large: what is below `covered` is in it, what lies above is not
-//! looked at. Until it covers the table, look-ups walk. Any number of rows may hold the same value.
+//! An index is built some pages at a time, because the table may be large: rows in slots below `covered` are in it,
+//! rows above are not. Until it covers the table, look-ups walk over the table. Any number of rows may hold the same
+//! value.
 //!
-//! Invariant: for every slot below `covered`, the chain of its row's value holds it, whatever state a transaction is in. Memory: 8 bytes
-//! for each slot and 10 for each distinct value, for at most [`INDEXES_MAX`] columns of a table. Owned by [`crate::table`], which tells of
-//! every change; knows no conditions.
+//! Invariant: for every slot below `covered`, the chain of its row's value holds it, in the middle of a transaction
+//! too. Memory: 8 bytes for each slot and 10 for each distinct value, for at most [`INDEXES_MAX`] columns of a table.
+//! [`crate::table`] owns the indexes and reports every change to them; they know no conditions.
 
 use corvid_data::{Arc, ColumnId, Datum, HashSeed, Row};
 
@@ -14,14 +16,16 @@ use crate::hash::hash_data;
 use crate::page::{PAGE_SLOTS, Page, Slot};
 use crate::slot_chains::SlotChains;
 
-/// Columns of one table that get an index.
+/// The most columns of one table that get an index.
 const INDEXES_MAX: usize = 4;
 /// Tables below this size are walked.
 const ROWS_MIN: usize = 64;
-/// An index is dropped after so many changes for each row of the table without a look-up: then they have cost more than making it anew.
+/// An index is dropped after so many changes for each row of the table without a look-up: they have cost more than
+/// building it again would.
 const CHANGES_PER_ROW: usize = 2;
 
-/// So many operations walk over a table for the same column before it gets an index: one that does so once needs none.
+/// A column gets an index after so many operations that walked over the table for it: a single walk is cheaper than an
+/// index.
 const WALKS: u32 = 8;
 
 /// The indexes of one table.
@@ -29,11 +33,11 @@ const WALKS: u32 = 8;
 pub(crate) struct ColumnIndexes {
     seed: HashSeed,
     indexes: Vec<ColumnIndex>,
-    /// Columns without an index, with the walks that were made for them.
+    /// Columns without an index, with the number of walks for each.
     walks: Vec<(ColumnId, u32)>,
 }
 
-/// Where rows with a given value of one column are.
+/// The slots of the rows with a given value of one column.
 #[derive(Debug)]
 pub(crate) struct ColumnIndex {
     column: ColumnId,
@@ -41,7 +45,7 @@ pub(crate) struct ColumnIndex {
     chains: SlotChains,
     /// Slots below this number are in the chains.
     covered: usize,
-    /// Changes that it is kept true for until it is wanted again.
+    /// Changes for which it is updated until the next look-up.
     changes_left: usize,
 }
 
@@ -62,7 +66,8 @@ impl ColumnIndexes {
             .find(|index| index.column == column && index.is_complete())
     }
 
-    /// Rows are about to be looked for by `column`, in a table of so many rows. Whether an index was begun.
+    /// Reports that rows are about to be looked up by `column`, in a table of so many rows. Returns whether an index
+    /// was begun.
     pub(crate) fn want(&mut self, column: ColumnId, rows: usize) -> bool {
         let changes_left = CHANGES_PER_ROW * rows.max(ROWS_MIN);
         if let Some(index) = self.indexes.iter_mut().find(|index| index.column == column) {
@@ -82,27 +87,29 @@ impl ColumnIndexes {
         begin
     }
 
-    /// An operation is about to look for rows by `column`, in a table of so many rows. Whether an index was begun.
+    /// Reports that an operation is about to look for rows by `column`, in a table of so many rows. Returns whether an
+    /// index was begun.
     pub(crate) fn count_walk(&mut self, column: ColumnId, rows: usize) -> bool {
         let is_there = self.indexes.iter().any(|index| index.column == column);
         if is_there || rows < ROWS_MIN {
-            // Wanted again, or in vain.
+            // The index is there already, or the table is too small for one.
             return self.want(column, rows);
         }
-        let place = self.walks.iter().position(|(walked, _)| *walked == column);
-        let place = place.unwrap_or_else(|| {
+        let position = self.walks.iter().position(|(walked, _)| *walked == column);
+        let position = position.unwrap_or_else(|| {
             self.walks.push((column, 0));
             self.walks.len() - 1
         });
-        self.walks[place].1 += 1;
-        if self.walks[place].1 < WALKS {
+        self.walks[position].1 += 1;
+        if self.walks[position].1 < WALKS {
             return false;
         }
-        self.walks.swap_remove(place);
+        self.walks.swap_remove(position);
         self.want(column, rows)
     }
 
-    /// Takes up to `pages_max` more pages into the first index that does not cover the table. Whether something is left to do.
+    /// Adds the rows of up to `pages_max` more pages to the first index that does not cover the table. Returns whether
+    /// work is left.
     pub(crate) fn advance(&mut self, pages: &[Arc<Page>], pages_max: usize) -> bool {
         if let Some(index) = self.indexes.iter_mut().find(|index| !index.is_complete()) {
             index.cover(pages, pages_max);
@@ -110,7 +117,7 @@ impl ColumnIndexes {
         self.indexes.iter().any(|index| !index.is_complete())
     }
 
-    /// A row has come to `slot`.
+    /// A row was inserted at `slot`.
     pub(crate) fn inserted(&mut self, slot: Slot, row: &Row) {
         self.indexes
             .iter_mut()
@@ -118,7 +125,7 @@ impl ColumnIndexes {
         self.drop_unused();
     }
 
-    /// A row has left `slot`.
+    /// The row at `slot` was removed.
     pub(crate) fn removed(&mut self, slot: Slot, row: &Row) {
         self.indexes
             .iter_mut()
@@ -126,7 +133,7 @@ impl ColumnIndexes {
         self.drop_unused();
     }
 
-    /// The row at `slot` has another version.
+    /// The row at `slot` was replaced by another version.
     pub(crate) fn replaced(&mut self, slot: Slot, old: &Row, new: &Row) {
         for index in &mut self.indexes {
             let (old_value, new_value) = (index.value(old), index.value(new));
@@ -138,7 +145,7 @@ impl ColumnIndexes {
         self.drop_unused();
     }
 
-    /// A column of the row at `slot` goes from one value to another.
+    /// A column of the row at `slot` is about to change from one value to another.
     pub(crate) fn rewritten(&mut self, slot: Slot, column: ColumnId, old: &Datum, new: &Datum) {
         for index in self
             .indexes
@@ -218,7 +225,7 @@ impl ColumnIndex {
             self.covered += PAGE_SLOTS;
         }
         if self.covered >= pages.len() * PAGE_SLOTS {
-            // Whatever the table grows to from here on.
+            // The index covers the slots that the table will get, too.
             self.covered = usize::MAX;
         }
     }
@@ -284,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn an_index_is_true_while_it_is_built_and_afterwards() {
+    fn an_index_is_correct_while_it_is_built_and_afterwards() {
         let mut table = table();
         for number in 0..1000 {
             table.insert(row(number, number % 10), 0);
         }
         assert!(table.want_column_index(HOST) && !table.want_column_index(HOST));
         assert!(table.advance_column_indexes(2));
-        // Below and above what is covered: removed, moved to another host, replaced, new.
+        // Below and above the covered slots: a removed row, one moved to another host, a replaced one, new ones.
         for first in [100, 900] {
             table.remove(uuid(first));
             let slot = table.find(uuid(first + 1)).unwrap();
@@ -339,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn small_tables_and_the_columns_that_every_row_has_get_none() {
+    fn small_tables_and_standard_columns_get_no_index() {
         let mut table = table();
         assert!(!table.want_column_index(HOST));
         for number in 0..ROWS_MIN {

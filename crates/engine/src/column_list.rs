@@ -50,17 +50,17 @@ impl ColumnList {
         Ok(ColumnList(columns))
     }
 
-    /// Whether it has `column`.
+    /// Whether it contains `column`.
     pub(crate) fn contains(&self, column: ColumnId) -> bool {
         self.0.contains(&column)
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The hash of what is seen of `row`.
+    /// The hash of these columns of `row`.
     pub(crate) fn hash(&self, seed: HashSeed, row: &Row) -> u64 {
         let mut hasher = seed.build_hasher();
         for column in &self.0 {
@@ -73,7 +73,7 @@ impl ColumnList {
         hasher.finish()
     }
 
-    /// Whether two rows look the same.
+    /// Whether two rows are equal in these columns.
     pub(crate) fn same(&self, a: &Row, b: &Row) -> bool {
         self.compare(a, b).is_eq()
     }
@@ -86,15 +86,15 @@ impl ColumnList {
                 ColumnId::UUID => a.uuid.cmp(&b.uuid),
                 ColumnId::VERSION => a.version.cmp(&b.version),
                 own => {
-                    let place = usize::from(own.0);
-                    a.columns[place].cmp(&b.columns[place])
+                    let index = usize::from(own.0);
+                    a.columns[index].cmp(&b.columns[index])
                 }
             })
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
     }
 
-    /// Appends what is seen of `row` as a row object.
+    /// Appends these columns of `row` as a row object.
     pub(crate) fn write(&self, table: &TableSchema, row: &Row, out: &mut Vec<u8>) {
         out.push(b'{');
         for (position, column) in self.0.iter().enumerate() {

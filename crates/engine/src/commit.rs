@@ -1,8 +1,8 @@
 //! The commit: an ordered pipeline over the touched rows (docs/spec/protocol.md 5.12), one step per file, that ends in a [`Delta`].
 //!
-//! Invariant: until the last step nothing but rows is changed. Counts of strong references are kept as differences
-//! ([`Commit::strong`]), back references as they were, so a failing step needs no more than the transaction's rollback. Every step's
-//! work follows the touched rows and what refers to them, never a table.
+//! Invariant: until the last step only rows are changed. Changes in counts of strong references are collected in
+//! [`Commit::strong`], and back references are not changed, so a failing step needs only the transaction's rollback.
+//! Every step's work follows the touched rows and what refers to them, never a table.
 
 mod finish;
 mod garbage;
@@ -24,17 +24,17 @@ use crate::work_budget::TooLong;
 /// A commit in progress.
 struct Commit<'t, 'd> {
     txn: &'t mut Transaction<'d>,
-    /// By how much strong references to each row have changed.
+    /// The change in the number of strong references to each row.
     strong: Map<RowId, i64>,
-    /// Rows deleted, explicitly or as garbage, whose weak references have not been looked for yet.
+    /// Rows deleted, explicitly or as garbage, for which the weak references to them are not dropped yet.
     deleted: Vec<RowId>,
-    /// Rows that may have become garbage and have not been looked at yet.
+    /// Rows that may have become garbage and have not been checked yet.
     suspects: Vec<RowId>,
     /// Rows to which weak references were dropped.
     dropped: &'t mut Set<RowId>,
 }
 
-/// Why a commit was not made.
+/// The reasons for which a transaction is not committed.
 pub(crate) enum Refusal {
     /// It breaks a rule.
     Error(WireError),
@@ -54,7 +54,7 @@ impl From<TooLong> for Refusal {
     }
 }
 
-/// [`commit`] that may be too long for the budget of the transaction; then too nothing has changed.
+/// [`commit`] within the transaction's budget. If it is too long, nothing has changed.
 pub(crate) fn commit_within(
     txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
@@ -63,7 +63,8 @@ pub(crate) fn commit_within(
     run(txn, uuids, &mut dropped)
 }
 
-/// Commits, or says why not and changes nothing. The delta has no comment and no `durable` yet. The transaction must be unlimited.
+/// Commits, or returns the error and changes nothing. The delta has no comment and no `durable` yet. The transaction
+/// must be unlimited.
 ///
 /// # Errors
 /// The first violation found, in the words of docs/spec/protocol.md 5.12.
@@ -72,7 +73,7 @@ pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result
     commit_recording_dropped(txn, uuids, &mut dropped)
 }
 
-/// [`commit`] that adds to `dropped` the rows, absent after it, to which weak references left their columns.
+/// [`commit`] that adds to `dropped` the absent rows whose weak references it removed from columns.
 ///
 /// # Errors
 /// As [`commit`].
@@ -83,7 +84,7 @@ pub(crate) fn commit_recording_dropped(
 ) -> Result<Delta, WireError> {
     run(txn, uuids, dropped).map_err(|refusal| match refusal {
         Refusal::Error(error) => error,
-        Refusal::TooLong => unreachable!("nothing limits it"),
+        Refusal::TooLong => unreachable!("the budget is unlimited"),
     })
 }
 
@@ -118,7 +119,8 @@ impl Commit<'_, '_> {
         self.collect_garbage()?;
         self.check_max_rows()?;
         self.drop_weak_references()?;
-        // A pair that goes for its weak half may hold the last strong reference to another row, whose end takes more references along.
+        // A pair that is dropped for its weak half may hold the last strong reference to another row. That row becomes
+        // garbage, and its references go with it.
         while !self.suspects.is_empty() {
             self.collect_garbage()?;
             self.drop_weak_references()?;

@@ -1,7 +1,8 @@
 //! Conditions: `where` of operations (all clauses) and of monitors (any clause), docs/spec/protocol.md 5.4 and 4.7.
 //!
-//! A condition is parsed for one table and judges rows of that table. It knows no indexes and no whereabouts of rows: [`crate::lookup`]
-//! turns it into places. A disjunction of thousands of `==` and `includes` clauses is judged by hashing, not clause by clause.
+//! A condition is parsed for one table and is evaluated on rows of that table. It knows no indexes and no slots:
+//! [`crate::lookup`] finds the rows. A disjunction of thousands of `==` and `includes` clauses is evaluated by hashing,
+//! not clause by clause.
 
 mod disjunction;
 mod read;
@@ -24,9 +25,9 @@ pub enum Clause {
     Compare {
         /// The column, standard ones included.
         column: ColumnId,
-        /// How it is compared.
+        /// The comparison.
         function: Function,
-        /// With what.
+        /// The value that it is compared with.
         argument: Datum,
     },
 }
@@ -60,12 +61,12 @@ pub struct Condition {
     /// As given.
     pub clauses: Vec<Clause>,
     seed: HashSeed,
-    /// The same, ready to be judged as a disjunction; made at first use.
+    /// The clauses in the form in which a disjunction is evaluated; made at first use.
     disjunction: OnceLock<Box<Disjunction>>,
 }
 
 impl Condition {
-    /// A condition of these clauses, whose arguments are found by hashes of `seed`.
+    /// A condition of these clauses, whose arguments are hashed with `seed`.
     #[must_use]
     pub fn new(clauses: Vec<Clause>, seed: HashSeed) -> Condition {
         Condition {
@@ -78,7 +79,7 @@ impl Condition {
     /// The condition without clauses.
     #[must_use]
     pub fn always() -> Condition {
-        // It has nothing to hash.
+        // There is nothing to hash, so any seed does.
         Condition::new(Vec::new(), HashSeed::FIXED)
     }
 
@@ -110,18 +111,18 @@ impl Condition {
         }
     }
 
-    /// The clauses grouped for judging rows and for finding them.
+    /// The clauses, grouped for evaluation and for look-ups.
     pub(crate) fn as_disjunction(&self) -> &Disjunction {
         self.disjunction
             .get_or_init(|| Box::new(Disjunction::new(&self.clauses, self.seed)))
     }
 
-    /// The row that an operation's condition names by `_uuid`, if it does.
+    /// The row that the condition names by `_uuid ==`, if it does.
     pub(crate) fn named_row(&self) -> Option<corvid_data::Uuid> {
         self.equal_to(ColumnId::UUID).and_then(Datum::as_uuid)
     }
 
-    /// Columns of rows, standard ones aside, that some clause demands to be equal to something.
+    /// Columns, except for the standard ones, that some `==` clause compares, with its argument.
     pub(crate) fn equalities(&self) -> impl Iterator<Item = (ColumnId, &Datum)> {
         self.clauses.iter().filter_map(|clause| match clause {
             Clause::Compare {
@@ -133,7 +134,7 @@ impl Condition {
         })
     }
 
-    /// What some clause demands `column` to be equal to.
+    /// The argument of an `==` clause on `column`.
     pub(crate) fn equal_to(&self, wanted: ColumnId) -> Option<&Datum> {
         self.clauses.iter().find_map(|clause| match clause {
             Clause::Compare {
@@ -160,7 +161,7 @@ impl Hash for Condition {
     }
 }
 
-/// Looks up owned atoms by borrowed ones.
+/// A borrowed atom that finds owned ones in a set.
 pub(crate) struct Probe<'a>(pub(crate) AtomRef<'a>);
 
 impl Hash for Probe<'_> {

@@ -1,4 +1,4 @@
-//! What an execution needs from outside, and what it yields.
+//! The inputs of an execution from outside, and its outcome.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, RowChange, TableId};
@@ -8,9 +8,9 @@ use crate::condition::Condition;
 use crate::selection::DeferredSelection;
 use crate::tally::Tally;
 
-/// Whether the requesting session owns a lock now (`assert`).
+/// The locks of the requesting session (`assert`).
 pub trait LockOwner {
-    /// True when it does.
+    /// Whether the session owns `lock` now.
     fn owns(&self, lock: &str) -> bool;
 }
 
@@ -18,7 +18,7 @@ pub trait LockOwner {
 pub struct Context<'a> {
     /// Milliseconds since the request arrived, for `wait` time-outs.
     pub elapsed_ms: u64,
-    /// Operations of writing kind are refused (docs/spec/protocol.md 7.3).
+    /// Operations that write are refused (docs/spec/protocol.md 7.3).
     pub read_only: bool,
     /// Role of the session; `None` or empty: no RBAC.
     pub role: Option<&'a str>,
@@ -32,39 +32,42 @@ pub struct Context<'a> {
     pub locks: &'a dyn LockOwner,
 }
 
-/// What one execution attempt came to.
+/// The outcome of one execution attempt.
 #[derive(Debug)]
 pub enum Outcome {
     /// Finished, in success or failure.
     Done {
         /// The `result` array as JSON text (docs/spec/protocol.md 5.1).
         result: Vec<u8>,
-        /// What of it was left out because it is long ([`WorkBudget::with_select_steps`](crate::WorkBudget::with_select_steps)).
+        /// The selections that are missing in it because they are long
+        /// ([`WorkBudget::with_select_steps`](crate::WorkBudget::with_select_steps)).
         deferred_selections: Vec<DeferredSelection>,
-        /// Of a transaction with changes: how long the left out selections are that repeat earlier ones, bytes.
+        /// Of a transaction with changes: the length in bytes of the deferred selections that repeat earlier ones.
         deferred_bytes: usize,
-        /// What changed; `None` when nothing did (failure, reads only, no net change). Already applied to the database.
+        /// The changes, already applied to the database; `None` when there are none (failure, reads only, no net
+        /// change).
         delta: Option<Arc<Delta>>,
         /// A `commit` with `durable: true` was among the operations of a successful transaction.
         durable: bool,
-        /// What it consisted of.
+        /// The counts of its operations, and its error.
         tally: Tally,
     },
     /// An unsatisfied `wait`: nothing changed; try again after the next commit or at the deadline.
     Blocked {
         /// Milliseconds since the request's arrival after which to try again; `None`: no deadline.
         deadline_ms: Option<u64>,
-        /// What the attempt depended on; as long as none of that changes, another attempt before the deadline is in vain.
+        /// The state that the attempt read. Another attempt before the deadline cannot succeed until a part of it
+        /// changes.
         reads: ReadSet,
     },
 }
 
-/// What the outcome of a blocked attempt depends on.
+/// The state on which the outcome of a blocked attempt depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadSet {
     /// Rows of tables; a table may be named several times.
     Rows(SmallVec<[RowsRead; 4]>),
-    /// More than that: locks, or what a role may do.
+    /// More than rows: locks, or the permissions of a role.
     Anything,
 }
 
@@ -73,11 +76,12 @@ pub enum ReadSet {
 pub struct RowsRead {
     /// The table.
     pub table: TableId,
-    /// Those that match; `None`: all.
+    /// The rows that match it; `None`: all rows.
     condition: Option<Box<Condition>>,
 }
 
-/// Changes of one commit that a condition is compared with; one that changes more rows of the table concerns it in any case.
+/// The most changes of a commit that are compared with a condition; a commit with more changes of the table counts as
+/// relevant.
 const COMPARED_MAX: usize = 64;
 
 impl ReadSet {
@@ -91,7 +95,7 @@ impl ReadSet {
         }
     }
 
-    /// Whether another attempt may come to another outcome after these changes of one commit, all of `table`.
+    /// Whether another attempt may have another outcome after these changes of one commit, all of `table`.
     #[must_use]
     pub fn are_affected_by(&self, table: TableId, changes: &[RowChange]) -> bool {
         match self {
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_rows_that_a_wait_does_not_look_at_do_not_concern_it() {
+    fn changes_of_rows_that_a_wait_did_not_read_do_not_affect_it() {
         let is_five = Clause::Compare {
             column: ColumnId(0),
             function: Function::Equal,
@@ -154,18 +158,18 @@ mod tests {
         let condition = Condition::new(vec![is_five], HashSeed::FIXED);
         let mut reads = ReadSet::Rows(SmallVec::new());
         reads.add(TableId(1), Some(condition));
-        let concerned = |reads: &ReadSet, changes: &[RowChange]| {
+        let is_affected = |reads: &ReadSet, changes: &[RowChange]| {
             assert!(!reads.are_affected_by(TableId(2), changes));
             reads.are_affected_by(TableId(1), changes)
         };
         let other = change(Some(3), Some(4));
-        assert!(!concerned(&reads, std::slice::from_ref(&other)));
-        assert!(concerned(&reads, &[other.clone(), change(Some(5), None)]));
-        assert!(concerned(&reads, &[change(Some(4), Some(5))]));
+        assert!(!is_affected(&reads, std::slice::from_ref(&other)));
+        assert!(is_affected(&reads, &[other.clone(), change(Some(5), None)]));
+        assert!(is_affected(&reads, &[change(Some(4), Some(5))]));
         let many = vec![other.clone(); COMPARED_MAX + 1];
-        assert!(concerned(&reads, &many), "not worth looking");
+        assert!(is_affected(&reads, &many), "too many to compare");
         reads.add(TableId(1), None);
-        assert!(concerned(&reads, &[other]));
+        assert!(is_affected(&reads, &[other]));
         assert!(ReadSet::Anything.are_affected_by(TableId(2), &[]));
     }
 }

@@ -1,10 +1,10 @@
-//! A database's content under another schema (docs/spec/protocol.md 4.15), from a snapshot, and the commits that the source makes
-//! meanwhile.
+//! A database's content under another schema (docs/spec/protocol.md 4.15), from a snapshot, with the commits that the
+//! source makes meanwhile.
 //!
-//! Invariant of [`Converted`]: its content is that of a conversion of the source as of the last delta carried over. Carrying over
-//! applies a change to what earlier conversions left, so whatever the new schema has taken away (rows without references, references
-//! without rows) must not matter again. Where it could, [`Converted::carry_over`] refuses rather than guess, and the caller converts
-//! the source anew.
+//! Invariant of [`Converted`]: its content is that of a conversion of the source as of the last delta carried over.
+//! Carrying over applies a change to the converted content, from which the new schema may have removed rows (garbage)
+//! and references (without a row). Where such a removed thing could matter for a later commit,
+//! [`Converted::carry_over`] refuses rather than guesses, and the caller converts the source anew.
 
 use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableId, UuidSource, WireError};
 
@@ -16,7 +16,7 @@ use crate::row_id::RowId;
 use crate::snapshot::Snapshot;
 use crate::transaction::{Transaction, Written};
 
-/// A database made from a snapshot of another, which can follow that other one's commits. `Send`.
+/// A database made from a snapshot of another; the other's later commits can be carried over to it. `Send`.
 #[derive(Debug)]
 pub struct Converted {
     mapping: Mapping,
@@ -24,28 +24,29 @@ pub struct Converted {
     losses: Losses,
 }
 
-/// Why a commit of the source cannot be carried over. The source may well be convertible as a whole.
+/// The reasons for which a commit of the source cannot be carried over. A conversion of the source as a whole may still
+/// succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// The change by itself breaks a rule of the new schema, or meets what an earlier conversion has taken away.
+    /// The change by itself breaks a rule of the new schema, or concerns something that the conversion has removed.
     #[error("{0}")]
     Violation(WireError),
-    /// A row came back to which references were dropped.
+    /// A row appeared to which references were dropped.
     #[error("a row appears to which references were dropped")]
     Reappeared,
-    /// A row was deleted to which something may refer that the new schema has taken away.
+    /// A row was deleted to which content that the conversion has removed may refer.
     #[error("a row was deleted to which dropped content may refer")]
     Referenced,
-    /// Whether a limit of rows is kept depends on when garbage was collected.
+    /// Whether a table exceeds its limit of rows depends on the time at which garbage is collected.
     #[error("a limit of rows depends on garbage")]
     Limited,
 }
 
-/// What the new schema has taken away and a conversion of a later state might keep, or trip over.
+/// Things that the conversion has removed and that a conversion of a later state might keep, or fail on.
 #[derive(Debug)]
 struct Losses {
-    /// Rows to which weak references were dropped that the source still holds.
+    /// Rows to which weak references were dropped here while the source still has them.
     references: Set<RowId>,
     /// Tables of the new schema with rows that are garbage there and still exist in the source.
     garbage: TrustedSet<TableId>,
@@ -54,7 +55,7 @@ struct Losses {
 /// Builds a new database of `schema` with every table and column that both have; all commit checks see every row as inserted.
 ///
 /// # Errors
-/// The first datum that does not fit its new type, or what the commit answers.
+/// The first datum that does not fit its new type, or the error of the commit.
 pub(crate) fn convert(
     source: &Snapshot,
     schema: &Arc<Schema>,
@@ -109,8 +110,8 @@ impl Converted {
     /// empty when the change touches nothing that the new schema has; comment and durability are those of `delta`.
     ///
     /// # Errors
-    /// When the result might differ from a conversion of the source as it is after the commit. Nothing changes then; what comes
-    /// later cannot be carried over either.
+    /// When the result might differ from a conversion of the source as it is after the commit. Nothing changes then;
+    /// later commits cannot be carried over either.
     pub fn carry_over(
         &mut self,
         delta: &Delta,
@@ -140,8 +141,8 @@ impl Converted {
         })
     }
 
-    /// Refuses changes in which what was taken away would have a say: a conversion checks strong references of garbage, and of pairs
-    /// whose other half dangles, before it drops them, and counts rows before it has collected all garbage.
+    /// Refuses changes for which removed content would matter: a conversion checks strong references of garbage, and of
+    /// pairs whose other half dangles, before it drops them, and it counts rows before it has collected all garbage.
     fn check_losses(&self, delta: &Delta) -> Result<(), Misfit> {
         if self.losses.garbage.is_empty() && self.losses.references.is_empty() {
             return Ok(());
@@ -161,7 +162,7 @@ impl Converted {
         Ok(())
     }
 
-    /// Whether a row is new here to which references were dropped: a conversion would have kept them.
+    /// Whether a new row is one to which references were dropped: a conversion would have kept them.
     fn brings_back(&self, carried: &Delta) -> bool {
         let losses = &self.losses.references;
         !losses.is_empty()
@@ -170,7 +171,7 @@ impl Converted {
             })
     }
 
-    /// Notes tables that lost rows which the source keeps.
+    /// Records the tables that lost rows which the source keeps.
     fn record_garbage(&mut self, delta: &Delta, carried: &Delta) {
         let mut deleted = Set::with_hasher(self.database.seed);
         for change in &delta.changes {
@@ -191,7 +192,7 @@ impl Converted {
     }
 }
 
-/// Adds the row that `row` becomes.
+/// Inserts the converted form of `row`.
 fn insert(
     txn: &mut Transaction<'_>,
     mapping: &Mapping,
@@ -208,7 +209,7 @@ fn insert(
     Ok(())
 }
 
-/// Does to the converted database what `change` did to its source.
+/// Applies `change`, which was made in the source, to the converted database.
 fn apply(
     txn: &mut Transaction<'_>,
     mapping: &Mapping,
@@ -226,15 +227,16 @@ fn apply(
         // Inserted, or garbage here so far: unless something refers to it now, the commit collects it again.
         (None, Some(row)) => insert(txn, mapping, table, row, uuids)?,
         (Some(slot), None) => txn.delete(table, slot),
-        // It was garbage here.
+        // The row was garbage here.
         (None, None) => {}
     }
     Ok(())
 }
 
 impl Snapshot {
-    /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted. Works on any thread while
-    /// the writer goes on; what it commits meanwhile is brought in with [`Converted::carry_over`].
+    /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted. It
+    /// runs on any thread while the writer continues; the commits made meanwhile are applied with
+    /// [`Converted::carry_over`].
     ///
     /// # Errors
     /// The datum or commit error of the first misfit.

@@ -1,7 +1,7 @@
-//! A database: schema and tables, the home of every committed row.
+//! A database: schema and tables. It owns every committed row.
 //!
-//! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables are exactly at
-//! the last commit, and [`Database::audit`] holds.
+//! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables
+//! are exactly as of the last commit, and [`Database::audit`] succeeds.
 
 use corvid_data::wire::StringCache;
 use corvid_data::{
@@ -23,16 +23,16 @@ pub struct Database {
     pub(crate) layouts: Box<[Layout]>,
     /// One per table, in order of their ids.
     pub(crate) tables: Box<[Table]>,
-    /// Strings that transactions brought, to be shared by those to come.
+    /// Strings of recent transactions, to be shared with later ones.
     pub(crate) strings: StringCache,
-    /// A strong reference to another table that held the identity of its own row was added at some time.
+    /// Some transaction added a strong reference to another table that holds the UUID of its own row.
     pub(crate) has_own_references: bool,
     /// Indexes over columns were begun and do not cover their tables yet.
     is_indexing: bool,
 }
 
 impl Database {
-    /// An empty database. What it finds by hash it finds with `seed`; no result depends on that.
+    /// An empty database. Its hash tables use `seed`; no result depends on it.
     #[must_use]
     pub fn new(schema: Arc<Schema>, seed: HashSeed) -> Database {
         let tables = schema.tables().iter();
@@ -53,7 +53,7 @@ impl Database {
         &self.schema
     }
 
-    /// The seed of its hashes, for what else belongs to it.
+    /// The seed of its hashes, for other structures of the same database.
     #[must_use]
     pub fn hash_seed(&self) -> HashSeed {
         self.seed
@@ -65,11 +65,11 @@ impl Database {
         let mut unlimited = WorkBudget::unlimited();
         match execution::execute(self, params, context, &mut unlimited) {
             Ok(outcome) => outcome,
-            Err(TooLong) => unreachable!("nothing limits it"),
+            Err(TooLong) => unreachable!("the budget is unlimited"),
         }
     }
 
-    /// The same within a budget, from which the work is taken off.
+    /// The same within a budget, of which the work is spent.
     ///
     /// # Errors
     /// It would take longer; nothing has changed.
@@ -90,7 +90,8 @@ impl Database {
     /// Applies a transaction read from a log, under all checks of a commit.
     ///
     /// # Errors
-    /// What a commit may answer, or `transaction deletes row U that does not exist` (docs/spec/storage.md 4.1). Nothing changes then.
+    /// The errors of a commit, or `transaction deletes row U that does not exist` (docs/spec/storage.md 4.1). Nothing
+    /// changes then.
     pub fn replay(
         &mut self,
         recorded: Recorded,
@@ -113,7 +114,7 @@ impl Database {
             .map(Converted::into_database)
     }
 
-    /// A frozen view; costs one pointer per page.
+    /// A frozen view; it costs one pointer for each page.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(self)
@@ -148,14 +149,16 @@ impl Database {
         lookup::for_each_matching_any(table, condition, &mut |slot| visit(table.at(slot)));
     }
 
-    /// How many rows [`Database::for_each_matching_any`] looks at; not counted further than `max` where it is not a whole table.
+    /// The number of rows that [`Database::for_each_matching_any`] looks at; when that is not a whole table, counted up
+    /// to `max`.
     #[must_use]
     pub fn rows_visited(&self, table: TableId, condition: &crate::Condition, max: usize) -> usize {
         lookup::rows_visited(self.table(table), condition, max)
     }
 
-    /// Rows that match any clause of `condition` are about to be visited, and may be again: columns whose values would find them get
-    /// an index of their own, if they have none. It is made by [`Database::index`], not here.
+    /// Reports that rows that match any clause of `condition` are about to be visited, possibly again and again.
+    /// Columns by which they would be found get an index, if they have none. [`Database::index`] builds it, not this
+    /// call.
     pub fn want_index(&mut self, table: TableId, condition: &crate::Condition) {
         let table = &mut self.tables[usize::from(table.0)];
         for column in lookup::columns_wanted(table, condition) {
@@ -163,8 +166,8 @@ impl Database {
         }
     }
 
-    /// Rows that match all clauses of `condition` are about to be looked for: a column by which operations do that again and again gets an
-    /// index too.
+    /// Reports that an operation is about to search for rows that match all clauses of `condition`. A column by which
+    /// operations search repeatedly gets an index too.
     pub(crate) fn count_walk(&mut self, table: TableId, condition: &crate::Condition) {
         let table = &mut self.tables[usize::from(table.0)];
         if let Some(column) = lookup::column_walked(table, condition) {
@@ -172,13 +175,13 @@ impl Database {
         }
     }
 
-    /// Whether [`Database::index`] has something to do.
+    /// Whether [`Database::index`] has work to do.
     #[must_use]
     pub fn is_indexing(&self) -> bool {
         self.is_indexing
     }
 
-    /// Takes up to `rows_max` more rows into indexes that were wanted.
+    /// Adds up to `rows_max` more rows to the indexes that were begun.
     pub fn index(&mut self, rows_max: usize) {
         let pages_max = rows_max.div_ceil(PAGE_SLOTS);
         let mut tables = self.tables.iter_mut();
@@ -206,7 +209,8 @@ impl Database {
         audit::audit(self)
     }
 
-    /// Pairs of entries, in all tables and indexes, that look-ups begin at one place for. For tests: it walks.
+    /// Pairs of entries, in all tables and indexes, whose look-ups begin in the same bucket. For tests: it walks over
+    /// all entries.
     #[doc(hidden)]
     #[must_use]
     pub fn hash_collisions(&self) -> u64 {

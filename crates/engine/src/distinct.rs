@@ -1,11 +1,12 @@
-//! Rows that look different through a list of columns: what `select` returns without `_uuid`, and what `wait` compares.
+//! Rows that differ in a list of columns: `select` without `_uuid` returns only such rows, and `wait` compares sets of
+//! them.
 
 use corvid_data::{HashSeed, Row};
 use hashbrown::HashTable;
 
 use crate::column_list::ColumnList;
 
-/// A set of rows in order of arrival, told apart by some columns only.
+/// A set of rows in order of arrival, compared by some columns only.
 pub(crate) struct Distinct<'r> {
     columns: &'r ColumnList,
     seed: HashSeed,
@@ -14,7 +15,7 @@ pub(crate) struct Distinct<'r> {
 }
 
 impl<'r> Distinct<'r> {
-    /// An empty set of rows seen through `columns`.
+    /// An empty set of rows, compared by `columns`.
     pub(crate) fn new(columns: &'r ColumnList, seed: HashSeed) -> Distinct<'r> {
         Distinct {
             columns,
@@ -24,7 +25,7 @@ impl<'r> Distinct<'r> {
         }
     }
 
-    /// Adds a row; `false` when it looks like one that is there.
+    /// Adds a row; `false` when the set has one that equals it in the columns.
     pub(crate) fn insert(&mut self, row: &'r Row) -> bool {
         if self.find(row).is_some() {
             return false;
@@ -42,14 +43,14 @@ impl<'r> Distinct<'r> {
         true
     }
 
-    /// The place of the row that looks like `row`.
+    /// The position of the row that equals `row` in the columns.
     pub(crate) fn find(&self, row: &Row) -> Option<usize> {
         let hash = self.columns.hash(self.seed, row);
-        let looks_same = |position: &usize| self.columns.same(self.rows[*position], row);
-        self.positions.find(hash, looks_same).copied()
+        let is_equal = |position: &usize| self.columns.same(self.rows[*position], row);
+        self.positions.find(hash, is_equal).copied()
     }
 
-    /// How many look different.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }

@@ -1,7 +1,7 @@
 //! One attempt at a `transact` request: operations in order, then the commit, and the text of the result (docs/spec/protocol.md 5.1).
 //!
-//! Every attempt starts from nothing, so a request that waits can be tried again with the same parameters. Whatever the outcome, the
-//! database is as before or as after the commit, never between.
+//! Every attempt starts from nothing, so a request that waits can be tried again with the same parameters. With any
+//! outcome the database is as before or as after the commit, never between.
 
 use corvid_data::{Arc, ColumnId, Delta, Row, TableId, Tag, WireError};
 use smallvec::SmallVec;
@@ -20,14 +20,14 @@ use crate::tally::Tally;
 use crate::transaction::Transaction;
 use crate::work_budget::{self, TooLong, WorkBudget};
 
-/// A transaction with changes may leave out repeated selections of this length, bytes. Measuring them takes some 100 ms, during which the
-/// database does nothing else.
+/// A transaction with changes may defer repeated selections up to this length, in bytes. Measuring so much takes some
+/// 100 ms, during which the database does nothing else.
 const MEASURED_BYTES_MAX: usize = 32 << 20;
 
-/// Room for a result that is not known to be longer: operations are seldom shorter than their results.
+/// The most that is allocated for a result in advance: operations are seldom shorter than their results.
 const RESULT_BYTES: usize = 1024;
 
-/// What an execution knows of who asks.
+/// The properties of the requesting session.
 pub(crate) struct Requester<'a> {
     /// Time since the request arrived.
     pub(crate) elapsed_ms: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) txn: Transaction<'d>,
     /// Named rows and fresh UUIDs.
     pub(crate) names: Names<'e>,
-    /// Who asks.
+    /// The requesting session.
     pub(crate) requester: Requester<'e>,
     /// Texts of `comment` operations so far, joined by LF.
     pub(crate) comment: String,
@@ -57,20 +57,20 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) is_durable: bool,
     /// The smallest `timeout` of the waits so far.
     pub(crate) deadline_ms: Option<u64>,
-    /// What the operations so far looked at.
+    /// The rows and other state that the operations so far depend on.
     pub(crate) reads: ReadSet,
     /// The result so far.
     pub(crate) out: Vec<u8>,
-    /// What is missing in it.
+    /// The selections that are missing in it.
     pub(crate) deferred_selections: Vec<DeferredSelection>,
     /// Tables that were selected from.
     selected: SmallVec<[TableId; 4]>,
-    /// Of the result so far, what repeats a selection from the same table, bytes.
+    /// Bytes of the result so far that repeat a selection from the same table.
     repeated_bytes: usize,
     tally: Tally,
 }
 
-/// Why an operation did not succeed.
+/// The reasons for which an operation does not succeed.
 pub(crate) enum Failure {
     /// It failed, and with it the transaction.
     Error(WireError),
@@ -99,14 +99,14 @@ pub(crate) fn execute(
     context: &mut Context<'_>,
     budget: &mut WorkBudget,
 ) -> Result<Outcome, TooLong> {
-    // What is too long in any case is not begun.
+    // A transaction that is certainly too long is not begun.
     if budget
-        .foresee(Operations::count_max(params), params.len())
+        .check_least_cost(Operations::count_max(params), params.len())
         .is_err()
     {
-        budget.foresee(Operations::count(params), params.len())?;
+        budget.check_least_cost(Operations::count(params), params.len())?;
     }
-    // Lent for the time of the execution, which holds the rest of the database.
+    // Moved out for the time of the execution, which borrows the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
     let seed = database.seed;
     let mut txn = Transaction::begin(database);
@@ -137,14 +137,14 @@ pub(crate) fn execute(
     outcome
 }
 
-/// What is selected cannot be told.
+/// The error of a transaction whose selections are too long for a reply.
 fn too_much_selected() -> WireError {
     let details = "replies take too much memory together";
     WireError::new(Tag::ResourcesExhausted, details)
 }
 
 impl Execution<'_, '_> {
-    /// What was spent is taken off `budget`.
+    /// The steps used are subtracted from `budget`.
     fn run(
         mut self,
         mut operations: Operations<'_>,
@@ -224,10 +224,10 @@ impl Execution<'_, '_> {
     }
 
     fn commit(mut self, count: usize) -> Result<Outcome, TooLong> {
-        let deferred_bytes = match self.measure_owed() {
+        let deferred_bytes = match self.measure_deferred() {
             Ok(bytes) => bytes,
             Err(error) => {
-                // What was selected is too much to be told: the transaction fails as if its first operation did.
+                // The selections are too long for a reply: the transaction fails as if its first operation did.
                 self.deferred_selections.clear();
                 self.out.truncate(1);
                 return Ok(self.fail(&error, count - 1));
@@ -274,7 +274,7 @@ impl Execution<'_, '_> {
         })
     }
 
-    /// Notes a selection from a table. Whether there was one before.
+    /// Records a selection from a table. Returns whether there was one before.
     pub(crate) fn record_selection(&mut self, table: TableId) -> bool {
         let is_repeated = self.selected.contains(&table);
         if !is_repeated {
@@ -283,10 +283,10 @@ impl Execution<'_, '_> {
         is_repeated
     }
 
-    /// Counts a selection that was just written, from `start` in the result.
+    /// Counts the bytes of a selection that was just written, from `start` in the result.
     ///
     /// # Errors
-    /// The result, or what repeats earlier selections in it, is too long.
+    /// The result is too long, or the part of it that repeats earlier selections.
     pub(crate) fn count_selected(
         &mut self,
         start: usize,
@@ -301,7 +301,7 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// Counts bytes of the result that repeat a selection.
+    /// Counts bytes of the result that repeat an earlier selection.
     ///
     /// # Errors
     /// They are too many together.
@@ -313,12 +313,12 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// How long the repeated selections are that are left out of the result of a transaction with changes: once it is committed its
-    /// result cannot be refused any more.
+    /// The length of the deferred selections that repeat others, in a transaction with changes: once it is committed,
+    /// its result cannot be refused any more.
     ///
     /// # Errors
     /// They are too long.
-    fn measure_owed(&mut self) -> Result<usize, WireError> {
+    fn measure_deferred(&mut self) -> Result<usize, WireError> {
         if self.deferred_selections.is_empty() || self.txn.journal.rows().is_empty() {
             return Ok(0);
         }
@@ -364,10 +364,10 @@ impl Execution<'_, '_> {
         lookup::matching_all(&database.tables[usize::from(table.0)], condition, budget)
     }
 
-    /// Pays for reading every atom of the rows at `slots`, and `each` for each of them besides.
+    /// Spends a step for every atom of the rows at `slots`, and `each` for every row.
     ///
     /// # Errors
-    /// They are too many.
+    /// They are too many steps.
     pub(crate) fn spend_on(
         &mut self,
         table: TableId,
@@ -385,10 +385,10 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// Pays for changing the rows at `slots`, and for looking at what these `columns` of them hold.
+    /// Spends the cost of changing the rows at `slots`, and of reading the elements of these `columns`.
     ///
     /// # Errors
-    /// It is too much.
+    /// They are too many steps.
     pub(crate) fn spend_on_columns(
         &mut self,
         table: TableId,

@@ -1,7 +1,7 @@
-//! Hashing inside the engine: everything that hashes a datum, a uuid or a row goes through here, with the seed of its database.
+//! Hashing inside the engine: data, uuids and rows are hashed only here, with the seed of their database.
 //!
-//! Invariant: no result depends on the seed, because equal inputs give equal deltas whatever it is. So nothing walks over one of these maps
-//! unless order makes no difference to the outcome.
+//! Invariant: no result depends on the seed: equal inputs give equal deltas with any seed. So code walks over one of
+//! these maps only if the order makes no difference to the outcome.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -18,7 +18,7 @@ pub(crate) type TrustedSet<K> = hashbrown::HashSet<K, TrustedKeys>;
 
 /// The hash of an identity. Identities may come from clients, so they are no hashes themselves.
 pub(crate) fn hash_uuid(seed: HashSeed, uuid: Uuid) -> u64 {
-    // As one number: its bytes would be hashed with their count, at three times the cost.
+    // Hashed as one number: a slice of bytes would be hashed with its length, at three times the cost.
     seed.hash_one(u128::from_le_bytes(uuid.0))
 }
 

@@ -1,7 +1,7 @@
 //! The hash index behind one schema `indexes` entry: enforces uniqueness at commit and answers equality `where`.
 //!
-//! Invariant: holds exactly one entry per row of the table, whatever state a transaction is in; equal keys may stand side by side
-//! until the commit judges them. It stores hashes and slots only; keys are read from the rows.
+//! Invariant: it holds exactly one entry for each row of the table, in the middle of a transaction too; several rows
+//! may have equal keys until the commit checks them. It stores hashes and slots only; keys are read from the rows.
 
 use corvid_data::{ColumnId, Datum, HashSeed, Row, TableSchema};
 use smallvec::SmallVec;
@@ -30,7 +30,7 @@ fn key<'a>(columns: &'a [ColumnId], row: &'a Row) -> impl Iterator<Item = &'a Da
         .map(|column| &row.columns[usize::from(column.0)])
 }
 
-/// The columns of one schema index and where rows with a given key are.
+/// The columns of one schema index, and the slots of rows by the hash of their key.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     columns: Box<[ColumnId]>,
@@ -97,8 +97,9 @@ impl Index {
         self.slots.candidates(hash)
     }
 
-    /// Whether a row other than the one at `slot` has the key of `row`, which has this hash; `at` gives rows.
-    pub(crate) fn has_twin<'a>(
+    /// Whether a row other than the one at `slot` has the key of `row`, which has this hash; `at` returns the row of a
+    /// slot.
+    pub(crate) fn has_duplicate<'a>(
         &self,
         hash: u64,
         slot: Option<Slot>,
@@ -114,7 +115,7 @@ impl Index {
         self.slots.collisions()
     }
 
-    /// How many rows it holds.
+    /// The number of rows in it.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_stand_side_by_side_and_leave_one_by_one() {
+    fn rows_with_equal_keys_are_added_and_removed_one_by_one() {
         let mut index = Index::new([ColumnId(1)].into(), HashSeed::FIXED);
         for number in 0..1000 {
             index.insert(Slot::new(number), &row(number as i64 / 2));

@@ -1,40 +1,41 @@
-//! How much work an execution may do before it is given up: so that whoever has little time can try a transaction and leave it
-//! to somebody else when it turns out to be long.
+//! The work that an execution may do before it is given up. A thread with little time can try a transaction with a
+//! small budget, and leave the transaction to another thread when it proves too long.
 //!
-//! Work is counted in *steps*, each about as long as looking at one row during a walk over a table (some 20 ns). The count is a
-//! prediction wherever one can be made (a walk is paid for before it begins), so that little is done in vain.
+//! Work is counted in *steps*; one step is about the time to look at one row during a walk over a table (some 20 ns).
+//! Work is charged before it is done wherever its length is known (a walk, for instance), so that little work is
+//! wasted.
 
-/// The execution needs more than it was allowed; it has been taken back.
+/// The execution needs more than its budget; it has been rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Steps that may still be done.
+/// Steps, and bytes of results, that an execution may still use.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkBudget {
     left: u64,
-    /// Those that `select` operations may do; one that needs more is left unwritten ([`crate::Selection`]).
+    /// Steps that `select` operations may use; a selection that needs more is deferred ([`crate::Selection`]).
     for_selects: u64,
-    /// Bytes of the result that may come of selecting from a table again.
+    /// Bytes of the result that may repeat a selection from the same table.
     repeated_bytes: usize,
     /// Bytes that a result may have by the end of a selection.
     result_bytes: usize,
 }
 
-/// What an operation costs that touches nothing.
+/// The cost of an operation that touches no rows.
 pub(crate) const OPERATION: u64 = 16;
-/// What a changed row costs, from the operation to the delta.
+/// The cost of a changed row, from the operation to the delta.
 pub(crate) const CHANGE: u64 = 32;
 /// Bytes that are read in one step.
 const BYTES: usize = 8;
 
 impl WorkBudget {
-    /// As much as it takes.
+    /// No limit.
     #[must_use]
     pub const fn unlimited() -> WorkBudget {
         WorkBudget::new(u64::MAX)
     }
 
-    /// So many steps.
+    /// A limit of so many steps.
     #[must_use]
     pub const fn new(steps: u64) -> WorkBudget {
         WorkBudget {
@@ -60,8 +61,8 @@ impl WorkBudget {
         }
     }
 
-    /// The same, of that so many steps for the `select` operations together; the rows of those that need more are left to be written
-    /// later ([`crate::Selection`]).
+    /// The same, with so many of the steps for all `select` operations together; selections that need more are deferred
+    /// ([`crate::Selection`]).
     #[must_use]
     pub const fn with_select_steps(self, steps: u64) -> WorkBudget {
         WorkBudget {
@@ -70,7 +71,8 @@ impl WorkBudget {
         }
     }
 
-    /// The same, but results may have so many bytes of selections from tables that the transaction has selected from before.
+    /// The same, but a result may have only so many bytes of selections from tables that the transaction has selected
+    /// from before.
     #[must_use]
     pub const fn with_repeated_bytes(self, bytes: usize) -> WorkBudget {
         WorkBudget {
@@ -79,12 +81,12 @@ impl WorkBudget {
         }
     }
 
-    /// Bytes of the result that may come of selecting from a table again.
+    /// Bytes of the result that may repeat a selection from the same table.
     pub(crate) fn repeated_bytes(&self) -> usize {
         self.repeated_bytes
     }
 
-    /// The same, but results may have no more than so many bytes by the end of any selection that is written at once.
+    /// The same, but a result may have no more than so many bytes by the end of any selection that is not deferred.
     #[must_use]
     pub const fn with_result_bytes(self, bytes: usize) -> WorkBudget {
         WorkBudget {
@@ -98,8 +100,8 @@ impl WorkBudget {
         self.result_bytes
     }
 
-    /// Takes `steps` off what `select` operations may do. False when they are too many; then nothing is taken off.
-    pub(crate) fn allows_select(&mut self, steps: u64) -> bool {
+    /// Spends `steps` of the share of `select` operations. False when they are too many; then none are spent.
+    pub(crate) fn spend_on_select(&mut self, steps: u64) -> bool {
         if self.for_selects == u64::MAX {
             return true;
         }
@@ -108,10 +110,10 @@ impl WorkBudget {
         left.is_some()
     }
 
-    /// Takes `steps` off.
+    /// Spends `steps`.
     ///
     /// # Errors
-    /// They are more than what is left; then nothing is left.
+    /// There are fewer steps left; then all of them are spent.
     pub(crate) fn spend(&mut self, steps: u64) -> Result<(), TooLong> {
         if self.left == u64::MAX {
             return Ok(());
@@ -121,16 +123,17 @@ impl WorkBudget {
         enough.then_some(()).ok_or(TooLong)
     }
 
-    /// Whether it can be enough for a transaction of so many operations and so many bytes: what these cost in any case. Nothing is taken off.
+    /// Checks whether the budget covers the least cost of a transaction of so many operations and so many bytes. Spends
+    /// nothing.
     ///
     /// # Errors
-    /// It cannot.
-    pub(crate) fn foresee(&self, operations: usize, bytes: usize) -> Result<(), TooLong> {
+    /// The budget is too small.
+    pub(crate) fn check_least_cost(&self, operations: usize, bytes: usize) -> Result<(), TooLong> {
         let steps = OPERATION * operations as u64 + (bytes / BYTES) as u64;
         (steps <= self.left).then_some(()).ok_or(TooLong)
     }
 
-    /// Takes off what it costs to read a text of so many bytes.
+    /// Spends the cost of reading a text of so many bytes.
     ///
     /// # Errors
     /// As [`WorkBudget::spend`].
@@ -144,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_spent_is_gone_and_too_much_takes_the_rest() {
+    fn spending_too_much_spends_the_rest() {
         let mut budget = WorkBudget::new(10);
         assert_eq!(budget.spend(10), Ok(()));
         assert_eq!(budget.spend(0), Ok(()));
@@ -156,20 +159,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_enough_is_foreseen() {
+    fn what_cannot_be_enough_is_check_least_costn() {
         let budget = WorkBudget::new(100);
-        assert_eq!(budget.foresee(5, 20 * BYTES), Ok(()));
-        assert_eq!(budget.foresee(5, 21 * BYTES), Err(TooLong));
-        assert_eq!(budget.foresee(7, 0), Err(TooLong));
+        assert_eq!(budget.check_least_cost(5, 20 * BYTES), Ok(()));
+        assert_eq!(budget.check_least_cost(5, 21 * BYTES), Err(TooLong));
+        assert_eq!(budget.check_least_cost(7, 0), Err(TooLong));
         assert_eq!(budget.left, 100);
     }
 
     #[test]
-    fn selects_have_an_allowance_of_their_own() {
+    fn selects_have_a_share_of_their_own() {
         let mut budget = WorkBudget::unlimited().with_select_steps(10);
         assert_eq!(budget.spend(1000), Ok(()));
-        assert!(!budget.allows_select(11));
-        assert!(budget.allows_select(6) && !budget.allows_select(6));
-        assert!(WorkBudget::unlimited().allows_select(u64::MAX));
+        assert!(!budget.spend_on_select(11));
+        assert!(budget.spend_on_select(6) && !budget.spend_on_select(6));
+        assert!(WorkBudget::unlimited().spend_on_select(u64::MAX));
     }
 }

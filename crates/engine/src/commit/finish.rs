@@ -1,4 +1,4 @@
-//! The last steps: fresh versions, the delta, and bringing counts and back references up to date. Nothing here can fail.
+//! The last steps: fresh versions, the delta, and the update of counts and back references. Nothing here can fail.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Delta, RowChange};
@@ -20,7 +20,7 @@ impl Commit<'_, '_> {
                 && let Some(slot) = row.slot
             {
                 if row.diffs.is_empty() {
-                    // Losing a dangling reference that this transaction added brought it back to what it was.
+                    // It lost a dangling reference that this transaction had added, and so equals its original.
                     table.replace(slot, row.old.expect("a modified row was there before"));
                     continue;
                 }

@@ -1,6 +1,8 @@
-//! Step 4: rows of non-root tables that no other row refers to strongly go, and with them their own references, recursively.
+//! Step 4: rows of non-root tables to which no other row refers strongly are deleted, and with them their own
+//! references, recursively.
 //!
-//! Only rows whose counts may have changed are looked at, so cycles of two or more rows stay: their counts never reach zero.
+//! Only rows whose counts may have changed are checked. Cycles of two or more rows are not collected: their counts
+//! never reach zero.
 
 use super::Commit;
 use crate::journal::Effect;
@@ -13,7 +15,7 @@ impl Commit<'_, '_> {
     /// Empties the list of suspects.
     ///
     /// # Errors
-    /// There is more of it than the transaction may touch.
+    /// There is more garbage than the budget allows to delete.
     pub(super) fn collect_garbage(&mut self) -> Result<(), TooLong> {
         while let Some(id) = self.suspects.pop() {
             if self.txn.table_schema(id.table).is_root {
@@ -41,7 +43,7 @@ impl Commit<'_, '_> {
         left == 0
     }
 
-    /// Notes that a touched row is gone.
+    /// Records in the journal that a touched row was deleted.
     fn record_deletion(&mut self, id: RowId) {
         let position = self.txn.journal.position(id).expect("deleting touches");
         let touched = &mut self.txn.journal.rows_mut()[position];

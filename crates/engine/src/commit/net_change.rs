@@ -1,4 +1,4 @@
-//! Step 1: what really changed. Rows that equal their originals, and rows that came and went, drop out.
+//! Step 1: the net changes. Rows that equal their originals, and rows that were inserted and deleted again, drop out.
 
 use corvid_data::{ColumnDiff, ColumnId, Datum, Row, TableSchema};
 
@@ -11,8 +11,8 @@ use crate::journal::Effect;
 type Differences = SmallVec<[ColumnDiff; 8]>;
 
 impl Commit<'_, '_> {
-    /// Settles the effect of every touched row; `false` when nothing changed. Unchanged rows get their old version back, so that
-    /// their `_version` and everything that shares them stays.
+    /// Decides the effect on every touched row; `false` when nothing changed. Unchanged rows get their old version
+    /// back, so that their `_version`, and everything that shares them, stays.
     pub(super) fn find_net_changes(&mut self) -> bool {
         let database = &mut *self.txn.database;
         let mut any = false;
@@ -32,7 +32,7 @@ impl Commit<'_, '_> {
                         table.replace(slot, old.clone());
                         Effect::None
                     } else {
-                        // As many as there are: they are kept for as long as somebody may ask for this commit.
+                        // Exactly as many as needed: the delta keeps them while it is in the history of monitors.
                         touched.diffs = Vec::with_capacity(diffs.len());
                         touched.diffs.extend(diffs.drain(..));
                         Effect::Modified
@@ -51,8 +51,8 @@ impl Commit<'_, '_> {
     }
 }
 
-/// Adds the differing columns of two versions, in order. Columns that share their memory are not looked into, nor are those whose
-/// difference is `known`.
+/// Adds the differing columns of two versions, in order. Columns that share their memory are not compared, nor are
+/// those whose difference is `known`.
 fn find_differences(
     diffs: &mut Differences,
     schema: &TableSchema,
@@ -64,8 +64,8 @@ fn find_differences(
             continue;
         }
         let column = ColumnId(column);
-        let told = known.iter().position(|diff| diff.column == column);
-        diffs.extend(match told {
+        let found = known.iter().position(|diff| diff.column == column);
+        diffs.extend(match found {
             Some(position) => Some(known.swap_remove(position)),
             None => difference(schema, column, old, new),
         });

@@ -1,4 +1,4 @@
-//! What a finished commit changes in counts of strong references and in back references, and what an undone one takes back.
+//! Updates counts of strong references and back references after a commit, and reverts them when the commit is undone.
 
 use corvid_data::RowChange;
 
@@ -7,14 +7,15 @@ use crate::hash::Map;
 use crate::own_reference::is_own;
 use crate::row_id::RowId;
 
-/// Brings counts of strong references up to date. Targets that are gone have nothing to count.
+/// Adds these changes to the counts of strong references. Deleted targets have no count.
 pub(crate) fn apply_strong(database: &mut Database, counts: &Map<RowId, i64>) {
     for (target, change) in counts.iter().filter(|(_, change)| **change != 0) {
         database.tables[usize::from(target.table.0)].adjust_strong(target.uuid, *change);
     }
 }
 
-/// What a change adds to the counts of strong references. References of a row to itself do not count: they keep nothing alive.
+/// Adds the changes in strong references that a change of a row brings. References of a row to itself do not count:
+/// they keep nothing alive.
 pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut Map<RowId, i64>) {
     let id = RowId::new(change.table, change.uuid);
     for column in &*database.layouts[usize::from(id.table.0)].strong {
@@ -31,7 +32,7 @@ pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut
     }
 }
 
-/// Brings back references up to date with a change.
+/// Updates the back references after a change of a row.
 pub(crate) fn apply_weak(database: &mut Database, change: &RowChange) {
     let id = RowId::new(change.table, change.uuid);
     let Database {

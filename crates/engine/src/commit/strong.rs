@@ -1,4 +1,5 @@
-//! Steps 2 and 3: added strong references must find their row; deleted rows must have none left.
+//! Steps 2 and 3: every added strong reference must refer to an existing row; no strong reference to a deleted row may
+//! be left.
 
 use corvid_data::{ColumnId, Row, Tag, WireError};
 
@@ -12,8 +13,8 @@ impl Commit<'_, '_> {
     /// Counts the changes in strong references of every changed row.
     ///
     /// # Errors
-    /// An added reference to a row that is not there. One to a row that existed before and is deleted here passes: the next step
-    /// refuses it.
+    /// An added reference to an absent row. A reference to a row that existed before and is deleted by this transaction
+    /// passes here: the next step refuses it.
     pub(super) fn count_strong_references(&mut self) -> Result<(), WireError> {
         let Commit {
             txn,
@@ -54,8 +55,8 @@ impl Commit<'_, '_> {
         Ok(())
     }
 
-    /// Refuses deletions of rows that others still refer to. Runs before garbage is collected, so references of rows that are about
-    /// to be collected count.
+    /// Refuses deletions of rows to which others still refer. It runs before garbage is collected, so references of
+    /// rows that are about to be collected count.
     pub(super) fn refuse_referenced_deletions(&mut self) -> Result<(), WireError> {
         for touched in self.txn.journal.rows() {
             if touched.effect != Effect::Deleted {
@@ -78,7 +79,7 @@ impl Commit<'_, '_> {
         Ok(())
     }
 
-    /// Counts the references that a row lost after they were first counted, and suspects the rows that they kept.
+    /// Counts the references that a row lost after the first count, and makes their targets suspects.
     pub(super) fn release(&mut self, id: RowId, old: &Row, new: Option<&Row>) {
         let Commit {
             txn,

@@ -1,4 +1,4 @@
-//! Step 7: no two rows of a table equal in all columns of an index, judged on the final state.
+//! Step 7: no two rows of a table may be equal in all columns of an index. The check is of the final state.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::journal::{Effect, Touched};
 use crate::row_id::RowId;
 
 impl Commit<'_, '_> {
-    /// Looks for another row with the key of each row that is new or whose key changed.
+    /// Searches for another row with the key of each row that is new or whose key changed.
     pub(super) fn check_indexes(&self) -> Result<(), WireError> {
         for touched in self.txn.journal.rows() {
             if !matches!(touched.effect, Effect::Inserted | Effect::Modified) {
@@ -72,20 +72,20 @@ impl Commit<'_, '_> {
         )
     }
 
-    /// Whether `a` was in the index, or visited, before `b`.
+    /// Whether the search found `a` before `b`.
     fn found_before(&self, table: TableId, a: &Row, b: &Row) -> bool {
-        let place = |row: &Row| self.txn.journal.position(RowId::new(table, row.uuid));
-        // An untouched row has no place in the journal and was there all along.
-        place(a) < place(b)
+        let position = |row: &Row| self.txn.journal.position(RowId::new(table, row.uuid));
+        // An untouched row has no position in the journal, which sorts first: it was there before.
+        position(a) < position(b)
     }
 
-    /// What the transaction did to a row, as the message puts it.
+    /// The effect of the transaction on a row, in the words of the message.
     fn history(&self, table: TableId, index: &Index, row: &Row) -> String {
         let touched = self
             .txn
             .journal
             .find(RowId::new(table, row.uuid))
-            // A modified row without differences has lost the dangling references that this transaction had added to it.
+            // A modified row without differences lost dangling references that this transaction had added to it.
             .filter(|touched| touched.effect == Effect::Inserted || !touched.diffs.is_empty());
         match touched.map(|touched| (touched, &touched.old)) {
             None => "existed in the database before this transaction and was not modified by the transaction".into(),

@@ -1,7 +1,7 @@
-//! Step 6: weak references to rows that are gone, or never were, leave their columns, in every row of the database.
+//! Step 6: weak references to deleted rows, and to rows that never existed, are removed from every row of the database.
 //!
-//! Two sources feed it: references added by changed rows, and the back references of deleted rows. Both are taken whatever the
-//! order in which rows were touched, so none can stay behind.
+//! The references come from two sources: those that changed rows added, and the back references of deleted rows. Both
+//! are processed in full, so the order in which rows were touched makes no difference.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::row_id::RowId;
 use crate::transaction::{Transaction, Written};
 use crate::work_budget;
 
-/// Rows that hold dangling weak references, with the missing targets.
+/// Rows that hold dangling weak references, each with the missing targets.
 type Holders = BTreeMap<RowId, Set<RowId>>;
 
 impl Commit<'_, '_> {
@@ -66,7 +66,8 @@ impl Commit<'_, '_> {
         }
     }
 
-    /// Removes the references of `source` to rows that are `missing`. It may not hold them any more, or be gone itself.
+    /// Removes the references of `source` to rows that are `missing`. The row may hold them no longer, or be deleted
+    /// itself.
     fn purge(&mut self, source: RowId, missing: &Set<RowId>) -> Result<(), WireError> {
         let Some(slot) = self.txn.table(source.table).find(source.uuid) else {
             return Ok(());
@@ -100,7 +101,7 @@ impl Commit<'_, '_> {
         Ok(())
     }
 
-    /// Notes in the journal that `columns` of a row changed again.
+    /// Records in the journal that `columns` of a row changed again.
     fn record_columns(&mut self, id: RowId, columns: &[ColumnId], new: &Row) {
         let schema = self.txn.database.schema.table(id.table);
         let position = self.txn.journal.position(id).expect("writing touches");
@@ -108,12 +109,12 @@ impl Commit<'_, '_> {
         let Some(old) = &touched.old else { return };
         touched.effect = Effect::Modified;
         for column in columns {
-            // Writing has left the difference here if it is that from before the transaction.
+            // The write has recorded the difference, if it is the one from before the transaction.
             if touched.diffs.iter().any(|diff| diff.column == *column) {
                 continue;
             }
-            let place = usize::from(column.0);
-            let diff = difference(schema, *column, &old.columns[place], &new.columns[place]);
+            let index = usize::from(column.0);
+            let diff = difference(schema, *column, &old.columns[index], &new.columns[index]);
             touched.diffs.extend(diff);
         }
         touched.diffs.sort_unstable_by_key(|diff| diff.column);
@@ -168,8 +169,9 @@ impl Commit<'_, '_> {
 }
 
 impl ReferenceColumn {
-    /// `datum` without references to `missing` rows; `None` when it has none. Keys are looked up, so a large set costs no walk; values
-    /// have no order to look them up by and are scanned. With it the keys that were looked up and removed: all that was, of a set.
+    /// `datum` without references to `missing` rows, and the keys that were looked up and removed, which for a set are
+    /// all removed elements. `None` when it has no such references. Keys are looked up, so a large set needs no walk;
+    /// values are in no order and are scanned.
     fn without(&self, datum: &Datum, missing: &Set<RowId>) -> Option<(Datum, Datum)> {
         let (mut purged, mut removed) = (datum.clone(), Datum::empty());
         if let Some(table) = self.key {

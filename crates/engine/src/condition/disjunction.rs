@@ -1,22 +1,23 @@
 //! A condition with any-semantics, its `==` and one-element `includes` clauses gathered into a hash set per column.
 //!
-//! Clients send thousands of such clauses (ovn-controller: one per datapath), and each change is judged against all of them.
+//! Clients send thousands of such clauses (ovn-controller: one per datapath), and all of them are evaluated for each
+//! change.
 
 use corvid_data::{AtomRef, ColumnId, Datum, HashSeed, Row, Uuid};
 
 use super::{Clause, Function, Key, Probe, with_column};
 use crate::hash::Set;
 
-/// The clauses of a condition by how they can be judged fast.
+/// The clauses of a condition, grouped by how they can be evaluated fast.
 #[derive(Clone, Debug)]
 pub(crate) struct Disjunction {
-    /// Holds for every row: no clauses, or one that is true.
+    /// It holds for every row: there are no clauses, or one is true.
     pub(crate) is_true: bool,
     /// `_uuid ==`
     pub(crate) uuids: Set<Uuid>,
     /// `column ==`
     pub(crate) equal: Vec<(ColumnId, Set<Datum>)>,
-    /// `column includes` one element. In a map, values differ in what they are compared with, so maps are not here.
+    /// `column includes` one element of a set. Maps are in `rest`.
     includes: Vec<(ColumnId, Set<Key>)>,
     /// All others.
     rest: Vec<Clause>,
@@ -81,7 +82,7 @@ impl Disjunction {
             || self.rest.iter().any(|clause| clause.holds(row))
     }
 
-    /// How many lookups would find all rows that match, if `==` clauses on each of their columns can be looked up; `None` when
+    /// The number of lookups that find all matching rows if every column with `==` clauses has an index; `None` when
     /// there are clauses of other kinds.
     pub(crate) fn lookups(&self) -> Option<usize> {
         if self.is_true || !self.includes.is_empty() || !self.rest.is_empty() {
@@ -112,7 +113,7 @@ fn only_element(datum: &Datum) -> Option<AtomRef<'_>> {
     }
 }
 
-/// Whether the smaller side has an element of the larger.
+/// Whether both have an element in common. Walks over the smaller side.
 fn has_any(datum: &Datum, elements: &Set<Key>) -> bool {
     if datum.len() <= elements.len() {
         datum.keys().any(|key| elements.contains(&Probe(key)))

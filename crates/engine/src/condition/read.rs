@@ -102,7 +102,7 @@ fn read_argument(
         _ if column_type.is_scalar() => wire::read_datum(reader, column_type, symbols),
         Function::Excludes => wire::read_diff(reader, column_type, symbols),
         Function::Includes => wire::read_datum(reader, &with_min(0), symbols),
-        // What has an order holds at most one element, so one is also the most.
+        // An ordered column holds at most one element, so the argument has exactly one.
         _ => wire::read_datum(reader, &with_min(1), symbols),
     }
 }

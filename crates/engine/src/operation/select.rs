@@ -28,7 +28,7 @@ impl<'a> Select<'a> {
         })
     }
 
-    /// Writes the rows, or leaves them out when that takes long.
+    /// Writes the rows, or defers them when that takes long.
     pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let schema = Arc::clone(execution.txn.schema());
@@ -49,10 +49,10 @@ impl<'a> Select<'a> {
         let is_repeated = execution.record_selection(self.table);
         let table = execution.txn.table(self.table);
         let steps = table.len() as u64;
-        if lookup::is_walk(table, &condition) && !execution.txn.budget.allows_select(steps) {
+        if lookup::is_walk(table, &condition) && !execution.txn.budget.spend_on_select(steps) {
             execution.txn.database.count_walk(self.table, &condition);
             let pages = execution.txn.table(self.table).pages().to_vec();
-            self.leave_out(
+            self.defer(
                 execution,
                 is_repeated,
                 Rows::Matching(pages, condition),
@@ -63,11 +63,11 @@ impl<'a> Select<'a> {
         let slots = execution.matching(self.table, &condition)?;
         execution.spend_on(self.table, &slots, 0)?;
         let steps = execution.rows(self.table, &slots).map(row_atoms).sum();
-        if !execution.txn.budget.allows_select(steps) {
+        if !execution.txn.budget.spend_on_select(steps) {
             let table = execution.txn.table(self.table);
             let rows = slots.iter().map(|slot| Arc::clone(table.at(*slot)));
             let rows = Rows::Found(rows.collect());
-            self.leave_out(execution, is_repeated, rows, form);
+            self.defer(execution, is_repeated, rows, form);
             return Ok(());
         }
         let mut out = std::mem::take(&mut execution.out);
@@ -79,13 +79,7 @@ impl<'a> Select<'a> {
         Ok(())
     }
 
-    fn leave_out(
-        &self,
-        execution: &mut Execution<'_, '_>,
-        is_repeated: bool,
-        rows: Rows,
-        form: Form,
-    ) {
+    fn defer(&self, execution: &mut Execution<'_, '_>, is_repeated: bool, rows: Rows, form: Form) {
         let selection = Selection {
             schema: Arc::clone(execution.txn.schema()),
             table: self.table,

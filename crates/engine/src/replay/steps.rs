@@ -265,7 +265,7 @@ impl Steps {
                         index.hash(row)
                     }
                 };
-                if index.has_twin(hash, Some(step.slot), row, |slot| table.at(slot)) {
+                if index.has_duplicate(hash, Some(step.slot), row, |slot| table.at(slot)) {
                     return Err(Irregular);
                 }
             }
