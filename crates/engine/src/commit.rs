@@ -2,7 +2,7 @@
 //!
 //! Invariant: until the last step only rows are changed. Changes in counts of strong references are collected in
 //! [`Commit::strong`], and back references are not changed, so a failing step needs only the transaction's rollback.
-//! Every step's work follows the touched rows and what refers to them, never a table.
+//! Every step's work is proportional to the touched rows and the references to them, not to a table.
 
 mod finish;
 mod garbage;

@@ -82,7 +82,7 @@ impl Database {
         execution::execute(self, params, context, budget)
     }
 
-    /// Takes back a commit that could not be stored; deltas are undone newest first.
+    /// Undoes a commit that could not be stored; deltas are undone newest first.
     pub fn undo(&mut self, delta: &Delta) {
         undo::undo(self, delta);
     }

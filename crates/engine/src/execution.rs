@@ -189,8 +189,8 @@ impl Execution<'_, '_> {
         let name = operation.name();
         self.tally.operations[operation.kind()] += 1;
         let is_writing = operation.is_writing();
-        let asks_for_right = is_writing && self.requester.role.is_some();
-        if asks_for_right || operation.asks_for_lock() {
+        let depends_on_role = is_writing && self.requester.role.is_some();
+        if depends_on_role || operation.depends_on_lock() {
             self.reads = ReadSet::Anything;
         } else if let Some(table) = operation.depends_on() {
             self.reads.add(table, None);
@@ -345,7 +345,7 @@ impl Execution<'_, '_> {
     /// The rows that a condition matches now.
     ///
     /// # Errors
-    /// Finding them takes too long.
+    /// Finding them needs more than the budget.
     pub(crate) fn matching(
         &mut self,
         table: TableId,

@@ -10,10 +10,10 @@ use corvid_data::{Datum, HashSeed, TrustedKeys, Uuid};
 /// A hash map whose keys clients choose.
 pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, HashSeed>;
 
-/// A hash set of what clients choose.
+/// A hash set of values that clients choose.
 pub(crate) type Set<K> = hashbrown::HashSet<K, HashSeed>;
 
-/// A hash set of what the engine numbers itself: tables and slots.
+/// A hash set of values that the engine numbers itself: tables and slots.
 pub(crate) type TrustedSet<K> = hashbrown::HashSet<K, TrustedKeys>;
 
 /// The hash of an identity. Identities may come from clients, so they are no hashes themselves.

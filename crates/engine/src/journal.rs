@@ -1,7 +1,7 @@
-//! The journal of a transaction: which rows it has touched, and what each was before the first touch.
+//! The journal of a transaction: the rows that it has touched, each with its version before the first touch.
 //!
-//! Invariant: one entry per touched row, in the order of first touches. Tables are changed in place; the journal is what a rollback
-//! restores and what the commit compares with. It knows no table.
+//! Invariant: one entry per touched row, in the order of first touches. Tables are changed in place; a rollback
+//! restores the journal's versions, and the commit compares with them. It knows no table.
 
 use corvid_data::{Arc, ColumnDiff, ColumnId, Datum, HashSeed, Row};
 
@@ -9,46 +9,47 @@ use crate::hash::Map;
 use crate::page::Slot;
 use crate::row_id::RowId;
 
-/// Rows of a transaction that are told apart by looking at each; more are found by hash.
-const FEW: usize = 8;
+/// Up to so many rows are searched one by one; more are found by hash.
+const LINEAR_MAX: usize = 8;
 
-/// What a commit found to have happened to a touched row.
+/// The effect of a transaction on a touched row, as the commit finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing: never existed, or equals its original.
+    /// No effect: the row never existed, or equals its original.
     None,
-    /// New.
+    /// The row is new.
     Inserted,
     /// Changed in the columns of [`Touched::diffs`].
     Modified,
-    /// Gone.
+    /// The row was deleted.
     Deleted,
 }
 
 /// A touched row.
 #[derive(Debug)]
 pub(crate) struct Touched {
-    /// Which row.
+    /// The row.
     pub(crate) id: RowId,
-    /// Where it is, unless it is gone.
+    /// Its slot, unless it was deleted.
     pub(crate) slot: Option<Slot>,
-    /// Before the transaction; `None` when it did not exist.
+    /// The version before the transaction; `None` when the row did not exist.
     pub(crate) old: Option<Arc<Row>>,
     /// Strong references to it at the last commit.
     pub(crate) strong: u32,
-    /// What came of it; set and kept by the commit.
+    /// The effect on it; the commit sets and updates it.
     pub(crate) effect: Effect,
-    /// Changed columns of a modified row, by column; set and kept by the commit. Until then those differences, in any order, that are known
-    /// from the way in which columns were written.
+    /// The differences of a modified row, sorted by column; the commit sets and updates them. Before the commit: the
+    /// differences, in any order, that writers of columns supplied.
     pub(crate) diffs: Vec<ColumnDiff>,
 }
 
 impl Touched {
-    /// Notes that `column`, which is `now`, is about to become something else; `diff` is the difference if it is known.
+    /// Records that `column`, whose value is `now`, is about to change; `diff` is the difference, if the writer knows
+    /// it.
     pub(crate) fn record_write(&mut self, column: ColumnId, now: &Datum, diff: Option<Datum>) {
         let Some(old) = &self.old else { return };
         self.diffs.retain(|known| known.column != column);
-        // After an earlier change it would not be the difference from what was there before the transaction.
+        // After an earlier change it would not be the difference from the value before the transaction.
         let is_first = || old.columns[usize::from(column.0)].ptr_eq(now);
         if let Some(diff) = diff.filter(|_| is_first()) {
             self.diffs.push(ColumnDiff { column, diff });
@@ -60,7 +61,7 @@ impl Touched {
 #[derive(Debug)]
 pub(crate) struct Journal {
     rows: Vec<Touched>,
-    /// Of all rows, when they are more than [`FEW`].
+    /// The positions of all rows, when there are more than [`LINEAR_MAX`].
     positions: Map<RowId, usize>,
 }
 
@@ -73,7 +74,7 @@ impl Journal {
         }
     }
 
-    /// Notes the row at `slot` before it is changed for the first time; `before` tells what it is then, with its count of strong
+    /// Adds the row at `slot` before its first change; `before` returns its version then, with its count of strong
     /// references.
     pub(crate) fn touch(
         &mut self,
@@ -98,14 +99,14 @@ impl Journal {
         &mut self.rows[position]
     }
 
-    /// Adds a row that is not there and returns its place.
+    /// Adds a row that was not touched before and returns its position.
     fn add(&mut self, row: Touched) -> usize {
         let position = self.rows.len();
         self.rows.push(row);
-        if position == FEW {
+        if position == LINEAR_MAX {
             let ids = self.rows.iter().map(|touched| touched.id);
             self.positions.extend(ids.zip(0..));
-        } else if position > FEW {
+        } else if position > LINEAR_MAX {
             self.positions.insert(self.rows[position].id, position);
         }
         position
@@ -116,9 +117,9 @@ impl Journal {
         self.position(id).map(|position| &self.rows[position])
     }
 
-    /// The place of a row's entry, if it was touched.
+    /// The position of a row's entry, if it was touched.
     pub(crate) fn position(&self, id: RowId) -> Option<usize> {
-        if self.rows.len() <= FEW {
+        if self.rows.len() <= LINEAR_MAX {
             return self.rows.iter().position(|touched| touched.id == id);
         }
         self.positions.get(&id).copied()
@@ -134,7 +135,7 @@ impl Journal {
         &mut self.rows
     }
 
-    /// The entries, taken out.
+    /// Moves the entries out.
     pub(crate) fn take(&mut self) -> Vec<Touched> {
         self.positions.clear();
         std::mem::take(&mut self.rows)

@@ -1,4 +1,5 @@
-//! What the engine works out of a table schema once: default columns, where references are, which columns must be given.
+//! Facts that the engine derives from a table schema once: default columns, columns with references, columns that an
+//! insert must give.
 //!
 //! Derived from the schema alone and shared by everything that holds the schema; never changes.
 
@@ -9,9 +10,9 @@ use crate::reference::ReferenceColumn;
 /// The derived facts of one table.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// The content of a row of which nothing was given.
+    /// The content of a row for which an insert gives no columns.
     pub(crate) defaults: Box<[Datum]>,
-    /// Columns whose default breaks their own constraints, with the error of an `insert` that leaves them out.
+    /// Columns whose default breaks their own constraints, with the error of an `insert` that does not give them.
     pub(crate) required: Box<[(ColumnId, WireError)]>,
     /// Columns with strong references.
     pub(crate) strong: Box<[ReferenceColumn]>,

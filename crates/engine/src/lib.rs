@@ -1,9 +1,23 @@
 //! The transaction engine: tables in copy-on-write pages, operations, references, commit. A commit yields a
-//! [`corvid_data::Delta`], the only thing that leaves.
+//! [`corvid_data::Delta`], its only output.
 //!
-//! One request goes `execution` (operations in order, through `operation`) -> `transaction` (tables changed in place, old rows kept in
-//! the `journal`) -> `commit` (the ordered checks) -> delta. Logs come in through `replay`, new schemas through `convert`, and both end
-//! in the same commit. Costs follow the rows and elements touched, never the size of a table or a set.
+//! Its files, in the order in which a request flows through them:
+//!
+//! ```text
+//! database       owns the tables; the entry of every call; context has its inputs and outcome, work_budget its limit
+//! execution      one attempt: operations split off one by one, then the commit
+//! operation      one file for each kind: row_input, condition, mutation (both by triple) and names read its members, rbac checks it
+//! lookup         finds the rows of a condition
+//! transaction    changes tables in place; the journal keeps the old rows
+//! table          page (rows), slot_table (by UUID), index (of the schema), column_index (slot_chains), backrefs
+//! commit         the ordered checks, garbage, weak references => delta; undo takes one back
+//! selection      results of `select`: column_list, distinct; long_result in slices (slice, merge_sort)
+//! snapshot       a commit, frozen, for other threads
+//! ```
+//!
+//! Logs come in through `replay` (prepared by `row_builder`) or `bulk_load`, new schemas through `convert` (`mapping`), and both end in
+//! the same commit. `row_slots` are for recordings, `audit` is for tests. The cost of a commit is proportional to the rows and
+//! elements that it touches, not to the size of a table or a set.
 //!
 //! This crate knows no sessions, monitors, files, sockets, clocks or random sources: those arrive through [`Context`].
 

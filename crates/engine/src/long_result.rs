@@ -1,9 +1,10 @@
-//! The result of a transaction of which selections were left out, written slice by slice.
+//! The result of a transaction with deferred selections, written slice by slice.
 //!
-//! For each selection: the rows that match are found, sorted if that was asked for, told apart unless they differ anyway, and written; the
-//! text is cut between rows. All of that pauses after any row. Rows are numbered: by their place among those found, or by their slot.
+//! For each selection the matching rows are found, sorted if the request says so, deduplicated unless they differ
+//! anyway, and written; the text is cut into pieces between rows. The work can pause after any row. A row's number is
+//! its index among the rows found, or its slot.
 //!
-//! Invariant: the text is the one that [`crate::selection::Form::write`] writes, whatever the slices and whoever writes them.
+//! Invariant: the text equals the one that [`crate::selection::Form::write`] writes, with any slices on any threads.
 
 use std::sync::Arc as StdArc;
 
@@ -15,31 +16,32 @@ use crate::page::{PAGE_SLOTS, Slot};
 use crate::selection::{DeferredSelection, Rows, Selection};
 use crate::slice::{Resumable, Slice};
 
-/// Where a long result is cut, bytes: large enough that a piece is worth a system call, small enough for the cache.
+/// Length of a piece of a long result, bytes: large enough that a piece is worth a system call, small enough for the
+/// cache.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Clauses that are judged in one step.
+/// Clauses that are evaluated in one step.
 const CLAUSES: usize = 4;
 
-/// Steps that it takes to find out whether a row looks like another.
-const DISTINCT_STEPS: u64 = 8;
+/// Steps to find out whether a row equals another in the selected columns.
+const DEDUPLICATION_STEPS: u64 = 8;
 
 /// Decides whether so many bytes more may be written; true for those that repeat an earlier selection of the same table.
 pub type Meter<'m> = &'m dyn Fn(usize, bool) -> bool;
 
-/// A text in pieces; `None`: it is too long.
-type Text = Option<Vec<StdArc<[u8]>>>;
+/// The whole text in pieces; `None` when it is too long.
+type Pieces = Option<Vec<StdArc<[u8]>>>;
 
-/// A result of which something was left out. Written once.
+/// A result with deferred selections. It is written once.
 #[derive(Debug)]
 pub struct LongResult {
     around: Vec<u8>,
     deferred_selections: Vec<DeferredSelection>,
-    text: Resumable<Writer, Text>,
+    text: Resumable<Writer, Pieces>,
 }
 
 impl LongResult {
-    /// Of the parts that an execution yields.
+    /// A result of the parts that an execution yields.
     #[must_use]
     pub fn new(around: Vec<u8>, deferred_selections: Vec<DeferredSelection>) -> LongResult {
         LongResult {
@@ -49,17 +51,18 @@ impl LongResult {
         }
     }
 
-    /// What stands around that, for something to be added at the end before the text is asked for.
+    /// The text around the selections. The caller may append to it before the text is written.
     pub fn around_mut(&mut self) -> &mut Vec<u8> {
         &mut self.around
     }
 
-    /// The whole text in pieces. Takes as long as the selected tables are large, but for what was written before.
+    /// The whole text in pieces. The time is proportional to the size of the selected tables, except for slices written
+    /// before.
     pub fn text(&self) -> &[StdArc<[u8]>] {
         self.text_within(&|_, _| true)
     }
 
-    /// The same, unless `meter` forbids it, which is asked as the text grows. There are no pieces then.
+    /// The same, unless `meter`, which is called as the text grows, forbids it. There are no pieces then.
     pub fn text_within(&self, meter: Meter<'_>) -> &[StdArc<[u8]>] {
         let text = self
             .text
@@ -84,7 +87,7 @@ impl LongResult {
         self.text.get().is_some()
     }
 
-    /// How many rows are looked at to write it, at most. O(selections).
+    /// The most rows that are looked at to write it. O(selections).
     #[must_use]
     pub fn rows(&self) -> usize {
         let selections = self
@@ -95,33 +98,34 @@ impl LongResult {
     }
 }
 
-/// A text in the making.
+/// A text that is being written.
 #[derive(Debug, Default)]
 struct Writer {
     pieces: Vec<StdArc<[u8]>>,
     out: Vec<u8>,
-    /// The selection that is next, or under way.
+    /// The index of the selection that is being written, or is next.
     number: usize,
     stage: Stage,
 }
 
-/// How far a selection is. Rows are numbered.
+/// The progress of a selection. Rows are represented by their numbers.
 #[derive(Debug)]
 enum Stage {
-    /// Those before `from` have been looked at.
+    /// The rows before `from` have been searched.
     Finding {
         from: usize,
         found: Vec<u32>,
     },
     Sorting(MergeSort),
-    /// Those before `from` have been looked at; `looks` are places in `found`, with the hash of what is seen there.
-    Distinguishing {
+    /// The rows before `from` have been compared; `seen` has the indexes in `found`, each with the hash of the row's
+    /// selected columns.
+    Deduplicating {
         rows: Vec<u32>,
         from: usize,
         found: Vec<u32>,
-        looks: HashTable<(u64, u32)>,
+        seen: HashTable<(u64, u32)>,
     },
-    /// Those before `from` are written.
+    /// The rows before `from` are written.
     Writing {
         rows: Vec<u32>,
         from: usize,
@@ -138,13 +142,13 @@ impl Default for Stage {
 }
 
 impl Writer {
-    /// Goes on for a slice. Returns the text when it is whole, or too long.
+    /// Continues for a slice. Returns the text when it is complete, or too long.
     fn advance(
         &mut self,
         result: &LongResult,
         meter: Meter<'_>,
         slice: &mut Slice,
-    ) -> Option<Text> {
+    ) -> Option<Pieces> {
         while let Some(deferred_selections) = result.deferred_selections.get(self.number) {
             if !self.select(result, deferred_selections, meter, slice)? {
                 return Some(None);
@@ -172,7 +176,7 @@ impl Writer {
         present + later.sum::<usize>()
     }
 
-    /// Goes on with the present selection: true when it is written, false when it is too long, `None` when it pauses.
+    /// Continues the present selection: true when it is written, false when it is too long, `None` when it pauses.
     fn select(
         &mut self,
         result: &LongResult,
@@ -227,7 +231,7 @@ impl Stage {
         match self {
             Stage::Finding { .. } => selection.row_count(),
             Stage::Sorting(sorting) => sorting.len(),
-            Stage::Distinguishing { rows, .. } => rows.len(),
+            Stage::Deduplicating { rows, .. } => rows.len(),
             Stage::Writing { rows, from } => rows.len() - from,
         }
     }
@@ -255,25 +259,24 @@ impl Stage {
                 };
                 sorting.advance(slice, compare)?
             }
-            Stage::Distinguishing {
+            Stage::Deduplicating {
                 rows,
                 from,
                 found,
-                looks,
+                seen,
             } => {
                 while let Some(next) = rows.get(*from).copied() {
                     if slice.is_over() {
                         return None;
                     }
-                    slice.spend(DISTINCT_STEPS, 0);
+                    slice.spend(DEDUPLICATION_STEPS, 0);
                     *from += 1;
                     let hash = form.columns.hash(form.seed, row(next));
-                    let looks_same =
-                        |(_, place): &(u64, u32)| is_same(found[*place as usize], next);
-                    if looks.find(hash, looks_same).is_none() {
+                    let is_equal = |(_, index): &(u64, u32)| is_same(found[*index as usize], next);
+                    if seen.find(hash, is_equal).is_none() {
                         // A table has fewer than 2^32 rows.
-                        let place = found.len() as u32;
-                        looks.insert_unique(hash, (hash, place), |(hash, _)| *hash);
+                        let index = found.len() as u32;
+                        seen.insert_unique(hash, (hash, index), |(hash, _)| *hash);
                         found.push(next);
                     }
                 }
@@ -285,11 +288,12 @@ impl Stage {
                 return Some(Stage::Writing { rows, from: *from });
             }
         };
-        Some(Stage::distinguish(selection, rows))
+        Some(Stage::deduplicate(selection, rows))
     }
 
-    /// Goes on with these rows, in order. Those of one table differ in `_uuid`, so only without it can two look the same.
-    fn distinguish(selection: &Selection, mut rows: Vec<u32>) -> Stage {
+    /// The stage that follows for these rows, in order. Rows of one table differ in `_uuid`, so two can be equal only
+    /// without that column.
+    fn deduplicate(selection: &Selection, mut rows: Vec<u32>) -> Stage {
         let columns = &selection.form.columns;
         if columns.contains(ColumnId::UUID) {
             return Stage::Writing { rows, from: 0 };
@@ -298,17 +302,17 @@ impl Stage {
             rows.truncate(1);
             return Stage::Writing { rows, from: 0 };
         }
-        Stage::Distinguishing {
+        Stage::Deduplicating {
             rows,
             from: 0,
             found: Vec::new(),
-            looks: HashTable::new(),
+            seen: HashTable::new(),
         }
     }
 }
 
 impl Selection {
-    /// How many rows are looked at for it, at most.
+    /// The most rows that are looked at for it.
     fn row_count(&self) -> usize {
         match &self.rows {
             Rows::Found(rows) => rows.len(),
@@ -316,7 +320,7 @@ impl Selection {
         }
     }
 
-    /// The row of that number.
+    /// The row with that number.
     fn row(&self, number: u32) -> &Row {
         match &self.rows {
             Rows::Found(rows) => &rows[number as usize],

@@ -1,7 +1,7 @@
-//! Finding the rows that match a condition: by `_uuid`, by a schema index, by an index made for the purpose
+//! Finding the rows that match a condition: by `_uuid`, by a schema index, by an index that conditions brought about
 //! ([`crate::column_index`]), or by a walk over the table.
 //!
-//! The choice changes cost only: every candidate is judged by the whole condition.
+//! The choice affects the cost only: the whole condition is evaluated on every candidate.
 
 use corvid_data::{ColumnId, Datum, Uuid};
 use smallvec::SmallVec;
@@ -13,10 +13,11 @@ use crate::page::Slot;
 use crate::table::Table;
 use crate::work_budget::{TooLong, WorkBudget};
 
-/// Slots of rows; one is the usual number.
+/// Slots of rows; mostly one.
 pub(crate) type Slots = SmallVec<[Slot; 4]>;
 
-/// One row in so many may have the value that is looked for; where more have it, a walk, which goes through memory in order, is quicker.
+/// An index is used if at most one row in so many has the value; if more have it, a walk is quicker, because it reads
+/// memory in order.
 const WALK_SHARE: usize = 8;
 
 /// The rows for which every clause holds, if `_uuid` or an index of the schema finds them, in slot order.
@@ -33,7 +34,7 @@ pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Sl
     let columns = index.columns().iter();
     let key = columns.filter_map(|column| condition.equal_to(*column));
     found.extend(index.candidates(key).filter(holds));
-    // Until the commit several rows may have a key.
+    // Several rows may have the same key until the commit.
     found.sort_unstable();
     Some(found)
 }
@@ -41,7 +42,7 @@ pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Sl
 /// The rows for which every clause holds, in slot order.
 ///
 /// # Errors
-/// There are more rows to be looked at than `budget` has steps.
+/// More rows must be looked at than `budget` has steps.
 pub(crate) fn matching_all(
     table: &Table,
     condition: &Condition,
@@ -64,8 +65,8 @@ pub(crate) fn matching_all(
     Ok(found)
 }
 
-/// The matching rows, in slot order, by an index over some column that is to be equal to something; `None` without one, or when many rows
-/// have that value.
+/// The matching rows, in slot order, by the index of a column that an `==` clause names; `None` when there is no such
+/// index, or when many rows have the value.
 fn matching_by_column(table: &Table, condition: &Condition) -> Option<Slots> {
     let (index, value) = condition
         .equalities()
@@ -94,7 +95,7 @@ fn has_key(table: &Table, condition: &Condition) -> bool {
     condition.named_row().is_some() || key_demanded(table, condition).is_some()
 }
 
-/// The column by which rows that match all clauses would be found, if it had an index; `None` when there is another way to them.
+/// The column by which the rows that match all clauses would be found if it had an index; `None` when a key finds them.
 pub(crate) fn column_walked(table: &Table, condition: &Condition) -> Option<ColumnId> {
     if has_key(table, condition) {
         return None;
@@ -103,14 +104,14 @@ pub(crate) fn column_walked(table: &Table, condition: &Condition) -> Option<Colu
     Some(column)
 }
 
-/// The first index of the schema for every column of which the condition has an `==` clause.
+/// The first index of the schema with an `==` clause for each of its columns.
 fn key_demanded<'t>(table: &'t Table, condition: &Condition) -> Option<&'t Index> {
     let is_demanded = |column: &ColumnId| condition.equal_to(*column).is_some();
     let mut indexes = table.indexes().iter();
     indexes.find(|index| index.columns().iter().all(is_demanded))
 }
 
-/// Calls `visit` with the place of every row for which some clause holds, each once.
+/// Calls `visit` with the slot of every row for which some clause holds, each once.
 pub(crate) fn for_each_matching_any(
     table: &Table,
     condition: &Condition,
@@ -127,7 +128,7 @@ pub(crate) fn for_each_matching_any(
     });
 }
 
-/// How many rows [`for_each_matching_any`] looks at; not counted further than `max`.
+/// The number of rows that [`for_each_matching_any`] looks at, counted up to `max`.
 pub(crate) fn rows_visited(table: &Table, condition: &Condition, max: usize) -> usize {
     let disjunction = condition.as_disjunction();
     let Some(finders) = finders(table, disjunction) else {
@@ -140,7 +141,8 @@ pub(crate) fn rows_visited(table: &Table, condition: &Condition, max: usize) -> 
     disjunction.uuids.len() + found.take(max).count()
 }
 
-/// Columns without an index whose values would find the rows, if each column that the condition asks for had one.
+/// The columns for which indexes would find the rows that match any clause, except for those with an index in the
+/// schema.
 pub(crate) fn columns_wanted(table: &Table, condition: &Condition) -> Vec<ColumnId> {
     let disjunction = condition.as_disjunction();
     let are_few = |lookups: usize| lookups < table.len();
@@ -153,7 +155,7 @@ pub(crate) fn columns_wanted(table: &Table, condition: &Condition) -> Vec<Column
         .collect()
 }
 
-/// What knows the places of rows by the value of one column.
+/// An index that finds rows by the value of one column.
 enum Finder<'t> {
     Declared(&'t Index),
     Column(&'t ColumnIndex),
@@ -165,7 +167,7 @@ impl<'t> Finder<'t> {
         declared.or_else(|| table.column_index(column).map(Finder::Column))
     }
 
-    /// Slots of rows that probably hold `value`.
+    /// The slots of rows that probably hold `value`: the caller compares.
     fn candidates(&self, value: &'t Datum) -> impl Iterator<Item = Slot> + 't {
         let (declared, column) = match self {
             Finder::Declared(index) => (Some(index.candidates(std::iter::once(value))), None),
@@ -182,8 +184,8 @@ fn declared_index(table: &Table, column: ColumnId) -> Option<&Index> {
     indexes.find(|index| index.columns() == [column])
 }
 
-/// For each column with `==` clauses what finds its values. `None` unless all have something, and where a walk is cheaper: over a table
-/// smaller than the list of wanted values.
+/// The index of each column with `==` clauses. `None` when a column has none, and when a walk is cheaper: the table has
+/// fewer rows than the condition has values.
 fn finders<'t>(table: &'t Table, disjunction: &Disjunction) -> Option<Vec<Finder<'t>>> {
     disjunction
         .lookups()
@@ -213,7 +215,7 @@ fn look_up(
             let holds = move |slot: &Slot| table.at(*slot).columns[usize::from(column.0)] == *value;
             finder.candidates(value).filter(holds)
         });
-    // In the order of a walk, which hashes have no part in; a row may be found in two ways.
+    // In slot order, so that no result depends on hashes. A row may be found in two ways.
     let mut found: Slots = by_uuid.chain(by_value).collect();
     found.sort_unstable();
     found.dedup();

@@ -1,7 +1,8 @@
-//! From one schema to another: which table and column goes where, and how its data are read (docs/spec/protocol.md 4.15).
+//! The mapping from one schema to another: the target of each table and column, and how its data are converted
+//! (docs/spec/protocol.md 4.15).
 //!
-//! Derived from the two schemas alone; never changes. Tables and columns are matched by name. [`crate::convert`] is its only user; it
-//! knows no rows but the one that it is given.
+//! Derived from the two schemas alone; never changes. Tables and columns are matched by name. [`crate::convert`] is its
+//! only user. Rows are arguments of its functions.
 
 use corvid_data::{
     Arc, BaseType, ColumnDiff, ColumnId, ColumnType, Datum, Row, Schema, TableId, TableSchema,
@@ -10,21 +11,21 @@ use corvid_data::{
 
 use crate::layout::Layout;
 
-/// How content of one schema becomes content of another.
+/// The tables and columns of one schema, matched with those of another.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     old: Arc<Schema>,
     new: Arc<Schema>,
-    /// For each table of the new schema, in order.
+    /// For each table of the new schema, in order: its source.
     tables: Box<[Option<TableMapping>]>,
-    /// For each table of the old schema, in order: where it goes.
+    /// For each table of the old schema, in order: its target.
     targets: Box<[Option<TableId>]>,
-    /// For each table of the new schema, in order: whether a column refers to it strongly whose source gave the old schema no reason
-    /// to keep the target.
+    /// For each table of the new schema, in order: whether some column refers to it strongly whose source column did
+    /// not do so in the old schema.
     unguarded: Box<[bool]>,
 }
 
-/// Where the rows of a table come from.
+/// The source of a table's rows.
 #[derive(Clone, Debug)]
 struct TableMapping {
     table: TableId,
@@ -32,11 +33,11 @@ struct TableMapping {
     columns: Box<[Option<ColumnSource>]>,
 }
 
-/// Where a column of the new schema takes its values from.
+/// The source of a column's values.
 #[derive(Clone, Copy, Debug)]
 struct ColumnSource {
     column: ColumnId,
-    /// The types differ, so values must be read anew.
+    /// The types differ, so values must be converted.
     differs: bool,
 }
 
@@ -69,12 +70,12 @@ impl Mapping {
         mapping
     }
 
-    /// The table of the old schema that the rows of a new table come from.
+    /// The table of the old schema with the rows of a new table.
     pub(crate) fn source_of(&self, table: TableId) -> Option<TableId> {
         self.of(table).map(|found| found.table)
     }
 
-    /// The table of the new schema that the rows of an old table go to.
+    /// The table of the new schema for the rows of an old table.
     pub(crate) fn target_of(&self, table: TableId) -> Option<TableId> {
         self.targets[usize::from(table.0)]
     }
@@ -102,7 +103,7 @@ impl Mapping {
         Ok(columns)
     }
 
-    /// Of `row`, those columns that `diffs` name and the new `table` has.
+    /// The columns of `row` that `diffs` names and the new `table` has.
     ///
     /// # Errors
     /// The first datum that does not fit its new type.
@@ -179,7 +180,7 @@ impl Mapping {
         unguarded
     }
 
-    /// The type in the old schema of what a new column takes its values from.
+    /// The type, in the old schema, of the source of a new column.
     fn source_type(&self, table: TableId, column: ColumnId) -> Option<&ColumnType> {
         let found = self.of(table)?;
         let source = found.columns[usize::from(column.0)]?;
@@ -192,7 +193,7 @@ impl Mapping {
         )
     }
 
-    /// Whether `base` of the old schema refers strongly to what the new schema calls `target`.
+    /// Whether `base` of the old schema refers strongly to the table that is `target` in the new schema.
     fn guards(&self, base: &BaseType, target: TableId) -> bool {
         base.reference.as_ref().is_some_and(|reference| {
             reference.ref_type == corvid_data::RefType::Strong
@@ -215,8 +216,8 @@ fn column_sources(old: &TableSchema, new: &TableSchema) -> Box<[Option<ColumnSou
         .collect()
 }
 
-/// Whether every value of one type is one of the other. What uuids refer to is left out: only the commit looks at it, and tables may
-/// have other numbers in the new schema.
+/// Whether two types have the same values. The targets of references are not compared: only the commit uses them, and
+/// tables may have other numbers in the new schema.
 fn holds_same_values(from: &ColumnType, to: &ColumnType) -> bool {
     let same_base = |a: &BaseType, b: &BaseType| {
         a.atom == b.atom && a.enumeration == b.enumeration && a.bounds == b.bounds

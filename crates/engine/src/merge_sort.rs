@@ -1,7 +1,8 @@
-//! Sorting in slices: what a `select` with `sort` finds may be a whole large table.
+//! Sorting in slices: a `select` with `sort` may find all rows of a large table.
 //!
-//! A stable merge sort from below. First runs of [`RUN`] items are sorted, each at once; then passes merge pairs of runs, from `items` into
-//! `merged`, until one run is left. It pauses between two runs of the first part and between any two items of the second.
+//! A stable bottom-up merge sort. First runs of [`RUN`] items are sorted, each at once; then passes merge pairs of
+//! runs, from `items` into `merged`, until one run is left. It can pause between two runs of the first part, and
+//! between any two items of the second.
 
 use std::cmp::Ordering;
 
@@ -16,23 +17,23 @@ const RUN_STEPS: u64 = 16;
 /// Steps that merging an item takes.
 const MERGE_STEPS: u64 = 4;
 
-/// Items that are being sorted; they stand for something.
+/// Items that are being sorted: numbers of rows.
 #[derive(Debug)]
 pub(crate) struct MergeSort {
     items: Vec<u32>,
     merged: Vec<u32>,
-    /// How many of `items` are in sorted runs.
+    /// The number of `items` in sorted runs.
     in_runs: usize,
     /// Length of a run.
     width: usize,
-    /// Where the pair of runs begins that is being merged, and what of each is next.
+    /// The start of the pair of runs that is being merged, and the next item of each run.
     start: usize,
     left: usize,
     right: usize,
 }
 
 impl MergeSort {
-    /// Nothing is sorted yet.
+    /// A sort of these items that has not begun.
     pub(crate) fn new(items: Vec<u32>) -> MergeSort {
         MergeSort {
             merged: Vec::with_capacity(items.len()),
@@ -45,12 +46,12 @@ impl MergeSort {
         }
     }
 
-    /// How many items there are.
+    /// The number of items.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Goes on for a slice. Returns the items when they are in order.
+    /// Continues for a slice. Returns the items when they are in order.
     pub(crate) fn advance(
         &mut self,
         slice: &mut Slice,
@@ -88,7 +89,7 @@ impl MergeSort {
             slice.spend(MERGE_STEPS, 0);
             let middle = length.min(self.start + self.width);
             let end = length.min(middle + self.width);
-            // Of equal ones the left one comes first.
+            // Of equal items the left one comes first.
             let is_right = self.left == middle
                 || (self.right < end
                     && compare(self.items[self.right], self.items[self.left]).is_lt());
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_sorts_as_the_standard_library_does_in_slices_of_any_size() {
+    fn sorting_in_slices_of_any_size_equals_the_standard_sort() {
         let mut state = 1_u64;
         let mut draw = || {
             state = state
@@ -131,7 +132,7 @@ mod tests {
                 break;
             }
             let items: Vec<u32> = (0..length).map(|_| draw()).collect();
-            // Many are equal, so that an unstable order shows.
+            // Many are equal, so that an unstable sort is noticed.
             let compare = |a: u32, b: u32| (a % 64).cmp(&(b % 64));
             let mut expected = items.clone();
             expected.sort_by(|a, b| compare(*a, *b));

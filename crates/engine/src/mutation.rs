@@ -1,7 +1,7 @@
 //! Mutations: `[COLUMN, MUTATOR, VALUE]`, read for a table and applied to a datum (docs/spec/protocol.md 5.5).
 //!
-//! A mutation of a large set by a small argument costs O(log n): the datum shares what it does not change. Arithmetic is exact: what
-//! does not fit is an error, never a wrapped value.
+//! A mutation of a large set by a small argument costs O(log n): the old and the new datum share the rest. Arithmetic
+//! is exact: a result that does not fit is an error; values do not wrap.
 
 use corvid_data::{
     Atom, AtomRef, AtomType, BaseType, ColumnId, ColumnSchema, ColumnType, Datum, DatumBuilder,
@@ -24,7 +24,7 @@ pub(crate) struct Mutation {
     is_by_key: bool,
 }
 
-/// The mutations of one operation; one is the usual number.
+/// The mutations of one operation; mostly one.
 pub(crate) type Mutations = SmallVec<[Mutation; 2]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ fn read_mutation(
     })
 }
 
-/// The argument of a mutator of sets, where it stands; nothing if it is of another kind, or wrong.
+/// The fast path for the argument of a mutator of sets; `None` for another mutator, and for a wrong argument.
 fn read_usual(
     mutator: Mutator,
     column_type: &ColumnType,
@@ -210,11 +210,11 @@ fn read_argument(
 }
 
 impl Mutation {
-    /// Changes `datum`, a value of `column`, and tells the difference if that is plain from the argument: all of it was added, or all of
-    /// it removed.
+    /// Changes `datum`, a value of `column`. Returns the difference if the argument itself is it: all of it was added,
+    /// or all of it removed.
     ///
     /// # Errors
-    /// The second table of docs/spec/protocol.md 5.5. `datum` is then of no further use.
+    /// The second table of docs/spec/protocol.md 5.5. `datum` must not be used then.
     pub(crate) fn apply(
         &self,
         column: &ColumnSchema,
@@ -247,7 +247,7 @@ impl Mutation {
         Ok(is_plain.then(|| self.argument.clone()))
     }
 
-    /// Whether the work follows the size of the column, not that of the argument.
+    /// Whether the work is proportional to the size of the column, not to that of the argument.
     pub(crate) fn visits_all(&self) -> bool {
         !matches!(self.mutator, Mutator::Insert | Mutator::Delete)
     }

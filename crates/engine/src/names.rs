@@ -1,8 +1,8 @@
 //! Names of rows within one execution: `uuid-name` and `["named-uuid", NAME]` (docs/spec/protocol.md 2.6, 5.2).
 //!
-//! Invariant: a name stands for one UUID throughout an execution, whichever comes first, the mention or the insert. A name whose insert
-//! also gives `uuid` stands for that one, at mentions before the insert too; for that the operations are searched once, at the first
-//! name that is mentioned before it is inserted.
+//! Invariant: a name means one UUID throughout an execution, in operations before its insert as well as after. If the
+//! insert also gives `uuid`, the name means that one, before the insert too; to know it, the operations are searched
+//! once, when a name is first mentioned before its insert.
 
 use corvid_data::members::{self, is_id};
 use corvid_data::wire::{Content, StringCache};
@@ -18,7 +18,7 @@ pub(crate) struct Names<'a> {
     strings: &'a mut StringCache,
     params: &'a [u8],
     bound: Map<Box<str>, Name>,
-    /// What inserts further on bind; `None` until it is needed.
+    /// The names that later inserts bind to a given UUID; `None` until they are needed.
     announced: Option<Map<Box<str>, Uuid>>,
 }
 
@@ -110,14 +110,15 @@ impl Symbols for Names<'_> {
     }
 }
 
-/// The names that operations of `params` bind to a UUID of their own. What is malformed is left for its execution to find.
+/// The names that operations of `params` bind to a UUID that they give. Malformed operations are skipped; their
+/// execution reports them.
 fn announcements(params: &[u8], seed: HashSeed) -> Map<Box<str>, Uuid> {
     let mut first = Map::with_hasher(seed);
     let mut operations = Operations::new(params);
     while operations.advance() {
         let members = operations.split().0.ok();
         if let Some((name, uuid)) = members.and_then(|members| announcement(members.whole())) {
-            // A second insert of a name fails, so what it gives counts for nothing.
+            // A second insert of a name fails, so its UUID is not used.
             first.entry(name).or_insert(uuid);
         }
     }
@@ -130,7 +131,7 @@ fn announcements(params: &[u8], seed: HashSeed) -> Map<Box<str>, Uuid> {
     announced
 }
 
-/// The name of an operation and the UUID it gives with it.
+/// The name of an operation, and the UUID that it gives.
 fn announcement(operation: &[u8]) -> Option<(Box<str>, Option<Uuid>)> {
     let (mut name, mut uuid) = (None, None);
     let mut reader = Reader::trusted(operation);

@@ -1,7 +1,7 @@
-//! Operations: what each is, how its members are read, and which file executes it (docs/spec/protocol.md 5.1).
+//! Operations: their kinds, how their members are read, and the file that executes each (docs/spec/protocol.md 5.1).
 //!
-//! An operation is read completely, unexpected members included, before anything in it is executed, because errors of its members take
-//! precedence over those of its execution.
+//! An operation is read completely, unexpected members included, before it is executed, because errors of its members
+//! have precedence over errors of its execution.
 
 mod control;
 mod delete;
@@ -48,7 +48,7 @@ struct Source<'a, 's> {
 }
 
 impl<'a> Operation<'a> {
-    /// Reads the members of `what`.
+    /// Reads the members of the operation.
     ///
     /// # Errors
     /// The first fault in the order of the table in docs/spec/protocol.md 5.1; unexpected members last.
@@ -72,7 +72,7 @@ impl<'a> Operation<'a> {
             b"delete" => Operation::Delete(Delete::parse(&mut source)?),
             b"wait" => Operation::Wait(Wait::parse(&mut source)?),
             other => match Control::parse(other, &mut source)? {
-                Some(note) => Operation::Control(note),
+                Some(control) => Operation::Control(control),
                 None => {
                     let op = String::from_utf8_lossy(&op);
                     return Err(source.error(&format!("No operation \"{op}\"")));
@@ -83,7 +83,7 @@ impl<'a> Operation<'a> {
         Ok(operation)
     }
 
-    /// Its place in [`OPERATIONS`].
+    /// Its index in [`OPERATIONS`].
     pub(crate) fn kind(&self) -> usize {
         match self {
             Operation::Insert(_) => 0,
@@ -92,7 +92,7 @@ impl<'a> Operation<'a> {
             Operation::Mutate(_) => 3,
             Operation::Delete(_) => 4,
             Operation::Wait(_) => 5,
-            Operation::Control(note) => note.kind(),
+            Operation::Control(control) => control.kind(),
         }
     }
 
@@ -101,7 +101,7 @@ impl<'a> Operation<'a> {
         OPERATIONS[self.kind()]
     }
 
-    /// Whether read-only sessions and databases refuse it, even when it would change nothing.
+    /// Whether read-only sessions and databases refuse it, also when it would change nothing.
     pub(crate) fn is_writing(&self) -> bool {
         match self {
             Operation::Insert(_)
@@ -109,11 +109,12 @@ impl<'a> Operation<'a> {
             | Operation::Mutate(_)
             | Operation::Delete(_) => true,
             Operation::Select(_) | Operation::Wait(_) => false,
-            Operation::Control(note) => note.is_writing(),
+            Operation::Control(control) => control.is_writing(),
         }
     }
 
-    /// The table on whose rows it depends whether it succeeds. A `select` always does, and a `wait` knows more exactly.
+    /// The table whose rows decide whether it succeeds. A `select` always succeeds, and a `wait` records its rows
+    /// itself.
     pub(crate) fn depends_on(&self) -> Option<TableId> {
         match self {
             Operation::Insert(insert) => Some(insert.table),
@@ -124,8 +125,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Whether it depends on who owns a lock.
-    pub(crate) fn asks_for_lock(&self) -> bool {
+    /// Whether it depends on the owner of a lock.
+    pub(crate) fn depends_on_lock(&self) -> bool {
         matches!(self, Operation::Control(Control::Assert { .. }))
     }
 
@@ -138,7 +139,7 @@ impl<'a> Operation<'a> {
             Operation::Mutate(mutate) => mutate.execute(execution)?,
             Operation::Delete(delete) => delete.execute(execution)?,
             Operation::Wait(wait) => wait.execute(execution)?,
-            Operation::Control(note) => note.execute(execution)?,
+            Operation::Control(control) => control.execute(execution)?,
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The operations of a request, one after the other: where each ends is found by the same look that splits it into members.
+//! The operations of a request, one after the other. The pass that splits an operation into members also finds its end.
 //!
-//! Invariant: the text was read before, as part of its message. An operation is come to only when those before it were executed, so how many
-//! there are is not known, and is counted where somebody asks: by errors, and where the count might matter to a budget.
+//! Invariant: the text was validated before, as part of its message. An operation is read only when those before it
+//! were executed, so their number is not known. It is counted only for errors, and where it may matter for a budget.
 
 use corvid_data::members::{self, Subject};
 use corvid_data::{Members, WireError};
@@ -9,19 +9,20 @@ use corvid_json::Reader;
 
 use crate::operation::OperationMembers;
 
-/// No operation is shorter, bytes, unless it is wrong.
+/// The length in bytes of the shortest valid operation.
 const BYTES_MIN: usize = 10;
 
-/// What is left of the array of a request.
+/// The rest of the array of a request.
 pub(crate) struct Operations<'a> {
     params: &'a [u8],
     reader: Reader<'a>,
-    /// The one come to last, from 1; 0 before the first.
+    /// The number of the present operation, from 1; 0 before the first.
     number: usize,
 }
 
 impl<'a> Operations<'a> {
-    /// Those of `params`, behind the name of the database. What is no JSON array has none; framing has refused it before.
+    /// The operations of `params`, behind the name of the database. A text that is no JSON array has none; framing has
+    /// refused it before.
     pub(crate) fn new(params: &'a [u8]) -> Operations<'a> {
         let mut reader = Reader::trusted(params);
         if reader.begin_array().is_ok() && matches!(reader.next_element(), Ok(true)) {
@@ -34,29 +35,29 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// At least as many as there are, for less than counting them costs.
+    /// An upper bound of their number, cheaper than counting.
     pub(crate) fn count_max(params: &[u8]) -> usize {
         params.len() / BYTES_MIN
     }
 
-    /// How many there are. Goes through all of them.
+    /// Their number. Reads all of them.
     pub(crate) fn count(params: &[u8]) -> usize {
         members::elements(params).saturating_sub(1)
     }
 
-    /// Comes to the next one. Whether there is one.
+    /// Moves to the next operation. Returns whether there is one.
     pub(crate) fn advance(&mut self) -> bool {
         let is_there = matches!(self.reader.next_element(), Ok(true));
         self.number += usize::from(is_there);
         is_there
     }
 
-    /// How many were come to.
+    /// The number of the present operation, from 1.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// How errors name the one come to.
+    /// The name of the present operation in errors.
     pub(crate) fn what(&self) -> Subject<'a> {
         Subject::Operation {
             number: self.number,
@@ -64,14 +65,14 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// The members of the one come to, which is passed, and its length in bytes.
+    /// Splits the present operation and passes it. Returns its members, and its length in bytes.
     pub(crate) fn split(&mut self) -> (Result<OperationMembers<'a>, WireError>, usize) {
         let start = self.reader.offset();
         let members = Members::read(self.what(), self.params, &mut self.reader);
         (members, self.reader.offset() - start)
     }
 
-    /// How many come behind it.
+    /// The number of operations behind the present one.
     #[cold]
     pub(crate) fn untried(&self) -> usize {
         Operations::count(self.params).saturating_sub(self.number)
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_come_to_in_order_whatever_they_are() {
+    fn operations_of_any_kind_are_read_in_order() {
         let params = br#" [ "D" , {"op":"comment","comment":"]}"} ,[{"op":1}], 5 ,{} ] "#;
         let mut operations = Operations::new(params);
         let mut seen = Vec::new();

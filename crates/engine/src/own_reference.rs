@@ -1,7 +1,8 @@
-//! References of a row to its own identity, and which of them are to another table.
+//! References of a row to its own UUID, and those of them in columns that refer to another table.
 //!
-//! A strong reference that holds the UUID of its own row counts for nothing: it needs no target and keeps nothing alive
-//! (docs/spec/protocol.md 5.12). The reference compares UUIDs only, so this holds even where the column refers to rows of *another* table:
+//! A strong reference that holds the UUID of its own row does not count: it needs no target and keeps nothing alive
+//! (docs/spec/protocol.md 5.12). The reference compares UUIDs only, so this holds even where the column refers to rows
+//! of *another* table:
 //!
 //! ```text
 //! table A, column b: a strong reference to rows of table B
@@ -9,42 +10,42 @@
 //! A row 2222: b = 1111        refused, unless B has a row 1111
 //! ```
 //!
-//! Files hold such rows, so the engine has the same rule. Nobody means to write them: whoever opens a file names them
-//! ([`Database::own_references`]).
+//! Files hold such rows, so the engine has the same rule. They are mistakes of their writers, so the server logs them
+//! when it opens a file ([`Database::own_references`]).
 
 use corvid_data::{AtomRef, ColumnId, TableId, Uuid};
 
 use crate::database::Database;
 use crate::row_id::RowId;
 
-/// Whether a strong reference is one of a row to itself, and so counts for nothing.
+/// Whether a strong reference is one of a row to itself, and so does not count.
 #[inline]
 pub(crate) fn is_own(source: RowId, target: Uuid) -> bool {
     source.uuid == target
 }
 
-/// Whether it is one of those to another table.
+/// Whether it is one of those in a column that refers to another table.
 #[inline]
 pub(crate) fn is_misplaced(source: RowId, target: RowId) -> bool {
     source.uuid == target.uuid && source.table != target.table
 }
 
-/// A strong reference to another table that holds the identity of its own row.
+/// A strong reference to another table that holds the UUID of its own row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnReference {
     /// The row's table.
     pub table: TableId,
-    /// Where the reference is.
+    /// The column with the reference.
     pub column: ColumnId,
-    /// What the column refers to.
+    /// The table that the column refers to.
     pub target: TableId,
-    /// The row, and what the reference holds.
+    /// The UUID of the row, which the reference holds.
     pub uuid: Uuid,
 }
 
 impl Database {
-    /// Strong references to other tables that hold the identity of their own rows. Costs nothing unless one was ever added; then all rows
-    /// are looked at.
+    /// Strong references to other tables that hold the UUID of their own rows. This costs nothing unless one was ever
+    /// added; then it looks at all rows.
     #[must_use]
     pub fn own_references(&self) -> Vec<OwnReference> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Pages: where rows lie. 256 slots, shared with snapshots, copied by the writer once per snapshot.
+//! Pages hold the rows: 256 slots, shared with snapshots, copied by the writer once for each snapshot.
 //!
 //! A page knows no uuid, no index and no schema; [`crate::table::Table`] is its only user, [`crate::Snapshot`] its only reader.
 
@@ -7,7 +7,7 @@ use corvid_data::{Arc, Row};
 /// Slots of a page: 2 KiB of pointers, so that copying one after a snapshot costs well under a microsecond.
 pub(crate) const PAGE_SLOTS: usize = 256;
 
-/// A place in the pages of one table.
+/// The number of a slot in the pages of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u32);
 
@@ -24,12 +24,12 @@ impl Slot {
         self.0 as usize
     }
 
-    /// Which page.
+    /// The index of its page.
     pub(crate) fn page(self) -> usize {
         self.0 as usize / PAGE_SLOTS
     }
 
-    /// Where in the page.
+    /// Its offset in the page.
     pub(crate) fn offset(self) -> usize {
         self.0 as usize % PAGE_SLOTS
     }
@@ -54,7 +54,7 @@ impl Page {
         self.slots[offset].as_ref()
     }
 
-    /// The place at `offset`, to fill or empty it.
+    /// The slot at `offset`, to fill or empty it.
     pub(crate) fn get_mut(&mut self, offset: usize) -> &mut Option<Arc<Row>> {
         &mut self.slots[offset]
     }

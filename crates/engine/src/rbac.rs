@@ -17,7 +17,7 @@ use crate::work_budget::WorkBudget;
 /// Columns that an operation writes.
 pub(crate) type Columns = SmallVec<[ColumnId; 8]>;
 
-/// What an operation does to rows.
+/// The access of an operation to rows.
 pub(crate) enum Access {
     Insert,
     Delete,
@@ -25,7 +25,7 @@ pub(crate) enum Access {
     Mutate(Columns),
 }
 
-/// Judges an operation on `rows`: for an insert the new row, otherwise the rows before the operation.
+/// Checks an operation on `rows`: for an insert the new row, otherwise the rows before the operation.
 ///
 /// # Errors
 /// `permission error`.
@@ -65,11 +65,11 @@ pub(crate) fn check<'r>(
     ))
 }
 
-/// The row that says what a role may do to a table.
+/// The row with the permissions of a role for a table.
 struct Permission<'t> {
     schema: &'t TableSchema,
     row: &'t Row,
-    /// The table it speaks about.
+    /// The table that the permissions are for.
     target: &'t TableSchema,
 }
 
@@ -122,7 +122,8 @@ impl<'t> Permission<'t> {
         }
     }
 
-    /// Whether some element of `authorization` fits the client: empty, a string column that holds its id, or `COLUMN:KEY`.
+    /// Whether some element of `authorization` authorizes the client: empty, a string column that holds its id, or
+    /// `COLUMN:KEY`.
     fn authorizes(&self, row: &Row, client_id: &str) -> bool {
         let Some(rules) = self.strings("authorization") else {
             return false;
@@ -194,7 +195,7 @@ fn find_role<'t>(txn: &'t Transaction<'_>, roles: TableId, role: &str) -> Option
     };
     let condition = Condition::new(vec![is_role], txn.database.seed);
     let table = txn.table(roles);
-    // Roles are few.
+    // There are few roles.
     let found = lookup::matching_all(table, &condition, &mut WorkBudget::unlimited());
     let slot = *found.ok()?.first()?;
     Some(table.at(slot))

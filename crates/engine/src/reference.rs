@@ -1,7 +1,7 @@
-//! Which columns of a table hold references, and what changes in them from one version of a row to the next.
+//! The columns of a table that hold references, and the changes of references from one version of a row to the next.
 //!
-//! Both reference counts (strong) and back references (weak) are fed from [`ReferenceColumn::changes`], forwards at commit and
-//! backwards when a commit is undone; nothing else interprets reference columns.
+//! [`ReferenceColumn::changes`] yields the changes for both reference counts (strong) and back references (weak),
+//! forwards at commit and backwards when a commit is undone. Nothing else interprets reference columns.
 
 use corvid_data::diff::{self, Change};
 use corvid_data::{
@@ -15,9 +15,9 @@ static NOTHING: Datum = Datum::empty();
 pub(crate) struct ReferenceColumn {
     /// The column.
     pub(crate) column: ColumnId,
-    /// What its elements or keys refer to.
+    /// The table to which its elements or keys refer.
     pub(crate) key: Option<TableId>,
-    /// What its values refer to.
+    /// The table to which its values refer.
     pub(crate) value: Option<TableId>,
 }
 
@@ -46,9 +46,9 @@ impl ReferenceColumn {
         row.map_or(&NOTHING, |row| &row.columns[usize::from(self.column.0)])
     }
 
-    /// Calls `visit` with each reference that one version has and the other lacks: `1` for added, `-1` for removed. `diffs` are the
-    /// differences of all columns when both versions are there and have been compared, in either direction; then the work follows
-    /// the size of the difference, otherwise that of the column.
+    /// Calls `visit` with each reference that one version has and the other lacks: `1` for added, `-1` for removed.
+    /// `diffs` are the differences of all columns, in either direction, if both versions exist and have been compared;
+    /// then the work is proportional to the difference, otherwise to the column.
     #[inline]
     pub(crate) fn changes(
         &self,
@@ -59,7 +59,7 @@ impl ReferenceColumn {
     ) {
         let diffs = diffs.filter(|_| old.is_some() && new.is_some());
         let (old, new) = (self.datum(old), self.datum(new));
-        // As most columns are, and all that a new row leaves empty.
+        // Most columns are shared, and so are all that a new row leaves empty.
         if !old.ptr_eq(new) {
             self.column_changes(old, new, diffs, visit);
         }
@@ -83,8 +83,8 @@ impl ReferenceColumn {
         }
     }
 
-    /// The same for two data of this column; `diff` is their difference where that names every key that was added, removed or given another
-    /// value, as it does when there is room for several elements.
+    /// The same for two data of this column; `diff` is their difference, if it names every key that was added, removed
+    /// or given another value, as in columns of several elements.
     pub(crate) fn datum_changes(
         &self,
         old: &Datum,
@@ -116,7 +116,7 @@ impl ReferenceColumn {
             });
             return;
         };
-        // Where one is longer by all of the difference, nothing but it came, or went.
+        // If the lengths differ by the whole difference, all of it was added, or all of it removed.
         let all = match (old.len(), new.len()) {
             (before, after) if before + diff.len() == after => Some(1),
             (before, after) if after + diff.len() == before => Some(-1),
@@ -124,7 +124,7 @@ impl ReferenceColumn {
         };
         for (key, value) in diff {
             if value.is_none() {
-                // An element of a set is in one of the two, so one search tells in which.
+                // An element of a set is in one of the two, so one search decides in which.
                 let searched = || if old.contains(key) { -1 } else { 1 };
                 count_pair(Some(key), None, all.unwrap_or_else(searched));
                 continue;

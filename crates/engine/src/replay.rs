@@ -1,5 +1,5 @@
-//! Applying a transaction read from a log (docs/spec/storage.md 4): the same transaction and commit as a client's, so that a file can bring
-//! in nothing that a client could not.
+//! Applying a transaction read from a log (docs/spec/storage.md 4): it goes through the same transaction and commit as
+//! a client's, so a file can contain only content that a client could have written.
 
 use corvid_data::{
     ColumnId, ColumnType, Datum, Delta, Recorded, RecordedRow, Row, Tag, UuidSource, WireError,
@@ -18,7 +18,7 @@ mod steps;
 /// Applies `recorded` and commits.
 ///
 /// # Errors
-/// A row that does not fit, or what a commit may answer; nothing changes then.
+/// A row that does not fit, or an error of the commit; nothing changes then.
 pub(crate) fn replay(
     database: &mut Database,
     recorded: Recorded,
@@ -70,7 +70,7 @@ fn apply(
     Ok(())
 }
 
-/// The row that a record brings in.
+/// The row that a record inserts.
 fn new_row(
     database: &Database,
     id: RowId,
@@ -100,7 +100,7 @@ fn size_error(datum: &Datum, column_type: &ColumnType) -> WireError {
     WireError::syntax(&json, column_type.count_problem(datum.len()))
 }
 
-/// Without `_uuid` and `_version`, which a record cannot change.
+/// The columns without `_uuid` and `_version`, which a record cannot change.
 fn own(columns: Vec<(ColumnId, Datum)>) -> impl Iterator<Item = (ColumnId, Datum)> {
     columns
         .into_iter()

@@ -1,10 +1,11 @@
-//! Making rows of what a log holds, on threads that have no database at hand.
+//! Builds rows from records of a log, on threads without access to the database.
 //!
-//! Whether a record inserts a row or changes one that is there is only known where it is applied. Here it is guessed: a record that gives most
-//! columns of its table is made a row, with the hashes of its keys, which then only has to be put in place. A wrong guess costs taking the row
-//! to pieces again ([`NewRow::into_recorded`]) and changes nothing else.
+//! Only the thread that applies a record knows whether it inserts a row or changes one. Here it is guessed: a record
+//! with most columns of its table is built as a row, with the hashes of its keys, which then only has to be inserted. A
+//! wrong guess costs turning the row back into a record ([`NewRow::into_recorded`]) and has no other effect.
 //!
-//! Invariant: the data of a [`NewRow`] have the sizes that their columns allow. Called by who loads a log; knows no table's contents.
+//! Invariant: the data of a [`NewRow`] have the sizes that their columns allow. The loader of a log calls it; it knows
+//! no table's contents.
 
 use corvid_data::{
     Arc, ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, Schema, TableId, Uuid, UuidSource,
@@ -15,7 +16,7 @@ use crate::database::Database;
 use crate::index::{Keys, hash_key, indexed};
 use crate::layout::Layout;
 
-/// Makes rows, on any thread.
+/// Builds rows, on any thread.
 #[derive(Clone, Debug)]
 pub struct RowBuilder {
     schema: Arc<Schema>,
@@ -38,7 +39,7 @@ pub(crate) enum PreparedRow {
     New(NewRow),
 }
 
-/// A row that is inserted, unless there is one with its identity.
+/// A row to insert, unless a row with its UUID exists.
 #[derive(Debug)]
 pub(crate) struct NewRow {
     pub(crate) table: TableId,
@@ -51,7 +52,7 @@ pub(crate) struct NewRow {
 type Given = SmallVec<[u8; 16]>;
 
 impl RowBuilder {
-    /// For the tables of `database`.
+    /// A builder for the tables of `database`.
     #[must_use]
     pub fn new(database: &Database) -> RowBuilder {
         RowBuilder {
@@ -61,7 +62,8 @@ impl RowBuilder {
         }
     }
 
-    /// The row that `recorded` inserts, a fresh version included; data of the right sizes, no column twice. `None` when it deletes one.
+    /// The row that `recorded` inserts, with a fresh version. The data must have allowed sizes, and no column may occur
+    /// twice. `None` when the record deletes a row.
     pub fn row(&self, recorded: RecordedRow, uuids: &mut dyn UuidSource) -> Option<Arc<Row>> {
         let defaults = &self.layouts[usize::from(recorded.table.0)].defaults;
         let given = recorded.columns?;
@@ -83,7 +85,7 @@ impl RowBuilder {
         }))
     }
 
-    /// Makes a transaction ready. `guesses` tells whether rows are worth a guess.
+    /// Prepares a transaction. `guesses` says whether to guess that rows are new.
     pub fn prepare(
         &self,
         recorded: Recorded,
@@ -97,7 +99,7 @@ impl RowBuilder {
             Some(given) => self.new_row(row, given, uuids),
             None => PreparedRow::Recorded(row),
         };
-        // Most transactions have one, for which no iterator is needed.
+        // Most transactions have one row, which needs no iterator.
         let rows = match (rows.len(), rows.pop()) {
             (1, Some(only)) => SmallVec::from_buf([row(only)]),
             (_, last) => rows.into_iter().chain(last).map(row).collect(),
@@ -126,7 +128,7 @@ impl RowBuilder {
         })
     }
 
-    /// The columns that a record gives, if they are most of those there are and of the sizes that a new row may have.
+    /// The columns that a record gives, if they are most columns of the table and have sizes that a new row may have.
     fn given(&self, recorded: &RecordedRow) -> Option<Given> {
         let columns = recorded.columns.as_ref()?;
         let described = self.schema.table(recorded.table).columns();
@@ -160,7 +162,7 @@ impl PreparedRow {
         }
     }
 
-    /// What was recorded.
+    /// The record.
     pub(crate) fn into_recorded(self) -> RecordedRow {
         match self {
             PreparedRow::Recorded(row) => row,
@@ -170,7 +172,7 @@ impl PreparedRow {
 }
 
 impl NewRow {
-    /// What the row was made of.
+    /// The record that the row was built from.
     pub(crate) fn into_recorded(self) -> RecordedRow {
         let given = self.given.iter().map(|column| {
             let datum = self.row.columns[usize::from(*column)].clone();

@@ -1,4 +1,4 @@
-//! The name of a row in a database: its table and its identity there (a UUID is unique within one table only).
+//! The identity of a row in a database: its table and its UUID there (a UUID is unique within one table only).
 
 use corvid_data::{TableId, Uuid};
 
@@ -7,7 +7,7 @@ use corvid_data::{TableId, Uuid};
 pub(crate) struct RowId {
     /// Its table.
     pub(crate) table: TableId,
-    /// Its identity.
+    /// Its UUID there.
     pub(crate) uuid: Uuid,
 }
 

@@ -1,4 +1,4 @@
-//! Row objects of operations: column names and values as a client gives them (docs/spec/protocol.md 5.2, 5.6, 5.7).
+//! Row objects of operations: column names and values from a client (docs/spec/protocol.md 5.2, 5.6, 5.7).
 
 use corvid_data::{ColumnId, Datum, Symbols, TableSchema, WireError, wire};
 use corvid_json::Reader;
@@ -28,7 +28,7 @@ pub(crate) fn read_row(
         let Some(column) = table.column_named(&name) else {
             return Err(unknown_column(table, &name, raw));
         };
-        // Of repeated members the last counts, whether the earlier ones were good or bad.
+        // Of repeated members the last counts; earlier ones are dropped, faults included.
         if given.iter().any(|(id, _)| *id == column) {
             given.retain(|(id, _)| *id != column);
         }

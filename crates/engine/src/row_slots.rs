@@ -1,9 +1,10 @@
-//! Where the rows of a database lie, so that another database can be given the same rows in the same places.
+//! The slots of a database's rows, so that another database can hold the same rows in the same slots.
 //!
 //! Results list rows in the order of their slots, and which slot the next row gets depends on those that were freed. So a recording of a
-//! database begins with its places ([`Database::places`]), and what replays it is made with them ([`Database::restore`]).
+//! database begins with the slots of its rows ([`Database::row_slots`]), and a replay restores them ([`Database::restore`]).
 //!
-//! Invariant: a restored database answers every transaction as the original does. Cost: all rows; nothing calls this per commit.
+//! Invariant: a restored database answers every transaction as the original does. Both functions visit all rows;
+//! nothing calls them for each commit.
 
 use corvid_data::{
     Arc, ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, Schema, Uuid, UuidSource, WireError,
@@ -13,16 +14,16 @@ use crate::Database;
 use crate::page::{PAGE_SLOTS, Page, Slot};
 use crate::table::Table;
 
-/// The places of one table.
+/// The slots of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowSlots {
     /// Slots of the rows, in the order of [`Database::rows`].
     pub rows: Vec<u32>,
-    /// Free slots; the last one is taken next.
+    /// Free slots; the last one is used next.
     pub free: Vec<u32>,
 }
 
-/// Versions that rows already have, in their order.
+/// The versions that rows already have, in their order, as a source of versions.
 struct Versions(std::vec::IntoIter<Uuid>);
 
 impl UuidSource for Versions {
@@ -32,7 +33,7 @@ impl UuidSource for Versions {
 }
 
 impl Database {
-    /// Where its rows lie, table by table.
+    /// The slots of its rows, table by table.
     #[must_use]
     pub fn row_slots(&self) -> Vec<RowSlots> {
         let number = |slot: Slot| u32::try_from(slot.number()).unwrap_or(u32::MAX);
@@ -43,27 +44,27 @@ impl Database {
         self.tables.iter().map(of_table).collect()
     }
 
-    /// A database of this schema with these rows, table by table, each in its place.
+    /// A database of this schema with these rows, table by table, each in its slot.
     ///
     /// # Errors
-    /// The rows do not fit the schema, or the places not the rows.
+    /// The rows do not fit the schema, or the slots do not fit the rows.
     pub fn restore(
         schema: Arc<Schema>,
         seed: HashSeed,
         rows: Vec<Vec<Row>>,
-        places: &[RowSlots],
+        slots: &[RowSlots],
     ) -> Result<Database, WireError> {
-        let misplaced = || WireError::new(corvid_data::Tag::SyntaxError, "rows and places differ");
+        let mismatch = || WireError::new(corvid_data::Tag::SyntaxError, "rows and places differ");
         let mut database = Database::new(schema, seed);
-        if rows.len() != database.tables.len() || places.len() != rows.len() {
-            return Err(misplaced());
+        if rows.len() != database.tables.len() || slots.len() != rows.len() {
+            return Err(mismatch());
         }
         let mut versions = Vec::new();
         let mut recorded = Recorded::default();
-        for ((id, rows), places) in (0_u16..).zip(rows).zip(places) {
+        for ((id, rows), slots) in (0_u16..).zip(rows).zip(slots) {
             let table = &mut database.tables[usize::from(id)];
-            if rows.len() != places.rows.len() || !table.lay_out(places) {
-                return Err(misplaced());
+            if rows.len() != slots.rows.len() || !table.assign_slots(slots) {
+                return Err(mismatch());
             }
             for row in rows {
                 versions.push(row.version);
@@ -78,36 +79,37 @@ impl Database {
             }
         }
         database.replay(recorded, &mut Versions(versions.into_iter()))?;
-        for (table, places) in database.tables.iter_mut().zip(places) {
-            table.set_free(places);
+        for (table, slots) in database.tables.iter_mut().zip(slots) {
+            table.set_free(slots);
         }
         Ok(database)
     }
 }
 
 impl Table {
-    /// Gives an empty table the pages for these places, whose rows are inserted next, in order. False when two things have one place.
-    fn lay_out(&mut self, places: &RowSlots) -> bool {
+    /// Gives an empty table the pages for these slots, whose rows are inserted next, in order. False when a slot occurs
+    /// twice.
+    fn assign_slots(&mut self, slots: &RowSlots) -> bool {
         let all = || {
-            places
+            slots
                 .rows
                 .iter()
-                .chain(&places.free)
+                .chain(&slots.free)
                 .map(|slot| *slot as usize)
         };
-        let slots = all().count();
-        let mut is_taken = vec![false; slots];
+        let count = all().count();
+        let mut is_used = vec![false; count];
         for slot in all() {
-            match is_taken.get_mut(slot) {
-                Some(is_taken) if !*is_taken => *is_taken = true,
+            match is_used.get_mut(slot) {
+                Some(is_used) if !*is_used => *is_used = true,
                 _ => return false,
             }
         }
-        if !slots.is_multiple_of(PAGE_SLOTS) {
+        if !count.is_multiple_of(PAGE_SLOTS) {
             return false;
         }
-        let pages = (0..slots / PAGE_SLOTS).map(|_| Arc::new(Page::empty()));
-        let free = places
+        let pages = (0..count / PAGE_SLOTS).map(|_| Arc::new(Page::empty()));
+        let free = slots
             .rows
             .iter()
             .rev()
@@ -116,8 +118,8 @@ impl Table {
         true
     }
 
-    fn set_free(&mut self, places: &RowSlots) {
-        let free = places.free.iter().map(|slot| Slot::new(*slot as usize));
+    fn set_free(&mut self, slots: &RowSlots) {
+        let free = slots.free.iter().map(|slot| Slot::new(*slot as usize));
         self.replace_free(free.collect());
     }
 }
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restored_database_has_the_same_rows_in_the_same_places() {
+    fn a_restored_database_has_the_same_rows_in_the_same_slots() {
         let json = corvid_json::Value::parse(
             br#"{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":true,"columns":{"n":{"type":"integer"}}}}}"#,
         );
@@ -161,16 +163,16 @@ mod tests {
             let rows = database.rows(corvid_data::TableId(0));
             rows.map(|row| Row::clone(row)).collect()
         };
-        let places = database.row_slots();
+        let slots = database.row_slots();
         let mut restored = Database::restore(
             schema.clone(),
             HashSeed::FIXED,
             vec![all(&database)],
-            &places,
+            &slots,
         )
         .unwrap();
         restored.audit().unwrap();
-        assert_eq!(restored.row_slots(), places);
+        assert_eq!(restored.row_slots(), slots);
         assert_eq!(all(&database), all(&restored), "versions too");
         for database in [&mut database, &mut restored] {
             replay(database, recorded(60..70, true));
@@ -178,7 +180,7 @@ mod tests {
         let uuids =
             |database: &Database| all(database).iter().map(|row| row.uuid).collect::<Vec<_>>();
         assert_eq!(uuids(&database), uuids(&restored));
-        let mut broken = places.clone();
+        let mut broken = slots.clone();
         broken[0].free[0] = broken[0].rows[0];
         assert!(Database::restore(schema, HashSeed::FIXED, vec![all(&restored)], &broken).is_err());
     }

@@ -1,7 +1,8 @@
-//! What a `select` returns, as text: written at once, or left out of the result and written later ([`crate::LongResult`]).
+//! The result of a `select` as text: written at once, or deferred and written later ([`crate::LongResult`]).
 //!
-//! What is left out holds the rows as they were when the operation was executed, changes of its own transaction included: it shares them
-//! with the database, as a snapshot does. So when it is written, and where, makes no difference to the text.
+//! A deferred selection holds the rows as they were when the operation was executed, changes of its own transaction
+//! included. It shares them with the database, as a snapshot does. So the time and the thread of writing make no
+//! difference to the text.
 
 use corvid_data::{Arc, ColumnId, HashSeed, Row, Schema, TableId, TableSchema};
 
@@ -10,20 +11,20 @@ use crate::condition::Condition;
 use crate::distinct::Distinct;
 use crate::page::Page;
 
-/// How rows are shown.
+/// The columns and the order in which rows are returned.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    /// What is seen of each.
+    /// The columns of each row.
     pub(crate) columns: ColumnList,
-    /// By what they are sorted.
+    /// The columns by which rows are sorted.
     pub(crate) sort: Option<ColumnList>,
-    /// Of the database.
+    /// The seed of the database's hashes.
     pub(crate) seed: HashSeed,
 }
 
 impl Form {
-    /// Appends `{"rows":[...]}`. `after_row` is called with the text after each of them and says whether to go on; returns false if it
-    /// did not.
+    /// Appends `{"rows":[...]}`. `after_row` is called with the text after each row and returns whether to go on.
+    /// Returns false when it stopped.
     pub(crate) fn write<'r>(
         &'r self,
         table: &TableSchema,
@@ -34,7 +35,7 @@ impl Form {
         if let Some(sort) = &self.sort {
             rows.sort_by(|a, b| sort.compare(a, b));
         }
-        // Rows of one table differ in `_uuid`, so only without it can two look the same.
+        // Rows of one table differ in `_uuid`, so two can be equal only without that column.
         if !self.columns.contains(ColumnId::UUID) {
             rows = distinct(&self.columns, self.seed, rows);
         }
@@ -53,7 +54,7 @@ impl Form {
     }
 }
 
-/// The first of each rows that look the same.
+/// The first row of each group of rows that are equal in `columns`.
 fn distinct<'r>(columns: &'r ColumnList, seed: HashSeed, mut rows: Vec<&'r Row>) -> Vec<&'r Row> {
     if columns.is_empty() {
         rows.truncate(1);
@@ -75,12 +76,12 @@ pub struct Selection {
     pub(crate) form: Form,
 }
 
-/// Which rows.
+/// The rows of a selection.
 #[derive(Debug)]
 pub(crate) enum Rows {
-    /// These.
+    /// These rows.
     Found(Vec<Arc<Row>>),
-    /// Those of a table that match.
+    /// The rows of these pages that match.
     Matching(Vec<Arc<Page>>, Condition),
 }
 
@@ -99,7 +100,7 @@ impl Selection {
         self.form.write(table, rows, out, after_row)
     }
 
-    /// Adds its length in bytes to `sum`, as far as that stays at or below `max`. Takes as long as writing it.
+    /// Adds its length in bytes to `sum`; stops when that exceeds `max`. Takes as long as writing it.
     fn measure(&self, sum: &mut usize, max: usize) {
         let mut out = Vec::new();
         self.write(&mut out, |out| {
@@ -111,17 +112,18 @@ impl Selection {
     }
 }
 
-/// Something that was left out of a result.
+/// A selection that is not written in the result yet.
 #[derive(Debug)]
 pub struct DeferredSelection {
-    /// Where it belongs in the text, bytes from the start.
+    /// Its offset in the text of the result, in bytes.
     pub(crate) at: usize,
     /// An earlier operation of the transaction selects from the same table.
     pub(crate) is_repeated: bool,
     pub(crate) selection: Selection,
 }
 
-/// Length of what repeats earlier selections, bytes; somewhat more than `max` if it is longer than that.
+/// The length in bytes of the selections that repeat earlier ones; somewhat more than `max` if they are longer than
+/// that.
 pub(crate) fn repeated_bytes(deferred_selections: &[DeferredSelection], max: usize) -> usize {
     let mut sum = 0;
     let repeated = deferred_selections

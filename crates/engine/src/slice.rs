@@ -1,8 +1,9 @@
-//! Slices of long work: how much of a text is written before other work has its turn, and work that goes on where its last slice ended.
+//! Slices of long work: the amount that is done before other work has its turn, and work that resumes where its last
+//! slice ended.
 //!
 //! Work is counted in steps of some 20 ns, as [`crate::WorkBudget`] counts them: a row that is looked at is one, and so are sixteen bytes
-//! that are written. Used by the writers of long results here and of contents and updates in `monitor`; which work has the next slice is
-//! decided elsewhere.
+//! that are written. The writers of long results here, and of contents and updates in `monitor`, use it; the caller
+//! decides which work has the next slice.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -10,20 +11,20 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Bytes that are written in one step.
 const BYTES: usize = 16;
 
-/// Steps that may be done before the work pauses. What cannot be divided, a row for instance, may exceed them.
+/// Steps that may be done before the work pauses. Indivisible work, a row for instance, may exceed them.
 #[derive(Debug)]
 pub struct Slice {
     left: u64,
 }
 
 impl Slice {
-    /// So many steps.
+    /// A slice of so many steps.
     #[must_use]
     pub fn new(steps: u64) -> Slice {
         Slice { left: steps }
     }
 
-    /// As many as it takes.
+    /// A slice without a limit.
     #[must_use]
     pub fn unlimited() -> Slice {
         Slice::new(u64::MAX)
@@ -41,7 +42,8 @@ impl Slice {
     }
 }
 
-/// Work with an outcome, done in slices by whoever has the time; whoever needs the outcome at once does what is left.
+/// Work with an outcome, done in slices by any thread. A thread that needs the outcome at once does the rest of the
+/// work.
 ///
 /// Invariant: `outcome` is set only by the holder of `work`, with the last slice, and `work` is dropped then.
 pub struct Resumable<W, T> {
@@ -58,12 +60,13 @@ impl<W, T> Resumable<W, T> {
         }
     }
 
-    /// The outcome, if it is there.
+    /// The outcome, if the work is finished.
     pub fn get(&self) -> Option<&T> {
         self.outcome.get()
     }
 
-    /// Has one slice done; `advance` returns the outcome with the last one. Returns whether it is there. Waits while others are at the work.
+    /// Does one slice; `advance` returns the outcome with the last one. Returns whether the work is finished. Waits
+    /// while another thread does a slice.
     pub fn advance(&self, advance: impl FnOnce(&mut W) -> Option<T>) -> bool {
         if self.outcome.get().is_some() {
             return true;
@@ -76,7 +79,7 @@ impl<W, T> Resumable<W, T> {
         work.is_none()
     }
 
-    /// Has everything done that is left. `advance` is called until it returns the outcome.
+    /// Does the rest of the work: calls `advance` until it returns the outcome.
     pub fn finish(&self, mut advance: impl FnMut(&mut W) -> Option<T>) -> &T {
         loop {
             if let Some(outcome) = self.outcome.get() {
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn work_goes_on_where_the_last_slice_ended_whoever_does_it() {
+    fn work_resumes_where_the_last_slice_ended() {
         let work = Resumable::new(0);
         for _ in 0..3 {
             assert!(!work.advance(count(5)));

@@ -1,6 +1,6 @@
-//! A frozen view of a database that any thread may walk while the writer goes on.
+//! A frozen view of a database, which any thread may read while the writer continues.
 //!
-//! Invariant: shows exactly one commit. The writer copies a page before it changes one that a snapshot holds.
+//! Invariant: it shows exactly one commit. The writer copies a page before it changes one that a snapshot holds.
 
 use corvid_data::{Arc, HashSeed, Row, Schema, TableId};
 
@@ -57,8 +57,8 @@ impl Snapshot {
         pages.iter().flat_map(|page| page.rows())
     }
 
-    /// The rows of a table from the slot `from` on, in that order, each with the slot behind it: whoever pauses there goes on from it. The
-    /// first slot is 0.
+    /// The rows of a table from the slot `from` on, in order of slots, each with the next slot, from which the caller
+    /// can continue after a pause. The first slot is 0.
     pub fn rows_from(
         &self,
         table: TableId,

@@ -1,10 +1,11 @@
 //! A table in memory: rows in copy-on-write pages, found by identity and by the schema's indexes, each with the number of strong
 //! references to it.
 //!
-//! Invariants: every row is in exactly one slot, and that in `places` and in every index; the count of strong references of a free slot
-//! is zero; `atoms` counts what the rows hold. These hold after each call, also in the middle of a transaction. Counts of strong
-//! references and back references are those of the last commit: [`crate::commit`] alone changes them. A table knows nothing of
-//! transactions, schemas' rules or other tables.
+//! Invariants: every row is in exactly one slot, and that slot is in `slots_by_uuid` and in every index; the count of
+//! strong references of a free slot is zero; `atoms` counts the atoms of the rows. This holds after each call, in the
+//! middle of a transaction too. Counts of strong references and back references are those of the last commit:
+//! [`crate::commit`] alone changes them. A table knows nothing of transactions, of the rules of schemas, or of other
+//! tables.
 
 use corvid_data::{Arc, ColumnId, Datum, HashSeed, Row, TableSchema, Uuid};
 
@@ -20,14 +21,14 @@ use crate::slot_table::SlotTable;
 pub(crate) struct Table {
     pages: Vec<Arc<Page>>,
     seed: HashSeed,
-    /// By the hash of the identity.
+    /// By the hash of the row's UUID.
     slots_by_uuid: SlotTable,
-    /// How many strong references other rows hold to the row in each slot. It ends at the last slot that ever had any: nothing in
-    /// tables that nobody refers to.
+    /// The number of strong references of other rows to the row in each slot. It ends at the last slot that ever had
+    /// any, so it is empty for tables without references to them.
     strong: Vec<u32>,
     free: Vec<Slot>,
     indexes: Box<[Index]>,
-    /// Indexes that the schema does not ask for.
+    /// Indexes that conditions need and the schema does not declare.
     column_indexes: ColumnIndexes,
     atoms: u64,
     /// Weak references to rows of this table.
@@ -73,18 +74,18 @@ impl Table {
         &self.pages
     }
 
-    /// Slots without rows; the last one is taken next.
+    /// Slots without rows; the last one is used next.
     pub(crate) fn free(&self) -> &[Slot] {
         &self.free
     }
 
-    /// Gives an empty table these pages, all of whose slots that are used next are in `free`.
+    /// Gives an empty table these pages and free slots.
     pub(crate) fn set_pages(&mut self, pages: Vec<Arc<Page>>, free: Vec<Slot>) {
         self.pages = pages;
         self.free = free;
     }
 
-    /// Has the free slots taken in another order.
+    /// Replaces the list of free slots, which decides the order of their use.
     pub(crate) fn replace_free(&mut self, free: Vec<Slot>) {
         self.free = free;
     }
@@ -94,29 +95,30 @@ impl Table {
         &self.indexes
     }
 
-    /// The index over one column that conditions ask for, if it is there yet.
+    /// The index over one column that conditions brought about, if it is complete.
     pub(crate) fn column_index(&self, column: ColumnId) -> Option<&ColumnIndex> {
         self.column_indexes.find(column)
     }
 
-    /// Rows are about to be looked for by a column without an index. Whether one was begun.
+    /// Reports that rows are about to be looked up by a column without an index. Returns whether one was begun.
     pub(crate) fn want_column_index(&mut self, column: ColumnId) -> bool {
         let rows = self.len();
         self.column_indexes.want(column, rows)
     }
 
-    /// Rows are about to be looked for by a column that may have no index. Whether one was begun.
+    /// Reports that an operation is about to search for rows by a column that may have no index. Returns whether one
+    /// was begun.
     pub(crate) fn count_column_walk(&mut self, column: ColumnId) -> bool {
         let rows = self.len();
         self.column_indexes.count_walk(column, rows)
     }
 
-    /// Goes on with the indexes that were begun, for so many pages. Whether something is left to do.
+    /// Continues the indexes that were begun, for so many pages. Returns whether work is left.
     pub(crate) fn advance_column_indexes(&mut self, pages_max: usize) -> bool {
         self.column_indexes.advance(&self.pages, pages_max)
     }
 
-    /// Compares the indexes that conditions ask for with the rows. For tests.
+    /// Compares the column indexes with the rows. For tests.
     ///
     /// # Errors
     /// The first difference, in words.
@@ -124,7 +126,7 @@ impl Table {
         self.column_indexes.audit(|| self.slots())
     }
 
-    /// [`SlotTable::collisions`] of places and indexes. For tests.
+    /// [`SlotTable::collisions`] of all slot tables. For tests.
     pub(crate) fn collisions(&self) -> u64 {
         let indexes = self.indexes.iter().map(Index::collisions);
         self.slots_by_uuid.collisions() + indexes.sum::<u64>()
@@ -135,7 +137,7 @@ impl Table {
         self.pages.iter().flat_map(|page| page.rows())
     }
 
-    /// All rows with their places, in slot order.
+    /// All rows with their slots, in slot order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (Slot, &Arc<Row>)> + '_ {
         let slots = self.pages.iter().flat_map(|page| page.slots());
         slots
@@ -143,7 +145,8 @@ impl Table {
             .filter_map(|(number, row)| Some((Slot::new(number), row.as_ref()?)))
     }
 
-    /// Calls `visit` with each of them: the way for walks that look for few rows among many, where the iterator would cost more than the look.
+    /// Calls `visit` with each row and its slot. For walks that search for few rows among many, where the iterator
+    /// would cost more than the comparison.
     pub(crate) fn for_each<'t>(&'t self, mut visit: impl FnMut(Slot, &'t Arc<Row>)) {
         for (number, page) in self.pages.iter().enumerate() {
             let first = number * PAGE_SLOTS;
@@ -155,7 +158,7 @@ impl Table {
         }
     }
 
-    /// The place of a row.
+    /// The slot of a row.
     pub(crate) fn find(&self, uuid: Uuid) -> Option<Slot> {
         self.find_hashed(hash_uuid(self.seed, uuid), uuid)
     }
@@ -165,7 +168,7 @@ impl Table {
         candidates.find(|slot| self.at(*slot).uuid == uuid)
     }
 
-    /// The place that a row has, if it is there, without a look at the row: now and then that of another one.
+    /// The slot that a row has if it exists, found without reading the row: sometimes that of another row.
     pub(crate) fn guess(&self, uuid: Uuid) -> Option<Slot> {
         self.slots_by_uuid
             .candidates(hash_uuid(self.seed, uuid))
@@ -182,7 +185,7 @@ impl Table {
         self.find(uuid).is_some()
     }
 
-    /// The row at a place that is known to be filled.
+    /// The row at a slot that is filled.
     pub(crate) fn at(&self, slot: Slot) -> &Arc<Row> {
         self.pages[slot.page()]
             .get(slot.offset())
@@ -222,7 +225,7 @@ impl Table {
         self.indexes.iter().map(|index| index.hash(row)).collect()
     }
 
-    /// Adds a row that is not there, with the number of strong references that other rows hold to it.
+    /// Adds an absent row, with the number of strong references of other rows to it.
     pub(crate) fn insert(&mut self, row: Arc<Row>, strong: u32) -> Slot {
         let keys = self.keys(&row);
         self.insert_keyed(row, &keys, strong)
@@ -251,7 +254,7 @@ impl Table {
         slot
     }
 
-    /// Takes a row out, with its count of strong references.
+    /// Removes a row; returns it with its count of strong references.
     pub(crate) fn remove(&mut self, uuid: Uuid) -> Option<(Arc<Row>, u32)> {
         let slot = self.find(uuid)?;
         let strong = self.strong_at(slot);
@@ -260,7 +263,7 @@ impl Table {
         let row = self
             .entry(slot)
             .take()
-            .expect("places point to filled slots");
+            .expect("only filled slots are found");
         for index in &mut self.indexes {
             index.remove(slot, &row);
         }
@@ -270,7 +273,7 @@ impl Table {
         Some((row, strong))
     }
 
-    /// Puts another version of the row at `slot` and returns the one that was there.
+    /// Replaces the row at `slot` by another version and returns the old one.
     pub(crate) fn replace(&mut self, slot: Slot, row: Arc<Row>) -> Arc<Row> {
         self.atoms += row_atoms(&row);
         let old = self
@@ -291,7 +294,8 @@ impl Table {
         old
     }
 
-    /// Writes a column of the row at `slot`. A version that others hold is copied first, so theirs does not change.
+    /// Writes a column of the row at `slot`. A shared version is copied first, so that its other holders do not see the
+    /// change.
     pub(crate) fn write_column(&mut self, slot: Slot, column: ColumnId, datum: Datum) {
         let position = usize::from(column.0);
         let Table {
@@ -312,7 +316,7 @@ impl Table {
         *atoms -= old.atom_count();
         *atoms += datum.atom_count();
         column_indexes.rewritten(slot, column, old, &datum);
-        // A key must leave its index before it changes and enter it after.
+        // A key must be removed from its index before it changes, and added after.
         let keyed = |index: &Index| index.columns().contains(&column);
         for index in indexes.iter_mut().filter(|index| keyed(index)) {
             index.remove(slot, row);
@@ -337,7 +341,7 @@ impl Table {
         Arc::make_mut(&mut self.pages[slot.page()]).get_mut(slot.offset())
     }
 
-    /// Adds a page and returns its first slot; the others are free, lowest next.
+    /// Adds a page and returns its first slot; the others are free, the lowest to be used next.
     fn grow(&mut self) -> Slot {
         let first = self.pages.len() * PAGE_SLOTS;
         self.pages.push(Arc::new(Page::empty()));
@@ -419,7 +423,7 @@ mod tests {
         assert_eq!(held, row(1));
         assert_eq!(pages[0].get(slot.offset()), Some(&row(1)));
         assert_eq!(table.at(slot).columns[0], number(9));
-        // Once it is the table's own, the row is written in place.
+        // A row that is not shared is written in place.
         drop((held, pages));
         let before = Arc::as_ptr(table.at(slot));
         table.write_column(slot, ColumnId(0), number(10));

@@ -1,5 +1,5 @@
-//! What a finished transaction consisted of and how it failed, for whoever counts such things. Counted while it executes; a transaction that
-//! waits or is put off is counted by the attempt that finishes it.
+//! Counts of one finished transaction: its operations and its error, for metrics. They are counted during the
+//! execution; a transaction that waits or is postponed is counted by the attempt that finishes it.
 
 use corvid_data::Tag;
 
@@ -12,8 +12,8 @@ pub const OPERATIONS: [&str; 10] = [
 /// The count of one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations that were begun, by place in [`OPERATIONS`].
+    /// Operations that were begun, by index in [`OPERATIONS`].
     pub operations: [u32; OPERATIONS.len()],
-    /// Why it failed, if it did.
+    /// The error with which it failed, if it did.
     pub error: Option<Tag>,
 }

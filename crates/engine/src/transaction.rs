@@ -1,8 +1,9 @@
-//! A transaction in progress: changes the tables in place and remembers what they were.
+//! A transaction in progress: it changes the tables in place and keeps the old rows in its journal.
 //!
-//! Working in place means that scans and index lookups of later operations see earlier ones without an overlay. Until the commit has
-//! passed all its checks nothing but rows, their places and their index entries differs from the last commit, so putting back the old
-//! rows is a full rollback. Operations, replay and conversion change tables only through here.
+//! Because it works in place, scans and index lookups of later operations see the changes of earlier ones without an
+//! overlay. Until the commit has passed all its checks, only rows, their slots and their index entries differ from the
+//! last commit, so restoring the old rows is a full rollback. Operations, replay and conversion change tables only
+//! through here.
 
 use corvid_data::{Arc, ColumnId, Datum, Row, Schema, TableId, TableSchema, Uuid};
 
@@ -18,15 +19,15 @@ use crate::work_budget::WorkBudget;
 pub(crate) struct Transaction<'d> {
     pub(crate) database: &'d mut Database,
     pub(crate) journal: Journal,
-    /// What it may still do.
+    /// The work that it may still do.
     pub(crate) budget: WorkBudget,
 }
 
-/// What becomes of a column.
+/// A new value of a column.
 pub(crate) struct Written {
     pub(crate) column: ColumnId,
     pub(crate) datum: Datum,
-    /// Its difference from what is there now, as [`Datum::diff`] tells it, where the writer knows it.
+    /// Its difference from the present value, as [`Datum::diff`] returns it, if the writer knows it.
     pub(crate) diff: Option<Datum>,
 }
 
@@ -41,7 +42,7 @@ impl From<(ColumnId, Datum)> for Written {
 }
 
 impl<'d> Transaction<'d> {
-    /// Begins, with all the time that it takes.
+    /// Begins a transaction with an unlimited budget.
     pub(crate) fn begin(database: &'d mut Database) -> Transaction<'d> {
         Transaction {
             journal: Journal::new(database.seed),
@@ -79,8 +80,8 @@ impl<'d> Transaction<'d> {
         Some(self.table(touched.id.table).at(touched.slot?))
     }
 
-    /// Whether `uuid` may not be given to a new row: present now, or deleted by this transaction (a row that it also inserted does
-    /// not count).
+    /// Whether `uuid` is refused for a new row: a row has it now, or this transaction deleted a row with it that
+    /// existed before.
     pub(crate) fn is_uuid_used(&self, table: TableId, uuid: Uuid) -> bool {
         self.table(table).contains(uuid)
             || self
@@ -89,7 +90,7 @@ impl<'d> Transaction<'d> {
                 .is_some_and(|touched| touched.old.is_some())
     }
 
-    /// Adds a row whose identity is not taken.
+    /// Adds a row whose UUID is not used.
     pub(crate) fn insert(&mut self, table: TableId, row: Row) -> Slot {
         let id = RowId::new(table, row.uuid);
         let slot = self.table_mut(table).insert(Arc::new(row), 0);
@@ -121,7 +122,7 @@ impl<'d> Transaction<'d> {
         content.remove(touched.id.uuid);
     }
 
-    /// Puts back every row as it was.
+    /// Restores every row as it was.
     pub(crate) fn rollback(mut self) {
         for touched in self.journal.take().into_iter().rev() {
             let table = self.table_mut(touched.id.table);
@@ -141,7 +142,7 @@ impl<'d> Transaction<'d> {
     }
 }
 
-/// Notes the row at `slot` before it is changed.
+/// Adds the row at `slot` to the journal before it is changed.
 fn touch<'j>(
     journal: &'j mut Journal,
     content: &Table,

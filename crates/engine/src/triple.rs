@@ -1,7 +1,7 @@
 //! `[COLUMN, OPERATOR, ARGUMENT]`: the shape that clauses and mutations share, and the errors that go with it.
 //!
-//! The shape is checked before anything in it. What operators there are and what an argument must be is the matter of
-//! [`crate::condition`] and [`crate::mutation`].
+//! The shape is checked before its elements. [`crate::condition`] and [`crate::mutation`] decide which operators and
+//! arguments are valid.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use corvid_json::Reader;
 
 /// A clause or mutation of a known column.
 pub(crate) struct Triple<'a> {
-    /// Stands before it; read again only for errors.
+    /// A reader at its start; read again only for errors.
     whole: Reader<'a>,
     /// The column, standard ones included.
     pub(crate) column: ColumnId,
@@ -21,10 +21,10 @@ pub(crate) struct Triple<'a> {
 }
 
 impl<'a> Triple<'a> {
-    /// Reads the value that `reader` stands before, valid JSON.
+    /// Reads the next value of `reader`, which is valid JSON.
     ///
     /// # Errors
-    /// What `malformed` makes of another shape; [`unknown_column`].
+    /// The error of `malformed` for another shape; [`unknown_column`].
     pub(crate) fn read(
         table: &TableSchema,
         reader: &mut Reader<'a>,
@@ -45,13 +45,13 @@ impl<'a> Triple<'a> {
         })
     }
 
-    /// Reads the value that `reader` stands before the short way, if it is one of known column and plain operator: `take` is given both and
-    /// reads the argument where it stands, or declines. `None` if anything about it is unusual or wrong; then the reader is where it was,
-    /// and [`Triple::read`] tells.
+    /// The fast path of reading the next value of `reader`: `read` gets the column and the operator, and reads the
+    /// argument or refuses. `None` if anything is unusual or wrong; then the reader has not moved, and [`Triple::read`]
+    /// makes the error.
     pub(crate) fn read_usual<T>(
         table: &TableSchema,
         reader: &mut Reader<'a>,
-        take: impl FnOnce(ColumnId, &[u8], &mut Reader<'a>) -> Option<T>,
+        read: impl FnOnce(ColumnId, &[u8], &mut Reader<'a>) -> Option<T>,
     ) -> Option<T> {
         let mut ahead = reader.clone();
         ahead.begin_array().ok()?;
@@ -61,12 +61,12 @@ impl<'a> Triple<'a> {
         if !ahead.next_element().ok()? {
             return None;
         }
-        let taken = take(column, &operator, &mut ahead)?;
+        let value = read(column, &operator, &mut ahead)?;
         if ahead.next_element().ok()? {
             return None;
         }
         *reader = ahead;
-        Some(taken)
+        Some(value)
     }
 
     /// Its raw text, for errors.
@@ -104,7 +104,8 @@ pub(crate) fn unknown_column(table: &TableSchema, name: &[u8], fragment: &[u8]) 
 /// Two strings and the raw text of something else.
 type Elements<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>, &'a [u8]);
 
-/// The elements of an array of two strings and something else; of anything but that nothing, and the reader is of no further use.
+/// The elements of an array of two strings and something else; `None` for anything else; the reader cannot be used
+/// then.
 fn elements<'a>(reader: &mut Reader<'a>) -> Option<Elements<'a>> {
     reader.begin_array().ok()?;
     let name = next(reader, Reader::string)?;
@@ -123,7 +124,7 @@ fn next<'a, T>(
     is_there.then(|| read(reader).ok()).flatten()
 }
 
-/// The value that a reader stands before. Requests are valid JSON, so there is one.
+/// The next value of a reader. Requests are valid JSON, so there is one.
 fn text(mut reader: Reader<'_>) -> &[u8] {
     reader.skip().unwrap_or(b"null")
 }

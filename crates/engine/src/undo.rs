@@ -1,4 +1,4 @@
-//! Taking back a commit whose record could not be stored: its delta applied backwards.
+//! Undoes a commit whose record could not be stored: applies its delta backwards.
 
 use corvid_data::{Delta, RowChange};
 
@@ -40,7 +40,7 @@ fn restore(database: &mut Database, change: &RowChange) {
             table.remove(change.uuid);
         }
         (None, Some(old)) => {
-            // Nothing referred to it when it went; what comes back with it is counted below.
+            // No row referred to it when it was deleted; references that are restored with it are counted below.
             table.insert(old.clone(), 0);
         }
         (None, None) => unreachable!("a change has at least one version"),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_enough_is_check_least_costn() {
+    fn transactions_that_cannot_fit_are_refused_at_once() {
         let budget = WorkBudget::new(100);
         assert_eq!(budget.check_least_cost(5, 20 * BYTES), Ok(()));
         assert_eq!(budget.check_least_cost(5, 21 * BYTES), Err(TooLong));

@@ -6,20 +6,20 @@ use corvid_data::{Tag, WireError};
 use super::Source;
 use crate::execution::Execution;
 
-/// One of them with its member.
+/// One of these operations, with its member.
 pub(crate) enum Control<'a> {
-    /// Asks for a sync before the reply.
+    /// `commit`: with `durable`, the record is synced before the reply.
     Commit { is_durable: bool },
-    /// Fails.
+    /// `abort`: fails.
     Abort,
-    /// Text for the log.
+    /// `comment`: a text for the log.
     Comment { text: &'a [u8] },
-    /// Fails unless the session owns a lock.
+    /// `assert`: fails unless the session owns the lock.
     Assert { lock: &'a [u8] },
 }
 
 impl<'a> Control<'a> {
-    /// Reads the members of the operation `op`; `None` when it is another one.
+    /// Reads the members of the operation `op`; `None` when it is another operation.
     pub(super) fn parse(
         op: &[u8],
         source: &mut Source<'a, '_>,
@@ -42,7 +42,7 @@ impl<'a> Control<'a> {
         }))
     }
 
-    /// Its place in [`crate::OPERATIONS`].
+    /// Its index in [`crate::OPERATIONS`].
     pub(super) fn kind(&self) -> usize {
         match self {
             Control::Commit { .. } => 6,

@@ -79,7 +79,7 @@ impl<'a> Insert<'a> {
         Ok(uuid)
     }
 
-    /// Fills up with defaults. A default that breaks its column's constraints may not stay.
+    /// Adds the defaults of columns that were not given. A default that breaks its column's constraints is an error.
     fn complete(
         &self,
         execution: &mut Execution<'_, '_>,

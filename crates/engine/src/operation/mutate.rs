@@ -57,7 +57,7 @@ impl<'a> Mutate<'a> {
     }
 }
 
-/// Applies all mutations in sequence; each sees what the ones before it made of its column.
+/// Applies all mutations in sequence; each is applied to the outcome of the ones before it.
 fn mutate(schema: &TableSchema, row: &Row, mutations: &[Mutation]) -> Result<Mutated, WireError> {
     let mut mutated = Mutated::new();
     for mutation in mutations {

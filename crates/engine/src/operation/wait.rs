@@ -51,11 +51,11 @@ impl<'a> Wait<'a> {
             execution.txn.database.count_walk(self.table, &condition);
             let rows = execution.txn.table(self.table).rows();
             let matching = rows.filter(|row| condition.holds_for(row));
-            look_the_same(&columns, seed, &expected, matching.map(|row| &**row))
+            are_same_set(&columns, seed, &expected, matching.map(|row| &**row))
         } else {
             let slots = execution.matching(self.table, &condition)?;
             execution.spend_on(self.table, &slots, 0)?;
-            look_the_same(
+            are_same_set(
                 &columns,
                 seed,
                 &expected,
@@ -114,7 +114,7 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// What is not given stands for its default.
+/// Columns that are not given have their defaults.
 fn complete(defaults: &[Datum], given: Given) -> Row {
     let mut row = Row {
         uuid: Uuid::ZERO,
@@ -131,8 +131,8 @@ fn complete(defaults: &[Datum], given: Given) -> Row {
     row
 }
 
-/// Whether both, seen through `columns`, are the same set. Looks no further than the first row that is not expected.
-fn look_the_same<'r>(
+/// Whether both are the same set of rows, compared by `columns`. Stops at the first row that is not expected.
+fn are_same_set<'r>(
     columns: &'r ColumnList,
     seed: HashSeed,
     expected: &'r [Row],

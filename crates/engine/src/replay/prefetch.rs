@@ -1,10 +1,12 @@
-//! Looking at what records are about, a little before they are applied.
+//! Prefetching: reads the rows that records concern a little before the records are applied.
 //!
-//! The way to a column leads through the table of places, the page, the row and the memory of the datum, each in far memory, and each known
-//! only from the one before. Applying records one by one waits for every step of each. Here each step is taken for several records before
-//! the next one is, so that a processor waits for them together.
+//! The path to a column leads through the slot table, the page, the row and the memory of the datum. Each step is
+//! likely a cache miss, and its address comes from the step before. Applying records one by one waits for each of these
+//! misses in turn. Here each step is done for several records before the next step, so that the processor waits for
+//! their misses together.
 //!
-//! Invariant: changes nothing, and whatever it finds may be wrong by the time a record is applied. Called by who loads a log.
+//! Invariant: it changes nothing, and nothing depends on what it finds, which may change before a record is applied.
+//! The loader of a log calls it.
 
 use std::hint::black_box;
 
@@ -15,12 +17,13 @@ use crate::page::Slot;
 use crate::row_builder::{Prepared, PreparedRow};
 use crate::table::Table;
 
-/// Rows looked at together: more than a processor waits for at the same time gain nothing.
+/// Rows that are read together. More would gain nothing: a processor waits for a limited number of misses at the same
+/// time.
 const TOGETHER: usize = 8;
 
 impl Database {
-    /// Looks at the rows that some transactions are about: at a few of them, when they are many. Tells how many that were guessed new are
-    /// there.
+    /// Reads the rows that some transactions concern, or a few of them if there are many. Returns how many rows exist
+    /// that were guessed to be new.
     pub fn prefetch<'r>(&self, transactions: impl Iterator<Item = &'r Prepared>) -> usize {
         let rows = transactions.flat_map(|prepared| &prepared.rows);
         let found: SmallVec<[(&Table, &PreparedRow, Option<Slot>); TOGETHER]> = rows

@@ -1,12 +1,14 @@
-//! Applying a transaction read from a log when nobody asks what it changed: loading.
+//! Loading: applies a transaction read from a log without making a delta.
 //!
-//! A commit compares each touched row with a copy of what it was and makes a delta of the differences. A log says itself which columns differ,
-//! and by what, so here rows are changed in place and only the data that a step replaced are kept. The commit's rules are then checked on
-//! what was touched. Where a commit would do more than accept (an error, a deletion, garbage, a weak reference to be dropped), the steps are
-//! turned into the journal that it would have had, and it goes on from there: rules, consequences and words are its own.
+//! A commit compares each touched row with a copy of what it was and makes a delta of the differences. A record names
+//! the columns that differ, and the differences, so here rows are changed in place and only the replaced data are kept.
+//! The commit's rules are then checked on the touched rows. Where a commit would do more than accept (an error, a
+//! deletion, garbage, a weak reference to be dropped), the steps are turned into the journal of an ordinary
+//! transaction, and the ordinary commit continues: rules, consequences and messages are the same.
 //!
-//! Invariant: as for any transaction, counts of references change when nothing can fail any more; until then putting the old data back is
-//! a full rollback. Work follows the elements of the record, never the size of a row's sets.
+//! Invariant: as for any transaction, counts of references change only when nothing can fail any more; until then
+//! restoring the old data is a full rollback. Work is proportional to the elements of the record, not to the size of a
+//! row's sets.
 
 use corvid_data::{
     Arc, ColumnId, Datum, Recorded, RecordedRow, Row, TableId, Uuid, UuidSource, WireError,
@@ -24,17 +26,17 @@ use crate::row_builder::{NewRow, Prepared, PreparedRow};
 use crate::row_id::RowId;
 use crate::transaction::Transaction;
 
-/// What was done to a row.
+/// A change of a row.
 struct Step {
     id: RowId,
     slot: Slot,
-    what: Subject,
+    kind: StepKind,
 }
 
-enum Subject {
-    /// With the hashes of its keys.
+enum StepKind {
+    /// An inserted row, with the hashes of its keys.
     Inserted(Keys),
-    /// Columns and what they held before.
+    /// Columns, and their data before.
     Written(SmallVec<[(ColumnId, Datum); 4]>),
 }
 
@@ -42,20 +44,20 @@ enum Subject {
 #[derive(Default)]
 struct Steps {
     steps: SmallVec<[Step; 1]>,
-    /// Strong references to a row that were added, or removed; not those of a row to itself.
+    /// Changes in the number of strong references to a row, without those of a row to itself.
     strong: SmallVec<[(RowId, i64); 2]>,
-    /// One of those of a row to itself is to another table.
+    /// Whether a reference of a row to itself is in a column that refers to another table.
     has_own_references: bool,
-    /// Weak references: target, source, added or removed.
+    /// Changes in weak references: target, source, 1 or -1.
     weak: SmallVec<[(RowId, RowId, i64); 1]>,
 }
 
-/// A commit must look at it.
+/// The steps need an ordinary commit.
 struct Irregular;
 
 impl Database {
-    /// Applies a transaction read from a log like [`Database::replay`], without telling what changed. Rows that it modifies keep their
-    /// `_version`, so it is for databases that nobody has seen yet.
+    /// Applies a transaction read from a log like [`Database::replay`], without returning the changes. Rows that it
+    /// modifies keep their `_version`, so it is for databases that are not served yet.
     ///
     /// # Errors
     /// As [`Database::replay`].
@@ -67,7 +69,7 @@ impl Database {
         self.load_prepared(recorded.into(), uuids)
     }
 
-    /// The same for a transaction that was made ready.
+    /// The same for a prepared transaction.
     ///
     /// # Errors
     /// As [`Database::replay`].
@@ -85,7 +87,7 @@ impl Database {
             let outcome = if !is_deleted {
                 steps.step(self, row, is_diff, uuids)
             } else {
-                // From the first deletion on it is a transaction like any other.
+                // From the first deletion on it is an ordinary transaction.
                 let mut txn = steps.into_transaction(self);
                 let mut applied = apply(&mut txn, row.into_recorded(), is_diff, uuids);
                 for row in rows {
@@ -143,7 +145,7 @@ impl Steps {
         self.steps.push(Step {
             id,
             slot,
-            what: Subject::Written(SmallVec::new()),
+            kind: StepKind::Written(SmallVec::new()),
         });
         for (column, given) in own(columns) {
             self.write(database, id, slot, column, given, is_diff)?;
@@ -158,7 +160,7 @@ impl Steps {
         self.steps.push(Step {
             id,
             slot,
-            what: Subject::Inserted(keys),
+            kind: StepKind::Inserted(keys),
         });
     }
 
@@ -177,7 +179,7 @@ impl Steps {
         let (after, diff) = if is_diff {
             let column_type = &database.schema.table(id.table).column(column).column_type;
             let is_composite = column_type.is_composite();
-            // Whatever a scalar was, its difference is what it becomes.
+            // The difference of a scalar is its new value.
             let mut after = if is_composite {
                 before.clone()
             } else {
@@ -190,13 +192,13 @@ impl Steps {
         };
         self.record_column(database, id, column, &before, &after, diff.as_ref());
         database.tables[at].write_column(slot, column, after);
-        if let Some(Subject::Written(written)) = self.steps.last_mut().map(|step| &mut step.what) {
+        if let Some(StepKind::Written(written)) = self.steps.last_mut().map(|step| &mut step.kind) {
             written.push((column, before));
         }
         Ok(())
     }
 
-    /// Notes the references of a new row.
+    /// Records the references of a new row.
     fn record_references(&mut self, database: &Database, id: RowId, old: Option<&Row>, new: &Row) {
         let layout = &database.layouts[usize::from(id.table.0)];
         for reference in &*layout.strong {
@@ -211,7 +213,7 @@ impl Steps {
         }
     }
 
-    /// Notes what changes in the references of a column; work follows the size of `diff`, where there is one.
+    /// Records the changes in the references of a column; the work is proportional to `diff`, if there is one.
     fn record_column(
         &mut self,
         database: &Database,
@@ -242,22 +244,22 @@ impl Steps {
         }
     }
 
-    /// Whether a commit would take everything as it is.
+    /// Checks that a commit would accept the steps as they are.
     fn check(&mut self, database: &Database) -> Result<(), Irregular> {
         self.check_references(database)?;
         for step in &self.steps {
             let schema = database.schema.table(step.id.table);
             let table = &database.tables[usize::from(step.id.table.0)];
-            let is_new = matches!(step.what, Subject::Inserted(_));
+            let is_new = matches!(step.kind, StepKind::Inserted(_));
             if is_new && schema.max_rows != u32::MAX && table.len() > schema.max_rows as usize {
                 return Err(Irregular);
             }
             for (number, index) in table.indexes().iter().enumerate() {
                 let row = table.at(step.slot);
-                let hash = match &step.what {
-                    // If that changes in a later step, the key is looked for there.
-                    Subject::Inserted(keys) => keys[number],
-                    Subject::Written(written) => {
+                let hash = match &step.kind {
+                    // If a later step changes the key, that step checks it.
+                    StepKind::Inserted(keys) => keys[number],
+                    StepKind::Written(written) => {
                         let mut columns = written.iter().map(|(column, _)| column);
                         if !columns.any(|column| index.columns().contains(column)) {
                             continue;
@@ -273,7 +275,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Every reference must have its row, and every row that must be referred to a reference.
+    /// Checks that every reference has its row, and that every row outside the root set has a reference.
     fn check_references(&mut self, database: &Database) -> Result<(), Irregular> {
         let exists =
             |target: &RowId| database.tables[usize::from(target.table.0)].contains(target.uuid);
@@ -300,7 +302,7 @@ impl Steps {
             }
         }
         for step in &self.steps {
-            if matches!(step.what, Subject::Written(_))
+            if matches!(step.kind, StepKind::Written(_))
                 || database.schema.table(step.id.table).is_root
             {
                 continue;
@@ -323,7 +325,7 @@ impl Steps {
         left
     }
 
-    /// Brings counts and back references up to date.
+    /// Updates counts and back references.
     fn count(&self, database: &mut Database) {
         database.has_own_references |= self.has_own_references;
         for (target, change) in self.strong.iter().filter(|(_, change)| *change != 0) {
@@ -335,15 +337,16 @@ impl Steps {
         }
     }
 
-    /// The transaction that the steps are, for a commit or a rollback.
+    /// Turns the steps into a transaction, for a commit or a rollback.
     fn into_transaction(self, database: &mut Database) -> Transaction<'_> {
-        // From the last step to the first, so that what a row was before several steps is what it was before the first of them.
+        // From the last step to the first, so that the original of a row with several steps is its version before the
+        // first of them.
         let mut originals: Map<RowId, Option<Arc<Row>>> = Map::with_hasher(database.seed);
         for step in self.steps.iter().rev() {
             let table = &database.tables[usize::from(step.id.table.0)];
-            let before = match &step.what {
-                Subject::Inserted(_) => None,
-                Subject::Written(written) => {
+            let before = match &step.kind {
+                StepKind::Inserted(_) => None,
+                StepKind::Written(written) => {
                     let present = originals
                         .get(&step.id)
                         .cloned()

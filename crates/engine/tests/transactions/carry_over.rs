@@ -1,8 +1,8 @@
-//! Commits carried over to a converted database: after each of them its content is that of a conversion of the source at that moment,
-//! or it refuses and stays as it was.
+//! Commits carried over to a converted database: after each commit its content equals a conversion of the source as of
+//! then, or it refuses the commit and does not change.
 //!
-//! Random pairs of schemas (which tables are roots, limits, indexes, strengths of references, types, columns and tables that come and
-//! go) under the random transactions of [`crate::random`].
+//! Random pairs of schemas (which tables are roots, limits, indexes, strengths of references, types, columns and tables
+//! that are added and removed) under the random transactions of [`crate::random`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use corvid_engine::{Database, Misfit};
 use crate::fixture::{Counter, Fixture, parse_schema};
 use crate::random::{Dice, SCHEMA, seed};
 
-/// Changes of the schema that leave its random transactions meaningful.
+/// Changes of the schema under which its random transactions still make sense.
 const TYPES: [(&str, &str); 12] = [
     (r#""Root":{"isRoot":true"#, r#""Root":{"isRoot":false"#),
     (r#""Part":{"columns""#, r#""Part":{"isRoot":true,"columns""#),
@@ -43,7 +43,7 @@ const TYPES: [(&str, &str); 12] = [
     ),
 ];
 
-/// Changes that a new schema may have besides.
+/// More changes that a new schema may have.
 const SHAPES: [(&str, &str); 6] = [
     (
         r#""Root":{"#,
@@ -78,7 +78,7 @@ fn schema(dice: &mut Dice, changes: &[(&str, &str)], odds: u64) -> String {
 
 type Rows = BTreeMap<(String, Uuid), Vec<Datum>>;
 
-/// Everything but versions.
+/// All columns except versions.
 fn rows(database: &Database) -> Rows {
     let mut found = Rows::new();
     for (table, schema) in database.schema().iter() {
@@ -90,7 +90,7 @@ fn rows(database: &Database) -> Rows {
     found
 }
 
-/// How the runs ended.
+/// The outcomes of the runs.
 #[derive(Debug, Default)]
 struct Tally {
     unconvertible: u32,
@@ -157,7 +157,7 @@ fn play(dice: &mut Dice, tally: &mut Tally) {
 }
 
 #[test]
-fn what_is_carried_over_equals_a_conversion_at_the_end() {
+fn carried_over_commits_equal_a_conversion_at_the_end() {
     const RUNS: u32 = 800;
     let mut dice = Dice::new(seed());
     let mut tally = Tally::default();
@@ -171,7 +171,7 @@ fn what_is_carried_over_equals_a_conversion_at_the_end() {
     );
 }
 
-/// What carrying over `operations` says, and what a conversion afterwards says, between two schemas.
+/// The outcome of carrying over `operations`, and that of a conversion afterwards, between two schemas.
 fn both_ways(old: &str, new: &str, before: &str, operations: &str) -> (Misfit, String) {
     let mut source = Fixture::new(old);
     source.run(before);
@@ -225,7 +225,8 @@ fn garbage_counts_until_it_is_collected() {
                 "Sign":{{{root}"columns":{{"x":{{"type":"integer"}}}}}}}}}}"#
         )
     };
-    // With the sign, which nothing holds under the new schema, goes the pair, and with the pair the row that it held.
+    // The sign is garbage under the new schema. With it the pair is dropped, and with the pair the reference to the
+    // other row.
     let (misfit, error) = both_ways(
         &schema(r#""isRoot":true,"#, ""),
         &schema("", r#""maxRows":1,"#),
@@ -240,7 +241,7 @@ fn garbage_counts_until_it_is_collected() {
 }
 
 #[test]
-fn a_conversion_goes_to_other_threads() {
+fn a_conversion_can_be_sent_to_other_threads() {
     fn is_sendable<T: Send>() {}
     is_sendable::<corvid_engine::Converted>();
 }

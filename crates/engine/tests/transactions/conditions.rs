@@ -230,7 +230,7 @@ fn table(zoo: &Fixture, name: &str) -> TableId {
     zoo.database.schema().table_id(name).expect("a table")
 }
 
-/// Names of the keepers that match any clause: judged one by one, and as found by the database.
+/// Names of the keepers that match any clause: evaluated one by one, and as found by the database.
 fn any(zoo: &Fixture, condition: &str) -> Vec<String> {
     let id = table(zoo, "Keeper");
     let schema = zoo.database.schema().table(id);
@@ -342,7 +342,7 @@ fn conditions_find_rows_by_an_index_of_their_own() {
     };
     assert_eq!(visited(&mut zoo), 303, "a walk");
     let walked = any(&zoo, wanted);
-    // One page of two, and the table changes meanwhile, is undone, and changes again.
+    // One page of two is indexed; the table changes meanwhile, the change is undone, and the table changes again.
     zoo.database.index(1);
     assert!(zoo.database.is_indexing());
     zoo.run(r#"{"op":"update","table":"Keeper","where":[["age","==",5]],"row":{"age":3}}"#);
@@ -359,7 +359,7 @@ fn conditions_find_rows_by_an_index_of_their_own() {
 }
 
 #[test]
-fn named_uuids_are_no_part_of_monitor_conditions() {
+fn monitor_conditions_refuse_named_uuids() {
     let zoo = zoo();
     let schema = zoo.database.schema().table(table(&zoo, "Keeper"));
     let raw = br#"[["_uuid","==",["named-uuid","x"]]]"#;
@@ -369,7 +369,7 @@ fn named_uuids_are_no_part_of_monitor_conditions() {
 }
 
 #[test]
-fn an_index_of_two_columns_finds_what_a_walk_finds() {
+fn an_index_of_two_columns_finds_the_rows_that_a_walk_finds() {
     let mut zoo = Fixture::zoo();
     zoo.run(
         r#"{"op":"insert","table":"Cage","row":{"row":1,"col":1,"note":"x"}},
@@ -429,7 +429,7 @@ fn operations_that_walk_for_a_column_again_and_again_find_rows_by_an_index() {
     let [rare, common] = ["n77", "even"].map(of_note);
     let walked = [zoo.run(&rare), zoo.run(&common)];
     assert!(walked[0].contains(r#"[{"big":77}]"#), "{}", walked[0]);
-    // Less than a walk takes.
+    // Fewer steps than a walk needs.
     let is_quick = |zoo: &mut Fixture| zoo.fits_into(&rare, 400);
     assert!(!is_quick(&mut zoo));
     for _ in 0..10 {
@@ -439,7 +439,7 @@ fn operations_that_walk_for_a_column_again_and_again_find_rows_by_an_index() {
         zoo.database.index(256);
     }
     assert!(is_quick(&mut zoo));
-    // Whoever finds the rows, they are the same in the same order; the value that many have is walked for.
+    // The index and the walk find the same rows in the same order; a value of many rows is searched by a walk.
     assert_eq!([zoo.run(&rare), zoo.run(&common)], walked);
     zoo.run(r#"{"op":"update","table":"Limits","where":[["big","==",400]],"row":{"some":"n77"}}"#);
     zoo.run(r#"{"op":"update","table":"Limits","where":[["big","==",2]],"row":{"some":"n77"}}"#);

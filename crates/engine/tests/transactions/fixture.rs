@@ -1,5 +1,5 @@
-//! A database with a predictable source of UUIDs. Every transaction is audited, undone, audited, and executed once more, long selects
-//! left out and written afterwards, in slices.
+//! A database with a predictable source of UUIDs. Every transaction is audited, undone, audited, and executed once more
+//! with long selects deferred and written afterwards, in slices.
 //!
 //! UUIDs are numbered from 1 in the order in which the engine asks for them; in requests and results `<N>` stands for the N-th.
 
@@ -10,7 +10,7 @@ use corvid_data::{Arc, Delta, HashSeed, Row, Schema, TableId, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome, Slice, WorkBudget};
 use corvid_json::Value;
 
-/// Leaves out what selects more than one row or two.
+/// Steps for selects so few that those of more than one or two rows are deferred.
 const SELECTS_LEFT_OUT: WorkBudget = WorkBudget::unlimited().with_select_steps(12);
 
 /// Most tests share this schema.
@@ -45,7 +45,7 @@ pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
         "must":{"type":{"key":{"type":"integer","minInteger":1}}},
         "guard":{"type":{"key":{"type":"uuid","refTable":"Keeper","refType":"weak"},"min":1,"max":"unlimited"}}}}}}"#;
 
-/// Hands out 1, 2, 3...
+/// Returns 1, 2, 3...
 #[derive(Default)]
 pub(crate) struct Counter(pub(crate) u64);
 
@@ -56,7 +56,7 @@ impl UuidSource for Counter {
     }
 }
 
-/// The UUID that `<number>` stands for.
+/// The UUID that `<number>` denotes.
 pub(crate) fn numbered(number: u64) -> Uuid {
     let mut bytes = *b"\0\0\0\0\0\0\x40\0\x80\0\0\0\0\0\0\0";
     bytes[10..].copy_from_slice(&number.to_be_bytes()[2..]);
@@ -74,7 +74,7 @@ impl LockOwner for Locks<'_> {
 /// Rows by table and UUID.
 pub(crate) type Contents = BTreeMap<(TableId, Uuid), Arc<Row>>;
 
-/// A database and who talks to it.
+/// A database, and the properties of the session that uses it.
 pub(crate) struct Fixture {
     pub(crate) database: Database,
     pub(crate) uuids: Counter,
@@ -115,7 +115,7 @@ impl Fixture {
         let first = self.attempt(operations, WorkBudget::unlimited());
         let Some(delta) = self.last.clone() else {
             assert_eq!(before, self.contents(), "nothing changed");
-            // Which of several rows an error names depends on what was tried before.
+            // The row that an error names, of several, depends on the attempts before.
             if !first.contains("\"error\"") {
                 let after = std::mem::replace(&mut self.uuids.0, start);
                 let again = self.attempt(operations, SELECTS_LEFT_OUT);

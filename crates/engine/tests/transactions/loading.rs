@@ -1,4 +1,4 @@
-//! Loading against replaying: the same contents, errors and counts, transaction after transaction.
+//! Loading compared with replaying: the same contents, errors and counts after every transaction.
 
 use corvid_data::{Atom, Datum, DatumBuilder, Recorded, RecordedRow, TableId, Uuid};
 use corvid_engine::RowBuilder;
@@ -21,7 +21,7 @@ impl Chance {
         self.below(count) == 0
     }
 
-    /// A row that is probably there: few identities are in use.
+    /// A row that probably exists: few UUIDs are in use.
     fn uuid(&mut self) -> Uuid {
         numbered(self.below(8))
     }
@@ -90,7 +90,7 @@ impl Chance {
     }
 }
 
-/// Everything but versions.
+/// All columns except versions.
 fn contents(zoo: &Fixture) -> Vec<(TableId, Uuid, Box<[Datum]>)> {
     zoo.database.audit().expect("audit");
     let rows = zoo.contents().into_iter();
@@ -102,7 +102,7 @@ fn contents(zoo: &Fixture) -> Vec<(TableId, Uuid, Box<[Datum]>)> {
 }
 
 #[test]
-fn loading_does_what_replaying_does() {
+fn loading_equals_replaying() {
     let (mut accepted, mut refused, mut mistakes) = (0, 0, 0);
     for seed in 0..400 {
         let mut chance = Chance(seed);

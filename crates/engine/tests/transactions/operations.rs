@@ -1,4 +1,4 @@
-//! What operations answer, by operation.
+//! The results of operations, by operation.
 
 use crate::fixture::Fixture;
 use expect_test::{Expect, expect};
@@ -8,7 +8,7 @@ fn check(fixture: &mut Fixture, operations: &str, expected: &Expect) {
 }
 
 #[test]
-fn no_operations_no_results() {
+fn no_operations_give_no_results() {
     check(&mut Fixture::zoo(), "", &expect!["[]"]);
 }
 
@@ -28,7 +28,7 @@ fn inserted_rows_are_selected_with_defaults() {
 }
 
 #[test]
-fn nothing_after_a_failure_is_read() {
+fn operations_behind_a_failed_one_are_not_read() {
     let operations = r#"{"op":"comment","comment":"x"},{"op":"delete","table":"Nope","where":[]},{"op":"abort"},{"op":"zz"}"#;
     check(
         &mut Fixture::zoo(),
@@ -40,7 +40,7 @@ fn nothing_after_a_failure_is_read() {
 }
 
 #[test]
-fn faults_of_members_come_in_order_and_before_execution() {
+fn faults_of_members_are_reported_in_order_and_before_execution() {
     let mut zoo = Fixture::zoo();
     for (operation, expected) in [
         (
@@ -180,7 +180,7 @@ fn the_last_of_repeated_members_counts() {
 }
 
 #[test]
-fn a_deleted_uuid_is_taken_until_the_commit() {
+fn a_deleted_uuid_is_refused_until_the_commit() {
     let mut zoo = Fixture::zoo();
     check(
         &mut zoo,
@@ -219,7 +219,7 @@ fn a_deleted_uuid_is_taken_until_the_commit() {
 }
 
 #[test]
-fn names_stand_for_rows_before_and_after_their_insert() {
+fn names_denote_rows_before_and_after_their_insert() {
     let mut zoo = Fixture::zoo();
     let operations = r#"{"op":"insert","table":"Keeper","row":{"name":"ann","pets":["set",[["named-uuid","p"],["named-uuid","q"]]]}},
         {"op":"insert","table":"Pet","uuid-name":"p","row":{"kind":"owl"}},
@@ -244,7 +244,7 @@ fn long_results_are_the_same_in_slices() {
     });
     zoo.run(&rows.collect::<Vec<_>>().join(","));
     let select = |rest: &str| format!(r#"{{"op":"select","table":"Keeper",{rest}}}"#);
-    // Each is compared with the result that is written at once.
+    // The fixture compares each with the result that is written at once.
     for rest in [
         r#""where":[],"columns":["name","age"]"#,
         r#""where":[["age",">",30],["age","<",80]],"columns":["name"],"sort":["age","name"]"#,
@@ -263,7 +263,7 @@ fn long_results_are_the_same_in_slices() {
 }
 
 #[test]
-fn select_projects_sorts_and_tells_apart() {
+fn select_projects_sorts_and_deduplicates() {
     let mut zoo = Fixture::zoo();
     zoo.run(
         r#"{"op":"insert","table":"Keeper","row":{"name":"c","age":1,"tags":["set",["x","y"]]}},
@@ -324,7 +324,7 @@ fn select_projects_sorts_and_tells_apart() {
 }
 
 #[test]
-fn update_writes_only_what_is_given() {
+fn update_writes_only_the_given_columns() {
     let mut zoo = Fixture::zoo();
     zoo.run(
         r#"{"op":"insert","table":"Keeper","row":{"name":"ann","age":1,"tags":"x","badge":7}}"#,
@@ -338,7 +338,7 @@ fn update_writes_only_what_is_given() {
         Keeper <1> age=["set",[]] tags="y"
     "#]]
     .assert_eq(&zoo.changes());
-    // Writing what is there changes nothing: no delta, the same `_version`.
+    // Writing the present value changes nothing: no delta, the same `_version`.
     check(
         &mut zoo,
         r#"{"op":"update","table":"Keeper","where":[],"row":{"tags":["set",["y","x"]]}}"#,
@@ -485,7 +485,7 @@ fn waits_block_time_out_or_pass() {
 }
 
 #[test]
-fn a_blocked_transaction_leaves_nothing_behind() {
+fn a_blocked_transaction_changes_nothing() {
     let mut zoo = Fixture::zoo();
     check(
         &mut zoo,
@@ -501,7 +501,7 @@ fn a_blocked_transaction_leaves_nothing_behind() {
 }
 
 #[test]
-fn notes() {
+fn control_operations() {
     let mut zoo = Fixture::zoo();
     check(
         &mut zoo,
@@ -536,7 +536,7 @@ fn notes() {
 }
 
 #[test]
-fn read_only_refuses_what_could_write() {
+fn read_only_refuses_operations_that_could_write() {
     let mut zoo = Fixture::zoo();
     zoo.read_only = true;
     for (operation, expected) in [

@@ -1,11 +1,12 @@
-//! Random transactions that refer to each other's rows in every way. What is checked is in the fixture: counts, back references and
-//! indexes against the rows after every commit, every failure and every undo, and that a second execution is the same.
+//! Random transactions that refer to each other's rows in every way. The fixture does the checks: counts, back
+//! references and indexes against the rows after every commit, every failure and every undo, and the equality of a
+//! second execution.
 
 use std::fmt::Write as _;
 
 use crate::fixture::Fixture;
 
-/// Also that of [`crate::carry_over`].
+/// [`crate::carry_over`] uses it too.
 pub(crate) const SCHEMA: &str = r#"{"name":"Web","tables":{
     "Root":{"isRoot":true,"maxRows":20,"indexes":[["name"],["x","y"]],"columns":{
         "name":{"type":{"key":"string","min":0,"max":1}},
@@ -22,14 +23,14 @@ pub(crate) const SCHEMA: &str = r#"{"name":"Web","tables":{
     "Pin":{"isRoot":true,"columns":{
         "on":{"type":{"key":{"type":"uuid","refTable":"Part","refType":"weak"},"min":1,"max":"unlimited"}}}}}}"#;
 
-/// A small generator. The seed and the rows that exist are all there is to it.
+/// A small generator. Its output depends on the seed and on the rows that exist.
 pub(crate) struct Dice {
     state: u64,
     roots: Vec<u64>,
     parts: Vec<u64>,
 }
 
-/// Identities are drawn from this many per table, so that rows come back and references dangle.
+/// UUIDs are drawn from so many for each table, so that rows reappear and references dangle.
 const IDENTITIES: u64 = 40;
 
 impl Dice {
@@ -231,7 +232,7 @@ fn identities(web: &Fixture, table: &str) -> Vec<u64> {
     numbers
 }
 
-/// That of the environment, or one of our own; printed.
+/// The seed of the environment, or a new one. It is printed.
 pub(crate) fn seed() -> u64 {
     let seed = match std::env::var("SEED") {
         Ok(seed) => seed.parse().expect("SEED is a number"),

@@ -138,7 +138,7 @@ fn everyone_means_every_client_with_a_name() {
 }
 
 #[test]
-fn no_entry_no_write() {
+fn a_role_without_an_entry_may_not_write() {
     check(
         Some("hv1"),
         r#"{"op":"insert","table":"Closed","row":{}}"#,
@@ -159,7 +159,7 @@ fn no_entry_no_write() {
         .assert_eq(&stranger.run(r#"{"op":"insert","table":"Closed","row":{}}"#));
 }
 
-/// Rules whose tables or columns have other types than rules have: nobody may write by them.
+/// Rules whose tables or columns have other types than rules must have: they permit no writes.
 #[test]
 fn rules_of_another_shape_deny() {
     const ODD: &str = r#"{"name":"Odd","tables":{
@@ -193,7 +193,7 @@ fn rules_of_another_shape_deny() {
     };
     let delete = r#"{"op":"delete","table":"T","where":[]}"#;
     assert_eq!(outcome("many:k", delete), r#"[{"count":1}]"#);
-    // Of a bounded map, another key, a map as a whole, a key of a set, a set, a number, nothing of that name.
+    // A key of a bounded map, another key, a map as a whole, a key of a set, a set, a number, no column of that name.
     for authorization in ["few:k", "many:x", "many", "names:me", "names", "n", "zz"] {
         assert_eq!(outcome(authorization, delete), refused("row deletion from"));
     }
@@ -205,8 +205,8 @@ fn rules_of_another_shape_deny() {
 }
 
 #[test]
-fn rules_and_rows_are_those_that_the_transaction_sees() {
-    // A row that was given away is not one's own any more.
+fn rules_and_rows_are_read_as_the_transaction_has_changed_them() {
+    // A client may not write a row that it gave to another client.
     check(
         Some("hv1"),
         r#"{"op":"insert","table":"Chassis","row":{"name":"x","other":["map",[["owner","hv1"]]]}},
@@ -224,7 +224,7 @@ fn rules_and_rows_are_those_that_the_transaction_sees() {
     listed.client_id = Some("hv1".into());
     expect![[r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit mutate operation on table \"Chassis\".","error":"permission error"}]"#]]
         .assert_eq(&listed.run(r#"{"op":"mutate","table":"Chassis","where":[["name","==","hv1"]],"mutations":[["other","insert",["map",[["x","y"]]]]]}"#));
-    // The role's entry refers to nothing any more.
+    // The role's entry refers to no row any more.
     listed.role = None;
     listed.run(r#"{"op":"delete","table":"RBAC_Permission","where":[]}"#);
     listed.role = Some("host".into());

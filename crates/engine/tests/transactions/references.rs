@@ -20,7 +20,7 @@ fn keeper_with_pet() -> Fixture {
 }
 
 #[test]
-fn an_unreferenced_row_outside_the_root_set_vanishes() {
+fn an_unreferenced_row_outside_the_root_set_is_collected() {
     let mut zoo = Fixture::zoo();
     check(
         &mut zoo,
@@ -32,7 +32,7 @@ fn an_unreferenced_row_outside_the_root_set_vanishes() {
 }
 
 #[test]
-fn the_last_reference_takes_its_row_along() {
+fn a_row_is_deleted_with_the_last_reference_to_it() {
     let mut zoo = keeper_with_pet();
     check(
         &mut zoo,
@@ -127,13 +127,13 @@ fn strong_references_must_find_their_row() {
 }
 
 #[test]
-fn a_reference_to_a_row_deleted_here_fails_by_its_age() {
+fn a_reference_to_a_row_deleted_here_fails_by_when_the_row_was_inserted() {
     let mut zoo = keeper_with_pet();
-    // Existed before: passes the check of additions and fails that of deletions.
+    // The row existed before: the reference passes the check of additions and fails that of deletions.
     expect![[r#"[{"uuid":["uuid","<5>"]},{"count":1},{"details":"cannot delete Pet row <2> because of 2 remaining reference(s)","error":"referential integrity violation"}]"#]].assert_eq(&zoo.run(
         r#"{"op":"insert","table":"Keeper","row":{"name":"b","pets":["uuid","<2>"]}},{"op":"delete","table":"Pet","where":[]}"#,
     ));
-    // Inserted here.
+    // The row was inserted here.
     expect![[r#"[{"uuid":["uuid","<7>"]},{"uuid":["uuid","<9>"]},{"count":1},{"details":"Table Keeper column pets row <9> references nonexistent row <7> in table Pet.","error":"referential integrity violation"}]"#]].assert_eq(&zoo.run(
         r#"{"op":"insert","table":"Pet","uuid-name":"q","row":{"kind":"cat"}},
            {"op":"insert","table":"Keeper","row":{"name":"b","pets":["named-uuid","q"]}},
@@ -155,7 +155,7 @@ fn references_of_rows_about_to_be_collected_still_count() {
 }
 
 #[test]
-fn weak_references_vanish_with_their_row_whatever_the_order() {
+fn weak_references_are_removed_with_their_row_in_any_order() {
     for order in [
         r#"{"op":"update","table":"Keeper","where":[["name","==","ann"]],"row":{"age":9}},{"op":"delete","table":"Keeper","where":[["name","==","bob"]]}"#,
         r#"{"op":"delete","table":"Keeper","where":[["name","==","bob"]]},{"op":"update","table":"Keeper","where":[["name","==","ann"]],"row":{"age":9}}"#,
@@ -194,7 +194,7 @@ fn a_dangling_weak_reference_is_dropped_at_once() {
             Keeper <1> insert
         "#]],
     );
-    // What remains equals what was there: no change at all.
+    // The rest equals the original: nothing has changed.
     check(
         &mut zoo,
         r#"{"op":"update","table":"Keeper","where":[],"row":{"friends":["uuid","<900>"]}}"#,
@@ -253,7 +253,7 @@ fn a_weak_reference_that_must_stay_blocks_the_deletion() {
 }
 
 #[test]
-fn a_pair_that_goes_for_its_weak_half_releases_the_strong_one() {
+fn a_pair_dropped_for_its_weak_half_releases_its_strong_half() {
     let schema = r#"{"name":"Pairs","tables":{
         "Holder":{"isRoot":true,"columns":{
             "pairs":{"type":{"key":{"type":"uuid","refTable":"Part"},"value":{"type":"uuid","refTable":"Root","refType":"weak"},"min":0,"max":"unlimited"}}}},
@@ -284,7 +284,7 @@ fn a_pair_that_goes_for_its_weak_half_releases_the_strong_one() {
 }
 
 #[test]
-fn references_follow_changes_of_large_sets() {
+fn changes_of_large_sets_are_counted_as_references() {
     let mut zoo = Fixture::zoo();
     let mut operations = String::from(r#"{"op":"insert","table":"Keeper","row":{"name":"ann"}}"#);
     for pet in 0..2000 {
@@ -326,7 +326,7 @@ fn a_reference_to_another_table_may_hold_its_own_row() {
     let schema = zoo.database.schema().clone();
     assert_eq!(schema.table(own[0].table).name.as_str(), "Keeper");
     assert_eq!(schema.table(own[0].target).name.as_str(), "Pet");
-    // Of another row it dangles, and where a row has that identity it does not keep it.
+    // In another row the reference dangles; where a row has that UUID, the reference does not keep it alive.
     check(
         &mut zoo,
         r#"{"op":"insert","table":"Keeper","row":{"name":"bob","pets":["uuid","<1>"]}}"#,

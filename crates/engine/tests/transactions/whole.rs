@@ -1,4 +1,4 @@
-//! What concerns a database as a whole: replay, conversion, snapshots, counts.
+//! A database as a whole: replay, conversion, snapshots, counts.
 
 use corvid_data::{Atom, Datum, HashSeed, Recorded, RecordedRow};
 use corvid_engine::{BulkLoad, Database};
@@ -29,7 +29,7 @@ fn a_snapshot_stays_as_it_was() {
 }
 
 #[test]
-fn snapshots_go_to_other_threads() {
+fn snapshots_can_be_sent_to_other_threads() {
     fn is_shareable<T: Send + Sync>() {}
     is_shareable::<corvid_engine::Snapshot>();
     is_shareable::<corvid_engine::Condition>();
@@ -177,22 +177,22 @@ fn conversion_keeps_what_fits() {
         r#"syntax "["set",[]]": syntax error: set must have exactly one member but 0 are present"#
     ]]
     .assert_eq(&convert(age, r#""integer""#));
-    // A table before the others gives every table another number.
+    // A new table that sorts first gives every table another number.
     expect![[r#"[{"rows":[{"name":"ann","age":1,"tags":["set",["a","b"]],"pets":["uuid","<2>"]},{"name":"bob","age":["set",[]],"tags":["set",[]],"pets":["set",[]]}]}]"#]].assert_eq(&convert(r#""Keeper":{"#, r#""AAA":{"columns":{"x":{"type":"integer"}}},"Keeper":{"#));
     expect![[r#"constraint violation: Transaction causes multiple rows in "Keeper" table to have identical values (0) for index on column "badge".  First row, with UUID <1>, was inserted by this transaction.  Second row, with UUID <4>, was inserted by this transaction."#]].assert_eq(&convert(r#"[["name"]]"#, r#"[["badge"]]"#));
     expect![[r#"constraint violation: transaction causes "Keeper" table to contain 2 rows, greater than the schema-defined limit of 1 row(s)"#]].assert_eq(&convert(r#""Keeper":{"isRoot":true,"#, r#""Keeper":{"isRoot":true,"maxRows":1,"#));
-    // What keeps a pet alive is gone: it goes too, and with the column missing nothing refers to it.
+    // The column that keeps a pet alive is missing, so no row refers to the pet and it is collected.
     expect![[r#"[{"rows":[{"name":"ann","age":1,"tags":["set",["a","b"]],"pets":["uuid","<2>"]},{"name":"bob","age":["set",[]],"tags":["set",[]],"pets":["set",[]]}]}]"#]].assert_eq(&convert(r#""pets":{"type":{"key":{"type":"uuid","refTable":"Pet"}"#, r#""pets":{"type":{"key":{"type":"uuid"}"#));
 }
 
 #[test]
-fn rows_that_refer_to_themselves_are_taken_however_they_come() {
+fn rows_that_refer_to_themselves_are_accepted_from_every_source() {
     let mut zoo = keepers();
     zoo.run(r#"{"op":"insert","table":"Keeper","uuid-name":"k","row":{"name":"eve","pets":["named-uuid","k"]}}"#);
     let found = zoo.database.own_references();
     assert_eq!(found.len(), 1);
     let schema = zoo.database.schema().clone();
-    // As a compacted file is read.
+    // As a compacted file is loaded.
     let mut fill = BulkLoad::new(Database::new(schema.clone(), HashSeed::FIXED));
     for (table, _) in schema.iter() {
         let rows = zoo.database.rows(table).cloned();
