@@ -5,8 +5,13 @@
 //! and uses `net` alone.
 
 pub mod events;
+#[cfg(all(test, interleavings))]
+mod interleavings;
 pub mod mailbox;
+pub mod pipeline;
 pub mod poll_interval;
 pub mod priority;
 pub mod segment;
 pub mod shard;
+mod sync;
+mod wake_queue;

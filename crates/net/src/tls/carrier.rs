@@ -147,9 +147,12 @@ impl Carrier {
                 Ok(Received::Much | Received::Little) => {}
                 Ok(Received::Nothing) if sent.is_ok() => return Ok(false),
                 Ok(Received::End) if sent.is_ok() => {
-                    let line =
-                        format_args!("{}: unexpected SSL_ERROR_ZERO_RETURN", self.operation());
-                    logging::err_limited(&PEER_LIMIT, Module::StreamSsl, line);
+                    let operation = self.operation();
+                    logging::err_limited(
+                        &PEER_LIMIT,
+                        Module::StreamSsl,
+                        format_args!("{operation}: unexpected SSL_ERROR_ZERO_RETURN"),
+                    );
                     self.fault =
                         Some("the peer closed the connection during the handshake".to_owned());
                     return Err(self.fail());
@@ -327,8 +330,12 @@ impl Carrier {
     }
 
     fn complain(&self, what: &str) {
-        let line = format_args!("{}: {what}", self.operation());
-        logging::warn_limited(&PEER_LIMIT, Module::StreamSsl, line);
+        let operation = self.operation();
+        logging::warn_limited(
+            &PEER_LIMIT,
+            Module::StreamSsl,
+            format_args!("{operation}: {what}"),
+        );
     }
 
     /// What is under way, as the reference names it.

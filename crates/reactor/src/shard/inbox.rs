@@ -3,9 +3,10 @@
 //! The queue has no limit of its own: each producer limits what it has under way (a connection's requests stop while its
 //! output waits, an engine merges updates for connections that are behind).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::accept::{Accepted, Intake, ListenerId};
+use crate::wake_queue::WakeQueue;
 
 /// One entry of the queue.
 pub(super) enum Envelope<M> {
@@ -26,21 +27,8 @@ pub struct ShardHandle<M>(Arc<Inbox<M>>);
 
 #[derive(Debug)]
 pub(super) struct Inbox<M> {
-    queue: Mutex<Queue<M>>,
+    queue: WakeQueue<Envelope<M>>,
     waker: mio::Waker,
-}
-
-#[derive(Debug)]
-struct Queue<M> {
-    envelopes: Vec<Envelope<M>>,
-    /// The shard will look here again before it sleeps, so nobody need wake it.
-    is_awake: bool,
-}
-
-impl<M> Inbox<M> {
-    fn lock(&self) -> MutexGuard<'_, Queue<M>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<M> Clone for ShardHandle<M> {
@@ -58,10 +46,7 @@ impl<M> std::fmt::Debug for Envelope<M> {
 impl<M> ShardHandle<M> {
     pub(super) fn new(waker: mio::Waker) -> ShardHandle<M> {
         ShardHandle(Arc::new(Inbox {
-            queue: Mutex::new(Queue {
-                envelopes: Vec::new(),
-                is_awake: false,
-            }),
+            queue: WakeQueue::new(),
             waker,
         }))
     }
@@ -77,29 +62,19 @@ impl<M> ShardHandle<M> {
     }
 
     pub(super) fn extend(&self, envelopes: impl IntoIterator<Item = Envelope<M>>) {
-        let mut queue = self.0.lock();
-        let was_empty = queue.envelopes.is_empty();
-        queue.envelopes.extend(envelopes);
-        let must_wake = was_empty && !queue.is_awake && !queue.envelopes.is_empty();
-        drop(queue);
-        if must_wake {
+        if self.0.queue.extend(envelopes) {
             // Fails only when the eventfd is gone, and with it the shard.
             let _ = self.0.waker.wake();
         }
     }
 
-    /// Takes everything, leaving `spare` (which must be empty) in its place. Until [`ShardHandle::sleep`] the shard is awake.
+    /// Moves everything into `spare`, which must be empty. Until [`ShardHandle::sleep`] the shard is awake.
     pub(super) fn take(&self, spare: &mut Vec<Envelope<M>>) {
-        debug_assert!(spare.is_empty());
-        let mut queue = self.0.lock();
-        queue.is_awake = true;
-        std::mem::swap(&mut queue.envelopes, spare);
+        self.0.queue.take(spare);
     }
 
-    /// The shard wants to sleep, and be woken by what comes. False when something has come already.
+    /// Announces that the shard goes to sleep and must be woken by the next message. Returns false when there is a message already.
     pub(super) fn sleep(&self) -> bool {
-        let mut queue = self.0.lock();
-        queue.is_awake = !queue.envelopes.is_empty();
-        !queue.is_awake
+        self.0.queue.sleep()
     }
 }

@@ -12,9 +12,9 @@ use corvid_service::storage::FileState;
 use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
 
 mod damage;
+mod decoding;
 mod load;
 mod own_references;
-mod pipeline;
 mod progress;
 mod salvage_copy;
 

@@ -8,7 +8,7 @@ use corvid_engine::{BulkLoad, Database};
 use corvid_log::split::BATCH_BYTES;
 use corvid_log::{Cause, Damage, Extent, Feed, Load, Source};
 
-use super::pipeline::{Done, Pipeline};
+use super::decoding::{Decoding, Outcome};
 
 /// Records that are looked at together before they are applied.
 const LOOK_AHEAD: usize = 8;
@@ -66,7 +66,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     let workers = if is_small { 0 } else { workers };
     let (feed, extent) = load.into_feed();
     let database = Database::new(schema, seed);
-    let pipeline = Pipeline::new(how(feed), &database, workers);
+    let decoding = Decoding::new(how(feed), &database, workers);
     let mut loaded = LoadedLog {
         database,
         extent,
@@ -74,29 +74,29 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     };
     std::thread::scope(|scope| {
         for number in 0..workers {
-            let worker = || pipeline.work(&mut fresh());
+            let worker = || decoding.work(&mut fresh());
             let thread = std::thread::Builder::new().name(format!("load{number}"));
             // Without it the others have more to do.
             let _ = thread.spawn_scoped(scope, worker);
         }
-        let outcome = apply(&mut loaded, &pipeline, &mut fresh(), uuids);
-        pipeline.close();
+        let outcome = apply(&mut loaded, &decoding, &mut fresh(), uuids);
+        decoding.close();
         outcome
     })?;
     Ok(loaded)
 }
 
-/// Applies what comes out of the pipeline, up to the end of the log.
+/// Applies what comes out of the decoding, up to the end of the log.
 fn apply<S: Source>(
     loaded: &mut LoadedLog,
-    pipeline: &Pipeline<S>,
+    decoding: &Decoding<S>,
     versions: &mut dyn UuidSource,
     uuids: &mut dyn UuidSource,
 ) -> Result<(), Irregular> {
     let mut fill = None;
     loop {
-        match pipeline.next(versions) {
-            Done::Transactions(decoded) => {
+        match decoding.next(versions) {
+            Outcome::Transactions(decoded) => {
                 let count = decoded.transactions.len();
                 let mut mistakes = 0;
                 let mut transactions = decoded.transactions.into_iter();
@@ -111,12 +111,12 @@ fn apply<S: Source>(
                         Err(error) => return loaded.end(Some(Cause::rejected(error))),
                     }
                 }
-                pipeline.learn(mistakes, count);
+                decoding.learn(mistakes, count);
                 if let Some(cause) = decoded.damage {
                     return loaded.end(Some(cause));
                 }
             }
-            Done::Fill => {
+            Outcome::Fill => {
                 let empty = Database::new(
                     loaded.database.schema().clone(),
                     loaded.database.hash_seed(),
@@ -126,17 +126,17 @@ fn apply<S: Source>(
                     empty,
                 )));
             }
-            Done::Rows(table, rows) => {
+            Outcome::Rows(table, rows) => {
                 let fill: &mut BulkLoad = fill.as_mut().ok_or(Irregular)?;
                 fill.add(table, rows).map_err(|_| Irregular)?;
             }
-            Done::Filled(end) => {
+            Outcome::Filled(end) => {
                 let fill = fill.take().ok_or(Irregular)?;
                 loaded.database = fill.finish().map_err(|_| Irregular)?;
                 loaded.extent.accept(end);
             }
-            Done::Irregular => return Err(Irregular),
-            Done::End(error) => return loaded.end(error.map(Cause::Read)),
+            Outcome::Irregular => return Err(Irregular),
+            Outcome::End(error) => return loaded.end(error.map(Cause::Read)),
         }
     }
 }

@@ -1,0 +1,55 @@
+//! A queue of many producers to one consumer that sleeps in a poll loop, with at most one wake-up for each sleep.
+//!
+//! Invariant: a producer that finds the queue empty and its consumer asleep wakes it, and nobody else does. A consumer that is awake looks
+//! here again before it sleeps ([`WakeQueue::sleep`]), so no message waits for another one to arrive.
+
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The queue. The way to wake the consumer is the caller's.
+#[derive(Debug)]
+pub(crate) struct WakeQueue<T>(Mutex<State<T>>);
+
+#[derive(Debug)]
+struct State<T> {
+    messages: Vec<T>,
+    /// The consumer will look here again before it sleeps.
+    is_awake: bool,
+}
+
+impl<T> WakeQueue<T> {
+    /// An empty queue whose consumer sleeps.
+    pub(crate) fn new() -> WakeQueue<T> {
+        WakeQueue(Mutex::new(State {
+            messages: Vec::new(),
+            is_awake: false,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends messages, which stay together. Returns whether the caller must wake the consumer.
+    #[must_use]
+    pub(crate) fn extend(&self, messages: impl IntoIterator<Item = T>) -> bool {
+        let mut state = self.lock();
+        let was_empty = state.messages.is_empty();
+        state.messages.extend(messages);
+        was_empty && !state.is_awake && !state.messages.is_empty()
+    }
+
+    /// Moves all messages into `spare`, which must be empty. Until [`WakeQueue::sleep`] the consumer is awake.
+    pub(crate) fn take(&self, spare: &mut Vec<T>) {
+        debug_assert!(spare.is_empty());
+        let mut state = self.lock();
+        state.is_awake = true;
+        std::mem::swap(&mut state.messages, spare);
+    }
+
+    /// Announces that the consumer goes to sleep and must be woken by the next message. Returns false when there is a message already.
+    pub(crate) fn sleep(&self) -> bool {
+        let mut state = self.lock();
+        state.is_awake = !state.messages.is_empty();
+        !state.is_awake
+    }
+}
