@@ -1,9 +1,9 @@
-//! One served database: engine, monitors, waiting transactions and the order in which answers may leave.
+//! One served database: engine, monitors, blocked transactions, and the order in which replies leave.
 //!
-//! Inputs are [`ToDatabase`] messages with the time; outputs are collected in [`Outputs`] and taken by the thread (or
-//! simulator) that drives it. Everything executes on speculative state: each answer, of whatever kind, is made from the state after the
-//! commits before it, and waits in one queue until those are stored (`pending`, `release`, `undo`). A session alone may be blocked
-//! (`outbox`). Only what replaces the database or its file waits at a [`Barrier`] until nothing is pending, and everything behind it, too.
+//! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the [`pump`](crate::pump) takes them from there.
+//! Everything executes on speculative state: each reply, of every kind, is made from the state after the commits before it, and waits in
+//! one queue until those commits are stored (`pending`, `release`, `undo`). A single session may be blocked (`outbox`). Only an input that
+//! replaces the database or its file waits at a [`Barrier`] until nothing is pending, together with every input behind it.
 
 use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 mod audit_entries;
@@ -80,7 +80,7 @@ pub struct Now {
     pub wall_ms: i64,
 }
 
-/// How a database is kept.
+/// The settings of a database.
 pub struct Options {
     /// Its number.
     pub id: DatabaseId,
@@ -106,7 +106,7 @@ pub struct DatabaseService {
     flush_pacing: FlushPacing,
     pending: PendingQueue,
     records: Records,
-    /// Inputs behind one that waits at a barrier.
+    /// Inputs at a barrier: the first one waits for it, the others are behind the first.
     barrier_queue: VecDeque<ToDatabase>,
     conversion: Option<Conversion>,
     conversion_bytes_max: usize,
@@ -114,46 +114,46 @@ pub struct DatabaseService {
     /// Steps that the database spends on the selections of one transaction.
     select_steps_max: u64,
     monitor_quota: MonitorQuota,
-    /// How many jobs were ordered.
+    /// The number of jobs so far.
     last_job: u64,
     rewrites: Rewrites,
-    /// Of the file, if there is one.
+    /// How the file has grown, if there is a file.
     growth: Option<Growth>,
     /// Why the last commit could not be stored.
     storage_error: Option<StoreError>,
-    /// Columns that configure remotes, by the remote's text, with what was last reported.
+    /// Columns that configure remotes, by the remote's text, with the remotes that were last reported.
     watched_columns: Vec<WatchedColumn>,
     row_log: RowLog,
     counts: Counters,
     slow: SlowLog,
     /// There is an audit trail.
     is_audited: bool,
-    /// What is read here beside inputs goes through it.
+    /// Values that are read beside inputs go through the tape.
     tape: Tape,
     sessions: HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>,
     locks: Arc<Mutex<Locks>>,
     epochs: SchemaEpochs,
-    /// The epoch that its last conversion began.
+    /// The epoch that the last conversion began.
     converted: SchemaEpoch,
     uuids: Box<dyn UuidSource + Send>,
     next_position: LogPosition,
-    /// Of the next request that is executed for the first time.
+    /// The sequence number of the next request that is executed for the first time.
     next_seqno: u64,
-    /// It is served no more; what still arrives is answered so.
+    /// The database is not served any more; later requests are answered with that error.
     is_removed: bool,
     outputs: Outputs,
 }
 
-/// What an input waits for, with every input behind it.
+/// The condition that an input waits for, with every input behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Barrier {
-    /// A conversion is about to begin, or to be swapped in.
+    /// A conversion starts or swaps its file in.
     Conversion,
     /// A new file is being put in place.
     Swap,
-    /// So much of results is pending that no more may be made.
+    /// Pending replies have so many bytes that no more may be made.
     Room,
-    /// Everything pending must be stored.
+    /// Everything pending is stored.
     Stored,
 }
 
@@ -173,7 +173,7 @@ fn replaces_something(input: &ToDatabase) -> bool {
     }
 }
 
-/// The id of a commit, or of the state that a history begins with; all zeros where no history is kept.
+/// A new id of a commit, or of the state that a history begins with; all zeros where no history is kept.
 fn txn_id(is_kept: bool, uuids: &mut dyn UuidSource) -> Uuid {
     if is_kept { uuids.fresh() } else { Uuid::ZERO }
 }
@@ -243,17 +243,17 @@ impl DatabaseService {
         service
     }
 
-    /// Counts replies here, together with those of other databases.
+    /// Charges replies to this memory, which other databases share.
     pub fn set_reply_memory(&mut self, memory: Arc<ReplyMemory>) {
         self.outputs.reply_memory = memory;
     }
 
-    /// Has what is read beside inputs recorded, or replayed.
+    /// Has values that are read beside inputs recorded, or replayed.
     pub(crate) fn set_tape(&mut self, tape: Tape) {
         self.tape = tape;
     }
 
-    /// The schema served now.
+    /// The present schema.
     #[must_use]
     pub fn schema(&self) -> &corvid_data::Arc<Schema> {
         self.database.schema()
@@ -271,12 +271,12 @@ impl DatabaseService {
         &self.database
     }
 
-    /// What the inputs so far have brought about; the driver drains it.
+    /// The outputs of the inputs so far; the driver drains them.
     pub fn outputs(&mut self) -> &mut Outputs {
         &mut self.outputs
     }
 
-    /// Takes one input.
+    /// Executes one input, or queues it.
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
         match input {
             ToDatabase::Storage(StorageReply::Stored(position, result)) => {
@@ -303,7 +303,7 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Works off deferred inputs as far as the state allows. Called whenever that may have changed.
+    /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have fallen.
     fn resume(&mut self, now: Now) {
         while let Some(input) = self.barrier_queue.pop_front() {
             if self.barrier(&input).is_some() {
@@ -314,7 +314,7 @@ impl DatabaseService {
         }
     }
 
-    /// Handles these before everything else that is deferred, when the state allows.
+    /// Queues these inputs before all others at the barrier.
     fn queue_first(&mut self, inputs: impl IntoIterator<Item = ToDatabase>) {
         let inputs = inputs.into_iter();
         for (position, input) in inputs.enumerate() {
@@ -327,7 +327,7 @@ impl DatabaseService {
         !self.barrier_queue.is_empty() || self.barrier(input).is_some()
     }
 
-    /// What an input waits for, with everything behind it.
+    /// The barrier that an input waits at, if there is one.
     fn barrier(&self, input: &ToDatabase) -> Option<Barrier> {
         if self.is_conversion_waiting() {
             return Some(Barrier::Conversion);
@@ -342,7 +342,7 @@ impl DatabaseService {
         }
     }
 
-    /// Takes an input that need not wait for all others, but perhaps for its session.
+    /// Executes an input that waits at no barrier, unless its session is blocked.
     fn take(&mut self, now: Now, input: ToDatabase) {
         if self.is_removed {
             self.refuse_removed(input);
@@ -453,7 +453,7 @@ impl DatabaseService {
         }
     }
 
-    /// Cancels everything that clients have pending here: the database goes away.
+    /// Cancels everything that clients have pending here, because the database is removed.
     fn remove(&mut self, now: Now) {
         self.is_removed = true;
         if let Some(request) = self.drop_conversion() {
@@ -472,7 +472,7 @@ impl DatabaseService {
         self.unblock_all_unread_sessions();
         self.give_up_compaction();
         self.answer_compactions(&Err(self.removed_error()));
-        // What was put off is refused. The end is reported last: everything that was asked before is answered by then.
+        // Inputs at the barrier are refused. The removal is reported last, so every earlier input is answered by then.
         self.resume(now);
         self.outputs.events.push(Event::Removed(self.id));
     }
@@ -483,7 +483,7 @@ impl DatabaseService {
         (self.is_removed || info.epoch < self.converted) && !self.tape.flag(|| info.is_aware())
     }
 
-    /// Drops a request of such a session without an answer.
+    /// Drops a request of a dismissed session without a reply.
     fn drop_request(&mut self, request: &Request) {
         request.info.miss_cancellation();
         self.outputs
@@ -497,7 +497,7 @@ impl DatabaseService {
         }
     }
 
-    /// Answers what was sent before its sender knew that the database is gone.
+    /// Answers an input that was sent before its sender knew of the removal.
     fn refuse_removed(&mut self, input: ToDatabase) {
         match input {
             ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
@@ -510,7 +510,7 @@ impl DatabaseService {
                 let error =
                     WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
                 match request.method {
-                    // Those name no database; their monitors are gone, and that is what they are told.
+                    // These name no database. Their monitors are gone, and the reply says so.
                     DatabaseMethod::MonitorCancel => self.release_monitor_cancel(&request),
                     DatabaseMethod::MonitorCondChange => self.change_condition(request),
                     _ => self.fail(&request, &error),
@@ -567,8 +567,8 @@ impl DatabaseService {
         self.monitor_quota.remove_session(session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
-        // A transaction that arrived before the end is executed, unless its turn would have come only after its client had read; a
-        // conversion is given up while that is possible.
+        // A transaction that arrived before the end is executed, unless the session is blocked until it has read its replies. A conversion
+        // is given up while that is possible.
         let is_wanted = |input: &ToDatabase| match input {
             ToDatabase::Request(request) => {
                 request.session != session || request.method == DatabaseMethod::Transact
@@ -597,7 +597,7 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Whether no session has left anything behind: nothing waits, is pending or deferred, and nothing is monitored.
+    /// Whether no session has left anything behind: nothing is blocked, pending or queued, and nothing is monitored.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.triggers.is_clean()

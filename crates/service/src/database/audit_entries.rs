@@ -1,6 +1,6 @@
-//! What a database has to say for the audit trail ([`crate::audit`]), when there is one.
+//! The entries of one database for the audit trail ([`crate::audit`]), when there is one.
 //!
-//! Costs one look at a flag when there is none. Entries leave with the other outputs, before the answer that they are about.
+//! Without a trail they cost one look at a flag. Entries leave with the other outputs, before the reply that they are about.
 
 use corvid_data::{Tag, WireError};
 use corvid_json::Reader;
@@ -13,11 +13,11 @@ use crate::message::Request;
 
 use super::pending::{Commit, Origin, Pending};
 
-/// Operations of a refused transaction that are told.
+/// Operations of a refused transaction that an entry names.
 const OPERATIONS_MAX: usize = 100;
 
 impl DatabaseService {
-    /// Whether there is an audit trail; there is none at first.
+    /// Turns the audit trail on or off; it is off at first.
     pub fn set_audited(&mut self, is_audited: bool) {
         self.is_audited = is_audited;
     }
@@ -46,12 +46,12 @@ impl DatabaseService {
         }
     }
 
-    /// The answer to a transaction is released that was refused.
+    /// The reply to a refused transaction is released.
     pub(super) fn audit_refused(&mut self, date_ms: i64, origin: &Origin, refused: Action) {
         self.audit(date_ms, who(origin), refused);
     }
 
-    /// What is to be told of a transaction that has failed with `error`, if that is for want of rights.
+    /// The entry for a transaction that has failed with `error`, if the client lacked a right.
     pub(super) fn refusal(
         &self,
         request: &Request,
@@ -79,7 +79,7 @@ impl DatabaseService {
         Some(Box::new(what))
     }
 
-    /// A conversion was refused; it is told if that is for want of rights.
+    /// A conversion was refused. It gets an entry if the client lacked a right.
     pub(super) fn audit_refusal(&mut self, now: Now, request: &Request, error: &WireError) {
         if self.is_audited && is_refusal(error.tag) {
             let what = Action::Denied {
@@ -93,7 +93,7 @@ impl DatabaseService {
         }
     }
 
-    /// The database has another schema, because of this request.
+    /// This request has converted the database.
     pub(super) fn audit_conversion(&mut self, now: Now, request: &Request) {
         if self.is_audited {
             let who = Actor::Client(request.session, request.info.clone());

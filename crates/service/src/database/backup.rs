@@ -1,8 +1,8 @@
-//! A database that is a backup: what its source says is applied here, in order, and clients may only read.
+//! A backup: the database applies its source's updates in order, and clients may only read.
 //!
-//! Invariants: while it is a backup nothing but the source changes it. Contents are compared away from the database, on a snapshot that
-//! therefore stays true; texts that arrive meanwhile wait, and the shell is told of a text only when it has been worked off, so it stops
-//! reading before many wait. What belongs to an earlier time of being a backup is ignored.
+//! Invariants: while a database is a backup, only the source changes it. Contents are compared by a job on a snapshot, which stays true for
+//! that reason. Messages that arrive meanwhile are queued. The connection is told of a message only when the database has consumed it, so
+//! it stops reading before the queue is long. Events and job results of an earlier time as a backup are ignored.
 
 use std::collections::VecDeque;
 
@@ -20,29 +20,29 @@ use crate::replication::{
     Replication, ReplicationStatus, Role, SourceEvent, SourceId, SourceOrder, Step, read_update,
 };
 
-/// Longer texts are freed elsewhere, bytes.
+/// Longer messages are freed by the reaper, bytes.
 const FREED_BYTES: usize = 1 << 20;
 
-/// What a backup keeps besides its rows.
+/// The state of a backup besides its rows.
 pub(super) struct Backup {
     replication: Replication,
     /// The number of the connection.
     connection: u64,
-    /// The comparison of contents that is awaited.
+    /// The comparison of contents that is under way.
     comparing: Option<JobNumber>,
-    /// Texts that wait for its end.
+    /// Messages that arrived since it began.
     waiting: VecDeque<Pieces>,
     repeats: StringCache,
 }
 
 impl DatabaseService {
-    /// How it stands as a backup.
+    /// The state of replication; `None`: the database is active.
     pub(super) fn backup_status(&self) -> Option<ReplicationStatus> {
         let backup = self.model.source()?;
         Some(backup.replication.status())
     }
 
-    /// Changes roles while nothing is pending. Transactions that wait are tried in the new role.
+    /// Changes roles while nothing is pending. Blocked transactions are tried in the new role.
     pub(super) fn set_role(&mut self, now: Now, role: Role, token: u64) {
         self.end_backup();
         if let Role::Backup(following) = role {
@@ -61,14 +61,14 @@ impl DatabaseService {
         self.outputs.events.push(Event::RoleSet(token));
     }
 
-    /// From here on clients may write.
+    /// Ends being a backup: from here on clients may write.
     pub(super) fn end_backup(&mut self) {
         if let Some(backup) = self.model.end_backup() {
             self.outputs.free(texts(backup.waiting));
         }
     }
 
-    /// The connection to the source has something to say.
+    /// Handles an event of the connection to the source.
     pub(super) fn source(&mut self, now: Now, id: SourceId, event: SourceEvent) {
         let Some(backup) = self.model.source_mut().filter(|backup| backup.id() == id) else {
             return;
@@ -95,7 +95,7 @@ impl DatabaseService {
         }
     }
 
-    /// Works off what the source has said, up to contents that must be compared.
+    /// Applies queued messages, up to contents that must be compared.
     fn take_texts(&mut self, now: Now) {
         while let Some(backup) = self.model.source_mut()
             && backup.comparing.is_none()
@@ -169,7 +169,7 @@ impl DatabaseService {
         }
     }
 
-    /// What must change for us to hold what the source holds is known.
+    /// Applies the difference between our contents and the source's, which the job has found.
     pub(super) fn compared(
         &mut self,
         now: Now,
@@ -196,7 +196,7 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Something that came from the source could not be stored and is undone.
+    /// A commit from the source could not be stored and is undone.
     pub(super) fn source_not_stored(&mut self, now: Now) {
         if let Some(backup) = self.model.source_mut() {
             backup.comparing = None;
@@ -213,7 +213,7 @@ impl Backup {
     }
 }
 
-/// Texts that are of no use any more; there are few.
+/// Messages that are not needed any more; there are few.
 fn texts(texts: VecDeque<Pieces>) -> Garbage {
     let bytes = texts.iter().map(Pieces::len).sum();
     Garbage::new(bytes, texts)

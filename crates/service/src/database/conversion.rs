@@ -1,5 +1,4 @@
-//! A conversion under way (docs/spec/protocol.md 4.15): which step comes next, and what waits for the last one.
-//!
+//! A conversion under way (docs/spec/protocol.md 4.15): its steps, and the inputs that wait for its end.
 //! ```text
 //! old schema:  commits ---------------------------------------------->|  held  |
 //!                 | snapshot          | released commits   |          |        |
@@ -10,11 +9,11 @@
 //! ```
 //!
 //! Invariants: the content of [`Work::Ready`] is the source's as of the last commit that is not in `commits`; the new file and `records`
-//! together hold that content. Only when next to nothing is missing are inputs held, until the swap. What cannot be carried over
-//! starts the conversion anew from the state of the moment, in the last resort with everything held, so the outcome is always that of
-//! a conversion at the moment of the swap.
+//! together hold that content. Inputs are held only when next to nothing is missing, until the swap. If a commit cannot be carried over,
+//! the conversion starts again from the present state; after [`FREE_ATTEMPTS`] it does so with all inputs held. So the outcome is always
+//! that of a conversion at the moment of the swap.
 //!
-//! Requests of whoever asked for the conversion wait for its end from the start: they may be meant for the new schema.
+//! Requests of the session that asked for the conversion wait for its end from the start: they may be meant for the new schema.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -30,63 +29,63 @@ use crate::message::{DatabaseMethod, Request, ToDatabase};
 use crate::recording::Setting;
 use crate::storage::Content;
 
-/// Changed rows that the database carries over itself while everything waits; more are left to the worker.
+/// Changed rows that the database carries over itself while inputs are held; more are left to a job.
 const SMALL_CHANGES: usize = 64;
 
-/// Changed rows that are worth a job while the new file is being written and there is no hurry.
+/// Changed rows that are worth a job while the new file is being written and inputs are not held.
 const MANY_CHANGES: usize = 1024;
 
-/// Jobs after which everything is held, should commits keep coming faster than they are carried over.
+/// Jobs after which inputs are held, should commits keep coming faster than they are carried over.
 const CATCH_UP_JOBS_MAX: u32 = 8;
 
-/// Records of commits that wait to be carried over: when there are more bytes, everything is held.
+/// Bytes of records of commits that wait to be carried over; beyond that, inputs are held.
 pub(super) const BYTES_MAX: usize = 256 << 20;
 
-/// Attempts while commits go on; the one after them holds everything.
+/// Attempts while commits continue; the next one holds all inputs.
 const FREE_ATTEMPTS: u32 = 2;
 
 /// A conversion under way.
 pub(super) struct Conversion {
     pub(super) request: Box<Request>,
     schema: Arc<Schema>,
-    /// Of the job that is awaited.
+    /// The number of the job under way.
     number: JobNumber,
     pub(super) work: Work,
     pub(super) file: NewFile,
-    /// Commits released since the snapshot and not carried over, and how many rows they change.
+    /// Commits released since the snapshot and not carried over, and the number of rows that they change.
     commits: Vec<Commit>,
     changes: usize,
-    /// Of records of commits since the snapshot.
+    /// The length of the records of commits since the snapshot.
     bytes: usize,
     /// Records that the new file lacks.
     records: Vec<Vec<u8>>,
     attempts: u32,
     catch_up_jobs: u32,
-    /// Every input waits.
+    /// Every input waits at the barrier.
     is_held: bool,
     /// Sessions whose inputs wait for the end, and those inputs.
     sessions: HashSet<SessionId, TrustedKeys>,
     queued: VecDeque<ToDatabase>,
 }
 
-/// Where the converted content is.
+/// The place of the converted content.
 pub(super) enum Work {
-    /// Yet to be begun, as soon as nothing is pending.
+    /// It does not exist yet. Its job starts as soon as nothing is pending.
     NotStarted,
-    /// With the worker.
+    /// A job has it.
     InJob,
-    /// Here.
+    /// The database has it.
     Ready(Box<Converted>),
 }
 
-/// What there is of the new file.
+/// The stage of the new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewFile {
-    /// Nothing.
+    /// There is none.
     None,
     /// It is being written.
     Writing,
-    /// It holds everything that it was given.
+    /// Everything that was asked for so far is in it.
     Written,
     /// It is being put in place: the conversion cannot be given up any more.
     Swapping,
@@ -114,8 +113,8 @@ impl Conversion {
         }
     }
 
-    /// Takes note of a commit under the old schema that everybody may know of, and of the length of its record. When more than `bytes_max`
-    /// have come, everything that follows waits for the end.
+    /// Records a released commit under the old schema, and the length of its record. When more than `bytes_max` have come, all later inputs
+    /// wait for the end.
     pub(super) fn released(&mut self, commit: Commit, record_bytes: usize, bytes_max: usize) {
         self.changes += commit.delta.changes.len();
         self.bytes += record_bytes;
@@ -123,8 +122,9 @@ impl Conversion {
         self.commits.push(commit);
     }
 
-    /// Whether an input must wait for the end of the conversion although others need not. It and all that follow from its session do.
-    /// A session that is held does not come to wait here before it is let go, for what it sent before may be held too and comes first.
+    /// Whether an input must wait for the end of the conversion although other sessions' inputs need not. All later inputs of its session
+    /// do the same. `is_blocked` says that the session is blocked: its inputs do not wait here then, because earlier ones wait in its
+    /// outbox and come first.
     pub(super) fn must_wait_for_end(&mut self, input: &ToDatabase, is_held: bool) -> bool {
         match input {
             // One conversion at a time.
@@ -147,7 +147,7 @@ impl Conversion {
         self.queued.push_back(input);
     }
 
-    /// What waits, to be filtered or taken.
+    /// The inputs that wait for the end.
     pub(super) fn queued_mut(&mut self) -> &mut VecDeque<ToDatabase> {
         &mut self.queued
     }
@@ -156,12 +156,12 @@ impl Conversion {
         self.request.session == session && *self.request.id == *id
     }
 
-    /// Whether it can still be given up.
+    /// Whether the conversion can still be given up.
     pub(super) fn is_cancelable(&self) -> bool {
         self.file != NewFile::Swapping
     }
 
-    /// The converted content, if it is here; the conversion has none then.
+    /// Takes the converted content, if the database has it.
     pub(super) fn take_database(&mut self) -> Option<Database> {
         match std::mem::replace(&mut self.work, Work::InJob) {
             Work::Ready(converted) => Some(converted.into_database()),
@@ -169,7 +169,7 @@ impl Conversion {
         }
     }
 
-    /// Whether commits are to be left to the worker now.
+    /// Whether commits are to be carried over by a job now.
     fn has_work(&self) -> bool {
         let enough = match self.file {
             NewFile::Writing => MANY_CHANGES,
@@ -181,13 +181,13 @@ impl Conversion {
 }
 
 impl DatabaseService {
-    /// Sets how many bytes of records may come during a conversion before everything waits for it.
+    /// Sets the number of bytes of records during a conversion after which all inputs wait.
     pub fn set_conversion_bytes_max(&mut self, bytes: usize) {
         self.tape.setting(Setting::ConversionBytesMax, bytes as u64);
         self.conversion_bytes_max = bytes;
     }
 
-    /// Whether every input must wait: for the swap, or until nothing is pending.
+    /// Whether all inputs must wait: for the swap, or until nothing is pending.
     pub(super) fn is_conversion_waiting(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| {
             let wants_file = conversion.file == NewFile::None
@@ -198,12 +198,12 @@ impl DatabaseService {
         })
     }
 
-    /// Takes every step of the conversion that can be taken. Called whenever something that it waits for may have come about.
+    /// Takes all steps of the conversion that can be taken. Called when a step may have become possible.
     pub(super) fn advance_conversion(&mut self, now: Now) {
         while self.step_conversion(now) {}
     }
 
-    /// Takes the next step, and tells whether another may follow at once.
+    /// Takes the next step. True if another may be taken at once.
     fn step_conversion(&mut self, now: Now) -> bool {
         let is_all_stored = self.pending.is_empty();
         let is_swapping = self.rewrites.is_swapping();
@@ -267,7 +267,7 @@ impl DatabaseService {
         false
     }
 
-    /// From the present state, which is stored.
+    /// Starts the conversion of the present state, which is stored.
     fn start_convert_job(&mut self) {
         self.last_job += 1;
         let Some(conversion) = &mut self.conversion else {
@@ -307,7 +307,7 @@ impl DatabaseService {
         });
     }
 
-    /// The little that is left is not worth the way to the worker and back.
+    /// Carries the last few commits over without a job.
     fn carry_over_rest(&mut self) -> bool {
         let is_diff = self.column_diff;
         let Some(conversion) = &mut self.conversion else {
@@ -325,7 +325,7 @@ impl DatabaseService {
         true
     }
 
-    /// The worker is done with something.
+    /// Handles the result of a job.
     pub(super) fn job_done(&mut self, now: Now, number: JobNumber, done: JobResult) {
         let is_awaited = |conversion: &&mut Conversion| {
             conversion.number == number && matches!(conversion.work, Work::InJob)
@@ -345,7 +345,7 @@ impl DatabaseService {
                 conversion.records.extend(records);
             }
             JobResult::CarriedOver(Err(_)) => self.start_conversion_again(),
-            // Is not a step of a conversion.
+            // These are not steps of a conversion.
             JobResult::InitialContents(_) | JobResult::DeferredBody(_) | JobResult::Compared(_) => {
             }
         }
@@ -353,8 +353,8 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Something could not be carried over. That says nothing of the state as a whole, so it is converted anew, as soon
-    /// as nothing is pending.
+    /// Starts again from the present state as soon as nothing is pending, because a commit could not be carried over. The state as a whole
+    /// may still be convertible.
     fn start_conversion_again(&mut self) {
         let Some(conversion) = &mut self.conversion else {
             return;
@@ -369,7 +369,7 @@ impl DatabaseService {
         self.abandon_rewrite();
     }
 
-    /// Ends the conversion with nothing changed; whoever asked for it is told why, if still there.
+    /// Ends the conversion with nothing changed. Replies with the error, if the session is still there.
     pub(super) fn give_up_conversion(&mut self, now: Now, error: Option<&WireError>) {
         if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
             self.fail(&request, error);
@@ -377,7 +377,7 @@ impl DatabaseService {
         self.resume_after_conversion(now);
     }
 
-    /// Lets go of the conversion, which must not be swapping, and returns what asked for it.
+    /// Drops the conversion, which must not be swapping, and returns its request.
     pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
         let mut conversion = self.conversion.take()?;
         assert!(conversion.is_cancelable(), "a swap is waited for");
@@ -387,13 +387,13 @@ impl DatabaseService {
         Some(self.end_conversion(conversion))
     }
 
-    /// What was put off for the conversion goes on.
+    /// Resumes the inputs and compactions that waited for the conversion.
     pub(super) fn resume_after_conversion(&mut self, now: Now) {
         self.compact_wanted(now);
         self.resume(now);
     }
 
-    /// Inputs that waited come first of those that are deferred.
+    /// Puts the inputs that waited for the end before all others at the barrier.
     pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
         for input in conversion.queued.into_iter().rev() {
             self.barrier_queue.push_front(input);
@@ -401,14 +401,14 @@ impl DatabaseService {
         conversion.request
     }
 
-    /// Has a database freed elsewhere.
+    /// Has a database freed by the reaper.
     pub(super) fn free_database(&mut self, database: Option<Database>) {
         if let Some(database) = database {
             self.outputs.free(Garbage::database(database));
         }
     }
 
-    /// Frees what nobody waits for any more.
+    /// Frees a result that is not needed any more.
     fn free(&mut self, done: JobResult) {
         if let JobResult::Converted(Ok(converted))
         | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
@@ -417,7 +417,7 @@ impl DatabaseService {
         }
     }
 
-    /// Whether the conversion can be given up and is this request's.
+    /// Whether the conversion was asked for by this request and can be given up.
     pub(super) fn is_conversion_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| {
             conversion.is_cancelable() && conversion.is_asked_by(session, id)
@@ -434,7 +434,7 @@ impl DatabaseService {
     }
 }
 
-/// Whether a conversion of `source` as it is now has the content of `database`. Debug builds ask at every swap.
+/// Whether a conversion of the present `source` has the content of `database`. Debug builds check it at every swap.
 pub(super) fn is_conversion_of(source: &Database, database: &Database) -> bool {
     struct NoVersions;
     impl UuidSource for NoVersions {

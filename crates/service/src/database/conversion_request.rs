@@ -1,4 +1,5 @@
-//! Online schema conversion (docs/spec/protocol.md 4.15): checked, written as a new file, then swapped in.
+//! A `convert` request (docs/spec/protocol.md 4.15): its checks, the swap of the database, and the replies and notifications after it. The
+//! steps between are in `conversion.rs`.
 
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_json::Value;
@@ -30,7 +31,7 @@ impl DatabaseService {
         }
     }
 
-    /// The checks, in order, and the schema to convert to.
+    /// Checks a request, in order; returns the schema to convert to.
     fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
         let name = self.database.schema().name.clone();
         if !request.info.role.is_empty() {
@@ -65,7 +66,7 @@ impl DatabaseService {
         Ok(Arc::new(schema))
     }
 
-    /// The new file is in place (or is not): swap, then tell everybody, in the order of docs/spec/protocol.md 4.15.
+    /// The new file is in place, or has failed: swaps the database, and notifies sessions in the order of docs/spec/protocol.md 4.15.
     pub(super) fn finish_conversion(&mut self, now: Now, result: Result<(), StoreError>) {
         let Some(mut conversion) = self.conversion.take() else {
             return;
@@ -106,7 +107,7 @@ impl DatabaseService {
             .push(Event::Converted(self.id, schema, self.converted));
     }
 
-    /// A client does not want it any more.
+    /// The client has canceled its conversion.
     pub(super) fn cancel_conversion(&mut self, now: Now) {
         if let Some(request) = self.drop_conversion() {
             self.cancel_request(&request, Completion::Request);

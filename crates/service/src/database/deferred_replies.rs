@@ -1,10 +1,10 @@
-//! Texts so long that the database does not write them itself: results of transactions that select much, updates that tell of many rows.
+//! Bodies so long that the database does not write them itself: results of transactions that select much, updates of many rows.
 //!
-//! What such a text says is known when it is to leave; it is written as a job, away from the database, and delivered when it is there.
+//! The content of such a body is fixed when it may leave. A job writes the body, and the database delivers it then.
 //!
-//! Invariants: what is said to a session meanwhile follows in order; it is told of no changes until then, so they merge; what it
-//! sends waits. Before all monitors go (the database is converted or removed), texts are written on the spot. A text that is delivered
-//! is written: no shard waits for one.
+//! Invariants: until then, later messages to the session queue behind it, changes for the session merge, and the session's requests wait.
+//! Before all monitors are removed (the database is converted or removed), the database writes the bodies itself. A delivered body is
+//! complete: no shard waits for one.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::message::{Deliver, Piece, Request};
 use crate::recording::Setting;
 use crate::reply_memory::{COUNTED_BYTES, Charge, exhausted};
 
-/// Steps that the database spends on the selections of one transaction (looks at a row, writes an atom); some 500 us.
+/// Steps that the database spends on the selections of one transaction (a step looks at a row or writes an atom); some 500 us.
 pub(super) const SELECT_STEPS_MAX: u64 = 8192;
 
-/// The result of a transaction, of which selections are left out. There are no pieces when it would take too much memory.
+/// The result of a transaction with deferred selections. It has no pieces when it would take too much memory.
 #[derive(Debug)]
 struct DeferredResult {
     result: LongResult,
@@ -32,7 +32,7 @@ struct DeferredResult {
 }
 
 impl DeferredResult {
-    /// Counts bytes that were just written; false when the text must not become longer, and ends.
+    /// Charges bytes that were just written. False when the body must end here.
     fn count(&self, bytes: usize, is_repeated: bool) -> bool {
         let may_go_on = self.charge.take(bytes, is_repeated);
         if !may_go_on {
@@ -67,19 +67,19 @@ impl DeferredBody for DeferredResult {
 }
 
 impl DatabaseService {
-    /// Sets how many steps the database spends on the selections of one transaction; what takes more is left to the worker.
+    /// Sets how many steps the database spends on the selections of one transaction; the rest is deferred to a job.
     pub fn set_select_steps_max(&mut self, steps: u64) {
         self.tape.setting(Setting::SelectStepsMax, steps);
         self.select_steps_max = steps;
     }
 
-    /// Sets how many changed rows an update may tell of; those of more are left to the worker.
+    /// Sets how many changed rows an update may have before its body is deferred to a job.
     pub fn set_update_rows_max(&mut self, rows: usize) {
         self.tape.setting(Setting::UpdateRowsMax, rows as u64);
         self.monitors.set_update_rows_max(rows);
     }
 
-    /// Replies with a result that may leave now, once it is written.
+    /// Replies with a deferred result, once it is written.
     pub(super) fn defer_reply(
         &mut self,
         request: Box<Request>,
@@ -115,9 +115,9 @@ impl DatabaseService {
         }
     }
 
-    /// Has the texts of these frames written that are not, and the session wait for them.
+    /// Has the unwritten bodies of these frames written, and blocks the session until they are.
     pub(super) fn defer_bodies(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
-        // Another thread may have written a text that was ordered before.
+        // Another thread may have written a body that an earlier job asked for.
         let is_unwritten = |text: &&Arc<dyn DeferredBody>| self.tape.flag(|| !text.is_written());
         let late = frames.iter().filter_map(|frame| frame.body.deferred());
         let texts: Vec<_> = late.filter(is_unwritten).cloned().collect();
@@ -151,7 +151,7 @@ impl DatabaseService {
         }
     }
 
-    /// A text is written, perhaps for nobody: what need not wait any longer is delivered.
+    /// A body is written, perhaps another session's: delivers what need not wait any longer.
     pub(super) fn body_written(&mut self, now: Now, session: SessionId) {
         self.slow.set_now(now);
         loop {
@@ -170,7 +170,7 @@ impl DatabaseService {
         self.end_bodies(session);
     }
 
-    /// Writes every text on the spot.
+    /// Writes every deferred body at once.
     pub(super) fn write_all_bodies(&mut self) {
         for session in self.outputs.outboxes.blocked_by(Reason::DeferredReply) {
             let outbox = self.outputs.outboxes.awaiting_body(session);
@@ -182,7 +182,7 @@ impl DatabaseService {
         }
     }
 
-    /// The session waits for no text any longer.
+    /// The session waits for no body any longer.
     fn end_bodies(&mut self, session: SessionId) {
         if let Some(outbox) = self.outputs.outboxes.awaiting_body(session) {
             let is_ready = outbox.is_ready;
@@ -206,7 +206,7 @@ impl DatabaseService {
             self.report_slow_result(&request);
         }
         if deliver.updates && deliver.pieces.is_empty() {
-            // Nobody would tell when that is drained.
+            // The shard would not report that an empty delivery is drained.
             self.drained(deliver.session);
             return;
         }
@@ -222,7 +222,8 @@ impl DatabaseService {
         self.outputs.deliveries.push_back(deliver);
     }
 
-    /// Takes a frame's text as written, now if need be. False when it is an update whose changes have turned out to cancel out.
+    /// Replaces a frame's deferred body by its bytes, which are written now if they are missing. False for an update whose changes cancel
+    /// out.
     fn take_written(&mut self, frame: &mut Frame) -> bool {
         let Some(source) = frame.body.detach_source() else {
             return true;
@@ -233,7 +234,7 @@ impl DatabaseService {
     }
 }
 
-/// Whether a result that was to be written would have taken too much memory.
+/// Whether a deferred result was refused because it would have taken too much memory.
 fn is_refused(frame: &Frame) -> bool {
     matches!(&frame.body, SharedBody::Guarded(pieces, _) if pieces.is_empty())
 }

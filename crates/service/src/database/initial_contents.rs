@@ -1,12 +1,12 @@
 //! Initial contents of monitors that are too long to be written by the database itself.
 //!
-//! A request that starts such a monitor is executed like any other; its contents are ordered as a job on a snapshot of that moment, and
-//! its reply leaves when they are there and the commits that they show are stored. Equal requests share one job, and, until a change shows to
-//! them, its outcome. While contents of an earlier moment are being written, requests for the same put themselves off until then, so
-//! however many clients ask and however many commits come, at most one job per distinct request is under way.
+//! A request that starts such a monitor is executed like any other. A job writes its contents from a snapshot of that moment, and its reply
+//! leaves when the contents are written and the commits that they show are stored. Equal requests share one job and its result, until a
+//! change shows to them. While contents of an earlier moment are being written, equal requests wait and are then executed anew. So at most
+//! one job per distinct request is under way, however many clients ask and however many commits come.
 //!
-//! Invariants: a session whose request waits here is blocked, whatever it sends meanwhile is handled after the reply, in order;
-//! its new monitor is told nothing before the reply and everything after the snapshot from then on.
+//! Invariants: a session whose request waits here is blocked: its later requests are handled after the reply, in order. Its new monitor
+//! gets no update before the reply, and every change since the snapshot after it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use crate::message::{Completion, Request, ToDatabase};
 use crate::recording::Setting;
 use crate::reply_memory::{Charge, exhausted};
 
-/// Rows that the database looks at itself for the contents of one monitor; some 300 us.
+/// Rows that the database reads itself for the contents of one monitor; some 300 us.
 const ROWS_MAX: usize = 1000;
 
-/// How long contents are kept for others who ask the same.
+/// How long contents are kept for equal requests.
 const CACHED_MS: u64 = 10_000;
 
-/// A monitor that has joined and whose reply has not left.
+/// A monitor that has joined, and whose reply has not left.
 #[derive(Debug)]
 pub(super) struct Joining {
     /// Canonical JSON of its id.
     pub(super) id: Arc<[u8]>,
-    /// What it is told first.
+    /// Its initial contents.
     pub(super) contents: Contents,
 }
 
-/// What a monitor is told first.
+/// The initial contents of a monitor.
 #[derive(Debug)]
 pub(super) enum Contents {
-    /// Everything is there.
+    /// All of them.
     Written(MonitorResult),
-    /// The contents are being written.
+    /// A job is writing them.
     Awaited(ContentsId, ResultHead),
 }
 
-/// What waits for contents.
+/// Requests that wait for initial contents.
 #[derive(Debug)]
 pub(super) struct InitialContents {
     pending_contents: HashMap<ContentsId, PendingContents, TrustedKeys>,
-    /// When contents are dropped.
+    /// When kept contents are dropped.
     expire_at_ms: Option<u64>,
     pub(super) rows_max: usize,
 }
@@ -58,17 +58,17 @@ pub(super) struct InitialContents {
 /// Contents that are being written, or wait for commits to be stored.
 #[derive(Debug, Default)]
 struct PendingContents {
-    /// Pending entries that want them.
+    /// Entries of the pending queue that refer to them.
     pending: usize,
-    /// They are there: the text, or none for want of room.
+    /// The result of the job, when it is there: the text, or `None` if there was no room for it.
     written: Option<Option<SharedBody>>,
-    /// Monitors whose entries have left the queue.
+    /// Monitors whose entries have left the pending queue.
     answers: Vec<PendingReply>,
-    /// Requests for the same at a later moment.
+    /// Equal requests of a later moment.
     later: Vec<Request>,
 }
 
-/// A monitor that exists but for its reply.
+/// A monitor that has joined and lacks nothing but its contents.
 #[derive(Debug)]
 struct PendingReply {
     request: Box<Request>,
@@ -87,17 +87,17 @@ impl Default for InitialContents {
 }
 
 impl InitialContents {
-    /// Whether nothing waits.
+    /// Whether no request waits.
     pub(super) fn is_idle(&self) -> bool {
         self.pending_contents.is_empty()
     }
 
-    /// When contents that nobody asked for again are due to be dropped.
+    /// When kept contents are due to be dropped.
     pub(super) fn next_deadline_ms(&self) -> Option<u64> {
         self.expire_at_ms
     }
 
-    /// A pending entry that wants these contents has left, or is undone. The contents, if they are there.
+    /// A pending entry that refers to these contents has left, or is undone. Returns the contents, if they are written.
     fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedBody>> {
         let pending_contents = self.pending_contents.get_mut(&contents)?;
         pending_contents.pending -= 1;
@@ -110,13 +110,13 @@ impl InitialContents {
 }
 
 impl DatabaseService {
-    /// Sets how many rows the database looks at itself for the initial contents of a monitor; more are left to the worker.
+    /// Sets how many rows the database reads itself for the initial contents of a monitor; contents of more are left to a job.
     pub fn set_initial_rows_max(&mut self, rows: usize) {
         self.tape.setting(Setting::InitialRowsMax, rows as u64);
         self.initial_contents.rows_max = rows;
     }
 
-    /// A monitor was made whose reply must wait for its contents.
+    /// A monitor has joined whose reply must wait for its contents.
     pub(super) fn await_contents(&mut self, request: &Request, awaited: PendingStart) -> Joining {
         let session = request.session;
         self.outputs
@@ -138,7 +138,7 @@ impl DatabaseService {
         }
     }
 
-    /// A request is to be handled when these contents are there.
+    /// Handles a request anew when these contents are written.
     pub(super) fn retry_after_contents(&mut self, request: Request, contents: ContentsId) {
         let session = request.session;
         self.outputs
@@ -152,7 +152,7 @@ impl DatabaseService {
             .push(request);
     }
 
-    /// What a monitor's contents show is stored: it is answered, now or when its contents are there.
+    /// The commits that a monitor's contents show are stored: replies, now or when the contents are written.
     pub(super) fn release_joined(&mut self, request: Box<Request>, joining: Joining) {
         let Joining { id, contents } = joining;
         let is_there = self.monitors.mark_contents_stored(request.session, &id);
@@ -179,7 +179,7 @@ impl DatabaseService {
         }
     }
 
-    /// A monitor that has joined is undone.
+    /// Undoes a monitor that has joined.
     pub(super) fn undo_joined(&mut self, request: &Request, joining: &Joining) {
         let session = request.session;
         if self.monitors.cancel(session, &joining.id) {
@@ -193,7 +193,7 @@ impl DatabaseService {
         }
     }
 
-    /// Contents are there: everybody who waits for them is answered, and goes on.
+    /// Contents are written: replies to every request that waits for them, and resumes their sessions.
     pub(super) fn contents_written(&mut self, now: Now, written: &Written) {
         let Some(pending_contents) = self.initial_contents.pending_contents.get_mut(&written.id)
         else {
@@ -244,7 +244,7 @@ impl DatabaseService {
         self.monitors.mark_replied(session, id);
     }
 
-    /// All monitors are about to be removed: requests that were not answered yet are handled anew afterwards.
+    /// Before all monitors are removed: has requests without a reply handled anew afterwards.
     pub(super) fn abandon_initial_contents(&mut self) {
         self.write_all_bodies();
         let pending_contents = std::mem::take(&mut self.initial_contents.pending_contents);
@@ -260,7 +260,7 @@ impl DatabaseService {
         self.queue_first(inputs);
     }
 
-    /// Has requests that wait here handled anew, each before what its session sent after it; sessions that are closed want nothing.
+    /// Has requests that wait here handled anew, each before later ones of its session. Requests of closed sessions are dropped.
     fn requeue(
         &mut self,
         requests: impl IntoIterator<Item = Request>,
@@ -288,7 +288,7 @@ impl DatabaseService {
 }
 
 impl Joining {
-    /// Bytes of contents that wait with it alone.
+    /// Bytes of contents that this entry keeps in memory.
     pub(super) fn len(&self) -> usize {
         match &self.contents {
             Contents::Written(result) => result.whole_len(),
@@ -296,7 +296,7 @@ impl Joining {
         }
     }
 
-    /// One that is answered at once.
+    /// The answer for contents that are written already.
     pub(super) fn written(id: Arc<[u8]>, result: MonitorResult) -> Answer {
         let contents = Contents::Written(result);
         Answer::Joined(Box::new(Joining { id, contents }))

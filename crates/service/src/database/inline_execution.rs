@@ -1,9 +1,8 @@
-//! Inline execution: inputs cheap enough for a shard to execute itself, without waking the database thread. Called by
-//! [`crate::pump`] only.
+//! Inline execution: inputs cheap enough for a shard to execute itself, without waking the database thread. Called by [`crate::pump`] only.
 //!
-//! Invariant: nothing here takes long, however large the database and however much waits. An input that might comes back as it
-//! was, and the inputs behind it must come back too. Inline execution does what [`DatabaseService::handle`] would have done; only
-//! [`DatabaseService::tick`] and what [`DatabaseService::flush_if_small`] declines are left to the database thread.
+//! Invariant: nothing here takes long, however large the database is and however many inputs wait. An input that might take long is handed
+//! back unchanged, and all inputs behind it must be left too. Inline execution does the work of [`DatabaseService::handle`]; only
+//! [`DatabaseService::tick`] and flushes that [`DatabaseService::flush_if_small`] declines are left to the database thread.
 
 use corvid_engine::WorkBudget;
 
@@ -13,11 +12,11 @@ use crate::message::{DatabaseMethod, ToDatabase};
 /// Longer requests are not executed inline, bytes.
 const REQUEST_MAX: usize = 32 * 1024;
 
-/// A transaction is long when its request has more bytes than this: reading it takes about a millisecond.
+/// A transaction is long when its request has more bytes than this: parsing it takes about a millisecond.
 const LONG_BYTES: usize = 256 * 1024;
 
 impl DatabaseService {
-    /// Executes an input if it is one for inline execution and fits into what is left of `budget`. Otherwise it comes back.
+    /// Executes an input if it may be executed inline and fits into the rest of `budget`. Otherwise returns it.
     pub(crate) fn try_inline(
         &mut self,
         now: Now,
@@ -48,8 +47,8 @@ impl DatabaseService {
         }
     }
 
-    /// Executes an input, unless it is a transaction that turns out to take more than `long_steps`: that comes back as it was, so that
-    /// the inputs before it can be answered first. While a conversion, or anything else, blocks inputs, no transaction counts as long.
+    /// Executes an input, unless it is a transaction that takes more than `long_steps`. Such a transaction is returned unchanged, so that
+    /// the inputs before it can be answered first. While a conversion or anything else blocks inputs, no transaction counts as long.
     pub(crate) fn handle_unless_long(
         &mut self,
         now: Now,
@@ -82,8 +81,8 @@ impl DatabaseService {
         }
     }
 
-    /// Whether nothing is under way that a commit might concern, and that might make it long: transactions that wait, columns that
-    /// configure remotes, a conversion, a new file.
+    /// Whether nothing is under way that could make a commit long: blocked transactions, columns that configure remotes, a conversion, a
+    /// new file.
     fn has_time(&self) -> bool {
         self.triggers.is_empty()
             && self.watched_columns.is_empty()

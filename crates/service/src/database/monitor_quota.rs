@@ -1,8 +1,9 @@
-//! What the monitors of each session have the database remember of their requests: conditions above all.
+//! The quota of each session's monitors: how many there are, and how long the requests are that the database keeps for them, above all
+//! their conditions.
 //!
-//! Invariant: an entry stands for each monitor from its request on until it is canceled, its database goes or its session ends. Its size
-//! is that of the longest request about it; a condition that replaces another of the same tables is no more than that. Called by
-//! `monitoring`; the contents that monitors are told of do not count here.
+//! Invariant: each monitor has an entry from its request until it is canceled, its database is removed or its session ends. The size of an
+//! entry is that of the longest request about the monitor: a condition that replaces another one of the same tables takes no more than
+//! that. Called by `monitor_requests`. The contents that monitors get do not count here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,20 +29,20 @@ impl MonitorQuota {
         self.0.is_empty()
     }
 
-    /// Whether a session may have one monitor more, whose request is so long.
+    /// Whether a session may have one more monitor, with a request of this length.
     pub(super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
         let found = self.0.get(&session);
         found.is_none_or(|of| !is_exhausted(of.sizes.len(), MONITORS_MAX, of.bytes, bytes))
     }
 
-    /// A monitor has been made.
+    /// Counts a new monitor.
     pub(super) fn add(&mut self, session: SessionId, id: Arc<[u8]>, bytes: usize) {
         let of = self.0.entry(session).or_default();
         of.bytes += bytes;
         of.bytes -= of.sizes.insert(id, bytes).unwrap_or(0);
     }
 
-    /// Whether a request so long may change what a session has.
+    /// Whether a request of this length may change a monitor of a session.
     pub(super) fn admits_change(&self, session: SessionId, id: &[u8], bytes: usize) -> bool {
         let Some(of) = self.0.get(&session) else {
             return true;
@@ -57,7 +58,7 @@ impl MonitorQuota {
         self.add(session, new, bytes.max(present));
     }
 
-    /// A monitor is gone; the size of its requests.
+    /// Removes a monitor. Returns the size of its entry.
     pub(super) fn remove(&mut self, session: SessionId, id: &[u8]) -> usize {
         let Some(of) = self.0.get_mut(&session) else {
             return 0;

@@ -1,5 +1,4 @@
-//! Monitor requests of one database: what is found out when they are executed, and what takes effect when the commits before them are
-//! stored.
+//! Monitor requests of one database: the part done when they are executed, and the part done when the commits before them are stored.
 
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ impl DatabaseService {
         }
     }
 
-    /// The commits before a change of conditions are stored: it takes effect.
+    /// Applies a change of conditions, because the commits before it are stored.
     pub(super) fn release_condition(&mut self, request: &Request, change: ConditionChange) {
         let session = request.session;
         let Some(changed) = self.monitors.apply(session, change) else {
@@ -85,7 +84,7 @@ impl DatabaseService {
             old_id,
             new_id,
         } = changed;
-        // What was pending may be long; the effect of the change is not.
+        // Updates that were pending may be long; the rows that the change adds and removes are few.
         self.defer_bodies(session, &mut frames);
         if !frames.is_empty() {
             self.monitors.set_ready(session, false);
@@ -99,7 +98,7 @@ impl DatabaseService {
         self.outputs.reply(session, &request.id, b"{}", completion);
     }
 
-    /// The answers before the end of a monitor have left: it ends.
+    /// Ends a monitor, because the replies before its end have left.
     pub(super) fn release_monitor_cancel(&mut self, request: &Request) {
         let session = request.session;
         self.send_updates(session);
@@ -115,7 +114,7 @@ impl DatabaseService {
         }
     }
 
-    /// Removes every monitor and tells the sessions that want to know, and the shards in any case.
+    /// Removes every monitor. Notifies the sessions that are aware of changes, and the shards in any case.
     pub(super) fn cancel_monitors(&mut self) {
         self.abandon_initial_contents();
         let canceled = self.monitors.remove_all();
@@ -144,7 +143,7 @@ fn is_foreign(request: &Request, id: &[u8]) -> bool {
     foreign.any(|foreign| **foreign == *id)
 }
 
-/// The first parameter as canonical JSON. What follows it, which may be long, is not read.
+/// The first parameter as canonical JSON. The rest, which may be long, is not read.
 fn first_param(request: &Request) -> Option<Vec<u8>> {
     let mut reader = Reader::trusted(request.params());
     reader.begin_array().ok()?;

@@ -1,11 +1,10 @@
-//! What waits of each session, and why: requests that are not executed yet, and what is said to it behind a text that is still being
-//! written.
+//! The outbox of a session that is blocked: requests that are not executed yet, and deliveries behind a body that is still being written.
 //!
-//! A session's requests are executed as they come unless something [blocks](Reason) it; then they wait here, in order. So does what is said
-//! to it from a text on that is being written. Nobody else waits for either.
+//! A session's requests are executed as they come unless a [`Reason`] blocks it; then they wait here, in order. So do deliveries to a
+//! session from the first one on whose body is being written. No other session waits for either.
 //!
-//! Invariant: an outbox exists while there is something to remember of its session. A session may be blocked for several reasons; its requests
-//! go on when the last one is gone, before everything that has not been looked at.
+//! Invariant: an outbox exists while it holds something. A session may be blocked for several reasons; its requests continue when the last
+//! reason is cleared, before all inputs that arrive later.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,35 +14,35 @@ use corvid_monitor::SessionId;
 use crate::job::garbage::{self, Garbage};
 use crate::message::{Deliver, Piece, Request, ToDatabase};
 
-/// A session is sent this much of long replies, and one reply more, before it must have read it, bytes.
+/// Bytes of long replies that a session may get, with one more reply, before it must have read them.
 const UNREAD_BYTES_MAX: usize = 1 << 20;
 
-/// Why the requests of a session are not executed.
+/// A reason for not executing the requests of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Reason {
-    /// Initial contents of a monitor of it are being written.
+    /// Initial contents of one of its monitors are being written.
     InitialContents = 1,
-    /// A text for it is being written: a long result, or an update of many rows.
+    /// A body for it is being written: a long result, or an update of many rows.
     DeferredReply = 2,
-    /// It has been sent as much as may wait unread.
+    /// It has as many unread replies as it may have.
     ReplyBackpressure = 4,
-    /// It has sent a request about its monitors while another one changes them that may not leave yet.
+    /// It has sent a request about its monitors while a pending entry changes them.
     MonitorChange = 8,
 }
 
-/// What waits of one session.
+/// The requests and deliveries of one session that wait.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// The bits of its reasons.
     reasons: u8,
-    /// What it has sent since it was blocked.
+    /// Requests since it was blocked.
     pub(super) requests: VecDeque<ToDatabase>,
-    /// Begins with a text that is being written. Of results with the request, to tell how long it took.
+    /// The first one has a body that is being written. A result has its request, to report how long it took.
     pub(super) deliveries: VecDeque<(Deliver, Option<Box<Request>>)>,
-    /// The session's output is drained: after `deliveries` it is to be told of changes.
+    /// The session is ready for updates after `deliveries`.
     pub(super) is_ready: bool,
-    /// Of long replies, since it was last known to have read everything.
+    /// The length of its long replies since it was last known to have read everything.
     unread_bytes: usize,
     /// Pending entries that change its monitors when they leave.
     monitor_changes: usize,
@@ -62,7 +61,7 @@ impl Outbox {
             && self.monitor_changes == 0
     }
 
-    /// Nobody is to be told any more. What a session is told until its texts are written is bounded by its requests under way.
+    /// Frees the deliveries of a closed session. They are bounded by its requests in flight.
     pub(super) fn into_garbage(self) -> Garbage {
         let pieces = self
             .deliveries
@@ -78,7 +77,7 @@ impl Outbox {
         Garbage::new(bytes.sum(), self)
     }
 
-    /// Whether it is blocked for this reason.
+    /// Whether the session is blocked for this reason.
     pub(super) fn is_blocked_by(&self, reason: Reason) -> bool {
         self.reasons & reason as u8 != 0
     }
@@ -95,7 +94,7 @@ impl Outboxes {
         found.is_some_and(|outbox| outbox.is_blocked_by(reason))
     }
 
-    /// Whether requests of a session wait here.
+    /// Whether requests of a session wait.
     pub(super) fn has_requests(&self, session: SessionId) -> bool {
         let found = self.0.get(&session);
         found.is_some_and(|outbox| !outbox.requests.is_empty())
@@ -110,14 +109,14 @@ impl Outboxes {
         outbox.is_some_and(|outbox| outbox.reasons != 0)
     }
 
-    /// Keeps an input for which that is so.
+    /// Keeps an input of a blocked session.
     pub(super) fn push_request(&mut self, input: ToDatabase) {
         if let Some(session) = sender(&input) {
             self.0.entry(session).or_default().requests.push_back(input);
         }
     }
 
-    /// Keeps an input before everything else that its session has sent.
+    /// Keeps an input before all others of its session.
     pub(super) fn put_back(&mut self, input: ToDatabase) {
         if let Some(session) = sender(&input) {
             let outbox = self.0.entry(session).or_default();
@@ -130,14 +129,14 @@ impl Outboxes {
         self.0.entry(session).or_default().reasons |= reason as u8;
     }
 
-    /// Takes a reason away; [`Outboxes::take_unblocked`] must follow, when what the session has sent may be executed.
+    /// Clears a reason. [`Outboxes::take_unblocked`] must follow when the session's requests may be executed.
     pub(super) fn clear(&mut self, session: SessionId, reason: Reason) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.reasons &= !(reason as u8);
         }
     }
 
-    /// What a session has sent, if nothing blocks it any more.
+    /// Takes the requests of a session, if nothing blocks it any more.
     pub(super) fn take_unblocked(&mut self, session: SessionId) -> VecDeque<ToDatabase> {
         let Some(outbox) = self.0.get_mut(&session) else {
             return VecDeque::new();
@@ -152,12 +151,12 @@ impl Outboxes {
         requests
     }
 
-    /// The session is closed.
+    /// Removes the outbox of a closed session.
     pub(super) fn remove(&mut self, session: SessionId) -> Option<Outbox> {
         self.0.remove(&session)
     }
 
-    /// Of a session that waits for a text.
+    /// The outbox of a session that waits for a body.
     pub(super) fn awaiting_body(&mut self, session: SessionId) -> Option<&mut Outbox> {
         let outbox = self.0.get_mut(&session)?;
         outbox
@@ -165,7 +164,7 @@ impl Outboxes {
             .then_some(outbox)
     }
 
-    /// Keeps what is said to a session that waits for a text; gives it back if it does not.
+    /// Keeps a delivery to a session that waits for a body; otherwise returns it.
     pub(super) fn push_delivery(&mut self, deliver: Deliver) -> Option<Deliver> {
         if self.0.is_empty() {
             return Some(deliver);
@@ -173,7 +172,7 @@ impl Outboxes {
         let Some(outbox) = self.awaiting_body(deliver.session) else {
             return Some(deliver);
         };
-        // It is drained again when this is.
+        // An update makes the session unready until it is drained.
         outbox.is_ready &= !deliver.updates;
         outbox.deliveries.push_back((deliver, None));
         None
@@ -190,7 +189,7 @@ impl Outboxes {
         sessions
     }
 
-    /// Counts a long reply. True when it is to be heard that it has been read: until then the session is blocked.
+    /// Counts a long reply. True when the session is blocked from now on, until its shard reports that the reply has been read.
     pub(super) fn count_unread(&mut self, session: SessionId, bytes: usize) -> bool {
         let outbox = self.0.entry(session).or_default();
         outbox.unread_bytes += bytes;
@@ -221,7 +220,7 @@ impl Outboxes {
         self.0.entry(session).or_default().monitor_changes += 1;
     }
 
-    /// It has left, or is undone. [`Outboxes::take_unblocked`] must follow.
+    /// Such an entry has left, or is undone. [`Outboxes::take_unblocked`] must follow.
     pub(super) fn end_monitor_change(&mut self, session: SessionId) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.monitor_changes = outbox.monitor_changes.saturating_sub(1);

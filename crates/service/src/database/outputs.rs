@@ -1,5 +1,4 @@
-//! What one database wants done: bytes for sessions, log writes, events. Filled while inputs are handled, drained by the
-//! driver.
+//! The outputs of one database: bytes for sessions, log writes, jobs, events. Filled while inputs are handled, drained by the driver.
 
 use corvid_log::storage::StorageRequest;
 use std::collections::VecDeque;
@@ -26,21 +25,21 @@ pub struct Outputs {
     database: DatabaseId,
     /// For shards.
     pub deliveries: VecDeque<Deliver>,
-    /// For the log; taken by [`super::DatabaseService::take_stores`].
+    /// For the file; drained by [`super::DatabaseService::take_stores`].
     pub(super) stores: Vec<StorageRequest>,
-    /// For the worker.
+    /// For other threads.
     pub jobs: Vec<Job>,
     /// For the main thread.
     pub events: Vec<Event>,
     /// For the audit trail.
     pub audit: Vec<Entry>,
-    /// Stamps of transactions whose answers are among the deliveries; of those that bore one, and did not wait on purpose.
+    /// Stamps of transactions whose replies are among the deliveries, except those without a stamp and those that blocked.
     pub answered: Vec<u64>,
-    /// What replies hold.
+    /// The memory that replies are charged to.
     pub(super) reply_memory: Arc<ReplyMemory>,
-    /// What waits of each session.
+    /// The outboxes of blocked sessions.
     pub(super) outboxes: Outboxes,
-    /// For the connection, with its number, to what a backup follows.
+    /// For the connection with this number to the source of a backup.
     pub source_orders: Vec<(SourceId, u64, SourceOrder)>,
 }
 
@@ -60,7 +59,7 @@ impl Outputs {
         }
     }
 
-    /// Has something freed elsewhere.
+    /// Has something freed by the reaper.
     pub(super) fn free(&mut self, garbage: Garbage) {
         self.jobs.push(Job::Free(garbage));
     }
@@ -70,7 +69,7 @@ impl Outputs {
         self.push(session, Vec::new(), false, completion);
     }
 
-    /// Updates for a session.
+    /// Sends updates to a session.
     pub(super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
         if !frames.is_empty() {
             let pieces = frames.into_iter().map(Piece::Update).collect();
@@ -78,7 +77,7 @@ impl Outputs {
         }
     }
 
-    /// A reply with a result, already JSON.
+    /// Replies with a result, which is JSON.
     pub(super) fn reply(
         &mut self,
         session: SessionId,
@@ -99,7 +98,7 @@ impl Outputs {
         self.push(session, vec![Piece::Message(text)], false, completion);
     }
 
-    /// A reply that is composed already, its body shared with other sessions.
+    /// Sends a finished reply, whose body other sessions may share.
     pub(super) fn reply_shared(
         &mut self,
         session: SessionId,
@@ -109,7 +108,7 @@ impl Outputs {
         self.push(session, vec![Piece::Update(reply)], false, completion);
     }
 
-    /// An error reply with an error object.
+    /// Replies with an error object.
     pub(super) fn error(
         &mut self,
         session: SessionId,
@@ -121,7 +120,7 @@ impl Outputs {
         self.push(session, vec![Piece::Message(text)], false, completion);
     }
 
-    /// An error reply with any JSON, such as the bare string `"canceled"`.
+    /// Replies with an error of any JSON, such as the bare string `"canceled"`.
     pub(super) fn error_json(
         &mut self,
         session: SessionId,
@@ -134,7 +133,7 @@ impl Outputs {
         self.push(session, vec![Piece::Message(text)], false, completion);
     }
 
-    /// A notification.
+    /// Sends a notification.
     pub(super) fn notify(&mut self, session: SessionId, method: &str, params: &[u8]) {
         let mut text = Vec::new();
         message::write_notification(&mut text, method, params);

@@ -1,9 +1,10 @@
-//! What is executed and may not leave yet: the queue between execution and release.
+//! Pending entries: commits and replies between execution and release.
 //!
-//! Every commit and every answer, of whatever kind, is an entry, made from the state after the commits before it. It leaves when all of those
-//! are stored. When one of them cannot be, it is undone with everything behind it, and what asked for those entries is executed again.
+//! Every commit and every reply, of every kind, is an entry, made from the state after the commits before it. It leaves when all of those
+//! commits are stored. When a commit cannot be stored, it is undone with everything behind it, and the requests of the later entries are
+//! executed again.
 //!
-//! Invariant: entries leave in the order of their execution. An entry keeps what it was made from until it leaves.
+//! Invariant: entries leave in the order of their execution. An entry keeps its request until it leaves.
 
 use corvid_log::storage::LogPosition;
 use std::collections::VecDeque;
@@ -18,26 +19,26 @@ use crate::audit::Action;
 use crate::message::{Control, Event, Request};
 use crate::reply_memory::Charge;
 
-/// While more of answers waits no request is executed, bytes: its answer would have to wait, too.
+/// Bytes of pending replies; beyond that no request is executed, because its reply would be pending too.
 const BYTES_MAX: usize = 64 << 20;
 
-/// One of them.
+/// An entry of the queue.
 pub(super) struct Pending {
     /// The commit, if it is one.
     pub(super) commit: Option<Commit>,
     /// When it was executed, the `_date` of its record; ms since the Unix epoch.
     pub(super) date_ms: i64,
-    /// What the audit trail is to be told of a refusal.
+    /// The entry of the audit trail about a refusal.
     pub(super) refused: Option<Box<Action>>,
-    /// What to say.
+    /// The reply.
     pub(super) answer: Answer,
-    /// Where it came from; kept whole, so that it can be executed again.
+    /// The origin of the entry, kept whole, so that it can be executed again.
     pub(super) origin: Origin,
 }
 
-/// What an entry has changed.
+/// The changes of an entry.
 pub(super) struct Commit {
-    /// Its place in the log; `None`: there is nothing to record.
+    /// Its position in the log; `None`: there is nothing to record.
     pub(super) position: Option<LogPosition>,
     /// Length of its record.
     pub(super) record_bytes: usize,
@@ -47,11 +48,11 @@ pub(super) struct Commit {
     pub(super) delta: Arc<Delta>,
 }
 
-/// How an entry is answered when it leaves.
+/// The reply of an entry.
 pub(super) enum Answer {
     /// The `result` as JSON.
     Result(Vec<u8>),
-    /// The same, to be written when it may leave.
+    /// The `result`, whose deferred selections are written when it may leave.
     Long(Box<LongResult>, StdArc<Charge>),
     /// The `error`.
     Error(Box<WireError>),
@@ -59,17 +60,17 @@ pub(super) enum Answer {
     Canceled,
     /// A monitor has joined.
     Joined(Box<Joining>),
-    /// A monitor's conditions change when this leaves.
+    /// A change of a monitor's conditions, which takes effect when the entry leaves.
     ConditionChanged(Box<ConditionChange>),
-    /// A monitor ends when this leaves.
+    /// The end of a monitor, which takes effect when the entry leaves.
     MonitorCanceled,
     /// An event.
     Event(Box<Event>),
-    /// Nothing is said.
+    /// No reply.
     Nothing,
 }
 
-/// Where an entry came from.
+/// The origin of an entry.
 pub(super) enum Origin {
     /// A client.
     Client(Box<Request>),
@@ -77,22 +78,22 @@ pub(super) enum Origin {
     Cancel(SessionId, Box<[u8]>),
     /// The server itself, with the `params` text.
     Server(Vec<u8>),
-    /// The server itself, with an order that changes nothing.
+    /// The server itself, with a control message that changes nothing.
     Control(Control),
-    /// What a backup follows.
+    /// The source of a backup.
     Source,
 }
 
-/// The queue.
+/// The queue of pending entries.
 #[derive(Default)]
 pub(super) struct PendingQueue {
     entries: VecDeque<Pending>,
-    /// Of answers.
+    /// The length of their replies.
     bytes: usize,
 }
 
 impl Answer {
-    /// Bytes that wait with it alone; of a long result there are none yet.
+    /// Bytes that this reply keeps in memory; a long result has none yet.
     fn len(&self) -> usize {
         match self {
             Answer::Result(result) => result.len(),
@@ -102,7 +103,7 @@ impl Answer {
         }
     }
 
-    /// The session's monitors change when this leaves.
+    /// Whether the session's monitors change when the entry leaves.
     pub(super) fn changes_monitors(&self) -> bool {
         matches!(
             self,
@@ -142,7 +143,7 @@ impl PendingQueue {
         self.entries.len()
     }
 
-    /// Whether so much of answers waits that no more should be made.
+    /// Whether so many bytes are pending that no more replies should be made.
     pub(super) fn is_full(&self) -> bool {
         self.bytes > BYTES_MAX
     }
@@ -152,14 +153,14 @@ impl PendingQueue {
         self.entries.push_back(entry);
     }
 
-    /// The audit trail is to be told of the last entry.
+    /// Adds an entry of the audit trail to the last one.
     pub(super) fn set_refused(&mut self, refused: Option<Box<Action>>) {
         if let Some(last) = self.entries.back_mut() {
             last.refused = refused;
         }
     }
 
-    /// The first entry, if everything up to its own record is stored when the records up to `stored` are.
+    /// Removes and returns the first entry, if everything up to its own record is stored when the records up to `stored` are.
     pub(super) fn pop_stored(&mut self, stored: LogPosition) -> Option<Pending> {
         let first = self.entries.front()?;
         if first.position().is_some_and(|position| position > stored) {
@@ -170,7 +171,7 @@ impl PendingQueue {
         Some(entry)
     }
 
-    /// Takes out everything from the first entry on whose record is among those up to `last`.
+    /// Removes and returns all entries from the first one on whose record is among those up to `last`.
     pub(super) fn take_failed(&mut self, last: LogPosition) -> Vec<Pending> {
         let first = self
             .entries

@@ -1,10 +1,10 @@
-//! Records of commits, on their way to the log.
+//! Records of commits, before they go to the file.
 //!
-//! Writing down a long commit takes as long as telling of it. So its record is composed only when it is taken to be stored, and what
-//! monitors will be told is ordered before: whoever drives the database can have that done by another thread meanwhile.
+//! Composing the record of a long commit takes as long as composing its updates. So the record is composed only when the requests to the
+//! file are taken, and jobs for the updates are ordered before: the driver can have another thread compose them meanwhile.
 //!
-//! Invariant: a record that is taken is complete, and records are taken in the order of their positions. Nothing that was ordered is handed
-//! to a session before the record is stored.
+//! Invariant: a record that is taken is complete, and records are taken in the order of their positions. A precomputed update is not
+//! delivered before its record is stored.
 
 use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
 use corvid_log::storage::{LogPosition, StorageRequest};
@@ -16,19 +16,19 @@ use super::{DatabaseService, Now};
 use crate::job::Job;
 use crate::recording::Setting;
 
-/// A commit of more atoms is long: writing it down takes some 400 us.
+/// A commit of more atoms is long: composing its record takes some 400 us.
 const LONG_ATOMS: u64 = 8192;
 
-/// Room for a record of a small transaction, bytes: it need not grow, and lives no longer than it takes to be written.
+/// Memory reserved for the record of a small transaction, bytes: it need not grow, and is freed when the record is written.
 const SHORT_BYTES: usize = 1024;
 
-/// Memory that is taken at once for a record, at most, bytes.
+/// Memory reserved for one record, at most, bytes.
 const RESERVED_BYTES_MAX: usize = 64 << 20;
 
 /// The records of one database.
 #[derive(Debug)]
 pub(super) struct Records {
-    /// Those of long commits that are in the outputs, but empty yet.
+    /// Records of long commits, whose requests are in the outputs and still empty.
     uncomposed: Vec<Uncomposed>,
     /// See [`LONG_ATOMS`].
     long_atoms: u64,
@@ -53,7 +53,7 @@ impl Default for Records {
 }
 
 impl Records {
-    /// No record has been taken that is still in the outputs: their commits are undone.
+    /// Drops records that are still in the outputs, because their commits are undone.
     pub(super) fn forget(&mut self) {
         self.uncomposed.clear();
     }
@@ -66,7 +66,7 @@ impl DatabaseService {
         self.records.long_atoms = atoms;
     }
 
-    /// Orders the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
+    /// Requests the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
     /// record.
     pub(super) fn record(
         &mut self,
@@ -113,7 +113,7 @@ impl DatabaseService {
         Some((position, bytes))
     }
 
-    /// Takes what is to be stored, once its jobs have been taken: what is composed here may take long.
+    /// Takes the requests to the file. Call it after the jobs have been taken: composing long records may take long.
     pub fn take_stores(&mut self) -> Vec<StorageRequest> {
         // The next batch is likely to be as large.
         let room = self.outputs.stores.len();
@@ -129,7 +129,7 @@ impl DatabaseService {
             let entry = self.pending.find_mut(long.position);
             let asked = entry.as_ref().map_or(0, |entry| asked_bytes(&entry.origin));
             let (schema, delta) = (&long.schema, &long.delta);
-            // What changes much is asked for at length, mostly.
+            // A large change mostly has a long request.
             let expected = asked.min(RESERVED_BYTES_MAX);
             write_long_transaction(record, schema, delta, long.date_ms, long.is_diff, expected);
             let bytes = record.len();
@@ -142,14 +142,14 @@ impl DatabaseService {
         stores
     }
 
-    /// Whether something is to be stored.
+    /// Whether there are requests to the file.
     #[must_use]
     pub fn has_stores(&self) -> bool {
         !self.outputs.stores.is_empty()
     }
 
     fn count_record(&mut self, bytes: usize) {
-        // One that is empty yet is counted when it is composed.
+        // An empty record is counted when it is composed.
         if bytes == 0 {
             return;
         }
@@ -160,7 +160,7 @@ impl DatabaseService {
     }
 }
 
-/// The length of what asked for a commit.
+/// The length of the request of a commit.
 fn asked_bytes(origin: &Origin) -> usize {
     match origin {
         Origin::Client(request) => request.frame.len(),
@@ -169,7 +169,7 @@ fn asked_bytes(origin: &Origin) -> usize {
     }
 }
 
-/// Whether a commit holds that many atoms.
+/// Whether a commit holds at least this many atoms.
 fn is_long(delta: &Delta, atoms_min: u64) -> bool {
     let mut atoms = 0;
     delta.changes.iter().any(|change| {
@@ -178,7 +178,7 @@ fn is_long(delta: &Delta, atoms_min: u64) -> bool {
     })
 }
 
-/// What is written of a change, in atoms.
+/// The atoms in a change's part of the record.
 fn atoms_of(change: &RowChange) -> u64 {
     match (&change.old, &change.new) {
         (None, Some(row)) => row.columns.iter().map(Datum::atom_count).sum(),

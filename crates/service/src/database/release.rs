@@ -1,7 +1,7 @@
-//! Answers leave: in the order of their execution, each when the commits that it could have seen are stored.
+//! Replies leave in the order of their execution, each when the commits that it could have seen are stored.
 //!
-//! Each answer is preceded by what its session has to be told up to and including the commits before it; sessions that asked for nothing are
-//! told of all of them at the end of the batch.
+//! Each reply is preceded by its session's updates up to the commits before it. Sessions without a reply get all updates at the end of the
+//! batch.
 
 use corvid_data::WireError;
 use corvid_log::storage::{LogPosition, StoreError};
@@ -14,11 +14,11 @@ use crate::job;
 use crate::job::garbage::Garbage;
 use crate::message::{Completion, DatabaseMethod, Request};
 
-/// A request is freed elsewhere when it is longer, bytes.
+/// A longer request is freed by the reaper, bytes.
 const FREED_BYTES: usize = 1 << 20;
 
 impl DatabaseService {
-    /// Queues an answer that changes nothing in the tables. It leaves at once if everything before it is stored.
+    /// Queues a reply to a request that changes no rows. It leaves at once if everything before it is stored.
     pub(super) fn answer_when_stored(&mut self, answer: Answer, origin: Origin) {
         if let (true, Origin::Client(request)) = (answer.changes_monitors(), &origin) {
             self.outputs.outboxes.begin_monitor_change(request.session);
@@ -27,12 +27,12 @@ impl DatabaseService {
         self.release();
     }
 
-    /// Replies with a result when what it could have seen is stored.
+    /// Replies with a result when the commits that it could have seen are stored.
     pub(super) fn reply(&mut self, request: Box<Request>, result: Vec<u8>) {
         self.answer_when_stored(Answer::Result(result), Origin::Client(request));
     }
 
-    /// Replies with an error object when what it could have seen is stored.
+    /// Replies with an error object when the commits that it could have seen are stored.
     pub(super) fn refuse(&mut self, request: Box<Request>, error: WireError) {
         let answer = Answer::Error(Box::new(error));
         self.answer_when_stored(answer, Origin::Client(request));
@@ -45,7 +45,7 @@ impl DatabaseService {
             .error(request.session, &request.id, error, completion_of(request));
     }
 
-    /// Records are stored, or failed to be.
+    /// Records are stored, or have failed.
     pub(super) fn stored(
         &mut self,
         now: Now,
@@ -64,12 +64,12 @@ impl DatabaseService {
         self.resume(now);
     }
 
-    /// Lets answers leave that wait for no record.
+    /// Releases replies that wait for no record.
     pub(super) fn release(&mut self) {
         self.release_through(LogPosition(0));
     }
 
-    /// Lets answers leave in order up to the first whose record comes after `stored`.
+    /// Releases replies in order up to the first whose record comes after `stored`.
     fn release_through(&mut self, stored: LogPosition) {
         while let Some(entry) = self.pending.pop_stored(stored) {
             let Pending {
@@ -99,7 +99,7 @@ impl DatabaseService {
         }
     }
 
-    /// A commit is stored: whoever watches may know of it.
+    /// A commit is stored: sessions may see it.
     fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
         let delta = &commit.delta;
         self.counts.committed += 1;
@@ -162,20 +162,20 @@ impl DatabaseService {
         }
     }
 
-    /// Takes a reason away for which a session was blocked. When it was the last one, what the session has sent goes on.
+    /// Clears a reason for which a session was blocked. Resumes its requests if that was the last one.
     pub(super) fn unblock(&mut self, session: SessionId, reason: Reason) {
         self.outputs.outboxes.clear(session, reason);
         self.resume_if_unblocked(session);
     }
 
-    /// Has what a session has sent go on, if nothing blocks it any more.
+    /// Resumes a session's requests, if nothing blocks it any more.
     pub(super) fn resume_if_unblocked(&mut self, session: SessionId) {
         let requests = self.outputs.outboxes.take_unblocked(session);
         self.queue_first(requests);
     }
 }
 
-/// A request that blocked was reported as handled then.
+/// A request that blocked was reported as complete then.
 pub(super) fn completion_of(request: &Request) -> Completion {
     if request.blocked {
         Completion::None

@@ -1,12 +1,12 @@
-//! What the server's commands and whoever watches it ask of a database: how much there is of everything, which tables are logged, how its
-//! file fares.
+//! The report of a database for the server's commands and its metrics: how much there is of everything, which tables are logged, the state
+//! of its file.
 
 use super::DatabaseService;
 use crate::counters::Counters;
 use crate::message::{FileReport, Report, TableReport, Usage};
 
 impl DatabaseService {
-    /// Everything that there is to say now, at whatever moment. Costs as much as there are tables.
+    /// The report of this moment. Costs as much as there are tables.
     #[must_use]
     pub fn report(&self) -> Report {
         let schema = self.database.schema();
@@ -43,7 +43,7 @@ impl DatabaseService {
         }
     }
 
-    /// What the database has done so far, but for the updates that it has composed.
+    /// The counters of the database, except the updates that it has composed.
     #[must_use]
     pub fn counts(&self) -> &Counters {
         &self.counts

@@ -1,23 +1,23 @@
-//! New files in place of the present one: compaction, asked for or due, and the file of a conversion. One at a time.
+//! New files in place of the present one: compactions, by request or for growth, and the file of a conversion. One at a time.
 //!
-//! The database goes on meanwhile. It asks for a new file while nothing is pending, is told when the file holds nearly everything, asks for the
-//! swap, and appends to the new file from then on; at no point does a commit wait for more than the swap.
+//! The database continues meanwhile. It requests a new file while nothing is pending, hears that the file holds nearly everything, requests
+//! the swap, and appends to the new file from then on. No commit waits for more than the swap.
 
 use super::{DatabaseService, Now};
 use crate::message::{Control, Event, ToDatabase};
 use crate::storage::Content;
 use corvid_log::storage::{RewriteNumber, RewriteStage, StorageRequest, StoreError};
 
-/// What a new file is for.
+/// The purpose of a new file.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// Fewer bytes. Who asked for it.
+    /// A compaction, for these requests.
     Compaction(Vec<Option<u64>>),
     /// Another schema.
     Conversion,
 }
 
-/// A new file in the making.
+/// A new file that is being written.
 #[derive(Debug)]
 pub(super) struct Rewriting {
     number: RewriteNumber,
@@ -27,14 +27,14 @@ pub(super) struct Rewriting {
     is_in_place: bool,
 }
 
-/// What there is of new files.
+/// The new file, and the compactions that wait for one.
 #[derive(Debug, Default)]
 pub(super) struct Rewrites {
     last: u64,
     current: Option<Rewriting>,
-    /// Compactions that were asked for while another rewrite was under way: they want what is committed by now to be compacted too.
+    /// Compactions requested during another rewrite. Commits up to their request must be compacted too, so they begin anew after it.
     wanted: Vec<Option<u64>>,
-    /// The file has grown, and a compaction waits until nothing is pending.
+    /// The file has grown, and its compaction waits until nothing is pending.
     is_queued: bool,
 }
 
@@ -52,7 +52,7 @@ impl Rewrites {
 }
 
 impl DatabaseService {
-    /// Compacts the file, while nothing is pending. Answered by an event when the new file is there to stay.
+    /// Compacts the file, while nothing is pending. An event answers when a crash cannot bring the old file back.
     pub(super) fn compact(&mut self, now: Now, token: Option<u64>) {
         if token.is_none() {
             self.rewrites.is_queued = false;
@@ -96,7 +96,7 @@ impl DatabaseService {
         number
     }
 
-    /// Whether growth alone may have the file compacted: nothing is under way that would make it unnecessary.
+    /// Whether growth alone may have the file compacted: nothing under way makes a compaction unnecessary.
     pub(super) fn may_compact(&self) -> bool {
         let is_free = self.rewrites.is_idle() && !self.rewrites.is_queued;
         is_free && self.conversion.is_none() && !self.is_removed
@@ -111,8 +111,7 @@ impl DatabaseService {
         }
     }
 
-    /// Gives up a compaction for something that cannot wait for it: a conversion, which makes it unnecessary, or the end. Nothing may be
-    /// swapping.
+    /// Gives up a compaction, which must not be swapping: a conversion makes it unnecessary, or the database is removed.
     pub(super) fn give_up_compaction(&mut self) {
         assert!(!self.rewrites.is_swapping(), "a swap is waited for");
         let current = self.rewrites.current.take();
@@ -127,7 +126,7 @@ impl DatabaseService {
         }
     }
 
-    /// Answers whoever waits for a compaction.
+    /// Answers all requests for a compaction.
     pub(super) fn answer_compactions(&mut self, result: &Result<(), StoreError>) {
         for token in std::mem::take(&mut self.rewrites.wanted) {
             let event = Event::Compacted(token, result.clone());
@@ -135,7 +134,7 @@ impl DatabaseService {
         }
     }
 
-    /// A new file has come further, or is not to be.
+    /// A new file has reached a stage, or has failed.
     pub(super) fn rewrite_advanced(
         &mut self,
         now: Now,
@@ -187,13 +186,13 @@ impl DatabaseService {
                 self.answer_compactions(&result);
                 self.rewrites.wanted = asked_since;
             }
-            // Once the new file is in place memory must follow it, even if nobody knows whether a crash would bring the old one back:
-            // nothing is appended to either after such a failure.
+            // Once the new file is in place, memory must match it, even if a crash might still bring the old one back: after such a failure
+            // nothing is appended to either.
             Purpose::Conversion if is_in_place => self.finish_conversion(now, Ok(())),
             Purpose::Conversion => self.finish_conversion(now, result),
         }
         self.compact_wanted(now);
-        // It may have waited for the swap.
+        // The conversion may have waited for the swap.
         self.advance_conversion(now);
         self.resume(now);
     }
@@ -219,7 +218,7 @@ impl DatabaseService {
         }
     }
 
-    /// Has the new file put in place.
+    /// Requests that the new file replace the present one.
     pub(super) fn swap_rewrite(&mut self) {
         if let Some(current) = &mut self.rewrites.current {
             current.is_swapping = true;
@@ -240,7 +239,7 @@ impl DatabaseService {
         }
     }
 
-    /// Any number.
+    /// A random number.
     pub(super) fn chance(&mut self) -> u64 {
         let bytes = self.uuids.fresh().0;
         let mut half = [0; 8];

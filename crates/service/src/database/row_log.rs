@@ -31,7 +31,7 @@ impl RowLog {
 }
 
 impl DatabaseService {
-    /// Tells of the rows of a commit that are to be logged.
+    /// Reports the changed rows of logged tables.
     pub(super) fn log_rows(&mut self, delta: &Delta) {
         if self.row_log.tables.is_empty() {
             return;

@@ -1,9 +1,9 @@
-//! Transactions that take long, for the log: who, how long, what.
+//! Transactions that take long, for the log: client, duration, operations.
 //!
-//! A commit is looked at when its answer is released, so its time includes that of the disk. What commits nothing is answered while it is
-//! executed, at a moment that this crate has no time of; the last one is therefore kept until the driver tells the time
-//! ([`DatabaseService::report_slow`]). Nothing is described before it is known to be slow. Time that a `wait` spent waiting is nobody's fault, so
-//! transactions that waited are left out.
+//! A commit is timed when its reply is released, so its time includes the disk. A transaction without a commit is answered while it is
+//! executed, and this crate has no clock. So the last such transaction is kept until the driver says the time
+//! ([`DatabaseService::report_slow`]). A transaction is described only when it is slow. Time that a `wait` spends blocked is intended, so
+//! transactions that blocked are left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,26 +15,26 @@ use corvid_json::Reader;
 use super::{DatabaseService, Now};
 use crate::message::{Event, Request, SessionInfo};
 
-/// Longer requests are described by their length, bytes: reading them again would take long, too.
+/// Longer requests are described by their length, bytes: parsing them again would take long, too.
 const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Characters of a comment that are shown.
 const COMMENT_MAX: usize = 200;
 
-/// What is slow, and the transaction that may have been.
+/// The threshold, and the transaction that may have been slow.
 #[derive(Debug)]
 pub(super) struct SlowLog {
     threshold_ms: u64,
-    /// When the present input arrived, or is answered.
+    /// When the present input arrived, or its replies are released.
     now_ms: u64,
     last: Option<Answered>,
 }
 
-/// A transaction that is answered, and changed nothing.
+/// A transaction that has been answered and has changed nothing.
 #[derive(Debug)]
 enum Answered {
     Short(Box<Request>),
-    /// Its request is gone: too large to be kept.
+    /// Its request is freed already, because it was large.
     Long {
         info: Arc<SessionInfo>,
         arrived_ms: u64,
@@ -53,19 +53,19 @@ impl Default for SlowLog {
 }
 
 impl SlowLog {
-    /// Takes note of the time.
+    /// Sets the present time.
     pub(super) fn set_now(&mut self, now: Now) {
         self.now_ms = now.mono_ms;
     }
 
-    /// Takes note of a request that has just been answered.
+    /// Keeps a request that has just been answered.
     pub(super) fn answered(&mut self, request: Box<Request>) {
         if !request.blocked {
             self.last = Some(Answered::Short(request));
         }
     }
 
-    /// The same, when the request itself is needed elsewhere.
+    /// The same, for a request that the reaper frees.
     pub(super) fn answered_long(&mut self, request: &Request) {
         if !request.blocked {
             self.last = Some(Answered::Long {
@@ -88,8 +88,8 @@ impl DatabaseService {
         self.slow.threshold_ms = threshold_ms;
     }
 
-    /// It is `now`, and what was handled last has been done. To be called before anything else is handled that takes time, and at the end
-    /// of each batch.
+    /// Reports the last answered transaction if it was slow. Called with the present time before the next input that takes time, and at the
+    /// end of each batch.
     pub fn report_slow(&mut self, now: Now) {
         let Some(last) = self.slow.last.take() else {
             return;
@@ -162,7 +162,7 @@ fn append_comment(out: &mut String, comment: &str) {
     }
 }
 
-/// How many operations of each name there are, and the texts of comments, joined by LF. Framing has checked the syntax.
+/// How many operations of each name there are, and their comments, joined by LF. Framing has checked the syntax.
 pub(super) fn operations(params: &[u8]) -> (BTreeMap<String, usize>, String) {
     let mut operations = BTreeMap::new();
     let mut comments: Vec<String> = Vec::new();

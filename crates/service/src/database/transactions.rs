@@ -1,4 +1,4 @@
-//! `transact`: execution, waiting, trying again. What becomes of answers is in `release`.
+//! `transact`: execution, blocking, retries. `release` sends the replies.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc as StdArc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::session_limits;
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
 
-/// Asks the lock table on behalf of a session.
+/// Checks the lock table for a session.
 struct SessionLocks<'a> {
     locks: &'a Mutex<Locks>,
     session: SessionId,
@@ -48,12 +48,12 @@ impl DatabaseService {
         assert!(left.is_none(), "nothing limits it");
     }
 
-    /// All the time that it takes, but for long selections.
+    /// The budget of a transaction that the database thread executes: unlimited, except for long selections.
     pub(super) fn work_budget(&self) -> WorkBudget {
         WorkBudget::unlimited().with_select_steps(self.select_steps_max)
     }
 
-    /// The same, if it fits into the allowance; else the request is handed back, and nothing has changed.
+    /// Executes a transaction if it fits into the budget. Otherwise returns its request, and nothing has changed.
     pub(super) fn transact_within(
         &mut self,
         now: Now,
@@ -67,7 +67,7 @@ impl DatabaseService {
             }
             request.seqno = Some(self.next_seqno);
             self.next_seqno += 1;
-            // Waits count from here: the way from the socket is not the client's time.
+            // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
         }
         *allowance = self.limit(*allowance);
@@ -85,7 +85,7 @@ impl DatabaseService {
         self.refuse(request, error);
     }
 
-    /// A transaction of the server itself. It must succeed: a failure is a bug in what composed it.
+    /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code that composed it.
     pub(super) fn transact_internally(&mut self, now: Now, params: &[u8]) {
         let mut context = Context {
             elapsed_ms: 0,
@@ -111,10 +111,10 @@ impl DatabaseService {
         }
     }
 
-    /// A transaction of what a backup follows: stored and told like any other, answered to nobody.
+    /// Applies a transaction of a backup's source. It is stored and causes updates like any other, and has no reply.
     ///
     /// # Errors
-    /// It does not fit what is here; nothing changes then.
+    /// It does not fit the present rows; nothing changes then.
     pub(super) fn replicate(&mut self, now: Now, recorded: Recorded) -> Result<(), WireError> {
         let delta = Arc::new(self.database.replay(recorded, &mut *self.uuids)?);
         if delta.is_empty() {
@@ -127,7 +127,7 @@ impl DatabaseService {
         Ok(())
     }
 
-    /// What a transaction may select now.
+    /// Limits the selections of a transaction by the memory that replies hold now.
     fn limit(&self, allowance: WorkBudget) -> WorkBudget {
         let memory = &self.outputs.reply_memory;
         let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
@@ -135,7 +135,7 @@ impl DatabaseService {
         reply_memory::limit(allowance, bytes_max, held)
     }
 
-    /// Executes a request once; its answer is queued, or it joins the waiting ones. Returns what it committed.
+    /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
     fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
         let mut allowance = self.limit(self.work_budget());
         match self.execute(now, &request, &mut allowance) {
@@ -169,7 +169,7 @@ impl DatabaseService {
             .execute_within(request.params(), &mut context, allowance)
     }
 
-    /// Queues the answer of an executed request, or has it wait. Returns what it committed.
+    /// Queues the reply of an executed request, or blocks it. Returns its commit.
     fn queue_outcome(
         &mut self,
         now: Now,
@@ -236,7 +236,7 @@ impl DatabaseService {
         }
     }
 
-    /// Queues an answer behind the record of its commit, and hands the record to the log.
+    /// Queues a reply behind the record of its commit, and requests the record to be stored.
     fn queue_executed(
         &mut self,
         now: Now,
@@ -266,7 +266,7 @@ impl DatabaseService {
         });
     }
 
-    /// Tries the waiting transactions again that a commit concerns.
+    /// Retries the blocked transactions that a commit affects.
     fn retry_affected(&mut self, now: Now, committed: Option<&Delta>) {
         if let Some(delta) = committed.filter(|_| !self.triggers.is_empty()) {
             let seqnos = self.triggers.affected(delta);
@@ -274,8 +274,7 @@ impl DatabaseService {
         }
     }
 
-    /// Tries waiting transactions again, oldest first. What one of them commits is seen by younger ones in this round and lets older
-    /// ones try in the next.
+    /// Retries blocked transactions, oldest first. A commit of one of them retries younger ones in this round and older ones in the next.
     pub(super) fn retry(&mut self, now: Now, seqnos: BTreeSet<u64>) {
         let mut round = seqnos;
         let mut next = BTreeSet::new();
@@ -314,8 +313,8 @@ impl DatabaseService {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Tries waiting transactions whose deadline has come, compacts a file that has grown, goes on with indexes that conditions want. To
-    /// be called once per batch of inputs.
+    /// Retries blocked transactions whose deadline has come, compacts a file that has grown, continues building indexes for conditions.
+    /// Called once per batch of inputs.
     pub fn tick(&mut self, now: Now) {
         if self.is_conversion_waiting() {
             return;
@@ -333,7 +332,7 @@ impl DatabaseService {
         }
     }
 
-    /// A `cancel`: ends like a request, behind the answer to what it cancels.
+    /// A `cancel`: completes like a request, behind the reply to the canceled request.
     pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: Box<[u8]>) {
         if self.is_conversion_asked_by(session, &id) {
             self.cancel_conversion(now);
@@ -347,8 +346,8 @@ impl DatabaseService {
         self.answer_when_stored(Answer::Nothing, Origin::Cancel(session, id));
     }
 
-    /// Answers every waiting transaction with `canceled`, because the database goes or has another schema. Sessions that are not aware are
-    /// about to be closed and hear nothing.
+    /// Answers every blocked transaction with `canceled`, because the database is removed or has another schema. Sessions that are not
+    /// aware of changes are about to be closed and get no reply.
     pub(super) fn cancel_triggers(&mut self) {
         for trigger in self.triggers.take_all() {
             if self.tape.flag(|| trigger.request.info.is_aware()) {
