@@ -1,9 +1,9 @@
-//! The sessions of one shard: reads JSON-RPC messages, answers what concerns no database, sends the rest to the database
-//! that it names, and keeps each session's requests in order across databases.
+//! The sessions of one shard: parses JSON-RPC messages, answers those that concern no database, sends the others to the database that they
+//! name, and keeps each session's requests in order across databases.
 //!
-//! Order: requests for one database may be under way together, up to a limit; a request for another one, or one that is answered
-//! here, waits until those are handled. A database that is taken out of the directory goes on answering what it was sent before;
-//! nothing is sent to it any more. Cost per request: one hash look-up for the session, one for the database, no copy of the message.
+//! Order: requests for one database are in flight together, up to a limit; a request for another database, or one that is answered here,
+//! waits until those are complete. A database that is not served any more still answers earlier requests; it gets no new ones. Cost per
+//! request: one hash look-up for the session, one for the database, no copy of the message.
 
 mod inbound_frame;
 mod local_requests;
@@ -30,10 +30,10 @@ use crate::message::{
 use crate::schema_epoch::SchemaEpochs;
 use crate::served_databases::ServedDatabases;
 
-/// Sessions are numbered so that their shard can be told: the upper 16 bits are the shard's number.
+/// The upper 16 bits of a session's number are the number of its shard.
 const SHARD_SHIFT: u32 = 48;
 
-/// Longer texts are read away from the shard, bytes: reading takes about a millisecond for a megabyte.
+/// Longer frames are parsed on another thread, bytes: parsing takes about a millisecond for a megabyte.
 const PARSE_HERE_BYTES_MAX: usize = 256 * 1024;
 
 /// The shard that owns a session.
@@ -57,32 +57,32 @@ pub struct Frontend {
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
     cond_disabled: bool,
-    /// Of texts that arrive now.
+    /// The stamp of frames that arrive now.
     stamp: u64,
     epochs: SchemaEpochs,
     outputs: Outputs,
 }
 
-/// How a session stands, for operators.
+/// The status of a session, for operators.
 #[derive(Clone, Debug)]
 pub struct SessionStatus {
-    /// Who it is.
+    /// Its client and remote.
     pub info: Arc<SessionInfo>,
-    /// Monitors that it has.
+    /// The number of its monitors.
     pub monitors: usize,
-    /// Its requests that are not answered.
+    /// The number of its unanswered requests.
     pub requests: usize,
-    /// Its last request that was acted upon, `echo` apart: method and time, ms.
+    /// Its last request except `echo`: method and time, ms.
     pub last_request: Option<(&'static str, u64)>,
 }
 
-/// Where a message goes next.
+/// The result of one step on a message.
 enum Step {
-    /// Done with.
+    /// The message is handled.
     Done,
-    /// It must wait for earlier requests; here it is back.
+    /// The message must wait for earlier requests.
     Wait(InboundFrame),
-    /// Somebody reads it first.
+    /// Another thread parses the message.
     Parse,
 }
 
@@ -109,7 +109,7 @@ impl Frontend {
         }
     }
 
-    /// What the inputs so far have brought about; the driver drains it.
+    /// The outputs of the inputs so far; the driver drains them.
     pub fn outputs(&mut self) -> &mut Outputs {
         &mut self.outputs
     }
@@ -126,7 +126,7 @@ impl Frontend {
         self.sessions.is_empty()
     }
 
-    /// Bytes of a session's messages that are not handled yet.
+    /// Bytes of a session's messages that are not complete yet.
     #[must_use]
     pub fn bytes_buffered(&self, session: SessionId) -> usize {
         self.sessions
@@ -134,7 +134,7 @@ impl Frontend {
             .map_or(0, Session::bytes_buffered)
     }
 
-    /// How a session stands; `None`: there is no such session.
+    /// The status of a session; `None`: there is no such session.
     #[must_use]
     pub fn status(&self, session: SessionId) -> Option<SessionStatus> {
         let session = self.sessions.get(&session)?;
@@ -164,7 +164,7 @@ impl Frontend {
         self.sessions.insert(session, Session::new(Arc::new(info)));
     }
 
-    /// A client is gone: its locks pass on, its monitors and waiting transactions are dropped.
+    /// A client has disconnected: its locks pass on, its monitors and blocked transactions are dropped.
     pub fn closed(&mut self, id: SessionId) {
         let Some(session) = self.sessions.remove(&id) else {
             return;
@@ -179,8 +179,8 @@ impl Frontend {
         notified.into_iter().for_each(|session| self.wake(session));
     }
 
-    /// Texts that arrive from here on are marked with this, which their requests carry to the database and back. What it means is known
-    /// to whoever sets it: a time, for instance. Zero marks nothing.
+    /// Sets the stamp of frames that arrive from here on. Their requests carry it to the database and back; the driver knows its meaning,
+    /// for example a time. Zero: no stamp.
     pub fn set_stamp(&mut self, stamp: u64) {
         self.stamp = stamp;
     }
@@ -210,7 +210,7 @@ impl Frontend {
         self.outputs.pause.push((id, true));
     }
 
-    /// A text of [`Outputs::to_parse`] is back, and read.
+    /// A frame of [`Outputs::to_parse`] is back, and parsed.
     pub fn frame_parsed(&mut self, now_ms: u64, id: SessionId, text: InboundFrame) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -222,8 +222,8 @@ impl Frontend {
         self.close_if_finished(id);
     }
 
-    /// The client sends no more messages: it has closed its sending side, or its stream cannot be read any further. True when nothing of
-    /// it is under way, so that it can be let go.
+    /// The client sends no more messages: it has closed its sending side, or its stream is broken. True when no message is in flight, so
+    /// that the session can be closed.
     pub fn end_of_input(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return true;
@@ -254,7 +254,7 @@ impl Frontend {
                 self.served = served;
                 for session in self.sessions.values_mut() {
                     session.keep(&self.served);
-                    // It is closed when the database has gone. Until then answers reach it, and none says that the database is unknown.
+                    // It is closed when the database has gone. Until then it gets replies, and no reply says that the database is unknown.
                     session.is_closing |= has_lost && !session.info.is_aware();
                 }
             }
@@ -294,7 +294,7 @@ impl Frontend {
         self.outputs
             .send
             .extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
-        // Of a database that is not served any more, replies arrive and monitors do not stay.
+        // Replies of a database that is not served any more are delivered; its new monitors are not recorded.
         let is_served = self.served.contains(deliver.database);
         let keep = |session: &mut Session, monitor| {
             if is_served {
@@ -327,7 +327,7 @@ impl Frontend {
         self.resume_if_room(now_ms, id);
     }
 
-    /// A request has been handled: goes on with what waits, as far as it may.
+    /// A request is complete: resumes waiting messages as far as possible.
     fn resume_if_room(&mut self, now_ms: u64, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else {
             return;
@@ -348,7 +348,7 @@ impl Frontend {
         }
     }
 
-    /// Works off messages that had to wait.
+    /// Handles messages that had to wait.
     fn resume(&mut self, now_ms: u64, id: SessionId) {
         while let Some(session) = self.sessions.get_mut(&id) {
             if session.is_parsing {
@@ -376,7 +376,7 @@ impl Frontend {
         }
     }
 
-    /// Handles one message, or hands it back when it must wait. Long ones are read elsewhere: nobody else's may wait for that.
+    /// Handles one message, or returns it if it must wait. A long one is parsed on another thread, so that no other session waits for it.
     fn step(&mut self, now_ms: u64, id: SessionId, text: InboundFrame) -> Step {
         if text.len() > PARSE_HERE_BYTES_MAX && !text.is_read() {
             if let Some(session) = self.sessions.get_mut(&id) {
@@ -432,13 +432,13 @@ impl Frontend {
         }
     }
 
-    /// Whether a request of the session has not been answered yet.
+    /// Whether a request of the session is not answered yet.
     fn has_requests_in_flight(&self, id: SessionId) -> bool {
         let session = self.sessions.get(&id);
         session.is_some_and(|session| !session.in_flight.is_empty())
     }
 
-    /// Has the session closed; whatever else it sent is not looked at.
+    /// Has the session closed; its later messages are ignored.
     fn close(&mut self, id: SessionId, why: Close) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.is_closing = true;
@@ -450,7 +450,7 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        // What is answered elsewhere comes after the answer to what is canceled.
+        // Requests that other databases or this shard answer come after the reply to the canceled request.
         let is_only_target = session
             .contacted
             .iter()

@@ -1,5 +1,5 @@
-//! Work of a database that takes as long as the database is large, carried out away from it: on a thread of its own, or as a step of
-//! a simulator. The database orders it in its outputs and is sent what came of it.
+//! Long work of a database, done by another thread or as a step of the simulator. The database orders a job in its outputs and gets the
+//! result as an input.
 
 pub mod body_scheduler;
 pub mod garbage;
@@ -18,20 +18,20 @@ use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
 use crate::reply_memory::Charge;
 
-/// Tells the answer to the present job from those to jobs that nobody waits for any more.
+/// Distinguishes the result of the present job from results that are not needed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobNumber(pub u64);
 
-/// A commit that has been stored and told of.
+/// A released commit.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// What it changed.
+    /// Its changes.
     pub delta: Arc<Delta>,
     /// `_date` of its record, ms since the Unix epoch.
     pub date_ms: i64,
 }
 
-/// An order. Conversions and comparisons of one database are carried out in order; texts take turns ([`BodyScheduler`]).
+/// A job. Conversions and comparisons of one database are done in order; bodies are written slice by slice ([`BodyScheduler`]).
 #[derive(Debug)]
 pub enum Job {
     /// Convert a snapshot. Answered by [`JobResult::Converted`].
@@ -40,52 +40,51 @@ pub enum Job {
         number: JobNumber,
         /// The content.
         snapshot: Snapshot,
-        /// What to convert it to.
+        /// The new schema.
         schema: Arc<Schema>,
-        /// What versions of rows are derived from.
+        /// Versions of rows are derived from it.
         seed: Uuid,
     },
-    /// Bring later commits over. Answered by [`JobResult::CarriedOver`].
+    /// Apply later commits to a conversion. Answered by [`JobResult::CarriedOver`].
     CarryOver {
         /// Its number.
         number: JobNumber,
         /// The conversion so far.
         converted: Box<Converted>,
-        /// What comes next.
+        /// The commits.
         commits: Vec<Commit>,
         /// Modified rows are recorded as column differences.
         is_diff: bool,
-        /// What versions of rows are derived from.
+        /// Versions of rows are derived from it.
         seed: Uuid,
     },
-    /// Write the first contents of a monitor, which its client waits for. Answered by [`JobResult::InitialContents`].
+    /// Write the initial contents of a monitor. Answered by [`JobResult::InitialContents`].
     InitialContents(SessionId, Box<(Contents, Charge)>),
-    /// Write a text that a client waits for: the result of a transaction that selects much, an update that tells of many rows. Answered
-    /// by [`JobResult::DeferredBody`].
+    /// Write a body that a session waits for: a long result, or an update of many rows. Answered by [`JobResult::DeferredBody`].
     DeferredBody(SessionId, StdArc<dyn DeferredBody>),
-    /// Write an update that nobody waits for yet, unless nobody will. Not answered.
+    /// Write an update that no session waits for yet, unless it is not needed any more. Not answered.
     PrecomputedUpdate(StdArc<dyn DeferredBody>),
-    /// Find what must change for a snapshot to hold the contents of a source. Answered by [`JobResult::Compared`].
+    /// Find the difference between a snapshot and the contents of a source. Answered by [`JobResult::Compared`].
     Compare {
         /// Its number.
         number: JobNumber,
-        /// What the source holds.
+        /// The contents of the source.
         contents: SourceContents,
-        /// What we hold.
+        /// Our rows.
         snapshot: Snapshot,
     },
-    /// Free this: freeing many rows takes long. Not answered, and in no order with the others.
+    /// Free this: freeing many rows takes long. Not answered, and not ordered with other jobs.
     Free(Garbage),
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub enum JobResult {
     /// Of [`Job::Convert`].
     Converted(Result<Box<Converted>, WireError>),
     /// Of [`Job::CarryOver`].
     CarriedOver(Result<Carried, Misfit>),
-    /// Of [`Job::InitialContents`], which has its own way of numbering.
+    /// Of [`Job::InitialContents`], which is numbered on its own.
     InitialContents(Written),
     /// Of [`Job::DeferredBody`].
     DeferredBody(SessionId),
@@ -93,17 +92,17 @@ pub enum JobResult {
     Compared(Result<Recorded, WireError>),
 }
 
-/// A conversion that has followed its source for a while.
+/// A conversion with further commits of its source.
 #[derive(Debug)]
 pub struct Carried {
     /// The conversion.
     pub converted: Box<Converted>,
-    /// Records of the commits under the new schema, in order; those that touch nothing of it have none.
+    /// Records of the commits under the new schema, in order. A commit that changes nothing there has none.
     pub records: Vec<Vec<u8>>,
 }
 
 impl Job {
-    /// Answers an order for contents without doing it, for want of memory.
+    /// Answers a job for contents without doing it, because there is no memory.
     #[must_use]
     pub fn refuse(self) -> Option<ToDatabase> {
         match self {
@@ -119,7 +118,7 @@ impl Job {
         }
     }
 
-    /// Does it as a whole. What comes of it depends on the order alone, so whoever replays a recording can do it again.
+    /// Does the whole job. The result depends on the job alone, so a replay of a recording can do it again.
     pub fn carry_out(self) -> Option<ToDatabase> {
         match self {
             Job::Convert {
@@ -168,17 +167,17 @@ impl Job {
     }
 }
 
-/// Which job an answer is to.
+/// Identifies the job of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobKey {
-    /// What kind of job.
+    /// The kind of job.
     pub kind: u8,
-    /// Its number among those of its kind; of a text the number of its session.
+    /// Its number among jobs of its kind; of a body the number of its session.
     pub number: u64,
 }
 
 impl JobKey {
-    /// Of a job that is answered.
+    /// Of a job with a result.
     #[must_use]
     pub fn of_job(job: &Job) -> Option<JobKey> {
         let (kind, number) = match job {
@@ -192,7 +191,7 @@ impl JobKey {
         Some(JobKey { kind, number })
     }
 
-    /// Of the job that this is an answer to.
+    /// Of the job with this result.
     #[must_use]
     pub fn of_done(number: JobNumber, done: &JobResult) -> JobKey {
         let (kind, number) = match done {
@@ -206,7 +205,7 @@ impl JobKey {
     }
 }
 
-/// Identities derived from one: a sequence of its own for every seed, without repetition.
+/// UUIDs derived from a seed: a sequence of its own for every seed, without repetition.
 struct Derived {
     high: u64,
     low: u64,
@@ -241,10 +240,10 @@ impl UuidSource for Derived {
     }
 }
 
-/// Brings commits over and returns their records under the new schema.
+/// Applies commits to a conversion and returns their records under the new schema.
 ///
 /// # Errors
-/// The first that does not fit; `converted` is of no use then.
+/// The first commit that does not fit; `converted` must be dropped then.
 pub(crate) fn carry_over(
     converted: &mut Converted,
     commits: &[Commit],

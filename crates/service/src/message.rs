@@ -1,5 +1,5 @@
-//! What shards, databases and the server's main thread say to one another. All of it is data, so a simulator can carry it
-//! as well as a queue between threads.
+//! Messages between shards, databases and the server's main thread. All of them are data, so a simulator carries them as well as a queue
+//! between threads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::schema_epoch::SchemaEpoch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u32);
 
-/// What the rest of the server must know of a session.
+/// A session, as databases and logs see it.
 #[derive(Debug)]
 pub struct SessionInfo {
     /// Its remote is read-only (docs/spec/protocol.md 7.3).
@@ -30,14 +30,14 @@ pub struct SessionInfo {
     pub role: String,
     /// Common name of its certificate.
     pub client_id: Option<String>,
-    /// The other end of its connection, as log lines name it; empty: nobody said.
+    /// The peer of its connection, as log lines name it; empty: unknown.
     pub peer: Arc<str>,
-    /// The remote that it came by, as configured.
+    /// The remote that it connected to, as configured.
     pub remote: Arc<str>,
-    /// When it began; set by its shard.
+    /// The schema epoch in which it began; set by its shard.
     pub(crate) epoch: SchemaEpoch,
     aware: AtomicBool,
-    /// A monitor or a request of it was dropped while it was not aware, and it was not told.
+    /// It lost a monitor or a request while it was not aware of changes, so it was not notified.
     missed_cancellation: AtomicBool,
     closed: AtomicBool,
 }
@@ -59,7 +59,7 @@ impl SessionInfo {
         }
     }
 
-    /// The same, with where it comes from.
+    /// The same session with its peer and remote.
     #[must_use]
     pub fn of_peer(self, peer: Arc<str>, remote: Arc<str>) -> SessionInfo {
         SessionInfo {
@@ -69,7 +69,7 @@ impl SessionInfo {
         }
     }
 
-    /// Who it is, for people: `tcp:192.0.2.1:50000 (client "ch1", role "ovn-controller")`.
+    /// The client, for people: `tcp:192.0.2.1:50000 (client "ch1", role "ovn-controller")`.
     #[must_use]
     pub fn who(&self) -> String {
         let mut known = Vec::new();
@@ -87,30 +87,29 @@ impl SessionInfo {
         self.aware.load(Ordering::Relaxed)
     }
 
-    /// Whether the client is gone: a transaction of it that would wait is dropped instead.
+    /// Whether the client has disconnected: its transactions are dropped instead of blocking.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Marks the client as gone.
+    /// Marks the client as disconnected.
     pub fn set_closed(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is about to be closed, though it may have turned awareness on since: it waits for updates or answers that will never
-    /// come.
+    /// Whether it is about to be closed although it may have become aware since: it waits for updates or replies that will never come.
     #[must_use]
     pub fn has_missed_cancellation(&self) -> bool {
         self.missed_cancellation.load(Ordering::Relaxed)
     }
 
-    /// It lost a monitor or a request and is not told, for it is not aware.
+    /// Records that it lost a monitor or a request without notification.
     pub fn miss_cancellation(&self) {
         self.missed_cancellation.store(true, Ordering::Relaxed);
     }
 
-    /// BodyScheduler awareness on or off.
+    /// Turns awareness on or off.
     pub fn set_aware(&self, aware: bool) {
         self.aware.store(aware, Ordering::Relaxed);
     }
@@ -159,25 +158,25 @@ impl DatabaseMethod {
 /// A request for a database. The frame is kept whole; nothing is copied out of it.
 #[derive(Debug)]
 pub struct Request {
-    /// Who asks.
+    /// The session that sent it.
     pub session: SessionId,
-    /// What is known of it.
+    /// Its description.
     pub info: Arc<SessionInfo>,
     /// When it arrived, ms.
     pub arrived_ms: u64,
-    /// What the shard marked its text with ([`Frontend::set_stamp`](crate::Frontend::set_stamp)); zero: nothing.
+    /// The stamp of its frame ([`Frontend::set_stamp`](crate::Frontend::set_stamp)); zero: none.
     pub stamp: u64,
     /// The request id, canonical JSON.
     pub id: Box<[u8]>,
-    /// What is asked.
+    /// The method.
     pub method: DatabaseMethod,
     /// The whole message.
     pub frame: Vec<u8>,
-    /// Where the `params` array stands in it.
+    /// The range of the `params` array in the frame.
     pub params: Range<usize>,
-    /// Its place among the requests that the database has executed; given when it is first tried, kept when it is tried again.
+    /// Its number in the order of first executions; set by the first execution and kept by retries.
     pub seqno: Option<u64>,
-    /// It blocked before (a `wait`) and was reported as handled then.
+    /// It blocked before (a `wait`) and was reported as complete then.
     pub blocked: bool,
     /// For monitor requests: ids of this session's monitors on other databases.
     pub foreign_monitors: Vec<Arc<[u8]>>,
@@ -196,30 +195,30 @@ impl Request {
 pub enum ToDatabase {
     /// A client's request.
     Request(Box<Request>),
-    /// `cancel` of a pending request, by canonical id. Ends as a request does, whether or not there is one to cancel.
+    /// `cancel` of a pending request, by canonical id. Completes like a request, whether or not the canceled request exists.
     Cancel(SessionId, Box<[u8]>),
-    /// Send the session's pending updates, then answer with this: something else is about to be sent to it.
+    /// Send the session's pending updates, then report this completion: the shard is about to send something else to it.
     Fence(SessionId, Completion),
     /// The session's output is drained.
     Drained(SessionId),
-    /// The session is gone.
+    /// The client has disconnected.
     Closed(SessionId),
     /// A reply of the storage.
     Storage(StorageReply),
-    /// What came of a [`Job`](crate::job::Job).
+    /// The result of a [`Job`](crate::job::Job).
     JobDone(JobNumber, JobResult),
-    /// From the connection to what a backup follows.
+    /// From the connection to a backup's source.
     Source(SourceId, SourceEvent),
     /// From the server itself.
     Control(Control),
 }
 
-/// Orders from the server's main thread to a database.
+/// A control message of the server's main thread to a database.
 #[derive(Debug)]
 pub enum Control {
     /// Execute this `params` text (database name first) as the server, read-only or not; the result is checked.
     Transact(Vec<u8>),
-    /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number. Without one: because it has grown.
+    /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number. `None`: because the file has grown.
     Compact(Option<u64>),
     /// Record modified columns as differences from now on (`ovsdb/file/column-diff-enable`).
     EnableColumnDiff,
@@ -227,12 +226,12 @@ pub enum Control {
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
     Remove,
-    /// Take writes, or follow another server, when nothing is pending; answered by [`Event::RoleSet`] with this number.
+    /// Become active or a backup when nothing is pending; answered by [`Event::RoleSet`] with this number.
     SetRole(Role, u64),
     /// Answered by [`Event::StorageStatus`] with this number.
     StorageStatus(u64),
-    /// Follow the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::ColumnWatched`], then told of changes. A column that is
-    /// not there is followed too, in case a conversion brings it.
+    /// Watch the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::ColumnWatched`], then reported when they change.
+    /// A column that does not exist is watched too, in case a conversion adds it.
     WatchColumn {
         /// The remote's text.
         name: String,
@@ -240,10 +239,10 @@ pub enum Control {
         table: String,
         /// Name of the column.
         column: String,
-        /// Whether only texts will do (for settings of TLS), no references to rows.
+        /// Whether the column must hold strings (for settings of TLS), not references to rows.
         texts_only: bool,
     },
-    /// Follow it no more.
+    /// Stop watching it.
     UnwatchColumn(String),
     /// Transactions that take this long, ms, are reported from now on ([`Event::Slow`]).
     SetSlow(u64),
@@ -253,16 +252,16 @@ pub enum Control {
     SetAudited(bool),
     /// Answered by [`Event::Report`] with this number.
     Report(u64),
-    /// Log the rows of this table as they change, or no longer; answers nothing, an unknown table does no harm.
+    /// Log the rows of this table as they change, or stop. Not answered; an unknown table does no harm.
     LogRows(String, bool),
-    /// Show this in the rows that followed columns refer to.
+    /// Write this status to the rows behind watched columns.
     ShowStatus(Arc<RemoteStatuses>),
 }
 
 /// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// A message of its own.
+    /// A message of one session.
     Message(Vec<u8>),
     /// An update with a shared body.
     Update(Frame),
@@ -288,12 +287,12 @@ impl Piece {
     }
 }
 
-/// Whether and how a request is done with, for the session's bookkeeping.
+/// What a delivery completes, for the session's bookkeeping on its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// No request ends here.
+    /// Nothing.
     None,
-    /// One request ends here (or blocks, or is canceled).
+    /// A request (or it blocks, or is canceled).
     Request,
     /// A request that created the monitor with this id.
     MonitorAdded(Arc<[u8]>),
@@ -301,24 +300,24 @@ pub enum Completion {
     MonitorRenamed(Arc<[u8]>, Arc<[u8]>),
     /// A request that removed this monitor.
     MonitorRemoved(Arc<[u8]>),
-    /// No request ends here, but this monitor is gone: its database was removed or converted.
+    /// No request, but this monitor is lost: its database was removed or converted.
     MonitorLost(Arc<[u8]>),
-    /// A fence before a notice about a lock has been passed; no request ends.
+    /// The fence before a notification about a lock; no request.
     NotificationFence,
 }
 
 /// Bytes for one session, in order.
 #[derive(Debug)]
 pub struct Deliver {
-    /// To whom.
+    /// The recipient.
     pub session: SessionId,
-    /// From which database.
+    /// The database that sends it.
     pub database: DatabaseId,
-    /// What to write.
+    /// The bytes.
     pub pieces: Vec<Piece>,
-    /// It holds updates, or more of replies than may wait unread: report [`ToDatabase::Drained`] when written.
+    /// It holds updates, or reaches the limit of unread replies: report [`ToDatabase::Drained`] when it is written.
     pub updates: bool,
-    /// What it ends.
+    /// The completed request.
     pub completion: Completion,
 }
 
@@ -327,12 +326,12 @@ pub struct Deliver {
 pub enum ToShard {
     /// Write this.
     Deliver(Deliver),
-    /// The lock table holds notices for this session.
+    /// The lock table holds notifications for this session.
     LockNotifications(SessionId),
-    /// Databases came or went.
+    /// The served databases have changed.
     ServedDatabases(Arc<crate::served_databases::ServedDatabases>),
-    /// Close every session that is not change-aware, after its queued output; with an epoch: if it began before that. They are sent nothing
-    /// more, so whoever changes what is served sends this before anybody is told of the change.
+    /// Close every session that is not change-aware, after its queued output; with an epoch: if it began before that. Nothing more is sent
+    /// to them. The main thread sends this before it shows the change to any client.
     DisconnectUnaware(Arc<str>, Option<SchemaEpoch>),
     /// Close every session.
     DisconnectAll(Arc<str>),
@@ -343,7 +342,7 @@ pub enum ToShard {
 /// From a database to the server's main thread.
 #[derive(Debug)]
 pub enum Event {
-    /// A client converted it. Sessions of earlier epochs that are not aware must go, then `_Server` must show the new schema.
+    /// A client converted it. Sessions of earlier epochs that are not aware are closed, then `_Server` shows the new schema.
     Converted(DatabaseId, corvid_data::Arc<Schema>, SchemaEpoch),
     /// Answer to [`Control::Compact`].
     Compacted(Option<u64>, Result<(), StoreError>),
@@ -353,9 +352,9 @@ pub enum Event {
     Removed(DatabaseId),
     /// Answer to [`Control::WatchColumn`]: the remotes, or why there are none.
     ColumnWatched(String, Result<RemoteRows, String>),
-    /// The remotes that a followed column names have changed.
+    /// The remotes that a watched column names have changed.
     RemotesChanged(String, RemoteRows),
-    /// A conversion left no use of a followed column: why. The remotes that it named have been reported as gone.
+    /// A watched column cannot be used after a conversion, for this reason. Its remotes have been reported as removed.
     ColumnLost(String),
     /// Answer to [`Control::Report`]; of a database that is being removed it is empty.
     Report(u64, Box<Report>),
@@ -363,32 +362,32 @@ pub enum Event {
     Slow(String),
     /// Answer to [`Control::SetRole`]: from here on requests are served in the new role.
     RoleSet(u64),
-    /// What a backup has to say.
+    /// A log message of a backup.
     Replication(LogMessage),
     /// A row of a table that is logged has changed: the line.
     RowLogged(String),
-    /// A table whose rows configure remotes has no `status` column to show anything in.
+    /// A table whose rows configure remotes has no `status` column.
     NoStatusColumn(String),
-    /// A row of this table is to describe a remote and has no `target`.
+    /// A row of this table describes a remote and has no `target`.
     NoTarget(String),
     /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
     StorageStatus(u64, Option<StoreError>),
 }
 
-/// What there is to say about a database.
+/// The state of a database, for commands and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How much there is of everything.
+    /// The amounts of everything.
     pub usage: Usage,
     /// Its tables.
     pub tables: Vec<TableReport>,
-    /// How it stands as a backup; `None`: it is active.
+    /// The state of replication; `None`: it is active.
     pub replication: Option<ReplicationStatus>,
-    /// What it has done so far.
+    /// Its counters.
     pub counts: Counters,
-    /// Answers that wait for their record, or for an earlier one, to be stored.
+    /// Replies that wait for a record to be stored.
     pub pending: u64,
-    /// Inputs that wait until nothing is pending, and those behind them.
+    /// Inputs that wait at a barrier.
     pub queued: u64,
     /// Its file, if it has one.
     pub file: Option<FileReport>,
@@ -396,23 +395,23 @@ pub struct Report {
     pub is_converting: bool,
 }
 
-/// What there is to say about a table.
+/// The state of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableReport {
     /// Its name.
     pub name: String,
     /// Its rows are logged as they change.
     pub is_logged: bool,
-    /// How many it has.
+    /// The number of its rows.
     pub rows: u64,
 }
 
-/// What there is to say about a file.
+/// The state of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileReport {
-    /// All of it, bytes, with what is on its way there.
+    /// Its length with the records that are being written, bytes.
     pub size: u64,
-    /// Its schema and first transaction, as it was when it was last written as a whole, bytes.
+    /// The length of its schema and first transaction when it was last written as a whole, bytes.
     pub base: u64,
     /// Records since then.
     pub records: u64,
@@ -431,12 +430,12 @@ pub struct Usage {
     pub cells: u64,
     /// Monitors.
     pub monitors: u64,
-    /// Transactions that wait.
+    /// Blocked transactions.
     pub triggers: u64,
     /// Weak references.
     pub weak_references: u64,
     /// Commits in the transaction history.
     pub history_commits: u64,
-    /// Atoms in it.
+    /// Atoms in the history.
     pub history_atoms: u64,
 }

@@ -1,22 +1,22 @@
 //! The pump of one database: which inputs make a batch, who may execute them, and in which order their outputs take effect.
 //!
-//! Whoever holds a database calls its pump: the database thread, a shard, the simulator. A batch is taken, then its outputs are
-//! walked until there are none:
+//! The holder of a database calls its pump: the database thread, a shard that executes inline, or the simulator. It executes a batch, then
+//! carries out its outputs until there are none:
 //!
 //! ```text
 //! pump.execute_batch(holder, inputs)              or  pump.execute_inline(holder, inputs, budget)
 //! while let Some(output) = pump.next_output()
-//!     carry the output out; answers to a Store that come at once: pump.stored(holder, answers)
-//! pump.has_postponed(), or inputs are left: again   or  pump.end_inline(inputs)
+//!     carry the output out; replies to a Store that come at once: pump.stored(holder, replies)
+//! pump.has_postponed(), or inputs are left: again   or  pump.end_inline()
 //! ```
 //!
-//! Invariants. One batch at a time, walked to its end before the next begins; so the order of outputs is the order of batches.
-//! Everything that decides is here and pure: the holder lends the time ([`Holder`]) and carries out what it is given. Inputs are
-//! executed in order; what is not executed comes back with everything behind it.
+//! Invariants. A batch ends before the next one begins, so the order of outputs is the order of batches. All decisions are made here, and
+//! are pure: the holder tells the time ([`Holder`]) and carries outputs out. Inputs are executed in order; an input that is not executed is
+//! returned with everything behind it.
 //!
-//! A batch's records are written together, then replies are released and updates composed once. So a loaded database wakes, writes and
-//! notifies less often than it commits. Nobody waits for the long work of others: a batch ends before a long transaction, and answers
-//! leave before many updates are composed.
+//! A batch's records are written together, then replies are released and updates composed once. So a loaded database wakes threads, writes
+//! and notifies less often than it commits. No client waits for the long work of others: a batch ends before a long transaction, and
+//! replies leave before many updates are composed.
 
 mod output;
 
@@ -35,19 +35,19 @@ use crate::recording::{self, Tape};
 use crate::schema_epoch::SchemaEpochs;
 use crate::{DatabaseService, Now, Options};
 
-/// What a holder lends to the pump while inputs are executed.
+/// The holder's part while inputs are executed.
 pub trait Holder {
     /// Reads the clock. Called when a batch begins, when an input may have taken long, and when a batch of the database thread ends.
     fn now(&mut self) -> Now;
 
-    /// This input is about to be executed. A transaction among them may be taken back instead; answers of the disk never are.
+    /// This input is about to be executed. A transaction may be rolled back and handed back instead; a reply of the storage never is.
     fn begin(&mut self, input: &ToDatabase);
 
     /// The input has been executed.
     fn executed(&mut self);
 }
 
-/// How much is executed at once.
+/// Limits of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Inputs of one batch, so that no client waits for a long queue of others; at least one.
@@ -59,7 +59,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 256 inputs; about a millisecond; some 50 us, which is what waking the database thread and being woken by it costs.
+    /// 256 inputs; about a millisecond; some 50 us, which is the cost of waking the database thread and being woken by it.
     fn default() -> Limits {
         Limits {
             batch_max: 256,
@@ -73,7 +73,7 @@ impl Default for Limits {
 pub struct Pump {
     service: DatabaseService,
     limits: Limits,
-    /// The transaction that the next batch begins with: too long for the one before.
+    /// A transaction that was too long for the last batch; the next one begins with it.
     postponed: Option<ToDatabase>,
     stage: Stage,
     /// When the present batch was executed.
@@ -81,32 +81,32 @@ pub struct Pump {
     is_inline: bool,
     /// Nothing of the present batch is left to the database thread.
     is_done: bool,
-    /// In order; the next ones are made when these have been carried out.
+    /// Outputs in order; the next ones are collected when these have been carried out.
     ready: VecDeque<Output>,
-    /// What comes next then: these move as they are, for there may be many.
+    /// They come after those, and are moved as they are, because there may be many.
     deliveries: VecDeque<Deliver>,
-    /// And then these.
+    /// They come last.
     last: VecDeque<Output>,
-    /// What records it, if something does.
+    /// The tape of a recording, if there is one.
     tape: Tape,
 }
 
-/// What of a batch comes next.
+/// The part of a batch that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing: the batch is over.
+    /// None: the batch is over.
     Idle,
-    /// Jobs, so that they are under way before records are composed and written.
+    /// Jobs, so that other threads work on them while records are composed and written.
     Jobs,
     /// Records.
     Store,
     /// The holder carries out a [`Output::Store`].
     Storing,
-    /// What is ready to leave, if composing updates takes long.
+    /// Replies, if composing updates takes long.
     Release,
-    /// Updates, and what is ready to leave.
+    /// Updates and replies.
     Compose,
-    /// Nothing more.
+    /// None.
     End,
 }
 
@@ -129,8 +129,8 @@ impl Pump {
         }
     }
 
-    /// The pump of a database that is made here, with everything that it is given recorded from its beginning on. What
-    /// [`DatabaseService`] can be set to otherwise must stay as it is, but for what [`crate::message::Control`] sets.
+    /// The pump of a new database, with all its inputs recorded from the beginning on. Only settings that [`crate::message::Control`]
+    /// changes may be changed later.
     #[must_use]
     pub fn recorded(
         now: Now,
@@ -155,7 +155,7 @@ impl Pump {
         self.tape = tape;
     }
 
-    /// What has been recorded since this was last called, to be appended to the recording ([`recording::MAGIC`] comes first). To be called
+    /// Takes the frames recorded since the last call, to be appended to the recording ([`recording::MAGIC`] comes first). To be called
     /// between two batches.
     pub fn drain_recording(&mut self) -> Vec<u8> {
         self.tape.take_frames()
@@ -173,7 +173,7 @@ impl Pump {
         self.service.set_tape(Tape::default());
     }
 
-    /// Executes so much at once from now on.
+    /// Sets the limits of later batches.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
@@ -189,9 +189,9 @@ impl Pump {
         &mut self.service
     }
 
-    /// Executes a batch of `inputs` as the database thread, which has all the time it wants, and begins its outputs. The first input is
-    /// executed however long it takes. Inputs may be left: because there are too many for one batch, or because the next one is a long
-    /// transaction, which the pump keeps ([`Pump::has_postponed`]).
+    /// Executes a batch of `inputs` as the database thread, and begins its outputs. The first input is executed however long it takes.
+    /// Inputs may be left: because there are too many for one batch, or because the next one is a long transaction, which the pump keeps
+    /// ([`Pump::has_postponed`]).
     pub fn execute_batch(
         &mut self,
         holder: &mut impl Holder,
@@ -229,15 +229,15 @@ impl Pump {
         self.begin_outputs(now, false);
     }
 
-    /// Whether the next batch is due at once, with the long transaction that the last one ended before.
+    /// Whether the next batch is due at once, with the long transaction that ended the last one.
     #[must_use]
     pub fn has_postponed(&self) -> bool {
         self.postponed.is_some()
     }
 
-    /// Executes `inputs` as a shard, which has other things to do: small transactions that fit into `budget` together, and what costs
-    /// next to nothing. The first input that is neither, and everything behind it, stays in `inputs`. Begins the batch's outputs; when
-    /// they have been walked, [`Pump::end_inline`] tells what is left to the database thread.
+    /// Executes `inputs` as a shard: small transactions that fit into `budget` together, and inputs that cost next to nothing. The first
+    /// other input, and everything behind it, stays in `inputs`. Begins the batch's outputs; when they have been carried out,
+    /// [`Pump::end_inline`] says whether work is left to the database thread.
     pub fn execute_inline(
         &mut self,
         holder: &mut impl Holder,
@@ -255,7 +255,7 @@ impl Pump {
         }
     }
 
-    /// The same, from wherever inputs come; returns the one that is left first.
+    /// The same with any iterator; returns the first input that is left.
     pub(crate) fn execute_inline_from(
         &mut self,
         holder: &mut impl Holder,
@@ -282,7 +282,7 @@ impl Pump {
             }
             holder.executed();
         }
-        // What is executed inline is short.
+        // Inline transactions are short.
         self.service.report_slow(now);
         self.is_done = left.is_none() && !self.service.must_tick(now);
         self.begin_outputs(now, true);
@@ -328,7 +328,7 @@ impl Pump {
                     }
                     self.stage = Stage::Release;
                 }
-                // Its answers will be inputs.
+                // Its replies will be inputs.
                 Stage::Storing => {
                     self.tape.answers(&[]);
                     self.stage = Stage::Release;
@@ -357,12 +357,12 @@ impl Pump {
         }
     }
 
-    /// What has been answered at once to the [`Output::Store`] that came last. The database thread executes it, which may ask for more to
-    /// be stored; a shard leaves failures to it.
+    /// The replies to the last [`Output::Store`] that came at once. The pump handles them as inputs of this batch. A failed write is undone
+    /// here even inline: the storage writes at once only when nothing earlier is pending, so the undone commits are those of this batch.
     pub fn stored(&mut self, holder: &mut impl Holder, answers: Vec<ToDatabase>) {
         debug_assert_eq!(self.stage, Stage::Storing, "something is being stored");
         self.tape.answers(&answers);
-        // What is executed for the database thread may ask for more to be stored.
+        // Replies that the database thread handles may cause further requests to the storage.
         self.stage = match self.is_inline || answers.is_empty() {
             true => Stage::Release,
             false => Stage::Jobs,
@@ -378,25 +378,24 @@ impl Pump {
         self.service.next_deadline_ms(now)
     }
 
-    /// Whether some session that is ready has yet to be told of a commit.
+    /// Whether a session that is ready has pending updates.
     #[must_use]
     pub fn has_pending_updates(&self) -> bool {
         self.service.has_pending_updates()
     }
 
-    /// Stamps of transactions whose answers have been delivered since this was last drained; of those that bore one, and did not wait on
-    /// purpose.
+    /// Stamps of transactions whose replies have been delivered since the last call, except those without a stamp and those that blocked.
     pub fn answered_stamps(&mut self) -> &mut Vec<u64> {
         &mut self.service.outputs().answered
     }
 
-    /// What the database has done so far, with the notifications that it has composed.
+    /// The counters of the database, with the updates that it has composed.
     #[must_use]
     pub fn counts(&self) -> (&Counters, [u64; 3]) {
         (self.service.counts(), self.service.updates_composed())
     }
 
-    /// What there is to say about the database.
+    /// The report of the database.
     #[must_use]
     pub fn report(&self) -> Report {
         self.service.report()
@@ -427,7 +426,7 @@ impl Pump {
         }
     }
 
-    /// Orders what may leave now.
+    /// Orders the outputs that may leave now.
     fn collect_outputs(&mut self) {
         let outputs = self.service.outputs();
         if !outputs.audit.is_empty() {
@@ -445,7 +444,7 @@ impl Pump {
         if outputs.events.is_empty() {
             return;
         }
-        // What a column held when it was first followed comes before what it holds now.
+        // The report of a watched column's first contents comes before reports of its changes.
         let early = outputs.events.extract_if(.., |event| {
             matches!(event, Event::ColumnWatched(..) | Event::RemotesChanged(..))
         });

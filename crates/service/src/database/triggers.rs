@@ -1,9 +1,7 @@
-//! Transactions that wait: tried again, oldest first, when rows change that they looked at, and at their deadlines
-//! (docs/spec/protocol.md 4.3).
+//! Blocked transactions: retried, oldest first, when rows change that they have read, and at their deadlines (docs/spec/protocol.md 4.3).
 //!
-//! Invariant: every waiting transaction stands under its place in `waiting`, under its session in `by_session`, and under what it
-//! looked at in `by_table` or `always`; under its deadline in `deadlines` if it has one. Cost of a commit: the waiting
-//! transactions that it can concern.
+//! Invariant: every blocked transaction is in `blocked` under its sequence number, in `by_session` under its session, in `by_table` or
+//! `always` by its read set, and in `deadlines` if it has a deadline. Cost of a commit: the blocked transactions that it can affect.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,30 +16,30 @@ use crate::session_limits::{WAITS_MAX, is_exhausted};
 /// A blocked transaction.
 #[derive(Debug)]
 pub(super) struct Trigger {
-    /// The request, executed again from its text.
+    /// The request, which is executed again as a whole.
     pub(super) request: Box<Request>,
     /// When to try again at the latest, ms on the monotonic clock.
     pub(super) deadline_ms: Option<u64>,
-    /// What it looked at until it blocked.
+    /// The rows that it read until it blocked.
     pub(super) reads: ReadSet,
 }
 
-/// Those of one session.
+/// The blocked transactions of one session.
 #[derive(Debug, Default)]
 struct OfSession {
     seqnos: Vec<u64>,
-    /// Of their requests.
+    /// The length of their requests.
     bytes: usize,
 }
 
-/// Blocked transactions by their place in the order of first execution.
+/// Blocked transactions by their sequence number, which is the order of first execution.
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
     blocked: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
     by_session: HashMap<SessionId, OfSession, TrustedKeys>,
     by_table: HashMap<TableId, BTreeSet<u64>, TrustedKeys>,
-    /// Those that any commit may concern.
+    /// Transactions that any commit may affect.
     always: BTreeSet<u64>,
 }
 
@@ -63,7 +61,7 @@ impl Triggers {
             && self.always.is_empty()
     }
 
-    /// Whether a session may have one more, whose request is so long.
+    /// Whether a session may have one more blocked transaction, with a request of this length.
     pub(super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
         let found = self.by_session.get(&session);
         found.is_none_or(|of| !is_exhausted(of.seqnos.len(), WAITS_MAX, of.bytes, bytes))
@@ -90,7 +88,7 @@ impl Triggers {
         self.blocked.insert(seqno, trigger);
     }
 
-    /// Takes one out, to be tried again or dropped.
+    /// Removes and returns a transaction, to be retried or dropped.
     pub(super) fn remove(&mut self, seqno: u64) -> Option<Trigger> {
         let trigger = self.blocked.remove(&seqno)?;
         if let Some(deadline_ms) = trigger.deadline_ms {
@@ -122,13 +120,13 @@ impl Triggers {
         Some(trigger)
     }
 
-    /// Takes all of them out, oldest first.
+    /// Removes and returns all of them, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<Trigger> {
         let waiting = std::mem::take(self).blocked;
         waiting.into_values().collect()
     }
 
-    /// The places of those that a commit may let go on.
+    /// The transactions that a commit may unblock.
     pub(super) fn affected(&self, delta: &Delta) -> BTreeSet<u64> {
         if self.is_empty() {
             return BTreeSet::new();
@@ -145,7 +143,7 @@ impl Triggers {
         seqnos
     }
 
-    /// The places of those whose deadline has come, oldest first.
+    /// The transactions whose deadline has come.
     pub(super) fn expired(&self, now_ms: u64) -> BTreeSet<u64> {
         self.deadlines
             .range(..=(now_ms, u64::MAX))
@@ -158,7 +156,7 @@ impl Triggers {
         self.deadlines.first().map(|(deadline_ms, _)| *deadline_ms)
     }
 
-    /// The place of a session's blocked request with this id.
+    /// A session's blocked transaction with this request id.
     pub(super) fn find(&self, session: SessionId, id: &[u8]) -> Option<u64> {
         let of = self.by_session.get(&session)?;
         of.seqnos.iter().copied().find(|seqno| {
@@ -168,7 +166,7 @@ impl Triggers {
         })
     }
 
-    /// Drops those of a session that is gone.
+    /// Drops the transactions of a closed session.
     pub(super) fn remove_session(&mut self, session: SessionId) {
         let of = self.by_session.get(&session);
         for seqno in of.map(|of| of.seqnos.clone()).unwrap_or_default() {

@@ -1,7 +1,7 @@
-//! Records that could not be stored: their commits and everything behind them are undone.
+//! Undo of commits whose records could not be stored, and of every entry behind them.
 //!
-//! The clients of those commits are told `I/O error`. Everything else that was executed behind them may have seen them, so it is executed
-//! again, in the same order. Positions of what is executed again are new; answers to the old ones find nothing and are ignored.
+//! The clients of those commits get `I/O error`. Later entries may have seen those commits, so their requests are executed again, in the
+//! same order. They get new positions; replies of the storage about the old positions find no entry and are ignored.
 
 use corvid_log::storage::{LogPosition, StorageRequest, StoreError};
 use std::collections::BTreeSet;
@@ -13,21 +13,21 @@ use super::{DatabaseService, Now};
 use crate::message::{Request, ToDatabase};
 
 impl DatabaseService {
-    /// The records up to `last` could not be stored, which were written together.
+    /// The records up to `last`, which were written together, could not be stored.
     pub(super) fn undo_unstored(&mut self, now: Now, last: LogPosition, error: &StoreError) {
         let undone = self.pending.take_failed(last);
         if undone.is_empty() {
             return;
         }
         let affected = self.undo_commits(&undone);
-        // What stands before them waits for nothing.
+        // Entries before the failed ones wait for no record any more.
         self.release();
         self.monitors.undo();
         for entry in &undone {
             self.undo_monitor_change(entry);
         }
         self.storage_error = Some(error.clone());
-        // Records that were not handed over yet are of commits that are undone.
+        // Records that are still in the outputs are of undone commits.
         self.outputs
             .stores
             .retain(|store| !matches!(store, StorageRequest::Append { .. }));
@@ -45,7 +45,7 @@ impl DatabaseService {
                 blocked.extend(self.execute_again(now, entry));
             }
         }
-        // In front of what its session has sent since.
+        // Before the later requests of their sessions.
         for request in blocked.into_iter().rev() {
             self.outputs.outboxes.put_back(request);
         }
@@ -57,7 +57,7 @@ impl DatabaseService {
         }
     }
 
-    /// Takes the changes of these entries back. Returns the places of waiting transactions that may be affected by that.
+    /// Undoes the changes of these entries. Returns the blocked transactions that this may affect.
     fn undo_commits(&mut self, undone: &[Pending]) -> BTreeSet<u64> {
         let mut affected = BTreeSet::new();
         let commits = undone
@@ -71,7 +71,7 @@ impl DatabaseService {
         affected
     }
 
-    /// A request about monitors has not taken effect, and will be executed again.
+    /// Undoes a request about monitors, which has not taken effect and is executed again.
     fn undo_monitor_change(&mut self, entry: &Pending) {
         if let Origin::Client(request) = &entry.origin
             && entry.answer.changes_monitors()
@@ -85,7 +85,7 @@ impl DatabaseService {
 
     /// The commit of this entry could not be stored.
     fn answer_unstored(&mut self, now: Now, entry: Pending, error: &StoreError) {
-        // Behind those that are executed again, for answers keep their order.
+        // It is queued behind the requests that are executed again, because replies keep their order.
         let (origin, answer) = match (entry.origin, entry.answer) {
             (origin @ Origin::Client(_), Answer::Result(mut result)) => {
                 add_error(&mut result, &error.to_wire());
@@ -96,21 +96,22 @@ impl DatabaseService {
                 (origin, Answer::Long(result, charge))
             }
             (Origin::Source, _) => return self.source_not_stored(now),
-            // What the server itself wrote is of no use to anybody when it cannot be stored.
+            // Transactions of the server itself are dropped when they cannot be stored.
             _ => return,
         };
         self.pending.push(Pending::answer(answer, origin));
     }
 
-    /// Returns a request that has to wait now for an earlier one of its session: a reply that was there at once may have to be written now.
+    /// Executes the request of an undone entry again. Returns the request if it must wait for an earlier one of its session, whose reply
+    /// may be deferred this time.
     fn execute_again(&mut self, now: Now, entry: Pending) -> Option<ToDatabase> {
         let is_about_monitors = entry.answer.changes_monitors();
         match (entry.origin, entry.answer) {
-            // It says nothing of the state.
+            // This reply does not depend on the state.
             (origin, Answer::Canceled) => {
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
             }
-            // A session that is closed has no monitors any more, and must not get any.
+            // A closed session has no monitors any more, and must not get any.
             (Origin::Client(request), _)
                 if is_about_monitors && self.tape.flag(|| request.info.is_closed()) => {}
             (Origin::Client(request), _) if !request.blocked => {

@@ -1,5 +1,5 @@
-//! Columns of this database that configure the server's remotes: read when asked, reported again when they change; and the rows
-//! behind them, which show how the remotes stand.
+//! Columns of this database that configure the server's remotes: reported when the server begins to watch them and whenever they change;
+//! and the rows behind them, which show the status of the remotes.
 
 use corvid_data::Delta;
 use corvid_engine::Database;
@@ -9,15 +9,15 @@ use crate::message::Event;
 use crate::remote_rows::{RemoteColumn, RemoteRows};
 use crate::remote_status::{RemoteStatuses, WriteBack, write_back};
 
-/// One followed column.
+/// One watched column.
 pub(super) struct WatchedColumn {
     /// The remote's text, `db:DB,TABLE,COLUMN`.
     pub(super) name: String,
     table_name: String,
     column_name: String,
-    /// Only a column of strings will do.
+    /// Only a column of strings may be watched.
     texts_only: bool,
-    /// Why there is none while the schema has no such column.
+    /// The column, or why the present schema has none.
     column: Result<RemoteColumn, String>,
     reported: RemoteRows,
 }
@@ -43,12 +43,12 @@ impl DatabaseService {
         watched.reported = watched.read(&self.database);
         let found = watched.column.as_ref().map(|_| watched.reported.clone());
         let found = found.map_err(String::clone);
-        // A column that is not there now may come with a conversion.
+        // A column that does not exist now may come with a conversion.
         self.watched_columns.push(watched);
         self.outputs.events.push(Event::ColumnWatched(name, found));
     }
 
-    /// Reports followed columns that a commit changed. Costs nothing unless it touched their tables.
+    /// Reports watched columns that a commit changed. Costs nothing unless the commit touched their tables.
     pub(super) fn report_remotes(&mut self, delta: &Delta) {
         for watched in &mut self.watched_columns {
             let Ok(column) = &watched.column else {
@@ -66,7 +66,7 @@ impl DatabaseService {
         }
     }
 
-    /// Reports followed columns that differ from what was last reported, after commits were undone.
+    /// Reports watched columns that differ from the last report, after commits were undone.
     pub(super) fn report_remotes_again(&mut self) {
         for watched in &mut self.watched_columns {
             self.outputs
@@ -75,7 +75,7 @@ impl DatabaseService {
         }
     }
 
-    /// Makes the rows behind followed columns show how their remotes stand. Those of a backup are copies and stay so.
+    /// Writes the status of remotes to the rows behind watched columns. The rows of a backup are copies and are not changed.
     pub(super) fn show_status(&mut self, now: Now, statuses: &RemoteStatuses) {
         if !self.model.accepts_server_writes() {
             return;
@@ -98,7 +98,7 @@ impl DatabaseService {
         }
     }
 
-    /// Finds followed columns again under a new schema. A column that has become unusable is reported once.
+    /// Finds watched columns again under a new schema. A column that has become unusable is reported once.
     pub(super) fn rebind_watched_columns(&mut self) {
         for watched in &mut self.watched_columns {
             let column = watched.find(&self.database);
@@ -115,7 +115,7 @@ impl DatabaseService {
 }
 
 impl WatchedColumn {
-    /// Looks for the column in the schema as it is now.
+    /// Finds the column in the present schema.
     fn find(&self, database: &Database) -> Result<RemoteColumn, String> {
         let (name, table, column) = (&self.name, &self.table_name, &self.column_name);
         let found = RemoteColumn::find(database, name, table, column)?;

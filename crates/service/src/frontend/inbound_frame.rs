@@ -1,8 +1,8 @@
-//! A text of a client, and what it says once somebody has read it.
+//! A JSON text from a client, and the message in it once it is parsed.
 //!
-//! Reading validates the whole text, which takes as long as it is; what it yields are places in the text and a few small values, so
-//! that a text can be read by one thread and acted upon by another. So does putting a long one together from the pieces in which it
-//! arrived. Nothing here knows of sessions.
+//! Parsing validates the whole text, which takes time in proportion to its length, and so does joining the pieces in which a long text
+//! arrived. It yields ranges in the text and a few small values, so one thread can parse a text and another handle its message. Nothing
+//! here knows sessions.
 
 use std::ops::Range;
 
@@ -20,39 +20,39 @@ pub struct InboundFrame {
     stamp: u64,
 }
 
-/// What a text says.
+/// The message in a text.
 #[derive(Debug)]
 pub(super) enum Parsed {
-    /// It wants an answer.
+    /// A request, to be answered by a database or the shard.
     Request(Envelope),
-    /// An `echo` request; this answers it.
+    /// An `echo` request, with its reply.
     Echo(Vec<u8>),
     /// `cancel` of the request with this canonical id.
     Cancel(Vec<u8>),
-    /// The client lives: the answer to a probe, or a notification that means nothing here.
+    /// The reply to a probe, or a notification without meaning here.
     Ignored,
-    /// A reply that nobody asked for.
+    /// A reply to no request.
     UnexpectedReply,
-    /// No JSON-RPC message; the words say why.
+    /// No JSON-RPC message; the text says why.
     Malformed(String),
 }
 
-/// A request but for its text.
+/// A request without its bytes.
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) method: Method,
-    /// Where the `params` array stands.
+    /// The range of the `params` array in the frame.
     pub(super) params: Range<usize>,
-    /// Canonical.
+    /// The request id, canonical JSON.
     pub(super) id: Box<[u8]>,
 }
 
-/// A request with its text.
+/// A request with its bytes.
 #[derive(Debug)]
 pub(super) struct ParsedRequest {
     pub(super) frame: Vec<u8>,
     pub(super) envelope: Envelope,
-    /// That of its text.
+    /// The stamp of its frame.
     pub(super) stamp: u64,
 }
 
@@ -63,7 +63,7 @@ impl ParsedRequest {
     }
 }
 
-/// For what is to be acted upon later.
+/// For a request that must wait.
 impl From<ParsedRequest> for InboundFrame {
     fn from(request: ParsedRequest) -> InboundFrame {
         InboundFrame {
@@ -74,7 +74,7 @@ impl From<ParsedRequest> for InboundFrame {
     }
 }
 
-/// What a request asks for.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     /// A database answers it.
@@ -89,7 +89,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// The name of the method; `unknown` for one that there is not.
+    /// The name of the method; `unknown` for an unknown one.
     pub(super) fn name(self) -> &'static str {
         match self {
             Method::Database(method) => method.name(),
@@ -105,7 +105,7 @@ impl Method {
 }
 
 impl InboundFrame {
-    /// A text that was not read yet.
+    /// A text that is not parsed yet.
     #[must_use]
     pub fn new(bytes: impl Into<Pieces>) -> InboundFrame {
         InboundFrame {
@@ -115,17 +115,17 @@ impl InboundFrame {
         }
     }
 
-    /// The same, marked.
+    /// The same text with a stamp.
     pub(super) fn stamped(self, stamp: u64) -> InboundFrame {
         InboundFrame { stamp, ..self }
     }
 
-    /// What it is marked with.
+    /// The stamp.
     pub(super) fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// A text that was read and is to be acted upon later.
+    /// A parsed text that must wait.
     pub(super) fn again(bytes: Vec<u8>, parsed: Parsed) -> InboundFrame {
         InboundFrame {
             bytes: bytes.into(),
@@ -139,12 +139,12 @@ impl InboundFrame {
         self.bytes.len()
     }
 
-    /// Whether it was read.
+    /// Whether it is parsed.
     pub(super) fn is_read(&self) -> bool {
         self.parsed.is_some()
     }
 
-    /// Reads it, if nobody has.
+    /// Parses it, unless that has been done.
     pub fn parse(&mut self) {
         if self.parsed.is_none() {
             let bytes = std::mem::take(&mut self.bytes).into_bytes();
@@ -153,7 +153,7 @@ impl InboundFrame {
         }
     }
 
-    /// Its bytes and what they say.
+    /// Its bytes and its message.
     pub(super) fn into_parts(mut self) -> (Vec<u8>, Parsed) {
         self.parse();
         let parsed = self.parsed.take().unwrap_or(Parsed::Ignored);
@@ -209,7 +209,7 @@ impl Method {
         }
     }
 
-    /// What it is to a server that does without conditional monitoring.
+    /// The method as a server without conditional monitoring sees it.
     pub(super) fn without_conditions(self) -> Method {
         match self {
             Method::Database(DatabaseMethod::Monitor(Version::V2 | Version::V3)) => Method::Unknown,
@@ -226,7 +226,7 @@ pub(super) fn only_param(params: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Where a slice of `frame` stands in it.
+/// The range of a part of `frame`.
 fn range_in(frame: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr() as usize - frame.as_ptr() as usize;
     start..start + part.len()

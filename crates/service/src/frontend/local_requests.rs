@@ -1,4 +1,4 @@
-//! Requests that are answered on the shard: list_dbs, locks, awareness, echo, get_server_id, and unknown methods.
+//! Requests that are answered on the shard: `list_dbs`, locks, awareness, `echo`, `get_server_id`, and unknown methods.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -15,8 +15,8 @@ use crate::message::{Completion, Piece, ToDatabase};
 use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
-    /// Answers `echo`, once the session's earlier requests are handled and its pending updates are sent. A session without monitors has
-    /// no updates and is answered at once.
+    /// Answers `echo`, once the session's earlier requests are complete and its pending updates are sent. A session without monitors has no
+    /// updates and is answered at once.
     pub(super) fn echo(&mut self, id: SessionId, frame: Vec<u8>, answer: Vec<u8>) -> Step {
         if self.fence(id) {
             return Step::Wait(InboundFrame::again(frame, Parsed::Echo(answer)));
@@ -25,7 +25,7 @@ impl Frontend {
         Step::Done
     }
 
-    /// Answers a request that no database is concerned with, once the session's earlier ones are handled.
+    /// Answers a request that concerns no database, once the session's earlier requests are complete.
     pub(super) fn answer_here(
         &mut self,
         now_ms: u64,
@@ -98,7 +98,7 @@ impl Frontend {
             let mut table = self.lock_table();
             (table.take_notifications(id), table.lock(id, &name, mode))
         };
-        // What happened to its locks before is told before the reply, and nothing that happened after.
+        // Earlier changes of its locks are notified before the reply, and later ones after it.
         self.queue_notifications(id, notifications);
         let (owned, notified) = outcome.map_err(|refused| match refused {
             Refused::TooMany => object(&session_limits::exhausted("locks")),
@@ -164,8 +164,7 @@ impl Frontend {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes sure that every update of commits before now precedes the reply to come: asks the databases that the session
-    /// monitors for them first. True when the reply must wait for that.
+    /// Has the databases that the session monitors send the updates of all commits so far. True when the reply must wait for that.
     pub(super) fn fence(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;

@@ -16,7 +16,7 @@ use crate::locks::LockNotification;
 use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
 
 impl Frontend {
-    /// Sees to it that a session takes its notices from the lock table.
+    /// Has a session get its notifications from the lock table.
     pub(super) fn wake(&mut self, session: SessionId) {
         let shard = shard_of(session);
         if shard == self.shard {
@@ -28,13 +28,13 @@ impl Frontend {
         }
     }
 
-    /// Tells a session what the lock table holds for it.
+    /// Sends a session its notifications from the lock table.
     pub(super) fn send_lock_notifications(&mut self, id: SessionId) {
         let notifications = self.lock_table().take_notifications(id);
         self.queue_notifications(id, notifications);
     }
 
-    /// Tells a session of its locks, after the updates of everything that was committed before.
+    /// Notifies a session of changes of its locks, after the updates of all commits so far.
     pub(super) fn queue_notifications(
         &mut self,
         id: SessionId,
@@ -77,7 +77,7 @@ impl Frontend {
         }
     }
 
-    /// Takes note of a fence and sends what waited for it alone. Whether a request ended with that.
+    /// A fence has been passed: sends the notifications and replies that waited for it alone. True if a request is complete by that.
     pub(super) fn fence_passed(&mut self, id: SessionId, database: DatabaseId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
@@ -93,7 +93,7 @@ impl Frontend {
         has_replied
     }
 
-    /// Answers a request, after the notices about locks that precede it.
+    /// Answers a request, after the pending notifications about locks.
     pub(super) fn reply_after_notifications(&mut self, id: SessionId, text: Vec<u8>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;

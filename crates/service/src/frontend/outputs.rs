@@ -1,4 +1,4 @@
-//! What the sessions of a shard want done. Filled while inputs are handled, drained by the driver.
+//! The outputs of one shard's sessions. Filled while inputs are handled, drained by the driver.
 
 use corvid_monitor::SessionId;
 
@@ -8,13 +8,13 @@ use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 /// Why the server closes a session, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// What it sent is no JSON-RPC message; the log's words for it.
+    /// It sent no JSON-RPC message; the text is for the log.
     BadMessage(String),
-    /// It sent a reply that nobody asked for.
+    /// It sent a reply to no request.
     UnexpectedReply,
     /// The client sends no more messages and everything is answered.
     EndOfInput,
-    /// The server wants it to start over; the words say why.
+    /// The server wants the client to reconnect; the text says why.
     Disconnect(std::sync::Arc<str>),
 }
 
@@ -25,9 +25,9 @@ pub struct Outputs {
     pub send: Vec<(SessionId, Piece)>,
     /// Sessions to close once what is queued for them is written.
     pub close: Vec<(SessionId, Close)>,
-    /// Stop (true) or go on (false) reading from a session: messages of it wait here.
+    /// Stop (true) or resume (false) reading from a session: its messages wait here.
     pub pause: Vec<(SessionId, bool)>,
-    /// Long texts, to be read ([`InboundFrame::parse`]) where nobody waits for it and brought back to
+    /// Long texts, to be parsed on another thread ([`InboundFrame::parse`]) and returned to
     /// [`Frontend::frame_parsed`](super::Frontend::frame_parsed). At most one for each session.
     pub to_parse: Vec<(SessionId, InboundFrame)>,
     /// For databases.
@@ -37,7 +37,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Whether nothing is left to be done but what most texts need: something sent, something for a database.
+    /// Whether there are only outputs that most messages have: bytes for sessions, inputs for databases.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         let Outputs {

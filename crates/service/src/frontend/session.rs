@@ -1,4 +1,4 @@
-//! What a shard remembers of one session.
+//! The state of one session on its shard.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,62 +7,63 @@ use super::inbound_frame::InboundFrame;
 use crate::message::{DatabaseId, SessionInfo};
 use crate::served_databases::ServedDatabases;
 
-/// Requests of one session that may be under way together.
+/// Requests of one session that may be in flight together.
 const IN_FLIGHT_MAX: usize = 1024;
 
-/// Bytes of requests of one session that may be under way together; a single larger one is let through.
+/// Bytes of requests of one session that may be in flight together; a single larger one is let through.
 const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;
 
-/// Notices about locks, and replies behind them, that may wait for the updates of databases; a session with more is closed. Others cause them.
+/// Notifications about locks, and replies behind them, that may wait for databases; a session with more is closed. Other sessions cause
+/// notifications.
 pub(super) const NOTIFICATIONS_MAX: usize = 4096;
 
 /// One session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
-    /// Its last request that was acted upon, `echo` apart: method and time, ms.
+    /// Its last request except `echo`: method and time, ms.
     pub(super) last_request: Option<(&'static str, u64)>,
     pub(super) in_flight: InFlight,
-    /// The database that the requests under way are for; `None`: they are fences.
+    /// The database that the requests in flight are for; `None`: they are fences.
     pub(super) target: Option<DatabaseId>,
-    /// Fences were sent for the first waiting message, so it may be answered once nothing is under way.
+    /// Fences were sent for the first waiting message, so it may be answered once nothing is in flight.
     pub(super) is_fenced: bool,
-    /// The first waiting message waits for room, not for everything under way.
+    /// The first waiting message waits for room, not until nothing is in flight.
     pub(super) is_throttled: bool,
     /// The client has closed its sending side.
     pub(super) has_ended: bool,
-    /// It is to be closed: nothing more that it sends is looked at.
+    /// It is to be closed: its later messages are ignored.
     pub(super) is_closing: bool,
-    /// Besides, nothing more is sent to it.
+    /// Nothing more is sent to it either.
     pub(super) is_dismissed: bool,
-    /// Messages that wait for requests under way, in order.
+    /// Messages that wait for requests in flight, in order.
     pub(super) waiting: VecDeque<InboundFrame>,
-    /// A text of it that comes before those is being read elsewhere.
+    /// Another thread is parsing a message that precedes them.
     pub(super) is_parsing: bool,
-    /// Its length, bytes; 0 when there is none.
+    /// The length of that message, bytes; 0 when there is none.
     pub(super) parsing_bytes: usize,
-    /// Notices about locks that wait for fences, in order, and replies behind them.
+    /// Notifications about locks that wait for fences, in order, and replies behind them.
     pub(super) notifications: VecDeque<PendingNotification>,
     /// Canonical monitor id to the database that keeps it; ordered, as clients choose the ids.
     pub(super) monitors: BTreeMap<Arc<[u8]>, DatabaseId>,
-    /// Databases that have seen this session and must hear of its end.
+    /// Databases that have seen this session; they are sent its end.
     pub(super) contacted: Vec<DatabaseId>,
     /// Databases that sent updates since the output was last drained.
     pub(super) updated_by: Vec<DatabaseId>,
 }
 
-/// A notice, or the reply to a request about a lock, that may be sent once these databases have sent their updates and what stands
-/// before it is sent.
+/// A notification, or the reply to a request about a lock. It may be sent once these databases have sent their updates and the earlier ones
+/// are sent.
 #[derive(Debug)]
 pub(super) struct PendingNotification {
     pub(super) awaits: Vec<DatabaseId>,
     pub(super) text: Vec<u8>,
-    /// A request under way ends with it.
+    /// It completes a request in flight.
     pub(super) is_reply: bool,
 }
 
-/// Requests sent to a database and not handled yet, with their sizes. They are handled in the order of sending but for those that
-/// block, so a size may be taken for another's; the count is exact.
+/// Requests sent to a database and not complete yet, with their sizes. They complete in the order of sending, except those that block. So a
+/// size may be counted for another request; the count is exact.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     sizes: VecDeque<usize>,
@@ -78,12 +79,12 @@ impl InFlight {
         self.sizes.len()
     }
 
-    /// Whether another one must wait.
+    /// Whether the next request must wait.
     fn is_full(&self) -> bool {
         self.sizes.len() >= IN_FLIGHT_MAX || self.bytes >= IN_FLIGHT_BYTES_MAX
     }
 
-    /// Whether a session that had to wait for room is to go on.
+    /// Whether a session that waits for room may continue.
     pub(super) fn has_room(&self) -> bool {
         self.sizes.len() <= IN_FLIGHT_MAX / 2 && self.bytes <= IN_FLIGHT_BYTES_MAX / 2
     }
@@ -121,14 +122,14 @@ impl Session {
         }
     }
 
-    /// Whether a request for `database` may be sent now. If not for want of room, takes note of that.
+    /// Whether a request for `database` may be sent now. Remembers if only room is missing.
     pub(super) fn admits(&mut self, database: DatabaseId) -> bool {
         let is_next = self.in_flight.is_empty() || self.target == Some(database);
         self.is_throttled = is_next && self.in_flight.is_full();
         is_next && !self.is_throttled
     }
 
-    /// Whether something may be sent to databases that goes behind what is under way. If not, takes note of that.
+    /// Whether something may be sent to databases behind the requests in flight. Remembers if not.
     pub(super) fn has_room(&mut self) -> bool {
         self.is_throttled = self.in_flight.is_full();
         !self.is_throttled
@@ -143,18 +144,18 @@ impl Session {
         }
     }
 
-    /// Bytes of its messages that are not handled. Linear in the number of those that wait.
+    /// Bytes of its messages that are not complete. Linear in the number of those that wait.
     pub(super) fn bytes_buffered(&self) -> usize {
         let waiting: usize = self.waiting.iter().map(InboundFrame::len).sum();
         self.in_flight.bytes + self.parsing_bytes + waiting
     }
 
-    /// Whether everything that the client sent is done with.
+    /// Whether all messages of the client are handled and complete.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.waiting.is_empty() && !self.is_parsing
     }
 
-    /// Whether nothing more that it sends is looked at. A session that lost something untold is about to be closed.
+    /// Whether its later messages are ignored. A session that missed a cancellation is about to be closed.
     pub(super) fn ignores_input(&self) -> bool {
         self.is_closing || self.info.has_missed_cancellation()
     }
@@ -176,14 +177,14 @@ impl Session {
             .collect()
     }
 
-    /// Forgets databases that are not served any more. Requests for them that are under way are answered all the same.
+    /// Drops databases that are not served any more. Their requests in flight are answered all the same.
     pub(super) fn keep(&mut self, served: &ServedDatabases) {
         self.monitors
             .retain(|_, database| served.contains(*database));
         self.contacted.retain(|database| served.contains(*database));
     }
 
-    /// Takes note of a fence that a notice waited for; returns the notices that may be sent now.
+    /// A fence has been passed: returns the notifications and replies that may be sent now.
     pub(super) fn pass_fence(&mut self, database: DatabaseId) -> Vec<PendingNotification> {
         let awaited = self.notifications.iter_mut().find_map(|notification| {
             let position = notification

@@ -1,21 +1,21 @@
-//! Which text is written next: first contents, long results and long updates take turns, slice by slice.
+//! The order in which long bodies are written: initial contents, long results and long updates take turns, slice by slice.
 //!
-//! Texts are counted for the session that asked first; all that a session has asked for is its line. BodyScheduler alternate:
+//! A body counts for the session that asked for it first; all bodies of a session are its queue. Two choices alternate:
 //!
-//! - *the smallest*: the line with the fewest rows left, and in it the text with the fewest;
-//! - *the oldest*: the text that was asked for first, whoever asked.
+//! - *the smallest*: the queue with the fewest rows left, and in it the body with the fewest;
+//! - *the oldest*: the body that was asked for first by any session.
 //!
-//! So a text that is short beside everything else is there after twice its own slices, however long the others are and however many. And nobody
-//! starves: the oldest text has every second turn, so none waits for more than twice the work that was asked for before it, as if all were written
-//! in the order of arrival by a machine half as fast. (New ones first, then in a circle, would need no estimate, but a text of two slices would wait for a
-//! slice of everybody else's; the smallest alone would starve the long ones while short ones keep coming.) Rows are an estimate: how long a
-//! row's text is shows when it is written, so an error costs order and nothing else.
+//! So a body that is short beside all others is finished after twice its own slices, however many and however long the others are. No body
+//! starves: every second slice goes to the oldest, so each waits for at most twice the work that was asked for before it, as if all were
+//! written in the order of arrival at half the speed. (A round robin that begins with new bodies would need no estimate, but a body of two
+//! slices would wait for a slice of every other one. The smallest alone would starve long bodies while short ones keep coming.) The number
+//! of rows is an estimate of the time: an error changes the order and nothing else.
 //!
-//! Updates that nobody waits for yet ([`Job::PrecomputedUpdate`]) are written while nothing else is. When their commit is released and sessions wait,
-//! the same text is asked for as theirs, and goes on from where it is.
+//! Updates that no session waits for yet ([`Job::PrecomputedUpdate`]) are written when there is nothing else to write. When their commit is
+//! released and sessions wait, the same body is asked for again, and writing continues where it was.
 //!
-//! Invariant: the outcome does not depend on the order. Called by whoever does the work: a thread, a step of the simulator. Cost of a
-//! turn beside its slice: O(log of sessions that wait).
+//! Invariant: the written bytes do not depend on the order. Called by a thread, or as a step of the simulator. Cost of a choice beside its
+//! slice: O(log of sessions that wait).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc as StdArc;
@@ -31,36 +31,36 @@ use crate::reply_memory::Charge;
 /// Steps of a slice: some 700 us, 2,000 rows of 200 bytes.
 pub const SLICE_STEPS: u64 = 32_768;
 
-/// When a text was asked for.
+/// The order in which bodies were asked for.
 type Arrival = u64;
 
-/// Texts that are to be written.
+/// Bodies that are to be written.
 #[derive(Debug)]
 pub struct BodyScheduler {
     slice_steps: u64,
     lines: HashMap<SessionId, SessionQueue, TrustedKeys>,
-    /// All texts in lines.
+    /// All bodies in queues.
     by_age: BTreeMap<Arrival, SessionId>,
-    /// All lines, by rows left; of equal ones by their oldest text.
+    /// All queues, by rows left; equal ones by their oldest body.
     by_size: BTreeSet<(usize, Arrival, SessionId)>,
-    /// Where a text is that sessions wait for, by its address; it lives while it is here.
+    /// The queue of each body that sessions wait for, by its address; the body lives while it is here.
     texts: HashMap<usize, (SessionId, Arrival), TrustedKeys>,
     precomputed: VecDeque<StdArc<dyn DeferredBody>>,
     arrivals: Arrival,
     is_oldest_next: bool,
 }
 
-/// What one session has asked for; not empty.
+/// The bodies of one session; not empty.
 #[derive(Debug, Default)]
 struct SessionQueue {
     tasks: BTreeMap<Arrival, Task>,
-    /// The same by rows left.
+    /// The same bodies by rows left.
     by_size: BTreeSet<(usize, Arrival)>,
-    /// The sum of these.
+    /// The sum of their rows left.
     rows_left: usize,
 }
 
-/// A text under way.
+/// A body under way.
 #[derive(Debug)]
 struct Task {
     text: Body,
@@ -74,14 +74,14 @@ enum Body {
     Deferred(StdArc<dyn DeferredBody>, Vec<SessionId>),
 }
 
-/// ContentsTask contents under way.
+/// Initial contents under way.
 #[derive(Debug)]
 struct ContentsTask {
     contents: Contents,
     charge: Charge,
-    /// What was charged, bytes.
+    /// Bytes that were charged.
     charged: usize,
-    /// Replies take too much memory together.
+    /// Refused, because replies take too much memory together.
     is_refused: bool,
 }
 
@@ -114,7 +114,7 @@ impl BodyScheduler {
         self.lines.is_empty() && self.precomputed.is_empty()
     }
 
-    /// Takes a job that is to write a text; gives others back.
+    /// Accepts a job that writes a body; returns other jobs.
     pub fn push(&mut self, job: Job) -> Option<Job> {
         match job {
             Job::InitialContents(session, order) => {
@@ -139,7 +139,7 @@ impl BodyScheduler {
                 self.texts.insert(address, (session, arrival));
             }
             Job::PrecomputedUpdate(text) => {
-                // No more than groups have in mind, however long it takes until they have their turn.
+                // No more than the groups still hold, however long it takes until they are written.
                 self.precomputed
                     .retain(|text| !is_unwanted(text) && !text.is_written());
                 self.precomputed.push_back(text);
@@ -149,7 +149,7 @@ impl BodyScheduler {
         None
     }
 
-    /// Writes a slice of some text. Appends what is to be told when it is whole.
+    /// Writes a slice of one body. Appends the results of a body that is complete.
     pub fn run_slice(&mut self, answers: &mut Vec<ToDatabase>) {
         let oldest = self.by_age.iter().next();
         let oldest = oldest.map(|(arrival, session)| (*session, *arrival));
@@ -165,14 +165,14 @@ impl BodyScheduler {
         }
     }
 
-    /// The smallest text of the smallest line.
+    /// The smallest body of the smallest queue.
     fn smallest(&self) -> Option<(SessionId, Arrival)> {
         let (_, _, session) = self.by_size.first()?;
         let (_, arrival) = self.lines.get(session)?.by_size.first()?;
         Some((*session, *arrival))
     }
 
-    /// The sessions that wait for the text of that address, if it is here.
+    /// The sessions that wait for the body at that address, if it is here.
     fn waiting_for(&mut self, address: usize) -> Option<&mut Vec<SessionId>> {
         let (session, arrival) = self.texts.get(&address)?;
         let line = self.lines.get_mut(session)?;
@@ -194,7 +194,7 @@ impl BodyScheduler {
         arrival
     }
 
-    /// Changes the line of a session, which is made if need be and gone when it is empty.
+    /// Changes the queue of a session. Makes the queue if need be, and removes it when it is empty.
     fn change(&mut self, session: SessionId, change: impl FnOnce(&mut SessionQueue)) {
         let line = self.lines.entry(session).or_default();
         if let Some(key) = line.key(session) {
@@ -228,7 +228,7 @@ impl BodyScheduler {
         }
     }
 
-    /// Writes a slice of an update that nobody waits for yet, unless nobody will.
+    /// Writes a slice of an update that no session waits for yet, unless it is not needed any more.
     fn precompute(&mut self) {
         if let Some(text) = self.precomputed.front() {
             let slice = &mut Slice::new(self.slice_steps);
@@ -240,13 +240,13 @@ impl BodyScheduler {
 }
 
 impl SessionQueue {
-    /// Its place among the others; none when it is empty.
+    /// Its order among the queues; `None` when it is empty.
     fn key(&self, session: SessionId) -> Option<(usize, Arrival, SessionId)> {
         let (oldest, _) = self.tasks.first_key_value()?;
         Some((self.rows_left, *oldest, session))
     }
 
-    /// Writes a slice of one text; returns it when it is whole.
+    /// Writes a slice of one body; returns the body when it is complete.
     fn advance(&mut self, arrival: Arrival, slice: &mut Slice) -> Option<Body> {
         let writing = self.tasks.get_mut(&arrival)?;
         self.by_size.remove(&(writing.rows_left, arrival));
@@ -262,11 +262,11 @@ impl SessionQueue {
 }
 
 impl Body {
-    /// Goes on for a slice; returns about how many rows are left, 0 at the end.
+    /// Writes a slice; returns about how many rows are left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         match self {
             Body::Contents(first) => first.advance(slice),
-            // Who waited is gone.
+            // The sessions that waited are closed.
             Body::Deferred(text, _) if is_unwanted(text) => 0,
             Body::Deferred(text, _) => text.advance(slice),
         }
@@ -274,7 +274,7 @@ impl Body {
 }
 
 impl ContentsTask {
-    /// Goes on for a slice; returns how many rows are left, 0 at the end.
+    /// Writes a slice; returns how many rows are left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         self.is_refused = !self.charge.may_go_on();
         if self.is_refused {
@@ -302,12 +302,12 @@ impl ContentsTask {
     }
 }
 
-/// Names a text for as long as it lives.
+/// Identifies a body for as long as it lives.
 fn address(text: &StdArc<dyn DeferredBody>) -> usize {
     StdArc::as_ptr(text).cast::<()>() as usize
 }
 
-/// Whether nobody else has it: nobody can ask for it any more.
+/// Whether nothing else refers to it: it cannot be asked for any more.
 fn is_unwanted(text: &StdArc<dyn DeferredBody>) -> bool {
     StdArc::strong_count(text) == 1
 }
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A text of which each step writes a row.
+    /// A body of which each step writes a row.
     #[derive(Debug)]
     struct Rows(AtomicUsize);
 
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Turns of slices of ten rows, and what has not been dropped of the texts.
+    /// Slices of ten rows, and the bodies that have not been dropped.
     struct Play {
         turns: BodyScheduler,
         texts: Vec<StdArc<Rows>>,
@@ -373,7 +373,7 @@ mod tests {
             assert!(self.turns.push(job).is_none());
         }
 
-        /// The sessions that are told after one turn.
+        /// The sessions that get a result after one slice.
         fn turn(&mut self) -> Vec<u64> {
             let mut answers = Vec::new();
             self.turns.run_slice(&mut answers);
@@ -384,7 +384,7 @@ mod tests {
             told.collect()
         }
 
-        /// BodyScheduler until that session is told.
+        /// Slices until that session gets a result.
         fn turns_until(&mut self, session: u64) -> usize {
             (1..).find(|_| self.turn().contains(&session)).unwrap_or(0)
         }
@@ -423,7 +423,7 @@ mod tests {
             play.ask(0, 50);
         }
         play.ask(1, 100);
-        // Each text of the other session is shorter.
+        // Each body of the other session is shorter.
         assert!(play.turns_until(1) <= 20);
     }
 
@@ -433,7 +433,7 @@ mod tests {
         play.ask(0, 1000);
         let short = play.text(20);
         play.ask_for(0, &short);
-        // Which another session wants, too.
+        // Another session waits for the short one, too.
         play.ask_for(1, &short);
         assert!((0..4).any(|_| play.turn() == [0, 1]));
     }
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(text.rows(), 70);
         play.ask_for(1, &text);
         assert_eq!(play.turns_until(1), 7);
-        // That is noticed.
+        // The scheduler notices it with the next slice.
         play.turn();
         assert!(play.turns.is_empty());
     }

@@ -1,8 +1,8 @@
 //! Memory that takes long to free, on its way to the reaper, with an estimate of its size.
 //!
-//! Invariant: finding the size takes a time that does not depend on it: a length that is known, or one number for each text in a short queue.
-//! The estimate errs upwards: what is still shared counts in full. Made by a database, freed by the thread or the step that drops it; it
-//! must not be looked into.
+//! Invariant: the estimate takes a time that does not depend on the size: it is a known length, or one number for each element of a short
+//! queue. It errs upwards: shared memory counts in full. Made by a database, freed by the thread or step that drops it; its content must
+//! not be used any more.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -13,20 +13,20 @@ use corvid_engine::Database;
 
 use crate::message::ToDatabase;
 
-/// What an atom of a row takes on average with its share of the row, bytes.
+/// The average size of an atom with its share of the row, bytes.
 const ATOM_BYTES: usize = 32;
 
-/// What a row of an unfinished text takes: the references that are counted down, and sometimes the row itself, bytes.
+/// The size of a row of an unfinished body: the references that are counted down, and sometimes the row itself, bytes.
 const ROW_BYTES: usize = 256;
 
-/// Something to be dropped.
+/// Memory to be freed.
 pub struct Garbage {
     bytes: usize,
     _held: Box<dyn Any + Send>,
 }
 
 impl Garbage {
-    /// Of something that takes about so many bytes.
+    /// Of about so many bytes.
     pub fn new(bytes: usize, held: impl Any + Send) -> Garbage {
         Garbage {
             bytes,
@@ -46,13 +46,13 @@ impl Garbage {
         Garbage::new(bytes_of(database.atom_count(), ATOM_BYTES), database)
     }
 
-    /// Of what a source is found to differ in.
+    /// Of the difference to a source.
     #[must_use]
     pub fn recorded(recorded: Recorded) -> Garbage {
         Garbage::new(rows(recorded.rows.len()), recorded)
     }
 
-    /// Of what a session sent that is gone; there are as many as it may have under way.
+    /// Of the inputs of a closed session; there are at most as many as it may have in flight.
     #[must_use]
     pub fn inputs(inputs: VecDeque<ToDatabase>) -> Garbage {
         let bytes = inputs.iter().map(|input| match input {
@@ -69,7 +69,7 @@ impl Garbage {
     }
 }
 
-/// What so many rows of a text take, bytes.
+/// The size of so many rows of a body, bytes.
 pub(crate) fn rows(rows: usize) -> usize {
     rows.saturating_mul(ROW_BYTES)
 }
