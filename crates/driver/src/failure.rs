@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::io;
 
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_session::{Cause, Client, Failure as ServerFailure, Missing};
 
 /// What kept a client from its server last.

@@ -15,7 +15,7 @@ use corvid_net::socket::DSCP_DEFAULT;
 use corvid_net::stream::{Resolve, Stream};
 use corvid_net::target::{Active, Host, Passive, Target};
 use corvid_net::tls::Credentials;
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_session::Output;
 
 use crate::failure::Reason;

@@ -1,10 +1,11 @@
-//! One path through the engine again and again, for a profile by instructions: what `execute()` costs for each kind of transaction
-//! that the benchmark sends, in memory, without the server around it.
+//! Runs one path through the engine repeatedly, for a profile by instructions: the cost of `execute()` for each kind of
+//! transaction that the benchmark sends, in memory, without a server.
 //!
 //! `cargo build --release -p corvid-engine --example paths`, then
 //! `valgrind --tool=callgrind --toggle-collect='corvid_engine::database::Database::execute' paths PATH SIZE COUNT`:
-//! PATH is `ports`, `balancers`, `remove`, `insert`, `update`, `set`, `map` or `rows`; SIZE how much is there before (ports, rows,
-//! elements; for `rows` how many one transaction inserts); COUNT how many transactions are measured. Only those go through `measured`.
+//! PATH is `ports`, `balancers`, `remove`, `insert`, `update`, `set`, `map` or `rows`; SIZE the content before (ports,
+//! rows, elements; for `rows` how many one transaction inserts); COUNT how many transactions are measured. Only those
+//! go through `measured`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,7 +14,7 @@ use corvid_data::{Arc, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
-/// OVN's northbound tables, as far as ports and load balancers need them.
+/// The part of OVN's northbound tables that ports and load balancers need.
 const NORTHBOUND: &str = r#"{"name":"Northbound","tables":{
     "Logical_Switch":{"isRoot":true,"columns":{
         "name":{"type":"string"},
@@ -78,16 +79,16 @@ impl LockOwner for NoLocks {
     }
 }
 
-struct Bed {
+struct Bench {
     database: Database,
     uuids: Splitmix,
 }
 
-impl Bed {
-    fn new(schema: &str) -> Bed {
+impl Bench {
+    fn new(schema: &str) -> Bench {
         let json = Value::parse(schema.as_bytes()).expect("JSON");
         let schema = Schema::from_json(&json).expect("a schema");
-        Bed {
+        Bench {
             database: Database::new(Arc::new(schema), HashSeed::FIXED),
             uuids: Splitmix(7),
         }
@@ -119,11 +120,11 @@ impl Bed {
     }
 }
 
-/// Apart, so that a profile can tell the measured transactions from those that prepare.
+/// A function of its own, so that a profile can separate the measured transactions from those that prepare.
 #[inline(never)]
-fn measured(bed: &mut Bed, requests: &[String]) {
+fn measured(bench: &mut Bench, requests: &[String]) {
     for request in requests {
-        black_box(bed.execute(black_box(request)));
+        black_box(bench.execute(black_box(request)));
     }
 }
 
@@ -199,13 +200,13 @@ fn element(column: &str, n: u64) -> String {
     }
 }
 
-fn large(column: &str, size: u64, count: u64) -> (Bed, Vec<String>) {
+fn large(column: &str, size: u64, count: u64) -> (Bench, Vec<String>) {
     let class = if column == "addresses" { "set" } else { "map" };
-    // Every other number, so that what is added comes anywhere between them.
+    // Every other number, so that added elements are spread between them.
     let elements: Vec<String> = (0..size).map(|n| element(column, 2 * n)).collect();
     let elements = elements.join(",");
-    let mut bed = Bed::new(BENCH);
-    bed.execute(&format!(
+    let mut bench = Bench::new(BENCH);
+    bench.execute(&format!(
         r#"{{"op":"insert","table":"Item","row":{{"name":"large","{column}":["{class}",[{elements}]]}}}}"#
     ));
     let requests = (0..count)
@@ -216,15 +217,15 @@ fn large(column: &str, size: u64, count: u64) -> (Bed, Vec<String>) {
             )
         })
         .collect();
-    (bed, requests)
+    (bench, requests)
 }
 
-fn prepare(path: &str, size: u64, count: u64) -> (Bed, Vec<String>) {
+fn prepare(path: &str, size: u64, count: u64) -> (Bench, Vec<String>) {
     let filled = |schema, first: Option<String>, row: &dyn Fn(u64) -> String| {
-        let mut bed = Bed::new(schema);
+        let mut bench = Bench::new(schema);
         let rows = first.into_iter().chain((0..size).map(row));
-        rows.for_each(|request| drop(bed.execute(&request)));
-        bed
+        rows.for_each(|request| drop(bench.execute(&request)));
+        bench
     };
     let next = size..size + count;
     match path {
@@ -255,7 +256,7 @@ fn prepare(path: &str, size: u64, count: u64) -> (Bed, Vec<String>) {
         "rows" => {
             let rows = |n| (n * size..(n + 1) * size).map(insert_row);
             let requests = (0..count).map(|n| rows(n).collect::<Vec<_>>().join(","));
-            (Bed::new(BENCH), requests.collect())
+            (Bench::new(BENCH), requests.collect())
         }
         other => panic!("no path {other}"),
     }
@@ -267,10 +268,10 @@ fn main() {
         panic!("PATH SIZE COUNT");
     };
     let number = |text: &String| text.parse().expect("a number");
-    let (mut bed, requests) = prepare(path, number(size), number(count));
+    let (mut bench, requests) = prepare(path, number(size), number(count));
     let start = Instant::now();
-    measured(&mut bed, &requests);
+    measured(&mut bench, &requests);
     let each_ns = start.elapsed().as_nanos() as f64 / requests.len() as f64;
     println!("{path} {size}: {each_ns:.0} ns each");
-    bed.database.audit().expect("audit");
+    bench.database.audit().expect("audit");
 }

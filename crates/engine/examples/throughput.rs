@@ -1,5 +1,5 @@
-//! How many transactions a second one engine executes: single-row inserts, updates, mutates, selects and waits through `execute()`,
-//! in memory, on the OVN Southbound shape of a port.
+//! Measures how many transactions a second one engine executes: single-row inserts, updates, mutates, selects and waits
+//! through `execute()`, in memory, on the OVN Southbound shape of a port.
 //!
 //! `cargo run --release -p corvid-engine --example throughput [ROWS [PHASE]]`:
 //! all phases, or the inserts and those that begin with

@@ -6,22 +6,22 @@
 //! ```text
 //! remote      which remotes there are; a caller connects to one
 //! reconnect   when to connect, probe and disconnect: uses `backoff` for the waits, `probe` for silence
-//! notice      the log's texts about that
+//! log_event   the log's texts about that
 //! message     the envelope of each text that arrives or leaves
 //! session     which messages are handled without their user
 //! ```
 
 pub mod backoff;
+pub mod log_event;
 pub mod message;
-pub mod notice;
 pub mod probe;
 pub mod reconnect;
 pub mod remote;
 pub mod session;
 
 pub use backoff::Backoff;
+pub use log_event::{Level, LogEvent};
 pub use message::{Message, MessageError};
-pub use notice::{Level, Notice};
 pub use probe::Probe;
 pub use reconnect::Reconnect;
 pub use session::Session;

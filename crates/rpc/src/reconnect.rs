@@ -17,7 +17,7 @@
 //! ```
 
 use crate::backoff::{Backoff, MIN_MS, Step};
-use crate::notice::{End, Notice};
+use crate::log_event::{End, LogEvent};
 use crate::probe::{Demand, Probe};
 
 /// An action that the shell must do.
@@ -43,7 +43,7 @@ pub struct Reconnect {
     connected_at_ms: Option<u64>,
     disconnected_at_ms: Option<u64>,
     seqno: u64,
-    notices: Vec<Notice>,
+    log_events: Vec<LogEvent>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Default for Reconnect {
             connected_at_ms: None,
             disconnected_at_ms: None,
             seqno: 0,
-            notices: Vec::new(),
+            log_events: Vec::new(),
         }
     }
 }
@@ -161,9 +161,9 @@ impl Reconnect {
         }
         self.leave(now_ms);
         if self.is_passive {
-            self.notices.push(Notice::Listening);
+            self.log_events.push(LogEvent::Listening);
         } else if !self.backoff.is_at_limit() {
-            self.notices.push(Notice::Connecting);
+            self.log_events.push(LogEvent::Connecting);
         }
         self.state = State::Trying { since_ms: now_ms };
     }
@@ -172,7 +172,7 @@ impl Reconnect {
     pub fn listening(&mut self, now_ms: u64) {
         if !matches!(self.state, State::Listening) {
             self.leave(now_ms);
-            self.notices.push(Notice::Listening);
+            self.log_events.push(LogEvent::Listening);
             self.state = State::Listening;
         }
     }
@@ -182,7 +182,7 @@ impl Reconnect {
         if self.is_connected() {
             return;
         }
-        self.notices.push(Notice::Connected);
+        self.log_events.push(LogEvent::Connected);
         self.seqno += 1;
         self.connected_at_ms = Some(now_ms);
         let probe = Probe::new(now_ms, self.probe_interval_ms);
@@ -195,26 +195,26 @@ impl Reconnect {
 
     /// The attempt, the connection or the listener ended.
     pub fn disconnected(&mut self, now_ms: u64, end: End) {
-        let (notice, connection) = match &self.state {
+        let (event, connection) = match &self.state {
             State::Void | State::BackingOff { .. } => return,
-            State::Listening => (Some(Notice::ListenFailed(end)), None),
-            State::Connected(connection) => (Some(Notice::Dropped(end)), Some(connection)),
+            State::Listening => (Some(LogEvent::ListenFailed(end)), None),
+            State::Connected(connection) => (Some(LogEvent::Dropped(end)), Some(connection)),
             State::Closing {
                 was: Some(connection),
                 is_forced: false,
-            } => (Some(Notice::Dropped(end)), Some(connection)),
+            } => (Some(LogEvent::Dropped(end)), Some(connection)),
             State::Closing {
                 is_forced: true, ..
-            } => (Some(Notice::ClosedByClient), None),
+            } => (Some(LogEvent::ClosedByClient), None),
             State::Trying { .. } | State::Closing { .. } => {
-                let notice = Notice::AttemptFailed {
+                let event = LogEvent::AttemptFailed {
                     is_passive: self.is_passive,
                     end,
                 };
-                ((!self.backoff.is_at_limit()).then_some(notice), None)
+                ((!self.backoff.is_at_limit()).then_some(event), None)
             }
         };
-        self.notices.extend(notice);
+        self.log_events.extend(event);
         let lasted_ms = connection.map(|connection| connection.active_ms - connection.since_ms);
         self.leave(now_ms);
         if !self.take_try() {
@@ -253,12 +253,12 @@ impl Reconnect {
         match self.backoff.fail(was_good) {
             Step::Doubled => {
                 let wait_ms = self.backoff.current_ms();
-                self.notices.push(Notice::BackingOff {
+                self.log_events.push(LogEvent::BackingOff {
                     is_passive,
                     wait_ms,
                 });
             }
-            Step::ReachedLimit => self.notices.push(Notice::Suppressing { is_passive }),
+            Step::ReachedLimit => self.log_events.push(LogEvent::Suppressing { is_passive }),
             Step::Short | Step::AtLimit => {}
         }
     }
@@ -296,11 +296,11 @@ impl Reconnect {
             State::Closing { .. } => Some(Action::Disconnect),
             State::Connected(connection) => match connection.probe.handle(now_ms)? {
                 Demand::Probe { idle_ms } => {
-                    self.notices.push(Notice::Probing { idle_ms });
+                    self.log_events.push(LogEvent::Probing { idle_ms });
                     Some(Action::Probe)
                 }
                 Demand::Disconnect { unanswered_ms } => {
-                    self.notices.push(Notice::Unanswered { unanswered_ms });
+                    self.log_events.push(LogEvent::Unanswered { unanswered_ms });
                     let was = Some(connection.clone());
                     self.state = State::Closing {
                         was,
@@ -324,9 +324,9 @@ impl Reconnect {
         }
     }
 
-    /// Removes and returns the notices that were not reported yet, oldest first.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+    /// Removes and returns the log events that were not reported yet, oldest first.
+    pub fn take_log_events(&mut self) -> Vec<LogEvent> {
+        std::mem::take(&mut self.log_events)
     }
 
     /// Whether a connection is established (and not being closed).

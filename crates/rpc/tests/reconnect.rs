@@ -1,7 +1,7 @@
 //! Plays of a reconnecting connection in virtual time, compared by their traces.
 
 use corvid_rpc::Reconnect;
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_rpc::reconnect::Action;
 
 /// A machine, its clock and what happened so far.
@@ -26,7 +26,7 @@ impl Play {
         self.now_ms
     }
 
-    /// Reports an event and records the notices of the machine.
+    /// Reports an event and records the log events of the machine.
     fn report(&mut self, event: impl FnOnce(&mut Reconnect, u64)) {
         event(&mut self.machine, self.now_ms);
         self.record();
@@ -34,9 +34,9 @@ impl Play {
 
     fn record(&mut self) {
         let at_ms = self.now_ms - 1_000_000;
-        let notices = self.machine.take_notices();
+        let log_events = self.machine.take_log_events();
         self.trace
-            .extend(notices.iter().map(|notice| format!("{at_ms} {notice}")));
+            .extend(log_events.iter().map(|event| format!("{at_ms} {event}")));
     }
 
     /// Sleeps until an action is due and returns it. Attempts to read yield nothing meanwhile.

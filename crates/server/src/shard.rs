@@ -22,7 +22,7 @@ use corvid_reactor::segment::Segment;
 use corvid_reactor::shard::{CloseReason, ConnId, ConnInfo, Handler, Io, ListenerId, ShardHandle};
 use corvid_rpc::message::PROBE;
 use corvid_rpc::probe::Demand;
-use corvid_rpc::{Notice, Probe};
+use corvid_rpc::{LogEvent, Probe};
 use corvid_service::Frontend;
 use corvid_service::frontend::{Close, InboundFrame, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
@@ -285,7 +285,7 @@ impl ShardSessions {
                     .info(conn)
                     .map(|info| info.name.clone())
                     .unwrap_or_default();
-                let notice = Notice::Unanswered { unanswered_ms };
+                let notice = LogEvent::Unanswered { unanswered_ms };
                 vlog::err(Module::Reconnect, format_args!("{name}: {notice}"));
                 coverage::PROBE_UNANSWERED.bump();
                 client.end = Some(End::Probe);

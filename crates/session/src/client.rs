@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use corvid_data::{Arc, Schema, Uuid};
 use corvid_json::{ArrayWriter, write};
+use corvid_rpc::log_event::End;
 use corvid_rpc::message;
-use corvid_rpc::notice::End;
 use corvid_rpc::remote::RemoteList;
 
 use crate::condition::Condition;
@@ -550,7 +550,7 @@ impl Client {
     }
 
     fn note_link(&mut self) {
-        for notice in self.link.take_notices() {
+        for notice in self.link.take_log_events() {
             let remote = self.link.remote().to_owned();
             self.note(Note::Link { remote, notice });
         }

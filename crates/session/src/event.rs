@@ -1,7 +1,7 @@
 //! What goes into a client session and what comes out of it.
 
 use corvid_data::Arc;
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 
 use crate::note::Note;
 use crate::plan::Plan;

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use corvid_json::Framer;
 use corvid_json::frame::Framed;
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::remote::RemoteList;
-use corvid_rpc::{Notice, Reconnect};
+use corvid_rpc::{LogEvent, Reconnect};
 
 use crate::chance::Chance;
 use crate::remotes::{self, Remotes};
@@ -146,8 +146,8 @@ impl Link {
         self.reconnect.state_name()
     }
 
-    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
-        self.reconnect.take_notices()
+    pub(crate) fn take_log_events(&mut self) -> Vec<LogEvent> {
+        self.reconnect.take_log_events()
     }
 
     /// The connection serves its purpose from now on.

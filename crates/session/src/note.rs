@@ -1,12 +1,12 @@
 //! What a client session reports for logs, and why it left a server: events as data, worded in one place.
 //!
 //! Texts about missing tables and columns are those that tests of applications look for; notices of the connection are those of
-//! [`corvid_rpc::notice`].
+//! [`corvid_rpc::log_event`].
 
 use std::fmt::{self, Display, Formatter};
 
-use corvid_rpc::notice::End;
-use corvid_rpc::{Level, Notice};
+use corvid_rpc::log_event::End;
+use corvid_rpc::{Level, LogEvent};
 
 /// Why a server was left, or the connection made anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub enum Note {
         /// The remote, as configured.
         remote: String,
         /// What happened.
-        notice: Notice,
+        notice: LogEvent,
     },
     /// The server is left for this.
     Leaving {

@@ -4,7 +4,7 @@ use corvid_data::{Arc, Atom, Datum, DatumBuilder, Schema, Str, TableId, Uuid, wi
 use corvid_idl::{Class, Column, Idl, RowId, Status, TxnId};
 use corvid_json::Value;
 use corvid_monitor::SessionId;
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_session::{Input, Output};
 
 use crate::server::Server;

@@ -8,8 +8,8 @@ use corvid_net::clock::Now;
 use corvid_net::errno;
 use corvid_net::target::{Active, Target};
 use corvid_reactor::shard::{CloseReason, ConnId, Io};
+use corvid_rpc::log_event::{End, Level};
 use corvid_rpc::message::PROBE;
-use corvid_rpc::notice::{End, Level};
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::{Reconnect, backoff};
 use corvid_shell::vlog::{self, Level as LogLevel, Module};
@@ -169,7 +169,7 @@ impl ActiveConnection {
 
     /// Logs what the state machine reports.
     fn log(&mut self) {
-        for notice in self.reconnect.take_notices() {
+        for notice in self.reconnect.take_log_events() {
             let level = match notice.level() {
                 Level::Debug => LogLevel::Dbg,
                 Level::Info => LogLevel::Info,

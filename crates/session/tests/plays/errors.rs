@@ -1,6 +1,6 @@
 //! Why there are no contents: what a session remembers of the last attempt that failed.
 
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_session::{Cause, Failure, Input, Interest, Options, TableInterest};
 use expect_test::expect;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_session::{Input, Interest, Options};
 use expect_test::expect;
 

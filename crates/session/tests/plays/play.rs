@@ -2,7 +2,7 @@
 //! `connect`, `disconnect` and `->` for what the driver is to do, `*` for events.
 
 use corvid_data::wire;
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_session::{Client, Event, Input, Interest, Options, Outcome, Output, RowChange, Update};
 
 /// The schema of the database `D`.

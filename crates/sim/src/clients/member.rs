@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use corvid_data::{Atom, Datum};
 use corvid_idl::{FetchId, FetchOutcome, Idl, Resync, Status, TxnId};
-use corvid_rpc::notice::End as LinkEnd;
+use corvid_rpc::log_event::End as LinkEnd;
 use corvid_session::{Clause, Condition, Function, Input, Options, Output};
 
 use super::content::{self, Contents};

@@ -10,7 +10,7 @@ use corvid_json::{Object, Value};
 use corvid_net::tls::Credentials;
 use corvid_net::{clock, errno};
 use corvid_rpc::backoff::MIN_MS;
-use corvid_rpc::notice::{End, Level, Notice};
+use corvid_rpc::log_event::{End, Level, LogEvent};
 use corvid_rpc::remote::RemoteList;
 use corvid_shell::blocking::Connection;
 use corvid_shell::vlog::{self, Module};
@@ -48,7 +48,7 @@ pub(crate) fn connect(
                     Module::OvsdbClient,
                     format_args!("{remote}: {reason}; trying another server"),
                 );
-                report(remote, &Notice::ClosedByClient);
+                report(remote, &LogEvent::ClosedByClient);
             }
         }
     }
@@ -56,10 +56,10 @@ pub(crate) fn connect(
 }
 
 fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
-    report(remote, &Notice::Connecting);
+    report(remote, &LogEvent::Connecting);
     match Connection::open_with(remote, Some(clock::mono_ms() + MIN_MS), Some(credentials)) {
         Ok(connection) => {
-            report(remote, &Notice::Connected);
+            report(remote, &LogEvent::Connected);
             Some(Session::over(connection))
         }
         Err(error) => {
@@ -69,7 +69,7 @@ fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
             };
             report(
                 remote,
-                &Notice::AttemptFailed {
+                &LogEvent::AttemptFailed {
                     is_passive: false,
                     end,
                 },
@@ -80,7 +80,7 @@ fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
 }
 
 /// Logs a change of a connection's state.
-pub(crate) fn report(remote: &str, notice: &Notice) {
+pub(crate) fn report(remote: &str, notice: &LogEvent) {
     let level = match notice.level() {
         Level::Debug => vlog::Level::Dbg,
         Level::Info => vlog::Level::Info,

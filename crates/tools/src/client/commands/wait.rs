@@ -8,7 +8,7 @@ use corvid_json::{Object, Value};
 use corvid_net::target::Target;
 use corvid_net::tls::Credentials;
 use corvid_net::{clock, errno};
-use corvid_rpc::notice::End;
+use corvid_rpc::log_event::End;
 use corvid_rpc::reconnect::{Action, Reconnect};
 use corvid_rpc::remote::Scheme;
 use corvid_shell::blocking::Connection;
@@ -224,7 +224,7 @@ impl Waiter<'_> {
     }
 
     fn report(&mut self) {
-        for notice in self.reconnect.take_notices() {
+        for notice in self.reconnect.take_log_events() {
             leader::report(self.server, &notice);
         }
     }

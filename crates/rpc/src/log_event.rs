@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// How important a notice is. The shell lowers `Info` to debug for sessions that a listener accepted.
+/// How important an event is. The shell lowers `Info` to debug for sessions that a listener accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Every step.
@@ -32,7 +32,7 @@ pub enum End {
 
 /// One event. Displays as the reference logs it, without the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum LogEvent {
     /// An attempt begins.
     Connecting,
     /// A listener opens.
@@ -54,14 +54,14 @@ pub enum Notice {
     ClosedByClient,
     /// The next attempt comes after a wait.
     BackingOff {
-        /// As in [`Notice::AttemptFailed`].
+        /// As in [`LogEvent::AttemptFailed`].
         is_passive: bool,
         /// How long.
         wait_ms: u64,
     },
     /// Attempts go on without being logged.
     Suppressing {
-        /// As in [`Notice::AttemptFailed`].
+        /// As in [`LogEvent::AttemptFailed`].
         is_passive: bool,
     },
     /// A probe was sent.
@@ -76,26 +76,28 @@ pub enum Notice {
     },
 }
 
-impl Notice {
+impl LogEvent {
     /// How important it is.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Notice::Probing { .. } => Level::Debug,
-            Notice::Unanswered { .. } => Level::Error,
-            Notice::ListenFailed(End::Failed(_)) | Notice::Dropped(End::Failed(_)) => Level::Warn,
+            LogEvent::Probing { .. } => Level::Debug,
+            LogEvent::Unanswered { .. } => Level::Error,
+            LogEvent::ListenFailed(End::Failed(_)) | LogEvent::Dropped(End::Failed(_)) => {
+                Level::Warn
+            }
             _ => Level::Info,
         }
     }
 }
 
-impl Display for Notice {
+impl Display for LogEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Connecting => f.write_str("connecting..."),
-            Notice::Listening => f.write_str("listening..."),
-            Notice::Connected => f.write_str("connected"),
-            Notice::AttemptFailed { is_passive, end } => {
+            LogEvent::Connecting => f.write_str("connecting..."),
+            LogEvent::Listening => f.write_str("listening..."),
+            LogEvent::Connected => f.write_str("connected"),
+            LogEvent::AttemptFailed { is_passive, end } => {
                 f.write_str(if *is_passive {
                     "listen attempt "
                 } else {
@@ -107,15 +109,15 @@ impl Display for Notice {
                     End::Local => f.write_str("timed out"),
                 }
             }
-            Notice::ListenFailed(End::Failed(reason)) => {
+            LogEvent::ListenFailed(End::Failed(reason)) => {
                 write!(f, "error listening for connections ({reason})")
             }
-            Notice::ListenFailed(_) => f.write_str("error listening for connections"),
-            Notice::Dropped(End::Failed(reason)) => write!(f, "connection dropped ({reason})"),
-            Notice::Dropped(End::Closed) => f.write_str("connection closed by peer"),
-            Notice::Dropped(End::Local) => f.write_str("connection dropped"),
-            Notice::ClosedByClient => f.write_str("connection closed by client"),
-            Notice::BackingOff {
+            LogEvent::ListenFailed(_) => f.write_str("error listening for connections"),
+            LogEvent::Dropped(End::Failed(reason)) => write!(f, "connection dropped ({reason})"),
+            LogEvent::Dropped(End::Closed) => f.write_str("connection closed by peer"),
+            LogEvent::Dropped(End::Local) => f.write_str("connection dropped"),
+            LogEvent::ClosedByClient => f.write_str("connection closed by client"),
+            LogEvent::BackingOff {
                 is_passive,
                 wait_ms,
             } => {
@@ -126,7 +128,7 @@ impl Display for Notice {
                 };
                 write!(f, "waiting {} seconds before {action}", Seconds(*wait_ms))
             }
-            Notice::Suppressing { is_passive } => {
+            LogEvent::Suppressing { is_passive } => {
                 let action = if *is_passive {
                     "try to listen"
                 } else {
@@ -137,8 +139,10 @@ impl Display for Notice {
                     "continuing to {action} in the background but suppressing further logging"
                 )
             }
-            Notice::Probing { idle_ms } => write!(f, "idle {idle_ms} ms, sending inactivity probe"),
-            Notice::Unanswered { unanswered_ms } => {
+            LogEvent::Probing { idle_ms } => {
+                write!(f, "idle {idle_ms} ms, sending inactivity probe")
+            }
+            LogEvent::Unanswered { unanswered_ms } => {
                 let elapsed = Seconds(*unanswered_ms);
                 write!(
                     f,
@@ -173,16 +177,16 @@ impl Display for Seconds {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Level, Notice, Seconds};
+    use super::{End, Level, LogEvent, Seconds};
 
     #[test]
     fn words_are_those_of_the_reference() {
         let failed = || End::Failed("Connection refused".to_owned());
-        for (notice, level, text) in [
-            (Notice::Connecting, Level::Info, "connecting..."),
-            (Notice::Connected, Level::Info, "connected"),
+        for (event, level, text) in [
+            (LogEvent::Connecting, Level::Info, "connecting..."),
+            (LogEvent::Connected, Level::Info, "connected"),
             (
-                Notice::AttemptFailed {
+                LogEvent::AttemptFailed {
                     is_passive: false,
                     end: failed(),
                 },
@@ -190,7 +194,7 @@ mod tests {
                 "connection attempt failed (Connection refused)",
             ),
             (
-                Notice::AttemptFailed {
+                LogEvent::AttemptFailed {
                     is_passive: false,
                     end: End::Local,
                 },
@@ -198,22 +202,22 @@ mod tests {
                 "connection attempt timed out",
             ),
             (
-                Notice::Dropped(failed()),
+                LogEvent::Dropped(failed()),
                 Level::Warn,
                 "connection dropped (Connection refused)",
             ),
             (
-                Notice::Dropped(End::Closed),
+                LogEvent::Dropped(End::Closed),
                 Level::Info,
                 "connection closed by peer",
             ),
             (
-                Notice::Dropped(End::Local),
+                LogEvent::Dropped(End::Local),
                 Level::Info,
                 "connection dropped",
             ),
             (
-                Notice::BackingOff {
+                LogEvent::BackingOff {
                     is_passive: false,
                     wait_ms: 2000,
                 },
@@ -221,19 +225,19 @@ mod tests {
                 "waiting 2 seconds before reconnect",
             ),
             (
-                Notice::Suppressing { is_passive: false },
+                LogEvent::Suppressing { is_passive: false },
                 Level::Info,
                 "continuing to reconnect in the background but suppressing further logging",
             ),
             (
-                Notice::Unanswered {
+                LogEvent::Unanswered {
                     unanswered_ms: 5001,
                 },
                 Level::Error,
                 "no response to inactivity probe after 5 seconds, disconnecting",
             ),
         ] {
-            assert_eq!((notice.level(), notice.to_string().as_str()), (level, text));
+            assert_eq!((event.level(), event.to_string().as_str()), (level, text));
         }
     }
 
