@@ -55,10 +55,7 @@ impl Random {
     }
 
     fn refill(&mut self) -> io::Result<()> {
-        getrandom::fill(&mut self.buffer[..]).map_err(|error| match error.raw_os_error() {
-            Some(code) => io::Error::from_raw_os_error(code),
-            None => io::Error::other(error.to_string()),
-        })?;
+        getrandom::getrandom(&mut self.buffer[..])?;
         self.used = 0;
         Ok(())
     }

@@ -3,27 +3,49 @@
 //! Version 1 is read like version 3: it has no extensions. An extension that cannot be read counts as unknown. Whether the
 //! certificate is good for anything is not decided here; see `chain`.
 
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
-use sha1::{Digest, Sha1};
-use x509_parser::extensions::ParsedExtension;
-use x509_parser::prelude::{FromDer, X509Certificate};
-use x509_parser::public_key::PublicKey;
-use x509_parser::x509::{X509Name, X509Version};
 
 use crate::Error;
+use crate::der::{BadDer, Reader, Value, tag};
+use crate::name::Name;
 
 /// The least RSA modulus, bits: 112 bits of security.
 const RSA_BITS_MIN: usize = 2048;
 
-/// Signatures over MD2, MD5 and SHA-1: with RSA, DSA and ECDSA keys.
-const WEAK_SIGNATURES: [&str; 6] = [
-    "1.2.840.113549.1.1.2",
-    "1.2.840.113549.1.1.4",
-    "1.2.840.113549.1.1.5",
-    "1.3.14.3.2.29",
-    "1.2.840.10040.4.3",
-    "1.2.840.10045.4.1",
-];
+/// Object identifiers, as DER without tag and length.
+mod oid {
+    /// rsaEncryption
+    pub(super) const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+
+    /// Signatures over MD2, MD5 and SHA-1: with RSA, DSA and ECDSA keys.
+    pub(super) const WEAK_SIGNATURES: [&[u8]; 6] = [
+        // 1.2.840.113549.1.1.2, .4 and .5
+        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 2],
+        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4],
+        &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5],
+        // 1.3.14.3.2.29
+        &[0x2b, 14, 3, 2, 29],
+        // 1.2.840.10040.4.3
+        &[0x2a, 0x86, 0x48, 0xce, 0x38, 4, 3],
+        // 1.2.840.10045.4.1
+        &[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1],
+    ];
+
+    /// Extensions: 2.5.29 and the number.
+    pub(super) const SUBJECT_KEY_IDENTIFIER: &[u8] = &[0x55, 29, 14];
+    pub(super) const KEY_USAGE: &[u8] = &[0x55, 29, 15];
+    pub(super) const SUBJECT_ALTERNATIVE_NAME: &[u8] = &[0x55, 29, 17];
+    pub(super) const ISSUER_ALTERNATIVE_NAME: &[u8] = &[0x55, 29, 18];
+    pub(super) const BASIC_CONSTRAINTS: &[u8] = &[0x55, 29, 19];
+    pub(super) const CERTIFICATE_POLICIES: &[u8] = &[0x55, 29, 32];
+    pub(super) const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 29, 35];
+    pub(super) const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 29, 37];
+
+    /// Purposes of extendedKeyUsage: 1.3.6.1.5.5.7.3.1 and .2.
+    pub(super) const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
+    pub(super) const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
+}
 
 /// A parsed certificate.
 #[derive(Debug, Clone)]
@@ -82,59 +104,113 @@ impl Certificate {
     /// # Errors
     /// [`Error::BadCertificate`]
     pub fn parse(der: &CertificateDer<'_>) -> Result<Certificate, Error> {
-        let (rest, parsed) = X509Certificate::from_der(der).map_err(|_| Error::BadCertificate)?;
-        if !rest.is_empty() {
-            return Err(Error::BadCertificate);
+        Certificate::read(der).map_err(|BadDer| Error::BadCertificate)
+    }
+
+    /// Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING } (RFC 5280 4.1)
+    fn read(der: &CertificateDer<'_>) -> Result<Certificate, BadDer> {
+        let mut outer = Reader::new(der);
+        let mut certificate = outer.enter(tag::SEQUENCE)?;
+        outer.end()?;
+        let mut signed = certificate.enter(tag::SEQUENCE)?;
+        let signature = algorithm(&mut certificate)?;
+        certificate.value()?.bits()?;
+        certificate.end()?;
+        // The version is counted from 0, and without one it is the first.
+        let version = match signed.optional(tag::explicit(0))? {
+            Some(version) => {
+                let mut version = Reader::new(version.content);
+                let number = version.value()?.small()?;
+                version.end()?;
+                number
+            }
+            None => 0,
+        };
+        // The serial number.
+        if signed.expect(tag::INTEGER)?.content.is_empty() {
+            return Err(BadDer);
         }
-        let X509Version(version) = parsed.version();
-        let mut certificate = Certificate {
+        algorithm(&mut signed)?;
+        let issuer = signed.expect(tag::SEQUENCE)?;
+        Name::read(Reader::new(issuer.content))?;
+        let mut validity = signed.enter(tag::SEQUENCE)?;
+        let (not_before_s, not_after_s) =
+            (validity.value()?.time_s()?, validity.value()?.time_s()?);
+        validity.end()?;
+        let subject = signed.expect(tag::SEQUENCE)?;
+        let name = Name::read(Reader::new(subject.content))?;
+        let key = signed.expect(tag::SEQUENCE)?;
+        let is_key_weak = is_weak(key)?;
+        // Unique identifiers of issuer and subject.
+        signed.optional(tag::implicit(1))?;
+        signed.optional(tag::implicit(2))?;
+        let mut read = Certificate {
             der: der.clone().into_owned(),
-            subject: parsed.subject().as_raw().to_vec(),
-            issuer: parsed.issuer().as_raw().to_vec(),
-            key: SubjectPublicKeyInfoDer::from(parsed.public_key().raw.to_vec()),
-            version: version + 1,
-            not_before_s: parsed.validity().not_before.timestamp(),
-            not_after_s: parsed.validity().not_after.timestamp(),
-            is_key_weak: is_weak(&parsed),
-            is_signature_weak: WEAK_SIGNATURES
-                .contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str()),
+            subject: subject.raw.to_vec(),
+            issuer: issuer.raw.to_vec(),
+            key: SubjectPublicKeyInfoDer::from(key.raw.to_vec()),
+            version: version.saturating_add(1),
+            not_before_s,
+            not_after_s,
+            is_key_weak,
+            is_signature_weak: oid::WEAK_SIGNATURES.contains(&signature),
             constraints: None,
             key_usage: None,
             extended_usage: None,
             has_unknown_critical: false,
-            common_name: common_name(parsed.subject()),
-            subject_line: line(parsed.subject()),
+            common_name: name.common_name,
+            subject_line: name.line,
         };
-        for extension in parsed.extensions() {
-            certificate.note(extension.parsed_extension(), extension.critical);
+        if let Some(extensions) = signed.optional(tag::explicit(3))? {
+            let mut outer = Reader::new(extensions.content);
+            let mut extensions = outer.enter(tag::SEQUENCE)?;
+            outer.end()?;
+            while !extensions.is_empty() {
+                read.read_extension(extensions.enter(tag::SEQUENCE)?)?;
+            }
         }
-        Ok(certificate)
+        signed.end()?;
+        Ok(read)
     }
 
-    fn note(&mut self, extension: &ParsedExtension<'_>, is_critical: bool) {
-        match extension {
-            ParsedExtension::BasicConstraints(found) => {
-                self.constraints = Some(Constraints {
-                    is_ca: found.ca,
-                    path_length_max: found.path_len_constraint,
-                });
-            }
-            ParsedExtension::KeyUsage(found) => self.key_usage = Some(found.flags),
-            ParsedExtension::ExtendedKeyUsage(found) => {
-                self.extended_usage = Some(ExtendedUsage {
-                    is_server: found.server_auth,
-                    is_client: found.client_auth,
-                });
-            }
-            // Nobody compares names, so those that are not subjects need no more attention.
-            ParsedExtension::SubjectAlternativeName(_)
-            | ParsedExtension::IssuerAlternativeName(_)
-            | ParsedExtension::SubjectKeyIdentifier(_)
-            | ParsedExtension::AuthorityKeyIdentifier(_)
-            | ParsedExtension::CertificatePolicies(_) => {}
-            // Constraints on names among them: only webpki checks those, and it reads the certificate by itself.
-            _ => self.has_unknown_critical |= is_critical,
+    /// Extension ::= SEQUENCE { extnID, critical BOOLEAN DEFAULT FALSE, extnValue OCTET STRING }, its sequence entered.
+    fn read_extension(&mut self, mut extension: Reader<'_>) -> Result<(), BadDer> {
+        let id = extension.oid()?;
+        let is_critical = match extension.optional(tag::BOOLEAN)? {
+            Some(critical) => critical.boolean()?,
+            None => false,
+        };
+        let value = extension.expect(tag::OCTET_STRING)?.content;
+        extension.end()?;
+        if self.apply_extension(id, value).is_err() {
+            self.has_unknown_critical |= is_critical;
         }
+        Ok(())
+    }
+
+    /// An error for an extension that is unknown or cannot be read.
+    fn apply_extension(&mut self, id: &[u8], value: &[u8]) -> Result<(), BadDer> {
+        let mut reader = Reader::new(value);
+        match id {
+            oid::BASIC_CONSTRAINTS => self.constraints = Some(constraints(reader)?),
+            oid::KEY_USAGE => self.key_usage = Some(key_usage(reader)?),
+            oid::EXTENDED_KEY_USAGE => self.extended_usage = Some(extended_usage(reader)?),
+            // Names are not compared, so these need no more attention.
+            oid::SUBJECT_ALTERNATIVE_NAME
+            | oid::ISSUER_ALTERNATIVE_NAME
+            | oid::AUTHORITY_KEY_IDENTIFIER
+            | oid::CERTIFICATE_POLICIES => {
+                reader.expect(tag::SEQUENCE)?;
+                reader.end()?;
+            }
+            oid::SUBJECT_KEY_IDENTIFIER => {
+                reader.expect(tag::OCTET_STRING)?;
+                reader.end()?;
+            }
+            // Constraints on names among them: only webpki checks those, and it reads the certificate by itself.
+            _ => return Err(BadDer),
+        }
+        Ok(())
     }
 
     /// When it ends, seconds since the Unix epoch.
@@ -182,8 +258,9 @@ impl Certificate {
     /// The SHA-1 of the certificate as people compare it: `aa:bb:...`.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        let octets = Sha1::digest(&self.der);
-        let octets: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, &self.der);
+        let octets = digest.as_ref().iter();
+        let octets: Vec<String> = octets.map(|octet| format!("{octet:02x}")).collect();
         octets.join(":")
     }
 
@@ -266,48 +343,89 @@ fn seconds(time: UnixTime) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-fn is_weak(parsed: &X509Certificate<'_>) -> bool {
-    match parsed.public_key().parsed() {
-        Ok(PublicKey::RSA(key)) => key.key_size() < RSA_BITS_MIN,
-        // What is weak among the others is not supported anyway.
-        _ => false,
+/// AlgorithmIdentifier ::= SEQUENCE { algorithm, parameters ANY OPTIONAL }; the algorithm.
+fn algorithm<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], BadDer> {
+    let mut identifier = reader.enter(tag::SEQUENCE)?;
+    let algorithm = identifier.oid()?;
+    if !identifier.is_empty() {
+        identifier.value()?;
     }
+    identifier.end()?;
+    Ok(algorithm)
 }
 
-fn common_name(name: &X509Name<'_>) -> Option<String> {
-    let first = name.iter_common_name().next()?;
-    Some(readable(first.as_slice()))
-}
-
-/// A text of a certificate as JSON can carry it to every parser: bytes that are no UTF-8, and NULs, become U+FFFD. No client so gets the name of
-/// another, as it would if its name ended at the NUL.
-fn readable(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).replace('\0', "\u{fffd}")
-}
-
-fn line(name: &X509Name<'_>) -> String {
-    let registry = x509_parser::objects::oid_registry();
-    let mut line = String::new();
-    for attribute in name.iter_attributes() {
-        let oid = attribute.attr_type();
-        let short = x509_parser::objects::oid2abbrev(oid, registry)
-            .map_or_else(|_| oid.to_id_string(), str::to_owned);
-        line.push('/');
-        line.push_str(&short);
-        line.push('=');
-        line.push_str(&String::from_utf8_lossy(attribute.as_slice()));
+/// Whether a SubjectPublicKeyInfo holds an RSA key that is too short. Weak keys of other kinds are not supported at all.
+fn is_weak(key: Value<'_>) -> Result<bool, BadDer> {
+    let mut key = Reader::new(key.content);
+    let algorithm = algorithm(&mut key)?;
+    let bits = key.value()?;
+    bits.bits()?;
+    key.end()?;
+    if algorithm != oid::RSA {
+        return Ok(false);
     }
-    line
+    // A key that cannot be read is not weak: it is refused when it is used.
+    let modulus_bits = bits.bytes_of_bits().and_then(modulus_bits);
+    Ok(modulus_bits.is_ok_and(|bits| bits < RSA_BITS_MIN))
+}
+
+/// The length of the modulus of RSAPublicKey ::= SEQUENCE { modulus INTEGER, publicExponent INTEGER }; 0 when it is negative.
+fn modulus_bits(key: &[u8]) -> Result<usize, BadDer> {
+    let mut key = Reader::new(key).enter(tag::SEQUENCE)?;
+    let modulus = key.expect(tag::INTEGER)?.content;
+    key.expect(tag::INTEGER)?;
+    if modulus.first().is_none_or(|first| *first >= 0x80) {
+        return Ok(0);
+    }
+    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+    let top = modulus.get(zeros).map_or(0, |byte| byte.leading_zeros());
+    Ok((modulus.len() - zeros) * 8 - top as usize)
+}
+
+/// BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }
+fn constraints(mut reader: Reader<'_>) -> Result<Constraints, BadDer> {
+    let mut found = reader.enter(tag::SEQUENCE)?;
+    reader.end()?;
+    let is_ca = match found.optional(tag::BOOLEAN)? {
+        Some(is_ca) => is_ca.boolean()?,
+        None => false,
+    };
+    let path_length_max = match found.optional(tag::INTEGER)? {
+        Some(max) => Some(max.small()?),
+        None => None,
+    };
+    found.end()?;
+    Ok(Constraints {
+        is_ca,
+        path_length_max,
+    })
+}
+
+/// KeyUsage ::= BIT STRING, the first bit highest in the first byte.
+fn key_usage(mut reader: Reader<'_>) -> Result<u16, BadDer> {
+    let (_, bytes) = reader.value()?.bits()?;
+    reader.end()?;
+    let byte = |at: usize| bytes.get(at).map_or(0, |byte| byte.reverse_bits());
+    Ok(u16::from_le_bytes([byte(0), byte(1)]))
+}
+
+/// ExtKeyUsageSyntax ::= SEQUENCE OF KeyPurposeId
+fn extended_usage(mut reader: Reader<'_>) -> Result<ExtendedUsage, BadDer> {
+    let mut purposes = reader.enter(tag::SEQUENCE)?;
+    reader.end()?;
+    let mut usage = ExtendedUsage {
+        is_server: false,
+        is_client: false,
+    };
+    while !purposes.is_empty() {
+        match purposes.oid()? {
+            oid::SERVER_AUTH => usage.is_server = true,
+            oid::CLIENT_AUTH => usage.is_client = true,
+            _ => {}
+        }
+    }
+    Ok(usage)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_texts_that_every_parser_takes() {
-        assert_eq!(readable(b"client\0.example"), "client\u{fffd}.example");
-        assert_eq!(readable(b"\xffclient"), "\u{fffd}client");
-        assert_eq!(readable("Zo\u{eb}".as_bytes()), "Zo\u{eb}");
-    }
-}
+mod readings;

@@ -5,11 +5,11 @@
 
 use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
-use x509_parser::asn1_rs::{Any, FromDer};
 
 use crate::authorities::is_anchor;
 use crate::certificate::Certificate;
 use crate::chain::Judge;
+use crate::der::{Reader, tag};
 
 /// Certificates between a leaf and its anchor.
 const DEPTH_MAX: usize = 6;
@@ -84,20 +84,15 @@ impl<'a> Search<'a> {
 /// certificate.
 fn is_signed(judge: &Judge<'_>, issuer: &Certificate, certificate: &Certificate) -> Option<bool> {
     // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING } (RFC 5280 4.1)
-    let (_, outer) = Any::from_der(certificate.der()).ok()?;
-    let (rest, _) = Any::from_der(outer.data).ok()?;
-    let signed = &outer.data[..outer.data.len() - rest.len()];
-    let (rest, algorithm) = Any::from_der(rest).ok()?;
-    let (_, signature) = Any::from_der(rest).ok()?;
-    // A bit string begins with the number of bits that its last octet lacks.
-    let (0, signature) = signature.data.split_first()? else {
-        return Some(false);
-    };
+    let mut outer = Reader::new(certificate.der()).enter(tag::SEQUENCE).ok()?;
+    let signed = outer.value().ok()?.raw;
+    let algorithm = outer.value().ok()?.content;
+    let signature = outer.value().ok()?.bytes_of_bits().ok()?;
     let key = webpki::RawPublicKeyEntity::try_from(issuer.key()).ok()?;
     let mut fitting = judge
         .algorithms
         .all
         .iter()
-        .filter(|known| known.signature_alg_id().as_ref() == algorithm.data);
+        .filter(|known| known.signature_alg_id().as_ref() == algorithm);
     Some(fitting.any(|known| key.verify_signature(*known, signed, signature).is_ok()))
 }

@@ -151,44 +151,94 @@ fn the_set_can_be_published() {
     assert_eq!(said.matches("Packaged ").count(), published.len(), "{said}");
 }
 
-/// Names of the packages that a program builds that depends on `corvid` with these features alone.
-fn built(features: &str) -> BTreeSet<String> {
-    let features = format!("--features={features}");
-    let output = cargo(&[
+/// Most crates that a client may pull in with the default features, ours included. Whoever adds one takes another out, or argues for a
+/// higher bound in docs/design/dependencies.md.
+const CLIENT_CRATES_MAX: usize = 35;
+
+/// Names of the packages that are built for `package`, itself included.
+fn built(package: &str, features: &[&str]) -> BTreeSet<String> {
+    let package = format!("--package={package}");
+    let usual = [
         "tree",
         "--offline",
-        "--package=corvid",
+        &package,
         "--edges=normal",
         "--prefix=none",
         "--format={p}",
-        "--no-default-features",
-        &features,
-    ]);
+    ];
+    let output = cargo(&[&usual[..], features].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
+    // The same package in two versions counts twice.
     let lines = text(&output.stdout);
-    let names = lines.lines().filter_map(|line| line.split(' ').next());
-    names.map(str::to_owned).collect()
+    let packages: BTreeSet<Vec<&str>> = lines
+        .lines()
+        .map(|line| line.split(' ').take(2).collect())
+        .collect();
+    let names: BTreeSet<String> = packages
+        .iter()
+        .map(|package| package[0].to_owned())
+        .collect();
+    assert_eq!(
+        names.len(),
+        packages.len(),
+        "two versions of one: {packages:?}"
+    );
+    names
+}
+
+/// What a program builds that depends on `corvid` with these features alone.
+fn built_with(features: &str) -> BTreeSet<String> {
+    let features = format!("--features={features}");
+    built("corvid", &["--no-default-features", &features])
+}
+
+/// Parts of servers and their tools: HTTP, daemons, the process's log, files of databases.
+const UNWANTED: [&str; 12] = [
+    "hyper",
+    "http",
+    "httparse",
+    "bytes",
+    "slab",
+    "sd-notify",
+    "backtrace",
+    "corvid-engine",
+    "corvid-log",
+    "corvid-reactor",
+    "corvid-shell",
+    "corvid-server",
+];
+
+#[test]
+fn a_client_pulls_in_few_crates() {
+    // The driver needs the replica.
+    let client = built("corvid-driver", &[]);
+    assert!(client.contains("corvid-idl"));
+    assert!(
+        client.len() <= CLIENT_CRATES_MAX,
+        "{} crates: {client:?}",
+        client.len()
+    );
+    // The front crate adds itself alone.
+    let front = built("corvid", &[]);
+    let added: Vec<&String> = front.difference(&client).collect();
+    assert_eq!(added, ["corvid"]);
+    for unwanted in UNWANTED {
+        assert!(!client.contains(unwanted), "{unwanted} in {client:?}");
+    }
 }
 
 #[test]
 fn features_bring_what_they_are_for_and_nothing_else_is_built() {
-    let (plain, tls, tokio) = (built(""), built("tls"), built("tokio"));
-    for unwanted in [
-        "hyper",
-        "sd-notify",
-        "corvid-log",
-        "corvid-engine",
-        "slab",
-        "bytes",
-    ] {
-        for built in [&plain, &tls] {
+    let (plain, tls, tokio) = (built_with(""), built_with("tls"), built_with("tokio"));
+    for unwanted in UNWANTED {
+        for built in [&plain, &tls, &tokio] {
             assert!(!built.contains(unwanted), "{unwanted} in {built:?}");
         }
     }
     for (package, with, without) in [
         ("rustls", &tls, [&plain, &tokio]),
         ("ring", &tls, [&plain, &tokio]),
-        ("x509-parser", &tls, [&plain, &tokio]),
+        ("corvid-tls", &tls, [&plain, &tokio]),
         ("tokio", &tokio, [&plain, &tls]),
     ] {
         assert!(with.contains(package), "{package} is missing");
