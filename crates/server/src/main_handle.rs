@@ -1,4 +1,6 @@
-//! The way back from databases to the main thread: events, in order, and waiting until they have been taken care of.
+//! The handle with which other threads send to the main thread: events of databases, in order, and outcomes of work.
+//!
+//! Invariant: the main thread handles messages in the order in which they were sent. Its queue is bounded by dropping lines for the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,40 +12,40 @@ use crossbeam_channel::Sender;
 use crate::control::sessions::ListedSession;
 use crate::database::open::Opened;
 
-/// What the main thread is sent.
+/// A message to the main thread.
 #[derive(Debug)]
 pub(crate) enum MainMessage {
-    /// From a database.
+    /// An event of a database.
     Event(Event),
-    /// Answer when all reports before this one have been taken care of.
+    /// Answer when all messages before this one have been handled.
     Barrier(Sender<()>),
-    /// The file with this number is open, or why not.
+    /// The outcome of the opening with this token.
     Opened(u64, Box<Result<Opened, String>>),
-    /// The backup with this number is written, or why not.
+    /// The outcome of the backup with this token.
     BackedUp(u64, Result<(), String>),
-    /// Sessions of one shard, for the question with this number.
+    /// The sessions of one shard, for the list with this token.
     SessionsListed(u64, Vec<ListedSession>),
-    /// Whether there was a session to be closed, for the order with this number.
+    /// Whether the session exists, for the order to close it with this token.
     SessionClosed(u64, bool),
 }
 
-/// Reports that may be queued while lines for the log are added to them: about rows, transactions and remotes. Beyond it they are dropped, and the log
-/// tells how many. Whatever else is reported is bounded by what the main thread has asked for and by the sets of databases and remotes.
+/// The maximum of queued messages at which lines for the log (about rows and transactions) are still added. Further lines are dropped, and
+/// the log says how many. Other messages are bounded by the main thread's own orders and by the number of databases and remotes.
 const LINES_QUEUED_MAX: usize = 64 * 1024;
 
-/// The way back to the main thread.
+/// The handle; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct MainHandle {
-    /// Its queue.
+    /// The main thread's queue.
     pub(crate) events: Sender<MainMessage>,
-    /// Lines that were dropped and not told of.
+    /// Lines that were dropped since the last warning.
     pub(crate) lines_dropped: Arc<AtomicU64>,
-    /// Wakes it.
+    /// Wakes the main thread.
     pub(crate) waker: Arc<mio::Waker>,
 }
 
 impl MainHandle {
-    /// Sends events and wakes it once.
+    /// Sends events and wakes the main thread once.
     pub(crate) fn post(&self, events: impl IntoIterator<Item = Event>) {
         let mut any = false;
         for event in events {
@@ -55,27 +57,27 @@ impl MainHandle {
             any |= self.events.send(MainMessage::Event(event)).is_ok();
         }
         if any {
-            // Fails only when the main loop is gone, and with it the need.
+            // Fails only when the main loop has ended.
             let _ = self.waker.wake();
         }
     }
 
-    /// Tells what became of a file that was to be opened.
+    /// Sends the outcome of an opening.
     pub(crate) fn opened(&self, token: u64, outcome: Result<Opened, String>) {
         self.report(MainMessage::Opened(token, Box::new(outcome)));
     }
 
-    /// Tells what became of a backup.
+    /// Sends the outcome of a backup.
     pub(crate) fn backed_up(&self, token: u64, outcome: Result<(), String>) {
         self.report(MainMessage::BackedUp(token, outcome));
     }
 
-    /// Tells of the sessions of one shard.
+    /// Sends the sessions of one shard.
     pub(crate) fn sessions_listed(&self, token: u64, sessions: Vec<ListedSession>) {
         self.report(MainMessage::SessionsListed(token, sessions));
     }
 
-    /// Tells whether there was a session to be closed.
+    /// Sends whether a session that is to be closed exists.
     pub(crate) fn session_closed(&self, token: u64, is_closed: bool) {
         self.report(MainMessage::SessionClosed(token, is_closed));
     }
@@ -87,17 +89,17 @@ impl MainHandle {
         }
     }
 
-    /// Waits until the main thread has taken care of everything sent before.
+    /// Waits until the main thread has handled everything that was sent before, or for [`MAIN_THREAD_WAIT_MAX`].
     pub(crate) fn await_processed(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.events.send(MainMessage::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
-            // Ends early when the main thread exits meanwhile.
+            // Ends early when the main thread exits.
             let _ = answered.recv_timeout(MAIN_THREAD_WAIT_MAX);
         }
     }
 }
 
-/// How long a database waits for the main thread before it goes on.
+/// How long a database waits for the main thread.
 const MAIN_THREAD_WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_beyond_what_may_be_queued_are_dropped_and_counted() {
+    fn lines_beyond_the_limit_are_dropped_and_counted() {
         let poll = mio::Poll::new().expect("a poll");
         let waker = mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker");
         let (events, reports) = crossbeam_channel::unbounded();

@@ -1,4 +1,4 @@
-//! A copy of a database as it is at one moment, written while everything goes on (`ovsdb-server/backup`).
+//! `ovsdb-server/backup`: writes a snapshot of a database to a new file, on a thread of its own, while the database goes on.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use corvid_shell::replacement::Replacement;
 
 use crate::main_handle::MainHandle;
 
-/// Who wrote the record with the rows.
+/// The comment of the record with the rows.
 const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
 
-/// A copy to be written.
+/// A copy that is to be written.
 #[derive(Debug)]
 pub(crate) struct Backup {
-    /// As the user gave it, for messages.
+    /// The name as given, for messages.
     pub(crate) shown: String,
-    /// Where to.
+    /// The absolute name.
     pub(crate) path: PathBuf,
 }
 
 impl Backup {
-    /// Takes the name of a file that is not there yet.
+    /// A copy to the file of this name.
     ///
     /// # Errors
-    /// It is there.
+    /// The file exists.
     pub(crate) fn new(file: &str) -> Result<Backup, String> {
         let path = std::path::absolute(file)
             .map_err(|error| format!("I/O error: {file}: {}", errno::text(&error)))?;
@@ -41,7 +41,7 @@ impl Backup {
         })
     }
 
-    /// Writes the copy on a thread of its own, which tells the main thread. The thread gives up when the server exits.
+    /// Writes the copy on a thread of its own, which sends the outcome to the main thread. The exit of the server cancels it.
     pub(crate) fn start(
         self,
         token: u64,
@@ -49,7 +49,7 @@ impl Backup {
         main: MainHandle,
         is_exiting: Arc<AtomicBool>,
     ) {
-        let told = main.clone();
+        let reporter = main.clone();
         let spawned = std::thread::Builder::new()
             .name("backup".to_owned())
             .spawn(move || {
@@ -59,7 +59,7 @@ impl Backup {
                 main.backed_up(token, outcome);
             });
         if let Err(error) = spawned {
-            told.backed_up(token, Err(errno::text(&error)));
+            reporter.backed_up(token, Err(errno::text(&error)));
         }
     }
 

@@ -1,9 +1,9 @@
-//! What walks the outputs of one database's [`Pump`]: orders jobs, writes its log, hands its outputs to shards and the main thread, and
-//! counts. What makes a batch, and in which order its outputs take effect, the pump decides.
+//! Carries out the outputs of one database's [`Pump`]: orders jobs, writes the log, posts deliveries to shards and events to the main thread, and
+//! counts. The pump decides which inputs make a batch, and in which order its outputs take effect.
 //!
-//! Invariant: a driver is used by whoever holds the database's mailbox, one at a time: the database's own thread
-//! ([`crate::database::thread`]), which has all the time it wants, or a shard ([`crate::database::handle`]), which executes inline. What is posted
-//! to a shard is posted before the mailbox is released, so the order of deliveries is the order of batches.
+//! Invariant: only the holder of the database's mailbox uses the driver: the database's own thread ([`crate::database::thread`]), whose
+//! batches are not limited in time, or a shard that executes inline ([`crate::database::handle`]). Deliveries are posted to shards before
+//! the mailbox is released, so they arrive in the order of the batches.
 
 use std::sync::Arc;
 
@@ -25,40 +25,40 @@ use crate::main_handle::MainHandle;
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::{ShardMessage, ToSource};
 
-/// Deliveries that room is kept for between two batches, for each shard.
+/// The capacity for deliveries that is kept between two batches, for each shard.
 const KEPT_DELIVERIES: usize = 1024;
 
-/// A database and what carries its outputs out.
+/// A database, and the effects that carry out its outputs.
 pub(crate) struct Driver {
     /// The database.
     pub(crate) pump: Pump,
-    /// Everything that it works with.
+    /// Its effects.
     pub(crate) effects: Effects,
 }
 
-/// Everything a database works with.
+/// The effects of a database: its file, its threads, and the receivers of its outputs.
 pub(crate) struct Effects {
     /// Its file, if it has one.
     pub(crate) storage: Option<Storage>,
-    /// Takes its long jobs.
+    /// The threads for its long jobs.
     pub(crate) job_threads: JobThreads,
-    /// Where outputs go.
+    /// The receivers of deliveries.
     pub(crate) shards: Vec<ShardHandle<ShardMessage>>,
-    /// Where events go.
+    /// The receiver of events.
     pub(crate) main: MainHandle,
-    /// Where the audit trail is kept, if there is one.
+    /// The audit log, if there is one.
     pub(crate) audit: Option<AuditLog>,
-    /// Tells that work goes on here.
+    /// Records when the present batch began.
     pub(crate) liveness: Liveness,
-    /// Where durations are counted, if anybody wants to know them.
+    /// The figures, with `--metrics-listen`.
     pub(crate) figures: Option<Arc<DatabaseFigures>>,
-    /// Where everything is recorded, if it is.
+    /// The recording, with `--record`.
     pub(crate) recorder: Option<Recorder>,
-    /// What the batch at hand has come to so far.
+    /// The state of the present batch.
     pub(crate) batch: BatchState,
 }
 
-/// What a driver remembers between two outputs, or two batches.
+/// The state between two outputs of a batch, or between two batches.
 #[derive(Default)]
 pub(crate) struct BatchState {
     /// Deliveries that are not posted yet, by shard.
@@ -66,11 +66,11 @@ pub(crate) struct BatchState {
     has_deliveries: bool,
     /// Events that are not posted yet.
     events: Vec<Event>,
-    /// When the transaction began that is being executed, if that is to be timed.
+    /// When the present transaction began, if it is timed.
     began_ns: Option<u64>,
-    /// When the first commit was stored that somebody has yet to be told of, ns; 0: nobody has, or nobody counts.
+    /// When the first commit was stored whose updates are not posted yet, ns; 0: there is none, or there are no figures.
     undelivered_since_ns: u64,
-    /// What the counters of `coverage/show` have taken over.
+    /// The counts that `coverage/show` has already got.
     taken: ReportedCounts,
 }
 
@@ -83,7 +83,7 @@ impl Holder for Effects {
 
     fn begin(&mut self, input: &ToDatabase) {
         if let (ToDatabase::Storage(reply), Some(storage)) = (input, &mut self.storage) {
-            storage.answered(reply);
+            storage.observe_reply(reply);
         }
         let is_timed = self.figures.is_some()
             && matches!(input, ToDatabase::Request(request) if request.method == DatabaseMethod::Transact);
@@ -98,10 +98,10 @@ impl Holder for Effects {
 }
 
 impl Driver {
-    /// One batch of the database's own thread. Whether there must be another one at once: inputs are left.
+    /// Executes one batch on the database's own thread. True when inputs are left, so another batch must follow at once.
     pub(crate) fn work(&mut self, inputs: &mut impl ExactSizeIterator<Item = ToDatabase>) -> bool {
         self.pump.execute_batch(&mut self.effects, inputs);
-        self.walk();
+        self.carry_out();
         if let Some(figures) = &self.effects.figures {
             let orders = || self.effects.storage.as_ref().map_or(0, Storage::orders);
             figures.report_if_requested(|| self.pump.report(), orders);
@@ -109,26 +109,26 @@ impl Driver {
         inputs.len() > 0 || self.pump.has_postponed()
     }
 
-    /// One batch of a shard. What does not fit, and everything behind it, stays in `inputs`. False when that is something, or when there
-    /// is something else that must be left to the database's thread.
+    /// Executes one batch on a shard. The first input that exceeds the budget, and all inputs behind it, stay in `inputs`. False when inputs are
+    /// left, or when the database's thread has something else to do.
     pub(crate) fn work_inline(
         &mut self,
         inputs: &mut Vec<ToDatabase>,
         budget: &mut WorkBudget,
     ) -> bool {
         self.pump.execute_inline(&mut self.effects, inputs, budget);
-        self.walk();
+        self.carry_out();
         coverage::DB_BATCH_INLINE.bump();
         self.pump.end_inline()
     }
 
-    /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
+    /// When a batch is due without an input, monotonic ms; `None`: never.
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
         self.pump.deadline_ms(read_clock())
     }
 
     /// Carries out the outputs of a batch, in order.
-    fn walk(&mut self) {
+    fn carry_out(&mut self) {
         let (pump, effects) = (&mut self.pump, &mut self.effects);
         effects.stamp_undelivered(pump);
         while let Some(output) = pump.next_output() {
@@ -183,7 +183,7 @@ impl Driver {
 }
 
 impl Effects {
-    /// Hands over what has been recorded of the batch.
+    /// Appends the batch to the recording.
     fn record(&mut self, pump: &mut Pump) {
         if let Some(recorder) = &mut self.recorder
             && !recorder.append(&pump.drain_recording())
@@ -205,7 +205,7 @@ impl Effects {
         }
     }
 
-    /// Wakes each shard that sleeps once.
+    /// Posts the deliveries. Each sleeping shard is woken once.
     fn post_deliveries(&mut self, pump: &mut Pump) {
         if std::mem::take(&mut self.batch.has_deliveries) {
             for (shard, messages) in self.shards.iter().zip(&mut self.batch.to_shards) {
@@ -224,7 +224,7 @@ impl Effects {
         }
     }
 
-    /// Takes note that somebody has to be told of what has been stored.
+    /// Records when the first of the commits was stored whose updates are not posted yet.
     fn stamp_undelivered(&mut self, pump: &Pump) {
         if self.figures.is_some()
             && self.batch.undelivered_since_ns == 0
@@ -234,28 +234,28 @@ impl Effects {
         }
     }
 
-    /// Counts how long answers and updates took that have been handed over.
+    /// Counts the durations of replies and updates that have been posted.
     fn count_delivered(&mut self, pump: &mut Pump) {
         let Some(figures) = &self.figures else {
             return;
         };
-        let is_told = self.batch.undelivered_since_ns != 0 && !pump.has_pending_updates();
+        let is_delivered = self.batch.undelivered_since_ns != 0 && !pump.has_pending_updates();
         let answered = pump.answered_stamps();
-        if !is_told && answered.is_empty() {
+        if !is_delivered && answered.is_empty() {
             return;
         }
         let now_ns = clock::mono_ns();
         for stamp_ns in answered.drain(..) {
             figures.transaction.add(now_ns.saturating_sub(stamp_ns));
         }
-        if is_told {
+        if is_delivered {
             let since_ns = std::mem::take(&mut self.batch.undelivered_since_ns);
             figures.tell.add(now_ns.saturating_sub(since_ns));
         }
     }
 }
 
-/// The time, for a service.
+/// The time, in the service's type.
 pub(crate) fn read_clock() -> Now {
     let now = clock::Now::read();
     Now {

@@ -1,9 +1,9 @@
-//! The way from a shard to a database: a queue into its thread, and the database itself for when that thread has nothing to do.
+//! A shard's handle to a database: the mailbox of its thread, and the database itself, for inline execution.
 //!
-//! Waking a thread and being woken by its answer costs more than a small transaction. So a shard with requests for a database at which
-//! nobody is at work executes them itself, within a work budget for all of them together; what does not fit goes to the thread, with
-//! everything behind it. Whoever finds somebody at work leaves its requests to them. Order and exclusion are the mailbox's
-//! ([`corvid_reactor::mailbox`]).
+//! To wake the database's thread, and to be woken by its reply, costs more than a small transaction. A shard that finds the mailbox free
+//! therefore acquires it and executes its requests itself, within a work budget for all of them together. It hands the first request that
+//! exceeds the budget, and all behind it, off to the thread. A shard that finds the mailbox held leaves its requests to the holder. The
+//! mailbox ([`corvid_reactor::mailbox`]) guarantees order and exclusion.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,19 +13,19 @@ use corvid_service::message::ToDatabase;
 
 use crate::database::driver::Driver;
 
-/// Steps that a shard does for a database before it looks after its connections again: some 90 small transactions.
+/// The work budget of one inline execution, in steps: some 90 small transactions.
 const INLINE_STEPS: u64 = 8192;
 
-/// A database as a shard knows it.
+/// The handle; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct DatabaseHandle {
-    // First to be dropped: the thread, which waits for the last sender to go, is to be the last to hold the database, and free it.
+    // Dropped before the sender: the thread ends when the last sender is dropped, and must then be the last owner of the database, to free it.
     driver: Arc<Mutex<Driver>>,
     sender: MailSender<ToDatabase>,
 }
 
 impl DatabaseHandle {
-    /// Of a database and its mailbox.
+    /// The handle to a database and its mailbox.
     #[must_use]
     pub(crate) fn new(
         driver: Arc<Mutex<Driver>>,
@@ -34,24 +34,25 @@ impl DatabaseHandle {
         DatabaseHandle { driver, sender }
     }
 
-    /// The database, for tests that hold it up.
+    /// The database, for tests that lock it.
     #[cfg(test)]
     pub(crate) fn driver(&self) -> &Arc<Mutex<Driver>> {
         &self.driver
     }
 
-    /// Does `messages` now if nobody is at work, as far as they are short.
+    /// Executes `messages` inline if the mailbox is free, within the work budget; sends the rest to the thread.
     pub(crate) fn send_or_execute(&self, messages: &mut Vec<ToDatabase>) {
         self.send_or_execute_with(messages, lock);
     }
 
-    /// The same, with the way to lock the database. The mutex is unlocked before the mailbox is released: the next holder finds it free.
+    /// The same, with the function that locks the database. The mutex is unlocked before the mailbox is released, so the next holder finds it
+    /// free.
     fn send_or_execute_with(
         &self,
         messages: &mut Vec<ToDatabase>,
         lock: impl Fn(&Mutex<Driver>) -> MutexGuard<'_, Driver>,
     ) {
-        // A database thread ends only after every shard has dropped its queue.
+        // The database's thread ends only after every shard has dropped its sender, so sending cannot fail.
         if !self.sender.try_acquire(messages) {
             return;
         }
@@ -77,7 +78,7 @@ impl std::fmt::Debug for DatabaseHandle {
     }
 }
 
-/// The database, which only the holder of its mailbox asks for, and finds unlocked.
+/// Locks the database. Only the holder of the mailbox calls this, and finds the mutex unlocked.
 pub(crate) fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
     driver.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -188,10 +189,7 @@ pub(crate) mod tests {
         let long = r#"{"op":"select","table":"Database","where":[]}"#;
         let mut inputs = vec![request(&insert(500)), request(long), request(&insert(501))];
         let done = lock(&inbox.driver).work_inline(&mut inputs, &mut WorkBudget::new(400));
-        assert!(
-            !done && inputs.len() == 2,
-            "what is too long and what follows"
-        );
+        assert!(!done && inputs.len() == 2, "the long one and its successor");
         assert_eq!(rows(&inbox.driver), 501);
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
         let mut inputs = vec![closed];
@@ -201,16 +199,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_batch_ends_before_a_long_transaction_and_before_nothing_else() {
+    fn a_batch_ends_only_before_a_long_transaction() {
         let (_mailbox, inbox) = database();
         let mut driver = lock(&inbox.driver);
-        // Whether the second input of a batch has to wait for the next one.
+        // Whether the second input of a batch is left for the next batch.
         let mut is_long = |input| {
             let comment = request(r#"{"op":"comment","comment":"first"}"#);
             let mut inputs = [comment, input].into_iter();
             let is_left = driver.work(&mut inputs);
             if is_left {
-                assert!(!driver.work(&mut inputs), "it is done then");
+                assert!(!driver.work(&mut inputs), "the next batch executes it");
             }
             is_left
         };
@@ -225,7 +223,7 @@ pub(crate) mod tests {
         );
         assert!(is_long(request(&comment)), "many bytes");
         let select = r#"{"op":"select","table":"Database","where":[]}"#;
-        assert!(!is_long(request(select)), "its result is");
+        assert!(!is_long(request(select)), "only its result is long");
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
         assert!(!is_long(closed));
         drop(driver);
@@ -268,7 +266,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn everything_is_done_whoever_does_it() {
+    fn shards_and_thread_execute_every_request_once() {
         let (mailbox, inbox) = database();
         let driver = inbox.driver.clone();
         let thread = DatabaseThread {
@@ -284,7 +282,7 @@ pub(crate) mod tests {
                     for number in 0..250 {
                         let long =
                             r#"{"op":"select","table":"Database","where":[["name","!=","0"]]}"#;
-                        // Of a session each: nobody reads here, and one that does not read is held after a mebibyte of long replies.
+                        // A session for each request: nothing is read here, and a session is blocked after a mebibyte of unread replies.
                         let name = 1000 * shard + number;
                         let mut inputs = vec![request_of(name as u64, &insert(name))];
                         if number % 16 == 0 {

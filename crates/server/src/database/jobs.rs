@@ -1,8 +1,8 @@
-//! Carries out the long jobs of one database away from its thread, in order, giving way to everybody else, and on another
-//! thread those that a client waits for: first contents of monitors, and long texts. What is to be freed goes to the reaper.
+//! The threads for the long jobs ([`corvid_service::job`]) of one database.
 //!
-//! The threads end with their database, after the job or the slice that they are at. Which text has the next slice is decided by
-//! [`BodyScheduler`]. What a job is, is told in [`corvid_service::job`].
+//! The `jobs` thread carries out jobs in order, at low priority. The `contents` thread writes the bodies that clients wait for (initial
+//! contents of monitors, long results, long updates) in slices, in the order of [`BodyScheduler`]. Garbage goes to the reaper. The threads end
+//! with their database, after the present job or slice.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -15,21 +15,21 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use crate::database::reaper::Reaper;
 use crate::database::storage::ReplySender;
 
-/// Where a database leaves its jobs.
+/// The job threads of one database.
 #[derive(Debug)]
 pub(crate) struct JobThreads {
     jobs: Sender<Job>,
     inbox: ReplySender,
-    /// Of the thread that writes contents, from the first ones on.
+    /// The queue of the `contents` thread, which starts with the first body.
     contents: Option<Sender<Job>>,
     reaper: Reaper,
 }
 
 impl JobThreads {
-    /// Starts the thread. Answers go to `inbox`; `freeing` counts the bytes that wait to be freed.
+    /// Starts the `jobs` thread. Answers go to `inbox`; `freeing` is the size of the reaper's queue, bytes.
     ///
     /// # Errors
-    /// The thread cannot be made.
+    /// The thread cannot be created.
     pub(crate) fn new(
         inbox: ReplySender,
         freeing: Arc<AtomicUsize>,
@@ -45,7 +45,7 @@ impl JobThreads {
         })
     }
 
-    /// Leaves a job to a thread.
+    /// Sends a job to its thread.
     pub(crate) fn order(&mut self, job: Job) {
         let thread = match job {
             Job::Free(garbage) => return self.reaper.free(garbage),
@@ -54,11 +54,11 @@ impl JobThreads {
             }
             Job::Convert { .. } | Job::CarryOver { .. } | Job::Compare { .. } => &self.jobs,
         };
-        // The threads live as long as their queues, which are ours.
+        // The threads live as long as these senders.
         let _ = thread.send(job);
     }
 
-    /// The thread for texts; where it cannot be made, the other one must do, which writes them as a whole.
+    /// The queue of the `contents` thread; that of the `jobs` thread, which writes each body at once, when it cannot be created.
     fn contents(&mut self) -> &Sender<Job> {
         if self.contents.is_none() {
             let inbox = self.inbox.clone();
@@ -69,7 +69,7 @@ impl JobThreads {
     }
 }
 
-/// A thread that runs `run` with the end of a queue.
+/// Starts a thread that runs `run` with the receiver of its queue.
 fn start(
     name: &str,
     run: impl FnOnce(Receiver<Job>) + Send + 'static,
@@ -81,7 +81,7 @@ fn start(
     Ok(sender)
 }
 
-/// Carries out jobs as wholes.
+/// The `jobs` thread: carries out one job after the other.
 fn carry_out(jobs: &Receiver<Job>, inbox: &ReplySender) {
     priority::yield_to_others();
     for job in jobs {
@@ -91,12 +91,12 @@ fn carry_out(jobs: &Receiver<Job>, inbox: &ReplySender) {
     }
 }
 
-/// Writes texts in turns. What arrives has its turn after the present slice.
+/// The `contents` thread: writes bodies in turns. A body that arrives gets its turn after the present slice.
 fn write(jobs: &Receiver<Job>, inbox: &ReplySender) {
     let mut turns = BodyScheduler::default();
     let mut answers = Vec::new();
     while let Ok(job) = jobs.recv() {
-        // Nothing else is sent here.
+        // Only bodies are sent here.
         let _ = turns.push(job);
         while !turns.is_empty() {
             turns.run_slice(&mut answers);
@@ -109,7 +109,7 @@ fn write(jobs: &Receiver<Job>, inbox: &ReplySender) {
                         let _ = turns.push(job);
                     }
                     Err(TryRecvError::Empty) => break,
-                    // The database has ended: nobody waits.
+                    // The database has ended.
                     Err(TryRecvError::Disconnected) => return,
                 }
             }

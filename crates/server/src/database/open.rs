@@ -1,4 +1,4 @@
-//! Opening a database file: read every record, apply it, and say what is wrong with the rest.
+//! Opening a database file: read, decode and apply every record, and report damage. Runs on the thread of the opening.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Tag, Uuid, WireError};
@@ -20,17 +20,17 @@ mod salvage_copy;
 
 pub(crate) use progress::Progress;
 
-/// Threads that read and decode for one that applies.
+/// The maximum of threads that read and decode for the one that applies.
 const WORKERS_MAX: usize = 8;
 
 /// Row identities from the operating system's random source.
 pub(crate) struct RandomUuids(Random);
 
 impl RandomUuids {
-    /// A source of its own for one database.
+    /// A generator for one database.
     ///
     /// # Errors
-    /// There is no random source.
+    /// The system has no random source.
     pub(crate) fn new() -> std::io::Result<RandomUuids> {
         Ok(RandomUuids(Random::new()?))
     }
@@ -40,22 +40,22 @@ impl UuidSource for RandomUuids {
     fn fresh(&mut self) -> Uuid {
         match self.0.uuid() {
             Ok(bytes) => Uuid(bytes),
-            // Identities that repeat would corrupt databases; no running Linux lets this happen.
+            // Repeated identities would corrupt databases. The random source of a running Linux does not fail.
             Err(error) => panic!("the random source failed: {error}"),
         }
     }
 }
 
-/// A seed for the hashes of everything that a process serves.
+/// A seed for the hashes of all databases of this process.
 ///
 /// # Errors
-/// There is no random source.
+/// The system has no random source.
 pub(crate) fn hash_seed() -> std::io::Result<HashSeed> {
     let bytes = Random::new()?.bytes()?;
     Ok(HashSeed::new(u64::from_ne_bytes(bytes)))
 }
 
-/// Versions of rows that are read from a file.
+/// Versions for the rows that are read from a file.
 struct Versions(Scattered);
 
 impl UuidSource for Versions {
@@ -64,24 +64,24 @@ impl UuidSource for Versions {
     }
 }
 
-/// A file's content.
+/// An opened file and its content.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// In memory.
+    /// The content.
     pub(crate) database: Database,
-    /// To be appended to.
+    /// The file, to append to.
     pub(crate) file: LogFile,
-    /// How large it was.
+    /// The file's number of records and size.
     pub(crate) state: FileState,
 }
 
 impl Opened {
-    /// Closes the file at once, and gives the content's memory back on a thread of its own, which may take as long as loading did.
+    /// Closes the file at once, and frees the content on a thread of its own, which may take as long as loading.
     pub(crate) fn discard(self) {
         let Opened { database, file, .. } = self;
         drop(file);
         let thread = std::thread::Builder::new().name("discard".to_owned());
-        // Without a thread it is done here and now.
+        // If the thread cannot be created, the content is freed here.
         let _ = thread.spawn(move || drop(database));
     }
 }
@@ -96,7 +96,7 @@ struct FileSource<'p> {
 
 impl Source for FileSource<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
-        self.progress.note().map_err(|error| error.to_string())?;
+        self.progress.advance().map_err(|error| error.to_string())?;
         let got = self
             .file
             .read_at(room, self.offset)
@@ -110,10 +110,10 @@ impl Source for FileSource<'_> {
     }
 }
 
-/// Which kind of database a file holds, whoever serves it.
+/// The kind of database that a file holds. The file is not locked.
 ///
 /// # Errors
-/// It cannot be read, or holds none.
+/// The file cannot be read, or holds no database.
 pub(crate) fn kind(name: &str) -> Result<Magic, WireError> {
     identify(name, &mut open_file(name, OpenMode::ReadOnly)?)
 }
@@ -122,18 +122,19 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
     log_file::open(name, mode).map_err(|error| WireError::new(Tag::IoError, error.to_string()))
 }
 
-/// Opens a standalone database. A damaged tail is logged and left out; when whole records follow damage, the file is saved aside first.
+/// Opens a standalone database. A damaged tail is logged and ignored. If whole records follow the damage, a salvage copy of the file is made
+/// first.
 ///
 /// # Errors
-/// The file cannot be opened or locked, or has no schema, worded as the reference does; it is of a cluster, or cannot be saved aside; or
-/// `progress` says that it is not wanted any more.
+/// In the reference's words: the file cannot be opened or locked, has no schema, is clustered, or cannot be copied; or `progress` was
+/// cancelled.
 pub(crate) fn open(
     name: &str,
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     progress: &Progress,
 ) -> Result<Opened, WireError> {
-    let step = || progress.note().map_err(|error| cancelled(name, &error));
+    let step = || progress.advance().map_err(|error| cancelled(name, &error));
     step()?;
     let mut file = open_file(name, OpenMode::ReadWrite)?;
     let loaded = load(name, &mut file, seed, uuids, progress)?;
@@ -158,10 +159,10 @@ pub(crate) fn open(
     })
 }
 
-/// Reads a standalone database without locking or changing its file, which somebody may be serving. Damage is returned as a text.
+/// Reads a standalone database without locking or changing its file, which another process may be serving. Damage is returned as a message.
 ///
 /// # Errors
-/// The file could not be opened by a server, or has no schema.
+/// A server could not open the file, or it has no schema.
 pub(crate) fn inspect(
     name: &str,
     seed: HashSeed,
@@ -209,7 +210,7 @@ fn load(
     load::load(name, workers(), source, seed, uuids, fresh_versions)
 }
 
-/// What does not even begin like a file of records is told by its form, not as damage.
+/// The kind of a file, by its first line. A file that does not begin like a log is reported as such, not as damaged.
 fn identify(name: &str, file: &mut LogFile) -> Result<Magic, WireError> {
     let io_error = |fault: Fault| {
         let details = format!("{name}: read error ({})", fault.text);
@@ -235,8 +236,8 @@ fn fresh_versions() -> Versions {
     }
 }
 
-/// Threads beside the one that opens: one for each other core, and at least one, since files are also waited for. More than a few are
-/// not kept busy by one that applies.
+/// The number of threads that read and decode: one for each other core, and at least one, because reading blocks. One thread that applies does
+/// not keep more than a few of them busy.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, WORKERS_MAX))
 }

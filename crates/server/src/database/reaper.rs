@@ -1,12 +1,12 @@
-//! The reaper of one database: a thread that frees what takes long to free, so that no client waits for it.
+//! The reaper of one database: a thread that frees large garbage, so that no client waits for it.
 //!
-//! Each database has its own, from the first need on: a database of millions of rows takes seconds to be freed, and neither its own
-//! conversions nor another database's garbage wait for that. The thread gives way to the others, and ends when its database has ended and
+//! Each database has its own, which starts with the first garbage. To free a database of millions of rows takes seconds, and neither its own
+//! conversions nor another database's garbage wait for that. The thread runs at low priority, and ends when its database has ended and
 //! everything is freed.
 //!
-//! Invariant: while [`BYTES_MAX`] are queued nothing more is; then whoever frees something does it itself. So memory that is of no use is
-//! bounded by that and one thing more, however busy the machine is, and the database slows down to the pace at which memory is freed.
-//! What is being freed counts until it is gone.
+//! Invariant: while the queue holds [`BYTES_MAX`] or more, nothing is added; then the caller frees its garbage itself. So unfreed garbage is
+//! bounded by that limit and one piece more, and under load the database slows down to the rate at which memory is freed.
+//! Garbage counts until it is completely freed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use corvid_reactor::priority;
 use corvid_service::job::garbage::Garbage;
 use crossbeam_channel::{Receiver, Sender};
 
-/// What may be queued, bytes: some tenths of a second of freeing.
+/// The size at which the queue is full, bytes: some tenths of a second of freeing.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Where a database leaves what is to be freed.
+/// The queue of the reaper, and its size.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     queue: Option<Sender<Garbage>>,
@@ -26,7 +26,7 @@ pub(crate) struct Reaper {
 }
 
 impl Reaper {
-    /// Without a thread as yet. `queued_bytes` is kept at what is queued.
+    /// Without a thread yet. `queued_bytes` is kept equal to the size of the queue.
     #[must_use]
     pub(crate) fn new(queued_bytes: Arc<AtomicUsize>) -> Reaper {
         Reaper {
@@ -35,7 +35,7 @@ impl Reaper {
         }
     }
 
-    /// Has something freed: elsewhere, or here when too much waits for that, or when there can be no thread.
+    /// Queues garbage for the thread. Frees it here when the queue is full or the thread cannot be created.
     pub(crate) fn free(&mut self, garbage: Garbage) {
         if self.queued_bytes.load(Ordering::Relaxed) >= BYTES_MAX {
             return;
@@ -46,7 +46,7 @@ impl Reaper {
         if let Some(queue) = &self.queue {
             self.queued_bytes
                 .fetch_add(garbage.bytes(), Ordering::Relaxed);
-            // The thread lives as long as its queue, which is ours.
+            // The thread lives as long as this sender.
             let _ = queue.send(garbage);
         }
     }
@@ -78,7 +78,7 @@ mod tests {
     use std::thread::ThreadId;
     use std::time::{Duration, Instant};
 
-    /// Reports the thread that drops it, after the gate is opened, if it has one.
+    /// Reports the thread that drops it, once the gate, if it has one, is open.
     struct Dropped {
         gate: Option<Receiver<()>>,
         by: Sender<ThreadId>,
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_the_limit_is_freed_by_whoever_frees_it() {
+    fn garbage_beyond_the_limit_is_freed_by_the_caller() {
         const EACH: usize = BYTES_MAX / 4;
         let queued_bytes = Arc::new(AtomicUsize::new(0));
         let mut reaper = Reaper::new(queued_bytes.clone());
         let (open, gate) = crossbeam_channel::bounded(0);
         let (by, dropped) = crossbeam_channel::unbounded();
         let own = std::thread::current().id();
-        // The reaper is at the first one; with three more the limit is reached.
+        // The reaper is freeing the first one; with three more the queue is full.
         reaper.free(garbage(EACH, Some(gate), &by));
         for _ in 0..3 {
             reaper.free(garbage(EACH, None, &by));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_database_leaves_nothing_behind() {
+    fn all_garbage_is_freed_after_the_database_has_ended() {
         let queued_bytes = Arc::new(AtomicUsize::new(0));
         let mut reaper = Reaper::new(queued_bytes.clone());
         let (open, gate) = crossbeam_channel::bounded(0);
@@ -157,7 +157,7 @@ mod tests {
         drop((reaper, by));
         drop(open);
         assert_eq!(dropped.iter().count(), 101, "everything is freed");
-        // What the thread counts with goes with it.
+        // The thread drops its counter when it ends.
         wait_until(|| Arc::strong_count(&queued_bytes) == 1);
         assert_eq!(queued_bytes.load(Ordering::Relaxed), 0);
     }

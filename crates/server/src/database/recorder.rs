@@ -1,9 +1,9 @@
 //! The files of the flight recorder (`--record`): a recording for each database, `NAME.recording`, and how they are replayed (`--replay`).
 //!
-//! Whoever holds a database hands over what its pump has recorded; a thread appends it, a hundred times a second at most, so what a process
-//! that dies was given is in the file but for the last hundredth. Nobody waits for that thread. A recording ends, and the log says so, when it has
-//! the size that was allowed, when the disk refuses it, or when more waits to be written than may: what has a gap cannot be replayed.
-//! The recording of the run before is kept as `NAME.recording.old`. What a recording is, is told in [`corvid_service::recording`].
+//! The holder of a database queues the frames that its pump has recorded; a thread appends them to the file, at most a hundred times a second.
+//! So the recording of a process that dies lacks at most its last hundredth of a second. The database does not wait for that thread. A recording
+//! ends, with a warning in the log, when it reaches its maximum size, when a write fails, or when the queue is full, because a recording
+//! with a gap cannot be replayed. The previous run's recording is kept as `NAME.recording.old`. Format: [`corvid_service::recording`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -17,18 +17,18 @@ use corvid_net::errno;
 use corvid_service::recording::{MAGIC, Replay};
 use corvid_shell::vlog::{self, Module};
 
-/// What may wait to be written, bytes.
+/// The maximum size of the queue, bytes.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 
-/// Between two writes: waking the thread for each batch would cost more than the batch.
+/// The shortest interval between two writes: waking the thread for each batch would cost more than the batch.
 const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Where recordings are kept, and how long each may be.
+/// The directory of the recordings, and the maximum size of each.
 #[derive(Clone, Debug)]
 pub(crate) struct RecorderSettings {
     /// The directory.
     pub(crate) directory: PathBuf,
-    /// The size of a recording, bytes.
+    /// The maximum size of a recording, bytes.
     pub(crate) bytes_max: u64,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct RecorderSettings {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     queue: Arc<Queue>,
-    /// `None` when it has ended.
+    /// `None`: the recording has ended.
     thread: Option<JoinHandle<()>>,
     name: String,
     bytes: u64,
     bytes_max: u64,
 }
 
-/// What waits for the thread.
+/// The frames that the thread has not written yet.
 #[derive(Debug, Default)]
 struct Queue {
     pending: Mutex<Pending>,
@@ -53,9 +53,9 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// Nothing more comes.
+    /// Nothing more will be appended.
     is_closed: bool,
-    /// The file has refused something.
+    /// A write has failed.
     has_failed: bool,
 }
 
@@ -71,7 +71,7 @@ impl Drop for Recorder {
         self.queue.lock().is_closed = true;
         self.queue.arrived.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panicked thread has already said so.
+            // A panic was reported when it happened.
             let _ = thread.join();
         }
     }
@@ -81,7 +81,7 @@ impl Recorder {
     /// Begins the recording of a database of this name.
     ///
     /// # Errors
-    /// The file cannot be made, or no thread.
+    /// The file or the thread cannot be created.
     pub(crate) fn begin(settings: &RecorderSettings, name: &str) -> std::io::Result<Recorder> {
         fs::create_dir_all(&settings.directory)?;
         let path = settings.directory.join(format!("{name}.recording"));
@@ -108,7 +108,7 @@ impl Recorder {
         })
     }
 
-    /// Has this appended. False when the recording ends with what was appended before.
+    /// Appends frames. False when the recording has ended without them.
     #[must_use]
     pub(crate) fn append(&mut self, frames: &[u8]) -> bool {
         let length = frames.len();
@@ -130,7 +130,7 @@ impl Recorder {
             return true;
         };
         drop(pending);
-        // It writes what is left, and nobody waits for that.
+        // The thread writes the rest of the queue by itself.
         self.thread = None;
         let (name, bytes) = (&self.name, self.bytes);
         vlog::warn(
@@ -150,7 +150,7 @@ fn write(queue: &Queue, mut file: File, path: &Path) {
             pending = woken.unwrap_or_else(PoisonError::into_inner);
         }
         if !pending.is_closed {
-            // Collects what comes until then.
+            // Collects more frames until the next write is due.
             let is_open = |pending: &mut Pending| !pending.is_closed;
             let woken = queue
                 .arrived
@@ -175,7 +175,7 @@ fn write(queue: &Queue, mut file: File, path: &Path) {
     }
 }
 
-/// Replays every recording of a directory, and says what came of it on a line each. Whether all of them yield what they yielded.
+/// Replays every recording of a directory, and prints a line for each. True when all of them yield the recorded outputs.
 #[must_use]
 pub fn replay_all(directory: &Path) -> bool {
     let mut paths = match recordings(directory) {
@@ -216,7 +216,7 @@ fn recordings(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Replays one.
+/// Replays one recording.
 fn replay(path: &Path) -> Result<String, String> {
     let bytes = fs::read(path).map_err(|error| errno::text(&error))?;
     let mut replay = Replay::open(&bytes).map_err(|damage| damage.0)?;

@@ -1,9 +1,9 @@
-//! The file of one database on threads: ordinary records are appended by whoever holds the database, all of a batch in one write;
-//! records that must be synced, whatever comes while those are under way, and everything while the disk is slow, by the disk thread; new
-//! files are written by a thread of their own. What goes where is decided by [`Routing`]; results come back through the database's inbox.
+//! The file of one database and the threads that write it. The holder of the database appends ordinary records, all of a batch in one write.
+//! The disk thread writes records that must be synced, everything that arrives while it works, and all records while the disk is slow. A
+//! `rewrite` thread writes a new file. [`Routing`] decides which thread writes; results come back through the database's mailbox.
 //!
-//! Invariant: who holds the database, which may be a shard, never syncs, cuts or closes a file, and takes the lock of the file only for a
-//! write that [`Routing`] says nobody disturbs.
+//! Invariant: the holder of the database, which may be a shard, never syncs, truncates or closes a file. It locks the file only for a write
+//! during which, as [`Routing`] guarantees, no other thread has the lock.
 
 use corvid_log::storage::{
     Committer, DiskTask, FileContent, FileStatus, RewriteNumber, RewriteStage, Rewriter, Route,
@@ -26,26 +26,26 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::coverage;
 use crate::metrics::database::DatabaseFigures;
 
-/// Replaced files are kept open no longer than until this is received.
+/// Handles of replaced files, which the receiver closes.
 type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_shell::log_file::Handle>>;
 
-/// For the disk thread.
+/// A message to the disk thread.
 enum ToDisk {
     Order(DiskTask<Place>),
-    /// Where handles on replaced files go from now on: closing a large file takes long.
-    Reaper(Sender<ReplacedFiles>),
+    /// The receiver of the handles that the next swap replaces, since closing a large file takes long.
+    Closer(Sender<ReplacedFiles>),
 }
 
-/// For a rewrite thread.
+/// A message to a rewrite thread.
 enum ToRewriter {
     Extend(Vec<Vec<u8>>),
     Swap,
-    GiveUp,
+    Abandon,
 }
 
 /// An open database file.
 pub(crate) struct Storage {
-    /// Locked by the disk thread while it works, and by a rewrite thread when it begins; otherwise free.
+    /// Locked by the disk thread while it works, by a rewrite thread when it begins, and by the holder of the database for inline writes.
     file: Arc<Mutex<Committer<Place>>>,
     published: Arc<FileStatus>,
     routing: Routing,
@@ -56,7 +56,7 @@ pub(crate) struct Storage {
     figures: Option<Arc<DatabaseFigures>>,
 }
 
-/// A new file that is being written.
+/// The thread that writes a new file.
 struct RewriteThread {
     orders: Sender<ToRewriter>,
     is_wanted: Arc<AtomicBool>,
@@ -64,10 +64,10 @@ struct RewriteThread {
 }
 
 impl Storage {
-    /// Keeps `file`; results of slow orders are sent to `inbox`, durations are counted in `figures`.
+    /// Starts the disk thread of `file`. Its results are sent to `inbox`; durations are counted in `figures`.
     ///
     /// # Errors
-    /// The disk thread cannot be made.
+    /// The disk thread cannot be created.
     pub(crate) fn new(
         file: LogFile,
         inbox: ReplySender,
@@ -86,7 +86,7 @@ impl Storage {
             file: file.clone(),
             inbox: inbox.clone(),
             figures: figures.clone(),
-            reaper: None,
+            closer: None,
         };
         // Its queue is empty, so this cannot fail.
         let _ = disk.send(ToDisk::Order(DiskTask::SyncExisting));
@@ -105,7 +105,7 @@ impl Storage {
         })
     }
 
-    /// Carries out orders, or has them carried out. Returns the answers that are there already.
+    /// Carries out requests, or sends them to their threads. Returns the replies of those that are complete.
     pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<ToDatabase> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
@@ -124,19 +124,19 @@ impl Storage {
         answers
     }
 
-    /// Orders that the disk thread has not begun.
+    /// The length of the disk thread's queue.
     #[must_use]
     pub(crate) fn orders(&self) -> usize {
         self.disk.len()
     }
 
-    /// Takes note of an answer on its way to the database.
-    pub(crate) fn answered(&mut self, answer: &StorageReply) {
+    /// Observes a reply that the database is about to get.
+    pub(crate) fn observe_reply(&mut self, answer: &StorageReply) {
         self.routing.observe_reply(answer);
     }
 
     fn to_disk(&self, message: ToDisk) {
-        // The disk thread lives as long as its queue, which is ours.
+        // The disk thread lives as long as this sender.
         let _ = self.disk.send(message);
     }
 
@@ -155,12 +155,12 @@ impl Storage {
                 if let Some(rewrite) = &self.rewrite {
                     rewrite.is_wanted.store(false, Ordering::Relaxed);
                 }
-                ToRewriter::GiveUp
+                ToRewriter::Abandon
             }
             StorageRequest::Recover | StorageRequest::Append { .. } => return None,
         };
         if let Some(rewrite) = &self.rewrite {
-            // A thread that has given up has said so.
+            // A thread that has failed has reported it.
             let _ = rewrite.orders.send(order);
         }
         None
@@ -171,9 +171,9 @@ impl Storage {
         number: RewriteNumber,
         content: Box<dyn FileContent>,
     ) -> Result<(), StoreError> {
-        // It may still be closing the replaced file, or removing one that was given up.
+        // The previous thread may still be closing the replaced file, or removing an abandoned one.
         let predecessor = self.rewrite.take().map(|rewrite| rewrite.thread);
-        // Nothing is under way at a settled moment, so this is where the content ends.
+        // A rewrite begins when nothing is pending, so the content ends at the end of the file.
         let end = self.published.end();
         let database = content.database().to_owned();
         let is_compaction = content.with_tail();
@@ -192,12 +192,12 @@ impl Storage {
         let thread = std::thread::Builder::new()
             .name("rewrite".to_owned())
             .spawn(move || {
-                // The lock is wanted by others too: it is taken before the thread gives way to them.
+                // Other threads wait for this lock, so it is released before the thread lowers its priority.
                 let rewriter = lock(&file).rewrite(number, content, end);
                 drop(file);
                 priority::yield_to_others();
                 if let Some(predecessor) = predecessor {
-                    // A panicked thread has already said so.
+                    // A panic was reported when it happened.
                     let _ = predecessor.join();
                 }
                 match rewriter {
@@ -217,12 +217,12 @@ impl Storage {
         Ok(())
     }
 
-    /// Finishes what is under way, but for a new file that is not complete, and closes the file.
+    /// Completes all pending writes, abandons a new file that is not complete, and closes the file.
     pub(crate) fn close(self) {
         if let Some(rewrite) = self.rewrite {
             rewrite.is_wanted.store(false, Ordering::Relaxed);
             drop(rewrite.orders);
-            // A panicked thread has already said so; here and below.
+            // A panic was reported when it happened; here and below.
             let _ = rewrite.thread.join();
         }
         drop(self.disk);
@@ -234,12 +234,12 @@ fn lock(file: &Mutex<Committer<Place>>) -> MutexGuard<'_, Committer<Place>> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The inbox of a database thread. Weak: the thread must end when everybody else has let go of it.
+/// Sends replies of its own threads to a database. Weak, because the database's thread ends when the last sender is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplySender(pub(crate) std::sync::Weak<MailSender<ToDatabase>>);
 
 impl ReplySender {
-    /// Sends something, unless the thread has ended.
+    /// Sends a reply, unless the database's thread has ended.
     pub(crate) fn send(&self, message: ToDatabase) {
         if let Some(sender) = self.0.upgrade() {
             let _ = sender.send(message);
@@ -252,7 +252,7 @@ struct DiskThread {
     file: Arc<Mutex<Committer<Place>>>,
     inbox: ReplySender,
     figures: Option<Arc<DatabaseFigures>>,
-    reaper: Option<Sender<ReplacedFiles>>,
+    closer: Option<Sender<ReplacedFiles>>,
 }
 
 impl DiskThread {
@@ -262,7 +262,7 @@ impl DiskThread {
             for message in std::iter::once(first).chain(self.orders.try_iter()) {
                 match message {
                     ToDisk::Order(order) => orders.push(order),
-                    ToDisk::Reaper(sender) => self.reaper = Some(sender),
+                    ToDisk::Closer(sender) => self.closer = Some(sender),
                 }
             }
             let has_swap = orders
@@ -277,7 +277,7 @@ impl DiskThread {
             for answer in answers {
                 self.inbox.send(ToDatabase::Storage(answer));
             }
-            // Ordinary records may be appended meanwhile.
+            // Without the lock, so that records can be appended inline meanwhile.
             if let Some(disk) = unsynced {
                 let outcome = disk.sync_directory();
                 let mut file = lock(&self.file);
@@ -288,9 +288,9 @@ impl DiskThread {
                     self.inbox.send(ToDatabase::Storage(answer));
                 }
             }
-            // Should the swap have failed there is nothing to close, and whoever waits for it must hear so.
-            if let Some(reaper) = self.reaper.take_if(|_| has_swap) {
-                let _ = reaper.send(replaced);
+            // After a failed swap the list is empty. The rewrite thread waits for it in either case.
+            if let Some(closer) = self.closer.take_if(|_| has_swap) {
+                let _ = closer.send(replaced);
             }
         }
     }
@@ -304,20 +304,20 @@ impl DiskThread {
     }
 }
 
-/// What a rewrite thread works with.
+/// The state of a rewrite thread.
 struct RewriteWork {
     orders: Receiver<ToRewriter>,
     is_wanted: Arc<AtomicBool>,
     published: Arc<FileStatus>,
     disk: Sender<ToDisk>,
     inbox: ReplySender,
-    /// Name of the database whose compaction is reported when it takes long.
+    /// The database's name, for the log; `None`: the rewrite is no compaction.
     label: Option<String>,
-    /// Where compactions are counted.
+    /// The figures, if this is a compaction.
     figures: Option<Arc<DatabaseFigures>>,
 }
 
-/// Compactions that take longer are told of without being asked, ms.
+/// Compactions that take longer are logged at level INFO, ms.
 const LONG_MS: u128 = 1000;
 
 impl RewriteWork {
@@ -329,7 +329,7 @@ impl RewriteWork {
         let mut outcome = written;
         loop {
             if let Err(error) = outcome {
-                // Whoever hears of it finds no temporary file.
+                // The temporary file is removed before the failure is reported.
                 drop(rewriter);
                 self.failed(number, error);
                 return;
@@ -338,15 +338,15 @@ impl RewriteWork {
             match self.orders.recv() {
                 Ok(ToRewriter::Extend(records)) => outcome = rewriter.extend(&records),
                 Ok(ToRewriter::Swap) => break,
-                Ok(ToRewriter::GiveUp) | Err(_) => return,
+                Ok(ToRewriter::Abandon) | Err(_) => return,
             }
         }
-        let (reaper, replaced) = crossbeam_channel::bounded(1);
-        let _ = self.disk.send(ToDisk::Reaper(reaper));
+        let (closer, replaced) = crossbeam_channel::bounded(1);
+        let _ = self.disk.send(ToDisk::Closer(closer));
         let _ = self.disk.send(ToDisk::Order(DiskTask::Swap(rewriter)));
         let files: Option<ReplacedFiles> = replaced.recv().ok();
         let total_ms = started.elapsed().as_millis();
-        // A swap that failed leaves nothing to be closed.
+        // After a failed swap there is no replaced file.
         let is_swapped = files.as_ref().is_some_and(|files| !files.is_empty());
         self.count_compaction(match is_swapped {
             true => &coverage::LOG_COMPACT,
@@ -388,7 +388,7 @@ impl RewriteWork {
         self.answer(number, Err(error));
     }
 
-    /// Counts the end of a compaction. Files of conversions are none.
+    /// Counts the end of a compaction; a rewrite for a conversion is not counted.
     fn count_compaction(&self, counter: &'static Counter) {
         if self.label.is_some() {
             counter.bump();

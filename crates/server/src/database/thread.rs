@@ -1,4 +1,4 @@
-//! The thread of one database: does whatever arrives and is not done by a shard, in batches, for as long as it takes.
+//! The thread of one database (`db:NAME`): executes, in batches, the inputs that no shard has executed inline, with no limit of time.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,22 +11,22 @@ use crate::coverage;
 use crate::database::driver::Driver;
 use crate::database::handle::lock;
 
-/// What the thread works with.
+/// The state of the thread.
 pub(crate) struct DatabaseThread {
     /// The database; locked while the mailbox is held.
     pub(crate) driver: Arc<Mutex<Driver>>,
-    /// Its inputs.
+    /// The database's mailbox.
     pub(crate) mailbox: Mailbox<ToDatabase>,
-    /// Names the thread in the log.
+    /// The thread's name in the log.
     pub(crate) label: String,
 }
 
 impl DatabaseThread {
-    /// Runs until every sender to the mailbox is gone.
+    /// Runs until every sender of the mailbox is dropped.
     pub(crate) fn run(self) {
         let mut arrived = Vec::new();
         let mut interval = PollInterval::new(&self.label);
-        // Nobody else holds the mailbox before it is received from for the first time.
+        // No shard can acquire the mailbox before it is first received from, so the lock is free.
         let mut deadline_ms = lock(&self.driver).deadline_ms();
         while self.mailbox.receive(&mut arrived, deadline_ms) {
             coverage::DB_WAKEUP.bump();

@@ -21,7 +21,7 @@ struct Offsets<'f>(&'f Handle, &'f Progress);
 
 impl Bytes for Offsets<'_> {
     fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {
-        self.1.note().map_err(|error| error.to_string())?;
+        self.1.advance().map_err(|error| error.to_string())?;
         self.0.read_at(room, offset).map_err(|fault| fault.text)
     }
 }

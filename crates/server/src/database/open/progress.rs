@@ -32,7 +32,7 @@ impl Progress {
     ///
     /// # Errors
     /// It is not wanted any more.
-    pub(crate) fn note(&self) -> io::Result<()> {
+    pub(crate) fn advance(&self) -> io::Result<()> {
         self.liveness.busy(clock::mono_ms());
         if self.is_cancelled.load(Ordering::Relaxed) {
             return Err(io::Error::other("the server exits"));

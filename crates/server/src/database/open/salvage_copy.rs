@@ -51,7 +51,7 @@ pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<
 fn copy_bytes(source: &mut File, copy: &mut File, progress: &Progress) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        progress.note()?;
+        progress.advance()?;
         match source.read(&mut piece) {
             Ok(0) => return Ok(()),
             Ok(got) => copy.write_all(&piece[..got])?,
@@ -119,7 +119,7 @@ fn earlier_copy(path: &Path, progress: &Progress) -> io::Result<Option<PathBuf>>
         if is_same(path, &copy, progress).unwrap_or(false) {
             return Ok(Some(copy));
         }
-        progress.note()?;
+        progress.advance()?;
     }
     Ok(None)
 }
@@ -141,7 +141,7 @@ fn is_same(path: &Path, copy: &Path, progress: &Progress) -> io::Result<bool> {
     }
     let (mut here, mut there) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
     loop {
-        progress.note()?;
+        progress.advance()?;
         let got = left.read(&mut here)?;
         if got == 0 {
             return Ok(true);
