@@ -1,7 +1,7 @@
-//! Serving what a configuration file asks for (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
+//! A configuration file, and the databases that it has added (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
 //!
-//! A file that cannot be used changes nothing. One that can is carried out as far as it goes, by a [`Reconfiguration`]: what fails is logged, the
-//! rest is served.
+//! An invalid file changes nothing. A valid one becomes a [`Reconfiguration`], which applies as much of it as possible and logs each
+//! failure. This file compares the configuration with the databases that earlier versions of it have added.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,23 +16,24 @@ use crate::database::open;
 use crate::server::Server;
 use crate::server::reconfiguration::{Reconfiguration, WantedDatabase};
 
-/// A configuration file and what it has brought about.
+/// A configuration file and the databases that it has added.
 #[derive(Debug)]
 pub(crate) struct AppliedConfig {
-    /// As an absolute name.
+    /// The absolute name.
     path: String,
-    /// Where relative names of databases are meant from: the directory in which the server was started, which a daemon leaves.
+    /// The directory in which the server was started, which a daemon leaves; relative names of databases are relative to it.
     directory: PathBuf,
-    /// Names of databases by their entries in the file.
+    /// The names of the added databases, by their entries in the file.
     databases: BTreeMap<String, String>,
 }
 
-/// Something could not be done; it has been logged.
+/// A configuration could not be read or applied; the reason has been logged.
 #[derive(Debug)]
 pub(crate) struct ConfigError;
 
 impl AppliedConfig {
-    /// A file by its name, relative ones in the directory of databases. Nothing is read yet. Call it before the process becomes a daemon.
+    /// A file by its name; a relative name is relative to the directory of databases. Nothing is read yet. Must be called before the process
+    /// becomes a daemon.
     #[must_use]
     pub(crate) fn new(file: &str) -> AppliedConfig {
         let path = dirs::db().join(file);
@@ -46,16 +47,16 @@ impl AppliedConfig {
         }
     }
 
-    /// Its absolute name.
+    /// The absolute name of the file.
     #[must_use]
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Reads the file, has databases go that it does not ask for any more, and tells what else is to be done.
+    /// Reads the file, begins to remove databases that it no longer lists, and returns the rest as a configuration to be applied.
     ///
     /// # Errors
-    /// It cannot be used, and nothing has changed.
+    /// The file is invalid, and nothing has changed.
     pub(crate) fn reconfiguration(
         &mut self,
         server: &mut Server,
@@ -74,20 +75,20 @@ impl AppliedConfig {
         Ok(Reconfiguration::new(wanted, config.remotes))
     }
 
-    /// The database that an entry has brought about.
+    /// The name of the database that an entry has added.
     #[must_use]
     pub(crate) fn database_of(&self, entry: &str) -> Option<&str> {
         self.databases.get(entry).map(String::as_str)
     }
 
-    /// An entry has brought about the database of this name.
+    /// Records that an entry has added the database of this name.
     pub(crate) fn served(&mut self, entry: String, name: String) {
         self.databases.insert(entry, name);
     }
 
     fn remove_databases(&mut self, server: &mut Server, config: &ConfigFile) {
-        let gone = |entry: &String, _: &mut String| !config.databases.contains_key(entry);
-        for (entry, name) in self.databases.extract_if(.., gone) {
+        let removed = |entry: &String, _: &mut String| !config.databases.contains_key(entry);
+        for (entry, name) in self.databases.extract_if(.., removed) {
             let reason = format!("database {entry} removed from configuration");
             server.remove_database(&name, &reason, None);
         }
@@ -101,7 +102,7 @@ impl AppliedConfig {
         }
     }
 
-    /// The file that an entry names: as it is written while that means the same.
+    /// The file that an entry names: as written, or absolute if the process has left its start directory.
     pub(crate) fn file_of(&self, entry: &str) -> String {
         let is_still_there = std::env::current_dir().is_ok_and(|now| now == self.directory);
         if is_still_there {
@@ -112,10 +113,10 @@ impl AppliedConfig {
     }
 }
 
-/// The configuration in a file.
+/// Reads and parses a configuration file.
 ///
 /// # Errors
-/// The file cannot be opened, or is unusable: one line says the former, others the latter.
+/// The file cannot be opened, or is invalid; the reason has been logged.
 pub(crate) fn read(path: &str) -> Result<ConfigFile, ConfigError> {
     let text = std::fs::read(path).map_err(|error| {
         let reason = errno::text(&error);
@@ -144,10 +145,10 @@ pub(crate) fn read(path: &str) -> Result<ConfigFile, ConfigError> {
     })
 }
 
-/// Whether the file of an entry is of the kind that the entry says. Whatever else is wrong with it shows when it is opened.
+/// Checks that the file of an entry is of the kind that the entry says. Other faults are found when the file is opened.
 ///
 /// # Errors
-/// It is of another kind, or the kind cannot be served.
+/// The file is of another kind, or the kind cannot be served.
 pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Result<(), String> {
     let (is, is_not) = match (wanted.model, open::kind(file)) {
         (Some(ServiceModel::Relay), _) => {
@@ -164,7 +165,7 @@ pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Re
     ))
 }
 
-/// Whether an entry asks for what a standalone file can be served as.
+/// Whether a standalone file can be served under an entry's service model.
 fn is_plain_file(wanted: &DatabaseConfig) -> bool {
     !matches!(
         wanted.model,
@@ -172,7 +173,7 @@ fn is_plain_file(wanted: &DatabaseConfig) -> bool {
     )
 }
 
-/// The active-backup kind that an entry asks for, if it does.
+/// An entry's settings of active-backup replication; `None`: another service model.
 pub(crate) fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
     if wanted.model != Some(ServiceModel::ActiveBackup) {
         return None;

@@ -1,7 +1,7 @@
-//! What a configuration file asks for (docs/spec/cli.md 1.4): databases, remotes and their options.
+//! The configuration file (docs/spec/cli.md 1.4): databases, remotes and their options.
 //!
-//! Reading is pure: text in, a [`ConfigFile`] and the warnings on the way out. Opening what is asked for is the server's. A fault in
-//! the options of a remote costs that option alone, as in the reference; any other fault makes the whole file unusable.
+//! Parsing is pure: text in, a [`ConfigFile`] and warnings out. As in the reference, an invalid option of a remote is ignored with a warning;
+//! any other fault makes the whole file invalid.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,27 +11,27 @@ use corvid_json::Value;
 
 use crate::remotes::options::RemoteOptions;
 
-/// A configuration file that can be used.
+/// A valid configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
-    /// By target, `db:` forms included.
+    /// The remotes by target, `db:` forms included.
     pub(crate) remotes: BTreeMap<String, RemoteOptions>,
-    /// By file name, or by schema name for relays.
+    /// The databases by file name, or by schema name for relays.
     pub(crate) databases: BTreeMap<String, DatabaseConfig>,
-    /// `standalone-history`; `None`: as the command line has it.
+    /// `standalone-history`; `None`: the command line's setting applies.
     pub(crate) standalone_history: Option<bool>,
 }
 
-/// How one database is to be served.
+/// The settings of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DatabaseConfig {
-    /// What the entry says; `None`: as the file's format has it, standalone or clustered.
+    /// `service-model`; `None`: the format of the file decides, standalone or clustered.
     pub(crate) model: Option<ServiceModel>,
-    /// Where a relay or a backup gets its content.
+    /// The source of a relay or a backup.
     pub(crate) source: Option<Source>,
     /// `active-backup`: whether it begins as a backup.
     pub(crate) is_backup: bool,
-    /// Tables that replication leaves out.
+    /// Tables that are not replicated.
     pub(crate) exclude_tables: Vec<String>,
 }
 
@@ -57,36 +57,36 @@ impl ServiceModel {
     }
 }
 
-/// A server that content comes from.
+/// The source of a relay or a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     /// Connection methods, separated by commas.
     pub(crate) remote: String,
-    /// How to connect.
+    /// The options of the connection.
     pub(crate) options: RemoteOptions,
 }
 
-/// A line for the log: what is odd, and whether it is about the options of a remote.
+/// A warning for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// Belongs to the module of sessions rather than to that of the server.
+    /// The warning is about options of a remote, so it is logged by the module of sessions, not by that of the server.
     pub(crate) is_about_options: bool,
-    /// The line.
+    /// The line of the log.
     pub(crate) text: String,
 }
 
-/// Collects warnings while a file is read.
+/// Collects warnings while a file is parsed.
 #[derive(Debug, Default)]
 struct Reading {
     warnings: Vec<Warning>,
 }
 
-/// The file cannot be used; the warnings say why.
+/// The file is invalid; the last warnings say why.
 #[derive(Debug)]
 struct Unusable;
 
 impl ConfigFile {
-    /// Reads the text of a file. `None` when it cannot be used: the last warnings say why.
+    /// Parses the text of a file. `None`: it is invalid, and the last warnings say why.
     #[must_use]
     pub(crate) fn parse(text: &[u8]) -> (Option<ConfigFile>, Vec<Warning>) {
         let mut reading = Reading::default();
@@ -121,7 +121,7 @@ impl Reading {
         if json.as_object().is_none() {
             return Err(self.refuse("configuration in a file must be a JSON object"));
         }
-        // Members beyond these three are for later versions.
+        // Other members are ignored, because later versions may define them.
         let remotes = self.remotes(json.get("remotes"));
         let remotes = remotes.map_err(|_| self.refuse("config: failed to parse 'remotes'"))?;
         let databases = self.databases(json.get("databases"));
@@ -159,7 +159,7 @@ impl Reading {
         Ok(remotes)
     }
 
-    /// The options of a remote or of a source; what is wrong with one of them is warned of.
+    /// Parses the options of a remote or of a source. An invalid one is ignored with a warning.
     fn options(
         &mut self,
         target: &str,
@@ -264,11 +264,11 @@ impl Reading {
     }
 }
 
-/// What is wrong with the entry of a database.
+/// A fault in the entry of a database.
 enum Fault {
-    /// It has been told.
+    /// The warning has been added.
     Told(Unusable),
-    /// It is yet to be told.
+    /// The warning is still to be added.
     Entry(WireError),
 }
 
@@ -278,16 +278,16 @@ impl From<WireError> for Fault {
     }
 }
 
-/// What a set of options is for.
+/// The kind of connection that a set of options is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    /// Sessions that we serve.
+    /// Sessions of a remote.
     Server,
-    /// A connection to a server that content comes from.
+    /// The connection to a source.
     Source,
 }
 
-/// Fills in what is there and right, up to the first fault.
+/// Fills in the members of an entry, up to the first fault.
 fn read_options(json: &Value, side: Side, options: &mut RemoteOptions) -> Result<(), WireError> {
     let mut members = Members::parse(Subject::RemoteOptions, json)?;
     let integer = |value: &Value| value.as_integer().unwrap_or_default();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_everything_is_read() {
+    fn a_file_with_all_members_is_parsed() {
         let text = br#"{"remotes": {"punix:db.sock": null, "ptcp:6641": {"max-backoff": 500, "inactivity-probe": 10000,
             "dscp": 20, "read-only": true, "role": "ovn-controller"}},
             "databases": {"a.db": {}, "b.db": null, "c.db": {"service-model": "clustered"},
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_null_is_empty() {
+    fn missing_and_null_members_are_empty() {
         for text in [
             "{}",
             r#"{"databases": null}"#,
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_the_options_of_a_remote_is_warned_of_and_no_more() {
+    fn an_invalid_option_of_a_remote_is_ignored_with_a_warning() {
         for (options, fault) in [
             (r#"{"role": 1}"#, "Type mismatch for member 'role'."),
             (r#"{"x": 1}"#, "Member 'x' is present but not allowed here."),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn other_faults_make_the_file_unusable_and_are_told() {
+    fn other_faults_make_the_file_invalid_with_a_warning() {
         let entry = |entry: &str, problem: &str| {
             let text = format!(r#"{{"databases": {{"x": {entry}}}}}"#);
             let line =

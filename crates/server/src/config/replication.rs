@@ -1,42 +1,41 @@
-//! Active-backup replication as operators see it (docs/spec/distribution.md 3.1, 3.4): what is set, and how it is shown.
+//! Active-backup replication for operators (docs/spec/distribution.md 3.1, 3.4): its settings, and the text of its status.
 //!
-//! Without a configuration file one setting holds for all databases; with one, each entry has its own. Carrying it out is the server's
-//! ([`crate::server`]).
+//! Without a configuration file the same settings apply to all databases; with one, each entry has its own. [`crate::server`] applies them.
 
 use corvid_service::replication::{Exclusions, ReplicationStatus};
 
 use crate::remotes::options::RemoteOptions;
 
-/// What the command line and the control commands have set, for all databases.
+/// The settings of the command line and the control commands, for all databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplicationSettings {
-    /// Databases are of the active-backup kind, rather than standalone.
+    /// Databases are of the active-backup kind; otherwise they are standalone.
     pub(crate) is_on: bool,
-    /// They begin as backups.
+    /// Databases begin as backups.
     pub(crate) is_backup: bool,
-    /// Whom backups follow.
+    /// The source that backups follow.
     pub(crate) source: Option<String>,
-    /// Tables that are left alone, as given.
+    /// Tables that are not replicated, as given.
     pub(crate) excluded: String,
     /// Probe interval towards the source, ms, if one was set.
     pub(crate) probe_interval_ms: Option<u64>,
 }
 
-/// A database of the active-backup kind.
+/// The settings of a database of the active-backup kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ActiveBackup {
-    /// It is a backup now, or is to be one.
+    /// Its role is backup; otherwise it is active.
     pub(crate) is_backup: bool,
-    /// Whom it follows as a backup.
+    /// The source that it follows as a backup.
     pub(crate) source: String,
-    /// How it connects.
+    /// The options of the connection.
     pub(crate) options: RemoteOptions,
-    /// Tables that it leaves alone as a backup, as given.
+    /// Tables that are not replicated, as given.
     pub(crate) excluded: String,
 }
 
 impl ReplicationSettings {
-    /// How a database is to be served; `None`: as a standalone one.
+    /// The settings of each database; `None`: databases are standalone.
     #[must_use]
     pub(crate) fn model(&self) -> Option<ActiveBackup> {
         self.is_on.then(|| ActiveBackup {
@@ -51,16 +50,16 @@ impl ReplicationSettings {
     }
 }
 
-/// A served database, for the status.
+/// A served database in the status.
 #[derive(Debug)]
 pub(crate) struct StatusEntry<'a> {
     /// Its name.
     pub(crate) name: &'a str,
     /// `None`: standalone.
     pub(crate) model: Option<&'a ActiveBackup>,
-    /// Whom it follows; its model may name another, whom it is to follow from the next time on.
+    /// The source that it follows now. Its model may name another one, which applies from the next connect on.
     pub(crate) source: &'a str,
-    /// How it says that it stands; `None`: active.
+    /// The state that the database reports; `None`: it is active.
     pub(crate) standing: Option<ReplicationStatus>,
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct StatusEntry<'a> {
 #[must_use]
 pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
     let mut out = String::new();
-    for (place, shown) in databases.iter().enumerate() {
+    for (index, shown) in databases.iter().enumerate() {
         let Some(model) = shown.model else { continue };
         let StatusEntry { name, source, .. } = shown;
         let state = if shown.standing.is_some() {
@@ -100,7 +99,7 @@ pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
                 }
             }
         }
-        if place + 1 < databases.len() {
+        if index + 1 < databases.len() {
             out.push('\n');
         }
     }
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_database_has_a_block_and_the_state_comes_first() {
+    fn the_status_has_a_block_for_each_database_with_its_state_first() {
         let model = ActiveBackup {
             is_backup: true,
             source: "tcp:next:1".to_owned(),

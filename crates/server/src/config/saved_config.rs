@@ -1,13 +1,13 @@
-//! What the server serves now, kept where a server that is started again after a crash finds it (docs/spec/cli.md 1.2, 1.9).
+//! The configuration that a server restarted after a crash reads (docs/spec/cli.md 1.2, 1.9).
 //!
-//! The file has no name and is made before the first fork, so the supervisor and every server that it starts hold the same one. A
-//! restarted server reads it in place of its command line; so databases and remotes that were added or removed at run time stay so.
+//! The file has no name and is created before the first fork, so the monitor process and every server that it starts have the same one open. A
+//! restarted server reads it instead of its command line, so databases and remotes that were added or removed at run time stay so.
 //!
-//! Invariant: whenever the server dies, the file has a configuration. A new one is written beside the one that counts, and then a head of 16
-//! bytes, written at once, says that it counts. (A file without a name has none to give to another one.)
+//! Invariant: whenever the server dies, the file holds a complete configuration. A new one is written beside the current one; then a head of 16
+//! bytes, written with one write, makes it current. (A file without a name cannot be replaced by renaming.)
 //!
 //! ```text
-//! | place: u64 | length: u64 | ... text ... | ... another text ... |       little-endian
+//! | offset: u64 | length: u64 | ... text ... | ... another text ... |       little-endian
 //! ```
 
 use std::fs::File;
@@ -21,28 +21,28 @@ use corvid_shell::vlog::{self, Module};
 
 use crate::config::replication::ReplicationSettings;
 
-/// What is kept.
+/// A configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SavedConfig {
-    /// Files, as they were given.
+    /// The files, as given.
     pub(crate) databases: Vec<String>,
-    /// Remotes, as they were given.
+    /// The remotes, as given.
     pub(crate) remotes: Vec<String>,
-    /// Whether databases are backups, and of whom.
+    /// The settings of active-backup replication.
     pub(crate) sync: ReplicationSettings,
 }
 
-/// Where it is kept.
+/// The file.
 #[derive(Debug)]
 pub(crate) struct SavedConfigFile {
     file: File,
 }
 
 impl SavedConfigFile {
-    /// Keeps what the command line says.
+    /// Creates the file with the configuration of the command line.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// The file cannot be created or written.
     pub(crate) fn create(configuration: &SavedConfig) -> io::Result<SavedConfigFile> {
         let file = anonymous::file(c"configuration")?;
         let saved = SavedConfigFile { file };
@@ -50,15 +50,15 @@ impl SavedConfigFile {
         Ok(saved)
     }
 
-    /// What was kept last.
+    /// Reads the current configuration.
     ///
     /// # Errors
-    /// It cannot be read, or is not what was written.
+    /// It cannot be read or parsed.
     pub(crate) fn read(&self) -> io::Result<SavedConfig> {
-        let kept = self.kept()?;
-        let length = usize::try_from(kept.length).map_err(io::Error::other)?;
+        let current = self.current()?;
+        let length = usize::try_from(current.length).map_err(io::Error::other)?;
         let mut text = vec![0; length];
-        self.file.read_exact_at(&mut text, kept.place)?;
+        self.file.read_exact_at(&mut text, current.offset)?;
         let json = Value::parse_text(&text).map_err(io::Error::other)?;
         let list = |name: &str| {
             let items = json.get(name).and_then(Value::as_array).unwrap_or_default();
@@ -72,7 +72,7 @@ impl SavedConfigFile {
         })
     }
 
-    /// Keeps this from now on. When that fails a restarted server would serve what was kept before: it is logged.
+    /// Replaces the current configuration. A failure is logged; a restarted server then reads the previous one.
     pub(crate) fn write(&self, configuration: &SavedConfig) {
         if let Err(error) = self.replace(configuration) {
             vlog::err(
@@ -94,52 +94,56 @@ impl SavedConfigFile {
         self.file.set_len(spare.end())
     }
 
-    /// Writes a text where it leaves the one that counts alone.
+    /// Writes a text where it does not overlap the current one.
     fn write_beside(&self, text: &[u8]) -> io::Result<Span> {
-        let kept = match self.file.metadata()?.len() {
+        let current = match self.file.metadata()?.len() {
             0 => Span::NONE,
-            _ => self.kept()?,
+            _ => self.current()?,
         };
         let length = u64::try_from(text.len()).map_err(io::Error::other)?;
-        let fits_before = HEAD_BYTES + length <= kept.place;
-        let place = if fits_before { HEAD_BYTES } else { kept.end() };
-        self.file.write_all_at(text, place)?;
-        Ok(Span { place, length })
+        let fits_before = HEAD_BYTES + length <= current.offset;
+        let offset = if fits_before {
+            HEAD_BYTES
+        } else {
+            current.end()
+        };
+        self.file.write_all_at(text, offset)?;
+        Ok(Span { offset, length })
     }
 
-    /// Where the text is that counts.
-    fn kept(&self) -> io::Result<Span> {
+    /// The location of the current text.
+    fn current(&self) -> io::Result<Span> {
         let mut head = [[0; 8]; 2];
         self.file.read_exact_at(head.as_flattened_mut(), 0)?;
-        let [place, length] = head.map(u64::from_le_bytes);
-        Ok(Span { place, length })
+        let [offset, length] = head.map(u64::from_le_bytes);
+        Ok(Span { offset, length })
     }
 }
 
-/// Length of the head.
+/// The length of the head.
 const HEAD_BYTES: u64 = 16;
 
-/// A text in the file.
+/// The location of a text in the file.
 #[derive(Clone, Copy)]
 struct Span {
-    place: u64,
+    offset: u64,
     length: u64,
 }
 
 impl Span {
-    /// Before the first one.
+    /// The location before the first text is written.
     const NONE: Span = Span {
-        place: HEAD_BYTES,
+        offset: HEAD_BYTES,
         length: 0,
     };
 
     fn end(self) -> u64 {
-        self.place.saturating_add(self.length)
+        self.offset.saturating_add(self.length)
     }
 
     fn to_bytes(self) -> [u8; 16] {
         let mut head = [0; 16];
-        head[..8].copy_from_slice(&self.place.to_le_bytes());
+        head[..8].copy_from_slice(&self.offset.to_le_bytes());
         head[8..].copy_from_slice(&self.length.to_le_bytes());
         head
     }
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_last_is_found() {
+    fn the_last_written_configuration_is_read() {
         let configuration = |databases: &[&str], remotes: &[&str]| SavedConfig {
             databases: databases.iter().map(ToString::to_string).collect(),
             remotes: remotes.iter().map(ToString::to_string).collect(),
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn who_dies_while_writing_leaves_what_was_kept_before() {
+    fn an_incomplete_write_leaves_the_previous_configuration() {
         let configuration = |count: usize| SavedConfig {
             databases: vec!["a.db".to_owned(); count],
             ..SavedConfig::default()
@@ -216,7 +220,7 @@ mod tests {
         let saved = SavedConfigFile::create(&configuration(1)).unwrap();
         for count in [5, 0, 1, 40, 2, 41, 3, 3, 80, 1] {
             let kept = saved.read().unwrap();
-            // The longest text that there may be, and the server is gone.
+            // The server dies after it has written a long text, before it writes the head.
             saved.write_beside(&[b'x'; 4096]).unwrap();
             assert_eq!(saved.read().unwrap(), kept);
             saved.write(&configuration(count));

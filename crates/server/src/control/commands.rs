@@ -1,4 +1,4 @@
-//! The commands of the control socket that concern the server (docs/spec/cli.md 2.4).
+//! The control commands of the server (docs/spec/cli.md 2.4), except those of replication.
 
 use corvid_net::errno;
 use corvid_shell::unixctl::{Registry, register_builtin};
@@ -10,7 +10,7 @@ use crate::control::reports;
 use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
 
-/// Registers them.
+/// Registers the commands that every server has.
 pub(crate) fn register(registry: &mut Registry<Server>) {
     registry.register("exit", "", 0, 0, |server: &mut Server, _| {
         server.exit();
@@ -166,10 +166,10 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
     );
 }
 
-/// What is served can be changed by commands unless a file says it.
+/// Checks that commands may change the configuration.
 ///
 /// # Errors
-/// A file does.
+/// A configuration file is in use, which alone may change it.
 pub(crate) fn by_hand(server: &Server) -> Result<(), String> {
     server.config_file().map_or(Ok(()), |path| {
         Err(format!(
@@ -178,7 +178,7 @@ pub(crate) fn by_hand(server: &Server) -> Result<(), String> {
     })
 }
 
-/// Registers those that every database has a part in, and those about memory.
+/// Registers the commands that need reports of all databases, and those about memory.
 pub(crate) fn register_watching(registry: &mut Registry<Server>) {
     registry.register_deferred(
         "memory/show",
@@ -260,7 +260,7 @@ fn set_row_log(
     Ok(())
 }
 
-/// Registers the command that takes `--disable-file-column-diff` back; there is none without the option.
+/// Registers the command that reverts `--disable-file-column-diff`; it exists only with that option.
 pub(crate) fn register_column_diff(registry: &mut Registry<Server>) {
     registry.register(
         "ovsdb/file/column-diff-enable",
@@ -274,14 +274,14 @@ pub(crate) fn register_column_diff(registry: &mut Registry<Server>) {
     );
 }
 
-/// Registers the command that takes `--disable-file-no-data-conversion` back; there is none without the option. Records of conversions
-/// with and without data exist in the files of clusters only, so no database that is served here is any different afterwards.
+/// Registers the command that reverts `--disable-file-no-data-conversion`; it exists only with that option. Only files of clusters have
+/// records of conversions with and without data, so the command has no effect on databases that are served here.
 pub(crate) fn register_no_data_conversion(registry: &mut Registry<Server>) {
     let name = "ovsdb/file/no-data-conversion-enable";
     registry.register(name, "", 0, 0, |_, _| Ok(String::new()));
 }
 
-/// Registers the command that opens the audit log again after rotation. `vlog/reopen`, which scripts for rotation call, does it too.
+/// Registers the command that opens the audit log again after rotation. `vlog/reopen`, which scripts for rotation run, does so too.
 pub(crate) fn register_audit(registry: &mut Registry<Server>) {
     registry.register_deferred(
         "ovsdb-server/audit-reopen",
@@ -296,7 +296,7 @@ pub(crate) fn register_audit(registry: &mut Registry<Server>) {
         0,
         0,
         |server: &mut Server, _, replier| match vlog::reopen_file() {
-            // There need not be another log besides.
+            // A server without a log file has nothing else to open again.
             Ok(()) | Err(FileError::NotConfigured) => server.reopen_audit_log(replier),
             Err(FileError::Open(_, error)) => replier.reply(Err(errno::text(&error))),
             Err(error) => replier.reply(Err(error.to_string())),
@@ -304,11 +304,11 @@ pub(crate) fn register_audit(registry: &mut Registry<Server>) {
     );
 }
 
-/// Every command that there can be, each with its meaning, for the manual.
+/// All commands with their meanings, for the manual.
 #[must_use]
 pub(crate) fn all() -> Registry<Server> {
     let mut registry = Registry::default();
-    // First: its `vlog/reopen` is not another command to people.
+    // First, because its `vlog/reopen` replaces the one of the log.
     register_audit(&mut registry);
     register_builtin(&mut registry);
     register(&mut registry);
@@ -320,7 +320,7 @@ pub(crate) fn all() -> Registry<Server> {
     registry
 }
 
-/// Says what the commands are for. A command that is not named here is missed by a test.
+/// Adds the meanings of the commands. A test fails when a command has none.
 fn describe(registry: &mut Registry<Server>) {
     registry.describe(&[
         ("exit", "end the server"),

@@ -1,17 +1,17 @@
 //! The control commands of active-backup replication (docs/spec/cli.md 2.4, docs/spec/distribution.md 3.1).
 //!
-//! A command that changes roles is answered when every database has its new role: who has been told that a server is active may write,
-//! and who has been told that it is a backup finds it read-only.
+//! A command that changes roles is answered when every database has its new role: after the reply of a change to active, clients can write;
+//! after that of a change to backup, they cannot.
 
 use corvid_shell::unixctl::{Registry, Replier};
 
 use crate::control::commands::by_hand;
 use crate::server::Server;
 
-/// What is told when an interval is none, in the reference's words.
+/// The error of an invalid interval, in the reference's words.
 const BAD_INTERVAL: &str = "Invalid probe interval, integer value expected";
 
-/// Registers them.
+/// Registers the commands.
 pub(crate) fn register(registry: &mut Registry<Server>) {
     let set_active = "ovsdb-server/set-active-ovsdb-server";
     registry.register(set_active, "", 1, 1, |server: &mut Server, args| {
@@ -68,7 +68,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
     });
 }
 
-/// Gives the replier back unless a file says what is served.
+/// Returns the replier if commands may change the configuration; otherwise answers it with the error.
 fn allowed(server: &Server, replier: Replier) -> Option<Replier> {
     match by_hand(server) {
         Ok(()) => Some(replier),

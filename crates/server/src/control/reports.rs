@@ -1,5 +1,5 @@
-//! ReportRequests that every database answers for itself: how much memory what takes (`memory/show`), and which tables are logged
-//! (`ovsdb-server/tlog-list`). An answer goes out when the last report is in.
+//! Commands that need a report of every database: memory usage (`memory/show`), and the tables whose changes are logged
+//! (`ovsdb-server/tlog-list`). A command is answered when the last report has arrived.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -9,19 +9,19 @@ use corvid_shell::memory::Usage;
 
 use crate::server::Server;
 
-/// Reports by name of the database.
+/// The reports, by name of the database.
 pub(crate) type Reports = BTreeMap<String, Report>;
 
-/// What to do with them.
+/// The function that gets all reports.
 type Finish = Box<dyn FnOnce(&mut Server, Reports)>;
 
-/// ReportRequests that are under way.
+/// The requests under way.
 #[derive(Default)]
 pub(crate) struct ReportRequests {
     last: u64,
-    /// By number of the question.
+    /// The requests by number.
     open: HashMap<u64, ReportRequest>,
-    /// ReportRequest and database of each report that is awaited, by its token.
+    /// The request's number and the database of each report that has not arrived, by token.
     awaited: HashMap<u64, (u64, String)>,
 }
 
@@ -32,7 +32,7 @@ struct ReportRequest {
 }
 
 impl ReportRequests {
-    /// Notes a question to these databases; returns the token of each.
+    /// Adds a request to these databases; returns a token for each.
     pub(crate) fn ask(
         &mut self,
         databases: impl Iterator<Item = String>,
@@ -40,36 +40,36 @@ impl ReportRequests {
     ) -> Vec<(String, u64)> {
         self.last += 1;
         let number = self.last;
-        let mut asked = Vec::new();
+        let mut tokens = Vec::new();
         for database in databases {
             self.last += 1;
             self.awaited.insert(self.last, (number, database.clone()));
-            asked.push((database, self.last));
+            tokens.push((database, self.last));
         }
-        let question = ReportRequest {
-            left: asked.len(),
+        let request = ReportRequest {
+            left: tokens.len(),
             reports: Reports::new(),
             finish: Box::new(finish),
         };
-        self.open.insert(number, question);
-        asked
+        self.open.insert(number, request);
+        tokens
     }
 
-    /// Takes a report; the last one of a question yields what to do with all.
+    /// Adds a report. The last one of a request returns the function and all reports.
     pub(crate) fn answered(&mut self, token: u64, report: Report) -> Option<(Finish, Reports)> {
         let (number, database) = self.awaited.remove(&token)?;
-        let question = self.open.get_mut(&number)?;
-        question.reports.insert(database, report);
-        question.left -= 1;
-        if question.left > 0 {
+        let request = self.open.get_mut(&number)?;
+        request.reports.insert(database, report);
+        request.left -= 1;
+        if request.left > 0 {
             return None;
         }
-        let question = self.open.remove(&number)?;
-        Some((question.finish, question.reports))
+        let request = self.open.remove(&number)?;
+        Some((request.finish, request.reports))
     }
 }
 
-/// The counts of `memory/show` (docs/spec/cli.md 2.4): zeros are left out but for two.
+/// The counts of `memory/show` (docs/spec/cli.md 2.4): zeros are left out, except two.
 #[must_use]
 pub(crate) fn usage(reports: &Reports, sessions: usize) -> Usage {
     let sum = |count: fn(&corvid_service::message::Usage) -> u64| {
@@ -109,7 +109,7 @@ pub(crate) fn row_logs(reports: &Reports) -> String {
     out
 }
 
-/// Reads the arguments of `ovsdb-server/tlog-set`: database, table, and whether its rows are to be logged.
+/// Parses the arguments of `ovsdb-server/tlog-set`: database, table, and whether its rows are to be logged.
 ///
 /// # Errors
 /// The reference's texts.
@@ -124,7 +124,7 @@ pub(crate) fn row_log_of<'a>(
     } else {
         return Err("invalid command argument");
     };
-    // Colons only separate: there are two names between them, or the argument is invalid.
+    // Colons only separate: there must be exactly two names between them.
     let mut names = table.split(':').filter(|name| !name.is_empty());
     match (names.next(), names.next(), names.next()) {
         (Some(database), Some(table), None) => Ok((database, table, is_logged)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_left_out_but_for_two() {
+    fn only_two_zero_counts_are_shown() {
         let mut report = Report::default();
         report.usage.atoms = 35;
         report.usage.cells = 44;

@@ -1,6 +1,6 @@
-//! Sessions as operators see them (`ovsdb-server/list-sessions`): one line each, of `NAME=VALUE` pairs, or one JSON object each.
+//! The list of sessions for operators (`ovsdb-server/list-sessions`): a line of `NAME=VALUE` pairs for each, or a JSON object.
 //!
-//! Shards fill in what they know; locks come from the table that they share. Names and units are documented in `docs/operating/running.md`.
+//! Shards make the entries; the locks come from the table that shards share. Names and units are documented in `docs/operating/running.md`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use corvid_service::message::SessionInfo;
 /// One session.
 #[derive(Debug)]
 pub(crate) struct ListedSession {
-    /// Its number.
+    /// The session's number.
     pub(crate) session: SessionId,
-    /// Who it is.
+    /// Peer, remote, role and client name.
     pub(crate) info: Arc<SessionInfo>,
-    /// Monitors that it has.
+    /// The number of its monitors.
     pub(crate) monitors: usize,
-    /// Its requests that are not answered.
+    /// The number of its unanswered requests.
     pub(crate) requests: usize,
-    /// Received since it began.
+    /// Bytes received since it began.
     pub(crate) received_bytes: u64,
-    /// Sent since then.
+    /// Bytes sent since it began.
     pub(crate) sent_bytes: u64,
-    /// Output that waits for it.
+    /// Bytes of queued output.
     pub(crate) backlog_bytes: usize,
-    /// Since it began, ms.
+    /// The age of the session, ms.
     pub(crate) age_ms: u64,
-    /// Its last request, `echo` apart: method, and how long ago, ms.
+    /// Its last request except `echo`: method and age, ms.
     pub(crate) last_request: Option<(&'static str, u64)>,
 }
 
 impl ListedSession {
-    /// What there is to tell, in order.
+    /// The members, in order.
     fn members(&self, locks: &Locks) -> Vec<(&'static str, Value)> {
         let text = |text: &str| Value::string(text);
         let count = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
@@ -65,7 +65,7 @@ impl ListedSession {
     }
 }
 
-/// One line a session.
+/// A line for each session.
 #[must_use]
 pub(crate) fn lines(sessions: &[ListedSession], locks: &Locks) -> String {
     let mut out = String::new();
@@ -79,7 +79,7 @@ pub(crate) fn lines(sessions: &[ListedSession], locks: &Locks) -> String {
     out
 }
 
-/// One object a session.
+/// An object for each session.
 #[must_use]
 pub(crate) fn json(sessions: &[ListedSession], locks: &Locks) -> Value {
     let object = |session: &ListedSession| {
@@ -90,7 +90,7 @@ pub(crate) fn json(sessions: &[ListedSession], locks: &Locks) -> Value {
     Value::Array(sessions.iter().map(object).collect())
 }
 
-/// A value as a script wants it: texts without quotes where they have no blanks, nothing for null.
+/// A value for scripts: a text is quoted only if it has blanks or quotes, and null is empty.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_a_line_that_can_be_split_at_blanks() {
+    fn the_line_of_a_session_can_be_split_at_blanks() {
         let info = SessionInfo::new(true, "ovn controller".to_owned(), Some("ch1".to_owned()));
         let session = ListedSession {
             session: SessionId(0x1_0000_0000_0002),

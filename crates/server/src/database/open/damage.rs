@@ -1,8 +1,8 @@
-//! What becomes of a database whose log ends before its end (docs/spec/storage.md 5).
+//! Handling damage in a database file (docs/spec/storage.md 5).
 //!
-//! A damaged tail is what a crash leaves: it is reported, stays until the first write and is lost with it. Damage in the middle is something
-//! else: whole records behind it would be lost too. Then the file is set aside first, and the one who reads logs is told loudly; if it cannot
-//! be set aside, the database is not opened. A file that cannot be read is not opened either: nobody knows what lies behind.
+//! A damaged tail is left by a crash: it is logged, and the first write replaces it. Damage before whole records is different, because the
+//! first write would destroy those records too. Then a salvage copy of the file is made first, and an error is logged; without a copy the
+//! database is not opened. A file with a read error is not opened either, because records may follow the error.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ use corvid_shell::vlog::{self, Module};
 
 use super::{Progress, salvage_copy};
 
-/// A file read at offsets.
+/// A file that is read at offsets, with progress.
 struct Offsets<'f>(&'f Handle, &'f Progress);
 
 impl Bytes for Offsets<'_> {
@@ -26,10 +26,10 @@ impl Bytes for Offsets<'_> {
     }
 }
 
-/// Reports the damage, and sees to it that nothing is lost that is worth keeping.
+/// Logs the damage, and makes a salvage copy if whole records follow it.
 ///
 /// # Errors
-/// The file must not be written to, so not opened.
+/// The file must not be written to, so it is not opened.
 pub(super) fn handle(
     damage: &Damage,
     name: &str,

@@ -1,7 +1,7 @@
-//! A log into memory: transactions are decoded by several threads and applied, in order, by the one that calls.
+//! Loading a log into memory: several threads decode transactions, and the calling thread applies them in order.
 //!
-//! Invariant: the database is what the log's good records make of an empty one, one record after the other, wherever damage ends it;
-//! a record that fails in its middle changes nothing. Where the bytes come from and what damage means for the file is the caller's.
+//! Invariant: the result equals that of applying the log's good records to an empty database, one after the other, up to the first damage;
+//! a record that fails in its middle changes nothing. The caller knows where the bytes come from, and what damage means for the file.
 
 use corvid_data::{HashSeed, UuidSource, WireError};
 use corvid_engine::{BulkLoad, Database};
@@ -10,26 +10,26 @@ use corvid_log::{Cause, Damage, Extent, Feed, Load, Source};
 
 use super::decoding::{Decoding, Outcome};
 
-/// Records that are looked at together before they are applied.
+/// The number of records that are prepared together before they are applied.
 const LOOK_AHEAD: usize = 8;
 
-/// What a log holds.
+/// The content of a log.
 #[derive(Debug)]
 pub(super) struct LoadedLog {
     pub(super) database: Database,
     pub(super) extent: Extent,
-    /// Why it ends before its end.
+    /// Why loading ended before the end of the log.
     pub(super) damage: Option<Damage>,
 }
 
-/// A long record cannot be taken in pieces: the log must be read again, in whole records.
+/// A long record cannot be applied in pieces: the log must be read again, in whole records.
 struct Irregular;
 
-/// Loads a log that `open` gives from its beginning, if need be twice; `uuids` makes identities for commits, and what `fresh` makes gives
-/// rows their versions, on every thread of its own.
+/// Loads the log that `open` opens, twice if necessary. `uuids` generates identities of commits; `fresh` makes a generator of row versions for
+/// each thread.
 ///
 /// # Errors
-/// `open`'s, or those of record 0, worded about `file`.
+/// Errors of `open`, or of record 0, with the name `file`.
 pub(super) fn load<S: Source + Send, U: UuidSource + Send>(
     file: &str,
     workers: usize,
@@ -59,7 +59,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     fresh: &(impl Fn() -> U + Sync),
 ) -> Result<LoadedLog, Irregular> {
     let schema = load.schema().clone();
-    // A thread is not worth its making for what one alone does in less than a millisecond.
+    // One thread alone loads a small file in less than a millisecond, which is less than starting others takes.
     let is_small = load
         .bytes_left()
         .is_some_and(|left| left <= 2 * BATCH_BYTES as u64);
@@ -76,7 +76,7 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
         for number in 0..workers {
             let worker = || decoding.work(&mut fresh());
             let thread = std::thread::Builder::new().name(format!("load{number}"));
-            // Without it the others have more to do.
+            // If a thread cannot be created, the others do its work.
             let _ = thread.spawn_scoped(scope, worker);
         }
         let outcome = apply(&mut loaded, &decoding, &mut fresh(), uuids);

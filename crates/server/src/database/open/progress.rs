@@ -1,7 +1,7 @@
-//! What an opening thread and the main thread know of each other: that the work goes on, and whether it is still wanted.
+//! Progress and cancellation of an opening, shared by its thread and the main thread.
 //!
-//! Invariant: every piece of a file that is read, searched or copied is noted, so a file system that hangs is told from a long file. What is
-//! no longer wanted fails at the next piece; nothing has been written to the database's file by then.
+//! Invariant: every piece of a file that is read, searched or copied is recorded, so a file system that hangs can be distinguished from a long
+//! file. A cancelled opening fails at the next piece, and has written nothing to the database's file.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use corvid_net::clock;
 
 use crate::liveness::Liveness;
 
-/// Of one file.
+/// The progress of opening one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
     liveness: Liveness,
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Tells of itself by a liveness; `is_cancelled` ends the work.
+    /// Progress that is recorded in `liveness`; `is_cancelled` cancels the work.
     #[must_use]
     pub(crate) fn new(liveness: Liveness, is_cancelled: Arc<AtomicBool>) -> Progress {
         Progress {
@@ -31,7 +31,7 @@ impl Progress {
     /// A piece is done, and the next one begins.
     ///
     /// # Errors
-    /// It is not wanted any more.
+    /// The opening is cancelled.
     pub(crate) fn advance(&self) -> io::Result<()> {
         self.liveness.busy(clock::mono_ms());
         if self.is_cancelled.load(Ordering::Relaxed) {

@@ -1,8 +1,8 @@
-//! Setting a damaged file aside before anything is written over what lies behind the damage.
+//! The salvage copy of a damaged file, made before the first write destroys the records behind the damage.
 //!
-//! Invariant: when [`copy`] has succeeded, a file with the database's content is on disk under a name that nothing else had, synced, its
-//! directory too; when it has failed, nothing was left behind. Existing files are never touched. A copy that an earlier start made of the
-//! same content serves again, so that restarts do not fill the disk.
+//! Invariant: when [`copy`] has succeeded, a file with the same content exists under a new name, and file and directory are synced.
+//! When it has failed, it has left no file. It never changes existing files. A copy with the same content that an earlier start made is
+//! used again, so that restarts do not fill the disk.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -15,17 +15,17 @@ use corvid_shell::log_file::sync_directory_of;
 
 use super::Progress;
 
-/// Copies with the same time of day in their names.
+/// The maximum of copies with the same time in their names.
 const NAMES_MAX: u32 = 1000;
 
-/// Bytes copied or compared at once.
+/// The number of bytes that are copied or compared at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Copies the file at `path` beside itself, to `NAME.damaged-YYYYMMDDTHHMMSSZ`, with its mode; `now_ms` is since the Unix epoch. Links are
 /// followed: the copy is beside what they lead to. Returns the copy's name.
 ///
 /// # Errors
-/// No such copy could be made, or it is not wanted any more.
+/// The copy could not be made, or the opening is cancelled.
 pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<PathBuf> {
     let path = fs::canonicalize(path)?;
     if let Some(earlier) = earlier_copy(&path, progress)? {
@@ -34,14 +34,14 @@ pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<
     let mut source = File::open(&path)?;
     let mode = source.metadata()?.mode() & 0o777;
     let (copy, mut file) = create(&path, now_ms)?;
-    // The mode is that of the original whatever the umask says.
+    // The copy gets the mode of the original, regardless of the umask.
     let written = file
         .set_permissions(Permissions::from_mode(mode))
         .and_then(|()| copy_bytes(&mut source, &mut file, progress))
         .and_then(|()| file.sync_all())
         .and_then(|()| sync_directory_of(&copy).map(drop));
     if let Err(error) = written {
-        // Half a copy is worse than none, and may be what fills the disk.
+        // An incomplete copy must not be mistaken for a complete one, and may fill the disk.
         let _ = fs::remove_file(&copy);
         return Err(error);
     }
@@ -61,7 +61,7 @@ fn copy_bytes(source: &mut File, copy: &mut File, progress: &Progress) -> io::Re
     }
 }
 
-/// Makes the file that the copy goes to.
+/// Creates the file of the copy.
 fn create(path: &Path, now_ms: i64) -> io::Result<(PathBuf, File)> {
     let stem = with_suffix(path, &suffix(now_ms));
     let mut name = stem.clone();
@@ -100,7 +100,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A copy of the file as it is now.
+/// An earlier copy with the file's present content.
 fn earlier_copy(path: &Path, progress: &Progress) -> io::Result<Option<PathBuf>> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(None);
@@ -129,7 +129,7 @@ fn starts_with(name: &OsStr, prefix: &OsStr) -> bool {
         .starts_with(prefix.as_encoded_bytes())
 }
 
-/// Whether two files have the same content, and the second one is a file of its own.
+/// Whether two files have the same content and are not the same file.
 fn is_same(path: &Path, copy: &Path, progress: &Progress) -> io::Result<bool> {
     let (mut left, mut right) = (File::open(path)?, File::open(copy)?);
     let (left_data, right_data) = (left.metadata()?, fs::symlink_metadata(copy)?);
@@ -164,14 +164,14 @@ mod tests {
     const NOW_MS: i64 = 1_700_000_000_123;
 
     /// A directory with a file of this content; removed with the value.
-    struct Place(PathBuf);
+    struct ScratchDirectory(PathBuf);
 
-    impl Place {
-        fn new(name: &str) -> Place {
-            let name = format!("corvid-aside-{name}-{}", std::process::id());
+    impl ScratchDirectory {
+        fn new(name: &str) -> ScratchDirectory {
+            let name = format!("corvid-salvage-{name}-{}", std::process::id());
             let directory = std::env::temp_dir().join(name);
             fs::create_dir(&directory).expect("a directory of its own");
-            Place(directory)
+            ScratchDirectory(directory)
         }
 
         fn file(&self, name: &str, content: &str) -> PathBuf {
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for ScratchDirectory {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn copy_has_content_and_mode_of_the_original() {
-        let place = Place::new("mode");
-        let path = place.file("a.db", "content");
+        let scratch = ScratchDirectory::new("mode");
+        let path = scratch.file("a.db", "content");
         fs::set_permissions(&path, Permissions::from_mode(0o646)).expect("ours");
         let copied = copy(&path, NOW_MS, &Progress::default()).expect("room");
         assert!(
@@ -218,11 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn no_file_is_overwritten_and_no_copy_made_twice() {
-        let place = Place::new("twice");
-        let path = place.file("a.db", "new");
-        place.file("a.db.damaged-20231114T221320Z", "old");
-        place.file("a.db.damaged-20231114T221320Z-1", "NEW");
+    fn copies_overwrite_no_file_and_are_made_once() {
+        let scratch = ScratchDirectory::new("twice");
+        let path = scratch.file("a.db", "new");
+        scratch.file("a.db.damaged-20231114T221320Z", "old");
+        scratch.file("a.db.damaged-20231114T221320Z-1", "NEW");
         let copied = copy(&path, NOW_MS, &Progress::default()).expect("room");
         assert!(
             copied.ends_with("a.db.damaged-20231114T221320Z-2"),
@@ -238,19 +238,22 @@ mod tests {
             newer.ends_with("a.db.damaged-20231114T221325Z"),
             "{newer:?}"
         );
-        assert_eq!(place.names().len(), 5);
-        let old = place.0.join("a.db.damaged-20231114T221320Z");
+        assert_eq!(scratch.names().len(), 5);
+        let old = scratch.0.join("a.db.damaged-20231114T221320Z");
         assert_eq!(fs::read(old).expect("readable"), b"old");
     }
 
     #[test]
-    fn copy_lies_beside_what_a_link_leads_to() {
-        let (place, other) = (Place::new("link"), Place::new("target"));
+    fn the_copy_of_a_link_is_beside_its_target() {
+        let (scratch, other) = (
+            ScratchDirectory::new("link"),
+            ScratchDirectory::new("target"),
+        );
         let path = other.file("real.db", "content");
-        let link = place.0.join("a.db");
+        let link = scratch.0.join("a.db");
         std::os::unix::fs::symlink(path, &link).expect("a link");
         copy(&link, NOW_MS, &Progress::default()).expect("room");
-        assert_eq!(place.names(), ["a.db"]);
+        assert_eq!(scratch.names(), ["a.db"]);
         assert_eq!(
             other.names(),
             ["real.db", "real.db.damaged-20231114T221320Z"]
@@ -258,21 +261,21 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_is_not_wanted_any_more_leaves_nothing_behind() {
-        let place = Place::new("cancelled");
-        let path = place.file("a.db", "content");
+    fn a_cancelled_copy_leaves_no_file() {
+        let scratch = ScratchDirectory::new("cancelled");
+        let path = scratch.file("a.db", "content");
         let is_cancelled = Arc::new(AtomicBool::new(true));
         let progress = Progress::new(Liveness::default(), is_cancelled);
         assert!(copy(&path, NOW_MS, &progress).is_err());
-        assert_eq!(place.names(), ["a.db"]);
+        assert_eq!(scratch.names(), ["a.db"]);
     }
 
     #[test]
-    fn failure_leaves_nothing_behind() {
-        let place = Place::new("failure");
-        let path = place.0.join("a.db");
+    fn a_failed_copy_leaves_no_file() {
+        let scratch = ScratchDirectory::new("failure");
+        let path = scratch.0.join("a.db");
         fs::create_dir(&path).expect("no file");
         assert!(copy(&path, NOW_MS, &Progress::default()).is_err());
-        assert_eq!(place.names(), ["a.db"]);
+        assert_eq!(scratch.names(), ["a.db"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Loading by several threads, and row by row, against one transaction after the other.
+//! Loading by several threads, and row by row, compared with applying one transaction after the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ const SCHEMA: &str = r#"{"name":"D","tables":{
         "n":{"type":"integer"},
         "map":{"type":{"key":"string","value":"integer","min":0,"max":3}}}}}}"#;
 
-/// Identities of one thread.
+/// The identities that one thread generates.
 struct Versions;
 
 impl UuidSource for Versions {
@@ -30,7 +30,7 @@ impl UuidSource for Versions {
     }
 }
 
-/// Everything about a loaded log but versions.
+/// Everything about a loaded log except versions.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     rows: Vec<String>,
@@ -54,7 +54,7 @@ fn outcome(loaded: &LoadedLog) -> Outcome {
     }
 }
 
-/// One transaction after the other, by nothing but [`Load`].
+/// The outcome of applying one transaction after the other, with [`Load`] alone.
 fn one_by_one(file: &[u8]) -> Outcome {
     let mut load = Load::open(file).expect("a schema");
     let mut database = Database::new(load.schema().clone(), HashSeed::FIXED);
@@ -108,7 +108,7 @@ fn agree(file: &[u8], context: &str) -> Outcome {
     expected
 }
 
-/// A slice that does not tell its length, so that even a small one is loaded by threads, and gives little at a time.
+/// A slice without a known length, so that several threads load even a small one. It returns few bytes at a time.
 struct Unsized<'a>(&'a [u8]);
 
 impl Source for Unsized<'_> {
@@ -135,7 +135,7 @@ fn uuid(kind: char, number: usize) -> String {
     format!("{kind}0000000-0000-4000-8000-{number:012}")
 }
 
-/// A small generator: the same numbers for the same seed.
+/// A small pseudo-random generator: the same numbers for the same seed.
 struct Chance(u64);
 
 impl Chance {
@@ -158,7 +158,7 @@ impl Chance {
         format!("[\"set\",[{}]]", items.join(","))
     }
 
-    /// A record. Most of them commit as long as children come before who refers to them; `is_odd` ones often do not.
+    /// A record. Most of them commit if children precede the parents that refer to them; `is_odd` ones often do not.
     fn body(&mut self, is_odd: bool) -> String {
         let (mut parents, mut children) = (Vec::new(), Vec::new());
         for _ in 0..1 + self.below(3) {
@@ -200,7 +200,7 @@ impl Chance {
 }
 
 #[test]
-fn every_way_of_loading_gives_the_same() {
+fn all_ways_of_loading_have_the_same_outcome() {
     let mut transactions = 0;
     for seed in 0..150 {
         let mut chance = Chance(seed);
@@ -245,7 +245,7 @@ fn record_of(parents: &[String], children: &[String]) -> String {
     )
 }
 
-/// Loads a file with such a first record row by row; whether that was possible. All ways must agree anyway.
+/// Loads a file with such a first record row by row, and returns whether that was possible. All ways must have the same outcome in any case.
 fn is_filled(body: String) -> bool {
     let later = format!(
         "{{\"Parent\":{{\"{}\":{{\"tags\":\"later\"}}}}}}",
@@ -259,14 +259,14 @@ fn is_filled(body: String) -> bool {
 }
 
 #[test]
-fn a_snapshot_is_filled_in_row_by_row() {
+fn a_snapshot_is_loaded_row_by_row() {
     let (parents, children) = family(40);
     assert!(is_filled(record_of(&parents, &children)));
     assert!(is_filled(record_of(&[], &[])));
 }
 
 #[test]
-fn what_a_commit_would_not_take_as_it_is_goes_through_one() {
+fn a_record_that_a_commit_would_change_is_committed() {
     let change = |how: &dyn Fn(&mut Vec<String>, &mut Vec<String>)| {
         let (mut parents, mut children) = family(5);
         how(&mut parents, &mut children);
@@ -303,7 +303,7 @@ fn what_a_commit_would_not_take_as_it_is_goes_through_one() {
 }
 
 #[test]
-fn a_cycle_of_strong_references_is_no_garbage() {
+fn a_cycle_of_strong_references_is_kept() {
     let schema = r#"{"name":"D","tables":{"R":{"isRoot":true,"columns":{"x":{"type":"integer"}}},
         "N":{"columns":{"next":{"type":{"key":{"type":"uuid","refTable":"N"},"min":0}}}}}}"#;
     let cycle = format!(
@@ -334,8 +334,8 @@ fn a_database_without_transactions_is_empty() {
 }
 
 #[test]
-fn jobs_wait_for_room() {
-    // Far more batches than may be under way: each read of the source makes one.
+fn reading_waits_while_the_limit_of_jobs_is_reached() {
+    // Far more batches than the limit of jobs under way: each read of the source makes one.
     let bodies: Vec<String> = (0..3000)
         .map(|number| {
             format!(
