@@ -1,7 +1,7 @@
-//! The table of allocators: how long each workload takes and what memory the server needs, under each allocator.
+//! The table of allocators: the run time of each workload and the memory of the server with each allocator.
 //!
-//! Ours are builds with one allocator each; any server that uses the system's can also have another one loaded before it
-//! (`LD_PRELOAD`), where the machine has it.
+//! Each build of our server has one allocator. Other allocators that the machine has are preloaded (`LD_PRELOAD`) into servers that use
+//! the system's.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::progress::Progress;
 use crate::rounds::OfServer;
 use crate::target::{Program, Target};
 
-/// Libraries that replace the allocator, by what distributions call them.
+/// Libraries that replace the allocator, with their file names in distributions.
 const LIBRARIES: [(&str, &str); 3] = [
     ("jemalloc", "libjemalloc.so.2"),
     ("tcmalloc", "libtcmalloc_minimal.so.4"),
     ("mimalloc", "libmimalloc.so.2"),
 ];
-/// Where distributions put them.
+/// The folders of these libraries in distributions.
 const FOLDERS: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
     "/usr/lib64",
     "/usr/lib",
 ];
-/// The build that has no allocator of its own.
+/// The build that uses the system's allocator.
 const SYSTEM: &str = "system";
 
 /// A build of our server: `NAME=PROGRAM`.
@@ -56,14 +56,14 @@ struct Line {
     target: Target,
 }
 
-/// What a workload took under one allocator.
+/// The cost of a workload with one allocator.
 struct Cost {
-    /// Of what is measured, the mean of all runs.
+    /// Time of the measured part, the mean of all runs.
     duration_s: f64,
     memory_mib: f64,
 }
 
-/// Measures all, and prints a line for each allocator.
+/// Measures all allocators, and prints a line for each.
 pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
     let lines = lines(options);
     let mut text = format!("{:28}", "server and allocator");
@@ -103,7 +103,7 @@ pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Every server with every allocator that there is.
+/// Every server with every allocator that is available.
 fn lines(options: &Allocators) -> Vec<Line> {
     let line = |title: String, path: &Path, preload: Option<PathBuf>| Line {
         title,
@@ -143,7 +143,7 @@ fn cost(server: &OfServer) -> Cost {
     let medians = server.medians();
     let memory = medians.iter().find(|figure| figure.unit == "MiB");
     Cost {
-        duration_s: server.busy().wall_us() / 1e6 / server.runs.len() as f64,
+        duration_s: server.cpu_usage().wall_us() / 1e6 / server.runs.len() as f64,
         memory_mib: memory.map_or(f64::NAN, |figure| figure.value),
     }
 }

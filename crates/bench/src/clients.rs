@@ -1,10 +1,10 @@
-//! `corvid-bench clients`: what a replica costs whoever holds it, beside other client libraries over the same server.
+//! `corvid-bench clients`: the cost of a replica in client libraries, on the same server.
 //!
-//! Three clients hold all tables and columns of a database: ours (`replica`, a process of this program), the reference's C library, and the
-//! one for Python with its C parser. No package ships the C library to be linked, but one ships a program that is little else: `ovn-nbctl`
-//! as a daemon keeps a replica of the whole northbound database. Each is a process, looked at from outside; what only ours can tell
-//! (the time of one change, bytes, look-ups) is measured within this process. Here is the command and its table; `sync`, `apply` and `index`
-//! measure.
+//! Three clients keep a replica of all tables and columns of a database: ours (`replica`, a process of this program), the reference's C
+//! library, and the one for Python with its C parser. The C library is not packaged for linking, but `ovn-nbctl` as a daemon is little more
+//! than it: it keeps a replica of the whole northbound database. Each client is a process that is measured from outside. Figures
+//! that only our library can provide (the time of one change, bytes, look-ups) are measured within this process. This file has the command and
+//! its table; `sync`, `apply` and `index` measure.
 
 mod apply;
 mod index;
@@ -19,17 +19,17 @@ use std::time::Instant;
 
 pub(crate) use replica::hold;
 
+use crate::cpu_interval::CpuTotals;
 use crate::error::Error;
 use crate::figure::{self, Figure};
 use crate::options::Clients;
 use crate::report;
 use crate::server::Server;
-use crate::spell::Book;
 use crate::target::Program;
 use crate::workload::Scale;
 use process::Kind;
 
-/// One figure of ours, and that of each other client; not a number where it has none.
+/// A figure of our client with those of the other clients; NaN for a client that does not have it.
 #[derive(Clone, Debug)]
 struct Line {
     figure: Figure,
@@ -37,7 +37,7 @@ struct Line {
 }
 
 impl Line {
-    /// One that only ours has.
+    /// A figure that only our client has.
     fn alone(figure: Figure) -> Line {
         Line {
             figure,
@@ -45,7 +45,7 @@ impl Line {
         }
     }
 
-    /// The same figure of all clients: ours first, then [`OTHERS`].
+    /// A figure of all clients: ours first, then [`OTHERS`].
     fn of(values: [f64; 3], figure: impl FnOnce(f64) -> Figure) -> Line {
         let [ours, others @ ..] = values;
         Line {
@@ -58,32 +58,32 @@ impl Line {
 /// The other clients, in the order of their columns.
 const OTHERS: [Kind; 2] = [Kind::Packaged, Kind::Python];
 
-/// What all parts are given.
-struct Ground<'a> {
+/// The input of all measurements.
+struct Setup<'a> {
     program: &'a Program,
     scale: Scale,
-    /// Those that this machine has, with their places in [`Line::of`].
+    /// The clients that this machine has, with their positions in [`Line::of`].
     kinds: Vec<(usize, Kind)>,
 }
 
-impl Ground<'_> {
-    /// A server that has opened a copy of `file`.
+impl Setup<'_> {
+    /// Starts a server with a copy of `file`.
     fn serve(&self, file: &Path) -> Result<Server, Error> {
-        Server::open(self.program, file, &Book::default())
+        Server::open(self.program, file, &CpuTotals::default())
     }
 }
 
-/// Measures and prints.
+/// Runs all measurements and prints the table.
 pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
     let mut kinds = vec![(0, Kind::Ours)];
     for (place, kind) in (1..).zip(OTHERS) {
-        match kind.why_missing() {
+        match kind.unavailable_reason() {
             None => kinds.push((place, kind)),
             Some(reason) => eprintln!("******* SKIPPED {}: {reason} *******", kind.name()),
         }
     }
     let program = Program::plain(options.server.clone());
-    let ground = Ground {
+    let setup = Setup {
         program: &program,
         scale: options.scale,
         kinds,
@@ -91,7 +91,7 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
     let began = Instant::now();
     print!("{}", head(options));
     for part in [sync::measure, apply::measure, index::measure] {
-        let rounds: Result<Vec<_>, Error> = (0..options.rounds).map(|_| part(&ground)).collect();
+        let rounds: Result<Vec<_>, Error> = (0..options.rounds).map(|_| part(&setup)).collect();
         for line in medians(&rounds?) {
             print!("{}", text(&line));
         }
@@ -100,7 +100,7 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
     Ok(())
 }
 
-/// Of each figure of each client on its own. There is at least one round.
+/// The median of each figure of each client. There is at least one round.
 fn medians(rounds: &[Vec<Line>]) -> Vec<Line> {
     let median = |number: usize, of: &dyn Fn(&Line) -> f64| {
         figure::middle(rounds.iter().map(|lines| of(&lines[number])).collect())
@@ -161,7 +161,7 @@ mod tests {
     use crate::figure::Aim;
 
     #[test]
-    fn a_client_that_is_missing_decides_nothing() {
+    fn missing_client_has_no_effect_on_aims() {
         let figure = |value| Figure::lower("memory", "MiB", value).aim(Aim::RatioAtMost(0.5));
         let there = Line::of([1.0, 4.0, f64::NAN], figure);
         assert!(text(&there).ends_with("0.250  ratio at most 0.500: met\n"));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_are_those_of_each_client() {
+    fn medians_are_per_client() {
         let line = |ours, packaged| {
             vec![Line::of([ours, packaged, f64::NAN], |value| {
                 Figure::plain("", "", value)

@@ -1,7 +1,7 @@
-//! A small cloud as OVN sees it: switches with ports and ACLs, one router that joins them, and the two databases between which OVN's
-//! compiler, `ovn-northd`, works.
+//! A small cloud in OVN's databases: switches with ports and ACLs, and one router that connects them. OVN's compiler, `ovn-northd`, translates the
+//! northbound into the southbound database.
 //!
-//! It makes texts of requests and reads counters from updates. It knows nothing of connections and processes.
+//! This file builds requests and reads counters from updates. It does not use connections or processes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use memchr::memmem;
 
 use crate::error::Error;
 
-/// Where the system packages put the schemas. The compiler comes with them, so there is nothing to fall back on.
+/// The schemas of the system's packages. The compiler is in the same packages, so there is no fallback.
 pub(crate) const NORTHBOUND: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 pub(crate) const SOUTHBOUND: &str = "/usr/share/ovn/ovn-sb.ovsschema";
 
@@ -35,14 +35,14 @@ pub(crate) fn schema(path: &str) -> Result<Schema, Error> {
     Schema::from_json(&Value::parse(&text)?).map_err(|error| bad(error.to_string()))
 }
 
-/// Makes the row of global settings and the router.
+/// Inserts the row of global settings and the router.
 pub(crate) fn globals() -> Arc<[u8]> {
     transact(
         r#"{"op":"insert","table":"NB_Global","row":{"options":["map",[["mac_prefix","0a:00:01"],["northd_probe_interval","0"]]]}},{"op":"insert","table":"Logical_Router","row":{"name":"router"}}"#,
     )
 }
 
-/// Makes a switch with its ACLs, and joins it to the router.
+/// Inserts a switch with its ACLs, and connects it to the router.
 pub(crate) fn add_switch(switch: u32) -> Arc<[u8]> {
     let (mut operations, mut acls) = (String::new(), String::new());
     for number in 0..ACLS {
@@ -68,12 +68,12 @@ pub(crate) fn add_switch(switch: u32) -> Arc<[u8]> {
     transact(&operations)
 }
 
-/// Makes port `number` of a switch, as a cloud system does: a transaction for each.
+/// Inserts port `number` of a switch in a transaction of its own, as a cloud system does.
 pub(crate) fn add_port(switch: u32, number: u32) -> Arc<[u8]> {
     transact(&port_operations(switch, number))
 }
 
-/// The same, and asks for the number of the configuration that it belongs to, as `--wait=sb` does.
+/// As [`add_port`], and also increments the number of the configuration, as `--wait=sb` does.
 pub(crate) fn add_port_and_wait(switch: u32, number: u32) -> Arc<[u8]> {
     let operations = port_operations(switch, number);
     transact(&format!("{operations},{NEXT_CONFIGURATION}"))
@@ -90,7 +90,7 @@ fn port_operations(switch: u32, number: u32) -> String {
     )
 }
 
-/// Asks for nothing but the number of a configuration.
+/// Increments the number of the configuration and changes nothing else.
 pub(crate) fn next_configuration() -> Arc<[u8]> {
     transact(NEXT_CONFIGURATION)
 }
@@ -110,7 +110,7 @@ pub(crate) fn monitor_translated() -> Arc<[u8]> {
     Arc::from(&text[..])
 }
 
-/// The last number of a translated configuration that an update tells, if it does.
+/// The last number of a translated configuration in an update, if it has one.
 pub(crate) fn translated(update: &[u8]) -> Option<u64> {
     let member = br#""sb_cfg":"#;
     let at = memmem::rfind(update, member)? + member.len();
@@ -120,7 +120,7 @@ pub(crate) fn translated(update: &[u8]) -> Option<u64> {
     })
 }
 
-/// Monitors everything in a database, as a hypervisor does that monitors all of the southbound one.
+/// Monitors all tables of a database, as a hypervisor that monitors the whole southbound database does.
 pub(crate) fn monitor_everything(schema: &Schema) -> Arc<[u8]> {
     let mut text = format!(
         r#"{{"id":0,"method":"monitor_cond_since","params":["{}","all",{{"#,
@@ -144,8 +144,8 @@ pub(crate) fn monitor_everything(schema: &Schema) -> Arc<[u8]> {
     text.into_bytes().into()
 }
 
-/// Makes the row that ends a measurement, in a table that the compiler leaves alone: a client that has heard of it has heard of
-/// everything before.
+/// Inserts the marker row that ends a measurement, in a table that the compiler does not change. A client that has received it has received
+/// all earlier changes.
 pub(crate) fn southbound_marker() -> Arc<[u8]> {
     let marker = String::from_utf8_lossy(crate::requests::MARKER);
     let text = format!(
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_of_an_update_counts() {
+    fn last_number_of_an_update_is_read() {
         let update = br#"{"id":null,"method":"update","params":["t",{"NB_Global":{"u":{"old":{"sb_cfg":4},"new":{"sb_cfg":15}}}}]}"#;
         assert_eq!(translated(update), Some(15));
         assert_eq!(translated(br#"{"id":null}"#), None);

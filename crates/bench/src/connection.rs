@@ -1,7 +1,7 @@
-//! One client connection: sends prepared requests, at most so many at a time, and reads replies.
+//! One client connection: sends prepared requests, with a limited number in flight, and reads replies.
 //!
-//! Invariant: `sent - received` requests are in flight and never more than `depth`. Driven by readiness alone; it never
-//! waits. Knows nothing of workloads.
+//! Invariant: `sent - received` requests are in flight, at most `depth`. Readiness events drive it; it never blocks. It does not
+//! depend on workloads.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -15,20 +15,20 @@ use crate::error::Error;
 use crate::requests::{self, Requests};
 use crate::stream::Stream;
 
-/// What a connection does with what it receives.
+/// The way in which a connection handles received bytes.
 #[derive(Debug)]
 enum Role {
-    /// Takes replies one by one.
+    /// Counts replies.
     Writer {
         framer: Framer,
-        /// The beginning of a reply that is not complete.
+        /// The received part of an incomplete reply.
         partial: Vec<u8>,
-        /// Whether it is not done before an update with the marker has come.
+        /// Whether the connection is done only after an update with the marker.
         awaits_marker: bool,
     },
-    /// Looks for the marker only, so that watching costs the generator as little as reading does.
+    /// Searches for the marker only, so that a watcher costs the generator little more than reading.
     Watcher {
-        /// The last bytes of the earlier reads, in case the marker lies across two.
+        /// The last bytes of the earlier reads, because the marker may be split across two.
         tail: Vec<u8>,
         has_seen_marker: bool,
     },
@@ -43,13 +43,13 @@ pub(crate) struct Connection {
     depth: usize,
     sent: usize,
     received: usize,
-    /// Bytes of the current request that the socket has taken.
+    /// Bytes of the current request that are written.
     written: usize,
-    /// Answers to probes of the server, still to be written.
+    /// Replies to probes of the server, not written yet.
     echoes: Vec<u8>,
-    /// When the requests in flight were sent.
+    /// The times at which the requests in flight were sent.
     times: VecDeque<Instant>,
-    /// Whether the socket took less than it was given.
+    /// Whether the socket's buffer is full.
     is_blocked: bool,
 }
 
@@ -64,7 +64,7 @@ impl Connection {
         Connection::new(stream, role, requests, depth)
     }
 
-    /// Makes a watcher of a connection whose monitor request has been answered.
+    /// Turns a connection whose monitor request has been answered into a watcher.
     pub(crate) fn watch(self) -> Connection {
         let role = Role::Watcher {
             tail: Vec::new(),
@@ -73,7 +73,7 @@ impl Connection {
         Connection::new(self.stream, role, Requests::default(), 0)
     }
 
-    /// Gives it other requests; those it had are answered. What has come of an update so far is kept.
+    /// Replaces the requests; the earlier ones are answered. The received part of an update is kept.
     pub(crate) fn assign(self, requests: Requests, depth: usize) -> Connection {
         let Connection { stream, role, .. } = self;
         match role {
@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// Lets a writer be done only when an update with the marker has come.
+    /// Makes a writer done only after an update with the marker.
     pub(crate) fn awaiting_marker(mut self) -> Connection {
         if let Role::Writer { awaits_marker, .. } = &mut self.role {
             *awaits_marker = true;
@@ -109,7 +109,7 @@ impl Connection {
         &mut self.stream
     }
 
-    /// Whether every request is answered, or the marker seen.
+    /// Whether every request is answered, or the marker was received.
     pub(crate) fn is_done(&self) -> bool {
         match &self.role {
             Role::Writer { awaits_marker, .. } => {
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// Sends what may be sent.
+    /// Sends requests up to the limit in flight.
     pub(crate) fn send(&mut self) -> Result<(), Error> {
         self.is_blocked = false;
         while !self.echoes.is_empty() && self.written == 0 {
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Reads all there is. `replied` is given each reply and the time its request took, in nanoseconds.
+    /// Reads all available bytes. `replied` gets each reply and the latency of its request, in nanoseconds.
     pub(crate) fn receive(
         &mut self,
         room: &mut [u8],
@@ -173,8 +173,8 @@ impl Connection {
             match self.stream.read(room) {
                 Ok(0) => return Err(Error::Closed),
                 Ok(count) => {
-                    self.take(&room[..count], replied)?;
-                    // A stream that gave less than there was room for has no more for now.
+                    self.process(&room[..count], replied)?;
+                    // A read that did not fill the buffer has emptied the stream.
                     if count < room.len() {
                         return Ok(());
                     }
@@ -186,7 +186,7 @@ impl Connection {
         }
     }
 
-    fn take(&mut self, bytes: &[u8], replied: &mut impl FnMut(&[u8], u64)) -> Result<(), Error> {
+    fn process(&mut self, bytes: &[u8], replied: &mut impl FnMut(&[u8], u64)) -> Result<(), Error> {
         match &mut self.role {
             Role::Watcher {
                 tail,
@@ -215,7 +215,7 @@ impl Connection {
                         partial.extend_from_slice(&rest[start..end]);
                         partial.as_slice()
                     };
-                    // A member of that name in a row would have its quotes escaped only inside a string.
+                    // Inside a string, the quotes of such a member would be escaped.
                     if memmem::find(text, br#""method":"#).is_some() {
                         if memmem::find(text, br#""echo""#).is_some() {
                             self.echoes
@@ -244,7 +244,7 @@ impl Connection {
     }
 }
 
-/// Looks for the marker in `bytes` and across the border to what came before, of which `tail` keeps the end.
+/// Searches for the marker in `bytes`, also across the border to the earlier bytes, whose end is in `tail`.
 pub(crate) fn see_marker(tail: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let keep = requests::MARKER.len() - 1;
     if memmem::find(bytes, requests::MARKER).is_some() {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marker_is_found_however_it_is_cut() {
+    fn marker_is_found_when_split_anywhere() {
         let stream = [b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxx", requests::MARKER, b"yyy"].concat();
         for size in 1..stream.len() {
             let mut tail = Vec::new();

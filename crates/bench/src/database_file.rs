@@ -1,5 +1,5 @@
-//! The database that every workload uses: one table of the usual kinds of columns, with an index; as an empty file in the
-//! standalone format, and as a file with a history, which every server opens.
+//! The database of most workloads: one table with the usual kinds of columns and an index. It is written as a standalone file, empty or with
+//! a history, which every server can open.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -18,17 +18,17 @@ const SCHEMA: &str = include_str!("bench.ovsschema");
 
 /// Commit time of the first record, ms since the Unix epoch.
 const DATE_MS: u64 = 1_700_000_000_000;
-/// Hosts that rows speak of.
+/// The number of hosts that rows belong to.
 const HOSTS: u64 = 512;
 
-/// What a file holds beside its schema.
+/// The records of a file after its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct History {
     pub(crate) rows: u32,
-    /// How often each row is written: inserted, then modified, which changes a number and a pair of the map. All rows get a
-    /// version before any gets the next.
+    /// The number of times that each row is written: inserted, then modified, which changes a number and a pair of the map. All rows get
+    /// a version before any row gets the next one.
     pub(crate) versions: u32,
-    /// Rows that one transaction writes.
+    /// Rows in each transaction.
     pub(crate) rows_per_record: u32,
 }
 
@@ -40,7 +40,7 @@ impl History {
         rows_per_record: 1,
     };
 
-    /// Rows that were inserted by not too large transactions, and no more.
+    /// Rows that were inserted by transactions of moderate size, and not changed since.
     pub(crate) fn of_rows(rows: u32) -> History {
         History {
             rows,
@@ -49,7 +49,7 @@ impl History {
         }
     }
 
-    /// Rows that were each written so many times, each time by a transaction of their own.
+    /// Rows that were each written `versions` times, each time by a transaction of its own.
     pub(crate) fn of_changes(rows: u32, versions: u32) -> History {
         History {
             rows,
@@ -87,9 +87,9 @@ pub(crate) fn write(path: &Path, history: History) -> io::Result<()> {
     out.flush()
 }
 
-/// The identity of a row of such a file.
+/// The UUID of a row of such a file.
 pub(crate) fn uuid(row: u32) -> String {
-    // Spread over the whole range, as random ones are, because hash tables take their bits as they come.
+    // The UUIDs are spread over the whole range, as random ones are, because hash tables use their bits directly.
     let high = u64::from(row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let low = u64::from(row + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9) & 0xffff_ffff_ffff;
     format!(
@@ -106,7 +106,7 @@ fn change(out: &mut String, row: u32, version: u32) {
         requests::row(out, &format!("item-{row:08}"), row);
         return;
     }
-    // An inserted row speaks of the host that its number names.
+    // An inserted row belongs to the host with its number.
     let host = (u64::from(row % 256) + u64::from(version)) % HOSTS;
     let _ = write!(
         out,
@@ -130,7 +130,7 @@ pub(crate) fn schema_of(path: &Path) -> Result<Schema, Error> {
     Schema::from_json(&json).map_err(|error| bad(error.to_string()))
 }
 
-/// Whether a file has records beside its schema.
+/// Whether a file has records after its schema.
 pub(crate) fn has_rows(path: &Path) -> io::Result<bool> {
     // Each record is two lines.
     let mut lines = BufReader::new(File::open(path)?).lines().skip(2);
@@ -154,12 +154,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_is_valid() {
+    fn schema_is_valid() {
         assert_eq!(schema().tables().len(), 1);
     }
 
     #[test]
-    fn a_history_has_a_record_for_so_many_rows_and_each_version() {
+    fn history_has_records_for_all_rows_and_versions() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.db");
         let history = History {

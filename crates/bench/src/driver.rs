@@ -1,7 +1,7 @@
-//! The load generator: one thread that serves all connections, woken by readiness.
+//! The load generator: one thread that serves all connections when they are ready.
 //!
-//! It must be cheap, because it shares two cores with the server under test: per request one read, one write and its part
-//! of an `epoll_wait`.
+//! It must be cheap, because it shares two cores with the server under test: a request costs one read, one write and a share of
+//! an `epoll_wait`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::stream::{Address, Stream};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 * 1024;
-/// Longer than any one answer takes, seconds.
-const PATIENCE_S: u64 = 120;
-/// Latencies above this are counted as this, ns.
+/// Time limit of a reply, seconds.
+const REPLY_TIMEOUT_S: u64 = 120;
+/// The largest latency that is counted, ns. Longer ones are counted as this one.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
 /// All connections to one server.
@@ -65,7 +65,7 @@ impl Driver {
         self.connections.len()
     }
 
-    /// Puts another role in the place of a connection's.
+    /// Replaces the role of a connection.
     pub(crate) fn change(
         &mut self,
         number: usize,
@@ -81,8 +81,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Runs until the connections for which `awaited` holds are done. `replied` is given the number of the connection, the
-    /// reply and its latency in ns; `tick` is called now and then with the number of replies so far.
+    /// Runs until the connections for which `awaited` holds are done. `replied` gets the number of the connection, the
+    /// reply and its latency in ns; `tick` is called from time to time with the number of replies so far.
     pub(crate) fn run(
         &mut self,
         awaited: impl Fn(usize) -> bool,
@@ -98,13 +98,13 @@ impl Driver {
         }
         let (mut replies, mut ticked) = (0, Instant::now());
         while left > 0 {
-            let patience = Some(Duration::from_secs(PATIENCE_S));
-            match self.poll.poll(&mut self.events, patience) {
+            let timeout = Some(Duration::from_secs(REPLY_TIMEOUT_S));
+            match self.poll.poll(&mut self.events, timeout) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 outcome => outcome?,
             }
             if self.events.is_empty() {
-                return Err(Error::Silent(PATIENCE_S));
+                return Err(Error::Silent(REPLY_TIMEOUT_S));
             }
             for event in &self.events {
                 let Token(number) = event.token();

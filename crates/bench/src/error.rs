@@ -1,60 +1,59 @@
-//! What can go wrong while a server is measured. A failure ends the workload: figures of a run that failed are
-//! worthless.
+//! Errors of a measurement. An error ends the workload: the figures of a failed run have no meaning.
 
 use std::io;
 use std::panic;
 use std::path::PathBuf;
 use std::thread::ScopedJoinHandle;
 
-/// Why a measurement was given up.
+/// The reason why a measurement failed.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The program could not be run.
     #[error("{}: could not start: {source}", program.display())]
     Start { program: PathBuf, source: io::Error },
-    /// It ended or did not listen in time; `log` is what it wrote to its standard error.
+    /// The program ended or did not listen in time; `log` is its standard error.
     #[error("{}: does not listen: {log}", program.display())]
     Deaf { program: PathBuf, log: String },
     /// The server closed a connection.
     #[error("the server closed a connection")]
     Closed,
-    /// A reply that reports an error.
+    /// A reply reports an error.
     #[error("the server refused a request: {0}")]
     Refused(String),
-    /// Bytes that are not JSON texts.
+    /// The server sent bytes that are not JSON.
     #[error("the server sent bad JSON: {0}")]
     Framing(#[from] corvid_json::Error),
-    /// Nothing arrived for longer than any request should take.
+    /// No message arrived within the time limit.
     #[error("the server was silent for {0} seconds")]
     Silent(u64),
-    /// What only a program that we start can be asked for: to open a file of ours, to be controlled, to have tools beside it.
+    /// The workload needs a program that the benchmark starts: to open a file, to be controlled, or to find tools beside it.
     #[error("this workload starts servers of its own; name the server's program, not an address")]
     NeedsProgram,
-    /// A database file or schema that cannot be read.
+    /// A database file or schema cannot be read.
     #[error("{}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
-    /// A client that is measured ended, or did not do what it was told.
+    /// A measured client ended or failed.
     #[error("a client: {0}")]
     Client(String),
-    /// Ours was asked for what it cannot do.
+    /// Our client library returned an error.
     #[error("our client: {0}")]
     Misuse(#[from] corvid_idl::Misuse),
-    /// Some workloads could not be measured; the report said why.
+    /// Some workloads failed; the report has the reasons.
     #[error("without figures: {0}")]
     Failed(String),
-    /// A plot that could not be drawn or written.
+    /// A plot could not be drawn or written.
     #[error("plot: {0}")]
     Plot(String),
-    /// The library that slows the disk could not be made.
+    /// The library that slows the disk could not be compiled.
     #[error("a slow disk needs a C compiler: cc: {0}")]
     Compiler(String),
-    /// Sockets, files, `/proc`.
+    /// An error of a socket, a file or `/proc`.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// What a thread of ours came to. One that panicked has found a bug of ours.
+/// The result of a thread. A panic of a thread is a bug, and is passed on.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
     thread
         .join()

@@ -1,33 +1,33 @@
-//! One figure of a run: what it is, its unit, which direction is better, what is aimed at.
+//! One figure of a run: its title, its unit, the direction that is better, and its aim.
 //!
-//! A value that could not be had (the CPU time of a server that is an address) is not a number, and reports show it as a dash.
-//! Workloads make figures; reports and plots read them. Every run of a workload yields the same list in the same order.
+//! A value that cannot be measured (the CPU time of a server at an address) is NaN, and reports show it as a dash. Workloads
+//! make figures; reports and plots read them. Every run of a workload yields the same list in the same order.
 
 use std::fmt;
 
-/// Which of two values is the better one.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     Lower,
     Higher,
-    /// It says how large something is, not how good.
+    /// Neither direction is better.
     Neither,
 }
 
-/// What is aimed at, of the first of two servers.
+/// The aim of a figure, for the first of two servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Aim {
     None,
-    /// Of the figure itself.
+    /// A limit of the figure itself.
     AtMost(f64),
     AtLeast(f64),
-    /// Of the figure divided by the second server's.
+    /// A limit of the figure divided by the second server's.
     RatioAtMost(f64),
     RatioAtLeast(f64),
 }
 
 impl Aim {
-    /// Whether it is reached; nothing where there is no aim, or no figure to judge by.
+    /// Whether the aim is met; `None` if there is no aim, or no figure to compare.
     pub(crate) fn is_met(self, ours: f64, reference: Option<f64>) -> Option<bool> {
         let ratio = ours / reference.unwrap_or(f64::NAN);
         let judge = |value: f64, is_met: bool| (!value.is_nan()).then_some(is_met);
@@ -56,7 +56,7 @@ impl fmt::Display for Aim {
 /// One figure of a run, or the median of several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
-    /// What it is, without its unit.
+    /// The title, without the unit.
     pub(crate) title: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) value: f64,
@@ -64,22 +64,22 @@ pub(crate) struct Figure {
     pub(crate) digits: usize,
     pub(crate) better: Better,
     pub(crate) aim: Aim,
-    /// Where on which axis it was taken: figures of one title at several points are a curve.
+    /// The axis and the point at which it was measured: figures of one title at several points make a curve.
     pub(crate) at: Option<(&'static str, f64)>,
 }
 
 impl Figure {
-    /// A figure of which less is better.
+    /// A figure whose lower values are better.
     pub(crate) fn lower(title: &'static str, unit: &'static str, value: f64) -> Figure {
         Figure::new(title, unit, value, Better::Lower)
     }
 
-    /// A figure of which more is better.
+    /// A figure whose higher values are better.
     pub(crate) fn higher(title: &'static str, unit: &'static str, value: f64) -> Figure {
         Figure::new(title, unit, value, Better::Higher)
     }
 
-    /// A figure that explains others.
+    /// A figure without a better direction, which explains others.
     pub(crate) fn plain(title: &'static str, unit: &'static str, value: f64) -> Figure {
         Figure::new(title, unit, value, Better::Neither)
     }
@@ -126,7 +126,7 @@ impl Figure {
     }
 }
 
-/// The median of each figure on its own. There is at least one run.
+/// The median of each figure. There is at least one run.
 pub(crate) fn medians(runs: &[Vec<Figure>]) -> Vec<Figure> {
     let median = |(index, figure): (usize, &Figure)| {
         let values = runs.iter().map(|figures| figures[index].value);
@@ -138,7 +138,7 @@ pub(crate) fn medians(runs: &[Vec<Figure>]) -> Vec<Figure> {
     runs[0].iter().enumerate().map(median).collect()
 }
 
-/// The median of values, of which there is at least one.
+/// The median of values. There is at least one value.
 pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_aim_speaks_of_the_figure_or_of_the_ratio() {
+    fn aims_limit_the_figure_or_the_ratio() {
         assert_eq!(Aim::None.is_met(1.0, Some(1.0)), None);
         assert_eq!(Aim::AtMost(5.0).is_met(4.0, None), Some(true));
         assert_eq!(Aim::RatioAtMost(0.5).is_met(4.0, Some(7.0)), Some(false));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_are_taken_figure_by_figure() {
+    fn medians_are_per_figure() {
         let run = |rate, cpu| {
             vec![
                 Figure::higher("rate", "txn/s", rate),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_of_a_curve_says_where_it_is() {
+    fn label_of_a_point_has_its_position() {
         let figure = Figure::lower("server CPU", "us/txn", 1.0).at("ports", 1000);
         assert_eq!(figure.label(), "server CPU at 1000 ports, us/txn");
     }

@@ -1,7 +1,7 @@
-//! The limit: a bare program that writes prepared bytes to many sockets, beside which a server's delivery is judged.
+//! The limit of delivery: a minimal program that writes prepared bytes to many sockets. The delivery of a server is compared with it.
 //!
-//! It does nothing but write, one message to each socket in turn, on a thread of its own as a server would have; its clients
-//! are the same [`Crowd`] that reads from a server, so both pay the same for reading. Its twin that answers is [`answers`].
+//! It only writes, one message to each socket in turn, on a thread of its own. Its clients are the same [`ClientPool`] that reads from a
+//! server, so reading costs the same in both. The limit of answering requests is in [`answers`].
 
 use std::io::{self, Write};
 use std::os::unix;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::crowd::{Act, Crowd, Kind};
+use crate::client_pool::{Action, ClientPool, Kind};
 use crate::error::{Error, joined};
 use crate::stream::Address;
 use crate::usage;
@@ -23,19 +23,19 @@ mod answers;
 
 pub(crate) use answers::answers;
 
-/// Neighbours on the machine make the program slower but never faster, so the best of so many runs is the limit.
+/// The number of runs. Other load on the machine only makes the program slower, so the best run is the limit.
 const RUNS: usize = 3;
 
-/// What the program reached.
+/// The result of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// MB/s (10^6 bytes) that arrived.
+    /// Received MB/s (10^6 bytes).
     pub(crate) rate: f64,
-    /// CPU time that writing took, us for a MB.
+    /// CPU time of writing, us for each MB.
     pub(crate) cpu_us: f64,
 }
 
-/// So many clients receive `message`, a JSON-RPC message, `rounds` times each.
+/// Sends `message`, a JSON-RPC message, `rounds` times to each of `clients` clients.
 pub(crate) fn broadcast(
     clients: usize,
     message: &Arc<[u8]>,
@@ -55,27 +55,27 @@ fn once(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<Limit, Err
     let path = directory.path().join("limit");
     let listener = UnixListener::bind(&path)?;
     let address = Address::Unix(path);
-    let mut crowd = Crowd::new()?;
+    let mut pool = ClientPool::new()?;
     let mut sockets = Vec::with_capacity(clients);
     for _ in 0..clients {
-        crowd.connect(&address)?;
+        pool.connect(&address)?;
         sockets.push(listener.accept()?.0);
     }
     let (go, waits) = mpsc::channel();
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
-            // No word means that the reader has failed.
+            // A closed channel means that the reader has failed.
             waits
                 .recv()
                 .map_or(Ok((Vec::new(), 0.0)), |()| write(sockets, message, rounds))
         });
-        let outcome = read(crowd, clients * rounds, || {
-            // A writer that has failed has its say when it is joined.
+        let outcome = read(pool, clients * rounds, || {
+            // The error of a failed writer is returned when it is joined.
             let _ = go.send(());
         });
-        // The clients are gone, so a writer that still writes fails.
+        // The clients are closed, so a writer that still writes fails.
         drop(go);
-        // It returns the sockets: one that is closed would look to a client that still reads like a failure.
+        // The writer returns the sockets: closing one would be an error for a client that still reads.
         let (_, cpu_us) = joined(writer)?;
         let megabytes = (clients * message.len() * rounds) as f64 / 1e6;
         Ok(Limit {
@@ -85,27 +85,31 @@ fn once(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<Limit, Err
     })
 }
 
-/// Reads until so many messages are there: MB/s from `begin` on.
-fn read(mut crowd: Crowd, messages: usize, begin: impl FnOnce()) -> Result<f64, Error> {
+/// Reads until `messages` messages have arrived. Returns MB/s since `begin`.
+fn read(mut pool: ClientPool, messages: usize, begin: impl FnOnce()) -> Result<f64, Error> {
     let mut left = messages;
     let began = Instant::now();
     begin();
-    crowd.run(|arrival| {
+    pool.run(|arrival| {
         left -= usize::from(arrival.kind != Kind::Marker);
-        if left == 0 { Act::Stop } else { Act::Wait }
+        if left == 0 {
+            Action::Stop
+        } else {
+            Action::Wait
+        }
     })?;
     let seconds = began.elapsed().as_secs_f64();
-    Ok(crowd.received_bytes() as f64 / 1e6 / seconds)
+    Ok(pool.received_bytes() as f64 / 1e6 / seconds)
 }
 
-/// One socket and how much it has taken.
+/// One socket, and the number of bytes written to it.
 struct Reader {
     stream: UnixStream,
     messages: usize,
     written: usize,
 }
 
-/// Writes to whichever socket has room: the sockets, still open, and the CPU time of this thread, us.
+/// Writes to each socket that is writable. Returns the open sockets and the CPU time of this thread, us.
 fn write(
     sockets: Vec<unix::net::UnixStream>,
     message: &[u8],
@@ -128,7 +132,7 @@ fn write(
     let mut left = readers.len();
     for round in 0..rounds {
         for reader in &mut readers {
-            // Only those that keep up: the others go on when they have room.
+            // Only sockets without a backlog; the others continue when they are writable.
             if reader.messages == rounds - round {
                 left -= usize::from(one(reader, message)?);
             }
@@ -150,7 +154,7 @@ fn write(
     Ok((readers, usage::thread_cpu_us()))
 }
 
-/// Writes the rest of the current message as far as there is room; whether that was the end of the last.
+/// Writes the rest of the current message until the socket's buffer is full. Returns whether the last message is complete.
 fn one(reader: &mut Reader, message: &[u8]) -> Result<bool, Error> {
     loop {
         match reader.stream.write(&message[reader.written..]) {
@@ -175,7 +179,7 @@ mod tests {
     fn every_client_receives_every_message() {
         let body = "x".repeat(300_000);
         let message = format!(r#"{{"id":null,"method":"update","params":["m",{{"t":"{body}"}}]}}"#);
-        // It does not come to an end otherwise.
+        // Otherwise it would not end.
         assert!(broadcast(7, &message.into_bytes().into(), 5).unwrap().rate > 0.0);
     }
 }

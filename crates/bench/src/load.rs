@@ -1,18 +1,18 @@
-//! Steady load: what is in the database before, who sends how much of what, who watches. The workloads of single-row
-//! transactions are values of [`Load`].
+//! Steady load: the contents of the database, the number of writers and their transactions, the number of watchers. The workloads of
+//! single-row transactions are values of [`Load`].
 
 use crate::error::Error;
 use crate::figure::Figure;
+use crate::harness::Harness;
 use crate::requests;
-use crate::stage::Stage;
 use crate::workload::Run;
 
-/// What a transaction does.
+/// The operation of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// Inserts a row of its own.
+    /// Inserts a row.
     Insert,
-    /// Updates a row that is there, by `_uuid`.
+    /// Updates an existing row, by `_uuid`.
     Update,
 }
 
@@ -23,12 +23,12 @@ pub(crate) struct Load {
     /// Rows inserted before the measurement.
     pub(crate) rows: u32,
     pub(crate) writers: u32,
-    /// Of each writer.
+    /// Transactions of each writer.
     pub(crate) transactions: u32,
     /// Requests in flight of each writer.
     pub(crate) depth: usize,
     pub(crate) monitors: u32,
-    /// Whether each transaction asks to be on the disk before it is answered.
+    /// Whether each transaction is durable: it is on the disk before it is answered.
     pub(crate) is_durable: bool,
 }
 
@@ -55,20 +55,20 @@ impl Load {
         }
     }
 
-    /// Fills the database, watches, writes, waits until everything is delivered, reads the meters.
+    /// Fills the database, starts the watchers, writes, waits until all updates are delivered, and reads CPU time and memory.
     pub(crate) fn drive(&self, run: &Run<'_>) -> Result<Outcome, Error> {
-        let mut stage = Stage::new(run)?;
+        let mut harness = Harness::new(run)?;
         let mut uuids = Vec::with_capacity(self.rows as usize);
-        stage.prepare(requests::fill(self.rows), |reply| {
+        harness.prepare(requests::fill(self.rows), |reply| {
             uuids.extend(requests::inserted_uuids(reply));
         })?;
-        stage.connect(self.writers as usize)?;
-        stage.watch(self.monitors as usize, &requests::monitor())?;
+        harness.connect(self.writers as usize)?;
+        harness.watch(self.monitors as usize, &requests::monitor())?;
         let of_writer = |writer| requests::of_writer(self, writer, &uuids);
         let requests = (0..self.writers).map(of_writer).collect();
         let marker = (self.monitors > 0).then(requests::marker);
-        let phase = stage.phase(requests, self.depth, marker)?;
-        let memory = stage.server().memory()?;
+        let phase = harness.phase(requests, self.depth, marker)?;
+        let memory = harness.server().memory()?;
         let at = |quantile| phase.latencies.value_at_quantile(quantile) as f64 / 1e3;
         Ok(Outcome {
             rate: phase.rate(),
@@ -82,7 +82,7 @@ impl Load {
     }
 }
 
-/// What a steady load yields.
+/// The results of a steady load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// Transactions per second.
@@ -92,7 +92,7 @@ pub(crate) struct Outcome {
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
-    /// At the end, MiB.
+    /// Resident memory at the end, MiB.
     pub(crate) resident_mib: f64,
     pub(crate) peak_mib: f64,
 }

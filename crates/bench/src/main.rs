@@ -1,19 +1,21 @@
-//! `corvid-bench`: puts load on OVSDB servers and reports what it cost them.
+//! `corvid-bench`: a load generator for OVSDB servers, which reports throughput, latency, CPU time and memory.
 //!
-//! A server is a program with the reference's command line, or an address, so any implementation and any version can be
-//! measured, and two of them side by side (A B A B). The load comes from one thread, so that on a machine of two cores the
-//! server has one whole core, as it would not if the generator had threads of its own. Nothing here knows how a server works
-//! inside.
+//! A server is a program with the reference's command line, or an address, so any implementation and any version can be measured, alone or
+//! in turn with another one (A B A B). The load comes from a single thread, so that on a machine with two cores the server has a
+//! whole core. The benchmark does not depend on how a server works inside.
 
 mod allocators;
+mod client_pool;
 mod clients;
 mod cloud;
 mod connection;
-mod crowd;
+mod cpu_interval;
 mod database_file;
 mod driver;
 mod error;
 mod figure;
+mod harness;
+mod latency_probe;
 mod limit;
 mod load;
 mod northbound;
@@ -21,14 +23,11 @@ mod northd;
 mod options;
 mod plot;
 mod progress;
-mod pulse;
 mod report;
 mod requests;
 mod rounds;
 mod server;
 mod slow_disk;
-mod spell;
-mod stage;
 mod stream;
 mod target;
 mod tool;
@@ -102,7 +101,7 @@ fn run(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// The server that was built together with this program.
+/// The server in the folder of this program.
 fn beside_this_program() -> Result<Target, Error> {
     let path = std::env::current_exe()?.with_file_name("ovsdb-server");
     Ok(Target::Program(target::Program::plain(path)))
@@ -132,7 +131,7 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
             failed.push(workload.name());
         }
     });
-    println!("\nall of it took {}", report::seconds(began.elapsed()));
+    println!("\ntotal time {}", report::seconds(began.elapsed()));
     if let Some(file) = &options.json {
         let text = report::json(&outcomes, targets, options.scale, options.rounds);
         fs::write(file, text)?;

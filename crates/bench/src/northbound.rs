@@ -1,5 +1,4 @@
-//! The database of OVN's northbound side: its schema, and what a cloud system asks of it when it makes and removes ports and load
-//! balancers.
+//! OVN's northbound database: its schema, and the requests of a cloud system that creates and removes ports and load balancers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,10 +11,10 @@ use crate::database_file;
 use crate::error::Error;
 use crate::requests::{self, Requests};
 
-/// Where the system packages put the schema.
+/// The schema of the system's packages.
 const PACKAGED: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 
-/// The tables that are used here, of the schema's names and types, for machines without the package.
+/// The tables used here, with the names and types of the packaged schema, for machines without the package.
 const TRIMMED: &str = include_str!("northbound.ovsschema");
 
 /// Logical switches, over which ports are spread.
@@ -50,14 +49,14 @@ pub(crate) fn topology() -> Requests {
     Requests::one(&text)
 }
 
-/// Monitors every column of the tables that change, as current clients do.
+/// Monitors all columns of the tables that change, as current clients do.
 pub(crate) fn monitor() -> Requests {
     Requests::one(
         r#"{"id":0,"method":"monitor_cond_since","params":["OVN_Northbound","northbound",{"Logical_Switch":[{"columns":["name","ports"]}],"Logical_Switch_Port":[{"columns":["name","type","options","addresses","port_security","up","enabled","external_ids"]}],"Address_Set":[{"columns":["name","addresses"]}],"Load_Balancer":[{"columns":["name","vips","protocol","external_ids"]}],"Load_Balancer_Group":[{"columns":["name","load_balancer"]}]},"00000000-0000-0000-0000-000000000000"]}"#,
     )
 }
 
-/// Inserts a row whose name has the marker in it; `phase` makes it one of a kind.
+/// Inserts a row whose name contains the marker; `phase` makes the name unique.
 pub(crate) fn marker(phase: u32) -> Requests {
     let marker = String::from_utf8_lossy(requests::MARKER);
     Requests::one(&format!(
@@ -73,7 +72,7 @@ fn addresses(number: u32) -> (String, String) {
     )
 }
 
-/// The operations that make port `number`: the row, its place in a switch, its address in the set.
+/// The operations that create port `number`: the row, its reference in a switch, its address in the set.
 pub(crate) fn port_operations(number: u32) -> String {
     let (mac, ip) = addresses(number);
     let switch = number % SWITCHES;
@@ -82,12 +81,12 @@ pub(crate) fn port_operations(number: u32) -> String {
     )
 }
 
-/// Makes port `number`.
+/// Creates port `number`.
 pub(crate) fn add_port(number: u32) -> String {
     transact(number, &port_operations(number))
 }
 
-/// Removes it from its switch and the set; the row goes with its last reference.
+/// Removes a port from its switch and from the set. The row is garbage collected with its last reference.
 pub(crate) fn remove_port(number: u32, uuid: &str) -> String {
     let (_, ip) = addresses(number);
     let switch = number % SWITCHES;
@@ -99,7 +98,7 @@ pub(crate) fn remove_port(number: u32, uuid: &str) -> String {
     )
 }
 
-/// Makes load balancer `number` and puts it into the group.
+/// Creates load balancer `number` in the group.
 pub(crate) fn add_balancer(number: u32) -> String {
     let (_, ip) = addresses(number);
     transact(
@@ -110,7 +109,7 @@ pub(crate) fn add_balancer(number: u32) -> String {
     )
 }
 
-/// Removes a load balancer; the group forgets it, because its reference is weak.
+/// Removes a load balancer. The group's weak reference to it is removed with it.
 pub(crate) fn remove_balancer(number: u32, uuid: &str) -> String {
     transact(
         number,
@@ -124,14 +123,14 @@ fn transact(id: u32, operations: &str) -> String {
     format!(r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{operations}]}}"#)
 }
 
-/// Identities of all rows of a table by the number in their name.
+/// Selects UUIDs and names of all rows of a table.
 pub(crate) fn select_all(table: &str) -> Requests {
     Requests::one(&format!(
         r#"{{"id":0,"method":"transact","params":["OVN_Northbound",{{"op":"select","table":"{table}","where":[],"columns":["_uuid","name"]}}]}}"#
     ))
 }
 
-/// What [`select_all`] yields, by the number in the name.
+/// The UUIDs in the reply to [`select_all`], with the numbers in the rows' names.
 pub(crate) fn identities(reply: &[u8]) -> Result<Vec<(u32, String)>, Error> {
     let reply = Value::parse(reply)?;
     let rows = reply
@@ -148,7 +147,7 @@ pub(crate) fn identities(reply: &[u8]) -> Result<Vec<(u32, String)>, Error> {
     Ok(rows)
 }
 
-/// Deals texts out to writers, each its turn.
+/// Distributes texts over writers in turn.
 pub(crate) fn deal(texts: impl Iterator<Item = String>, writers: usize) -> Vec<Requests> {
     let mut dealt = vec![Requests::default(); writers];
     for (number, text) in texts.enumerate() {
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trimmed_schema_is_valid() {
+    fn trimmed_schema_is_valid() {
         let json = Value::parse(TRIMMED.as_bytes()).expect("JSON");
         assert_eq!(
             Schema::from_json(&json).expect("a schema").tables().len(),

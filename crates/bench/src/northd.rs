@@ -9,19 +9,19 @@ use crate::error::Error;
 use crate::stream::Address;
 use crate::usage;
 
-/// Where the system packages put it.
+/// The program of the system's packages.
 const PROGRAM: &str = "/usr/bin/ovn-northd";
 
-/// A running compiler, ended with the value.
+/// A running compiler. It is ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Northd {
     child: Child,
-    /// Of its pidfile and sockets.
+    /// The folder of its pidfile and sockets.
     _directory: TempDir,
 }
 
 impl Northd {
-    /// Starts one between the databases of the server at `address`. It connects, and waits for work, by itself.
+    /// Starts a compiler between the databases of the server at `address`.
     pub(crate) fn start(address: &Address) -> Result<Northd, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let child = Command::new(PROGRAM)
@@ -56,7 +56,7 @@ impl Northd {
 
 impl Drop for Northd {
     fn drop(&mut self) {
-        // Its work is done; failing to end it leaves nothing to be done.
+        // Its work is done; a failure to end it is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

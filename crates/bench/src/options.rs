@@ -9,7 +9,7 @@ use crate::target::Target;
 use crate::workload::{Scale, Workload};
 use crate::workloads;
 
-/// Load on OVSDB servers: transactions per second, server CPU time, memory and latency.
+/// Measures OVSDB servers under load: throughput, latency, CPU time and memory
 #[derive(Parser)]
 #[command(version)]
 pub(crate) struct CommandLine {
@@ -19,34 +19,34 @@ pub(crate) struct CommandLine {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Measure two servers in turn (A B A B) and print the ratios beside what is aimed at
+    /// Measure two servers in turn (A B A B), and print the ratios beside their aims
     Compare(Compare),
     /// Measure one server
     Run(RunOne),
-    /// Measure servers under several allocators: duration and memory
+    /// Measure the run time and memory of servers with several memory allocators
     Allocators(Allocators),
-    /// Measure what OVN makes of two servers, as `compare --workloads ovn` does
+    /// Measure OVN on two servers; the same as `compare --workloads ovn`
     Ovn(Ovn),
-    /// Measure client libraries, all over one server: ours beside the reference's for C and for Python
+    /// Measure client libraries on one server: ours, and the reference's for C and for Python
     Clients(Clients),
-    /// Be a client of ours that is measured
+    /// Run as the client process that `clients` measures
     #[command(hide = true)]
     Hold(Hold),
-    /// Name all workloads
+    /// List all workloads
     List,
-    /// Write the database file that a workload starts with, for a server that will be measured at its address
+    /// Write the database file that a workload starts with, for a server that is measured at an address
     Prepare(Prepare),
-    /// Write a database file with a history of commits, as the reference records them
+    /// Write a database file with a history of commits, in the format of the reference
     Generate(Generate),
 }
 
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// The first server, which the ratios and aims speak of: a program with the command line of ovsdb-server, unix:PATH, or
-    /// tcp:HOST:PORT. What listens at an address loses all rows, its CPU time and memory are not known, and
-    /// workloads that begin with a file of rows or control the server refuse it
+    /// The first server, which the aims apply to: a program with the command line of ovsdb-server, unix:PATH, or
+    /// tcp:HOST:PORT. A server at an address loses all rows; its CPU time and memory are not measured, and
+    /// workloads that need a file with rows or control commands fail
     pub(crate) ours: Target,
-    /// The server that it is compared with
+    /// The server to compare with
     pub(crate) reference: Target,
     #[command(flatten)]
     pub(crate) measure: Measure,
@@ -60,69 +60,68 @@ pub(crate) struct RunOne {
     pub(crate) measure: Measure,
 }
 
-/// What is done to each server.
+/// The options of a measurement.
 #[derive(Args)]
 pub(crate) struct Measure {
-    /// Workloads, separated by commas; all of them if none is named
+    /// Workloads, separated by commas [default: all]
     #[arg(long, short, value_delimiter = ',', value_parser = workloads::find)]
     pub(crate) workloads: Vec<&'static dyn Workload>,
-    /// How often each server is measured with each workload; medians are reported
+    /// Runs of each workload on each server; medians are reported
     #[arg(long, short, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// How large the workloads are
+    /// The size of the workloads
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
-    /// Write every run to this file, as JSON
+    /// Write the figures of every run to this file, as JSON
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
-    /// Write plots into this folder, as SVG
+    /// Write plots to this folder, as SVG
     #[arg(long)]
     pub(crate) plots: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub(crate) struct Allocators {
-    /// A build of our server with one allocator: jemalloc=PROGRAM; a build named system is also measured with other allocators
-    /// loaded before it
+    /// A build of our server with one allocator, as NAME=PROGRAM; the build named system is also measured with other allocators preloaded
     #[arg(long)]
     pub(crate) ours: Vec<Build>,
-    /// A server that uses the system's allocator, measured with that and with others loaded before it
+    /// A server that uses the system's allocator; it is measured with that one and with others preloaded
     #[arg(long)]
     pub(crate) reference: Option<PathBuf>,
     /// Workloads, separated by commas
     #[arg(long, short, value_delimiter = ',', value_parser = workloads::find, default_values = ["update1", "update2", "insert", "queue", "size"])]
     pub(crate) workloads: Vec<&'static dyn Workload>,
-    /// How often each is measured; medians are reported
+    /// Runs of each workload; medians are reported
     #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// How large the workloads are
+    /// The size of the workloads
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
 }
 
 #[derive(Args)]
 pub(crate) struct Ovn {
-    /// The first server, a program with the command line of ovsdb-server; the one beside this program if none is named
+    /// The first server, a program with the command line of ovsdb-server [default: the one beside this program]
     pub(crate) ours: Option<Target>,
-    /// The server that it is compared with
+    /// The server to compare with
     #[arg(default_value = "/usr/sbin/ovsdb-server")]
     pub(crate) reference: Target,
-    /// How often each server is measured; medians are reported
+    /// Runs on each server; medians are reported
     #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// How many single ports are added
+    /// The number of single ports that are added
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
 }
 
 #[derive(Args)]
 pub(crate) struct Clients {
-    /// The program that serves all of them, with the command line of ovsdb-server
+    /// The server for all clients, a program with the command line of ovsdb-server
     pub(crate) server: PathBuf,
-    /// How often everything is measured; medians are reported
+    /// Runs of each measurement; medians are reported
     #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// How large the databases are
+    /// The size of the databases
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
 }
@@ -131,7 +130,7 @@ pub(crate) struct Clients {
 pub(crate) struct Hold {
     /// unix:PATH
     pub(crate) remote: String,
-    /// A file that holds the schema
+    /// A file with the schema
     pub(crate) schema: PathBuf,
 }
 
@@ -141,7 +140,7 @@ pub(crate) struct Prepare {
     pub(crate) workload: &'static dyn Workload,
     /// The file to write
     pub(crate) file: PathBuf,
-    /// How large the workload is
+    /// The size of the workload
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
 }
@@ -150,13 +149,13 @@ pub(crate) struct Prepare {
 pub(crate) struct Generate {
     /// The file to write
     pub(crate) file: PathBuf,
-    /// Rows of its only table
+    /// Number of rows
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub(crate) rows: u32,
-    /// How often each row is written: inserted, then modified
+    /// Number of times that each row is written: first inserted, then modified
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub(crate) versions: u32,
-    /// Rows that one transaction writes
+    /// Rows in each transaction
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rows_per_record: u32,
 }

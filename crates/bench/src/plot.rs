@@ -1,4 +1,4 @@
-//! Plots of results, as SVG: one bar for each figure with an aim, and a curve for each figure that was taken at several points.
+//! Plots of results, as SVG: one bar for each figure with an aim, and a curve for each figure that was measured at several points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -18,10 +18,10 @@ const LEGEND: u32 = 300;
 const LEGEND_ROW: i32 = 22;
 /// Height of a bar of the summary.
 const BAR: u32 = 22;
-/// Labels of a logarithmic axis, about.
+/// Approximate number of labels of a logarithmic axis.
 const LABELS: usize = 4;
 const FONT: (&str, u32) = ("sans-serif", 14);
-/// Ours, then the reference.
+/// Colours of our server and of the reference.
 const COLOURS: [RGBColor; 2] = [RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0xc8, 0x55, 0x3d)];
 const NAMES: [&str; 2] = ["ours", "reference"];
 
@@ -50,7 +50,7 @@ pub(crate) fn write(outcomes: &[Outcome], directory: &Path) -> Result<(), Error>
 /// An axis and a unit.
 type Plane = (&'static str, &'static str);
 
-/// Where a figure is drawn, if it is.
+/// The plane in which a figure is drawn, if it is drawn.
 fn plane_of(figure: &Figure) -> Option<Plane> {
     let is_drawn = figure.better != Better::Neither && figure.value > 0.0;
     figure
@@ -59,7 +59,7 @@ fn plane_of(figure: &Figure) -> Option<Plane> {
         .map(|(axis, _)| (axis, figure.unit))
 }
 
-/// The plane that most figures lie in, if there are at least two points of a curve.
+/// The plane of most figures, if a curve has at least two points.
 fn plane(figures: &[Figure]) -> Option<Plane> {
     let mut counts: BTreeMap<Plane, usize> = BTreeMap::new();
     for figure in figures {
@@ -71,7 +71,7 @@ fn plane(figures: &[Figure]) -> Option<Plane> {
     (count >= 2).then_some(plane)
 }
 
-/// How many times better the first server is, for each figure that has an aim.
+/// The factor by which the first server is better, for each figure with an aim.
 fn advantages(outcome: &Outcome) -> Vec<(String, f64)> {
     let medians = outcome.medians();
     let [ours, reference] = medians.as_slice() else {
@@ -94,7 +94,7 @@ fn advantages(outcome: &Outcome) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// Bars on a logarithmic scale, 1 in the middle of nothing gained.
+/// Draws bars on a logarithmic scale that begin at 1, the value of equal servers.
 fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
     let count = u32::try_from(bars.len()).unwrap_or(u32::MAX);
     let size = (SIZE.0, 90 + BAR * count);
@@ -146,7 +146,7 @@ fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
     root.present().map_err(failed)
 }
 
-/// Each title a curve for each server.
+/// Draws a curve for each title and server.
 fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Result<(), Error> {
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(failed)?;
@@ -165,7 +165,7 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
     let mut chart = ChartBuilder::on(&area)
         .caption(name, FONT)
         .margin(10)
-        // The last label is as wide on both sides of its point.
+        // The last label is centred on its point, so it needs room on both sides.
         .margin_right(30)
         .x_label_area_size(40)
         .y_label_area_size(70)
@@ -195,7 +195,7 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
                 .filter(|figure| figure.title == *title)
                 .filter_map(|figure| Some((figure.at?.1, figure.value)))
                 .collect();
-            // Curves of one server differ in strength, so that two colours tell the servers apart.
+            // A server has one colour; its curves differ in opacity.
             let strength = 1.0 - 0.7 * number as f64 / titles.len() as f64;
             let colour = COLOURS[server].mix(strength);
             let dots = curve
@@ -207,7 +207,7 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
                 .map_err(failed)?;
             let line = PathElement::new([(0, row), (16, row)], colour.stroke_width(2));
             legend.draw(&line).map_err(failed)?;
-            // Text hangs from its point.
+            // Text is placed below its point.
             let words = format!("{title}, {}", NAMES[server]);
             let words = Text::new(words, (22, row - 6), FONT);
             legend.draw(&words).map_err(failed)?;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_lie_where_most_figures_do() {
+    fn plane_is_that_of_most_figures() {
         let other = Figure::higher("rate", "MB/s", 1.0).at("clients", 1);
         let figures = [other.clone(), point("a", 1), point("a", 2)];
         assert_eq!(plane(&figures), Some(("rows", "us")));

@@ -1,23 +1,23 @@
-//! Progress on a terminal: which server and workload, how far. Silent elsewhere, so that logs hold results only.
+//! A progress bar with server and workload, on terminals only, so that logs have only results.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often the bar is drawn while nothing else happens.
+/// The interval at which the bar is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The progress of a whole command.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// What is measured now.
+    /// The current measurement.
     subject: RefCell<String>,
 }
 
 impl Progress {
-    /// `runs` measurements are to come.
+    /// A bar for `runs` measurements.
     pub(crate) fn new(runs: u64) -> Progress {
         // The bar draws on standard error, and only when that is a terminal.
         let bar = ProgressBar::new(runs);
@@ -32,24 +32,24 @@ impl Progress {
         }
     }
 
-    /// Says what is done now.
+    /// Shows the current measurement.
     pub(crate) fn say(&self, text: String) {
         self.bar.set_message(text.clone());
         self.subject.replace(text);
     }
 
-    /// Says what part of it is done now.
+    /// Shows the current step of the measurement.
     pub(crate) fn detail(&self, text: &str) {
         self.bar
             .set_message(format!("{}: {text}", self.subject.borrow()));
     }
 
-    /// Prints while the bar is out of the way.
+    /// Hides the bar while `print` runs.
     pub(crate) fn suspend(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
-    /// One measurement is done.
+    /// Counts a measurement as done.
     pub(crate) fn step(&self) {
         self.bar.inc(1);
     }

@@ -1,4 +1,4 @@
-//! Results for people, with ratios and aims, and as JSON.
+//! Results as a table with ratios and aims, and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use corvid_json::Value;
 use corvid_json::value::Object;
 
+use crate::cpu_interval::CpuUsage;
 use crate::figure::Figure;
 use crate::rounds::{OfServer, Outcome};
-use crate::spell::Busy;
 use crate::target::Target;
 use crate::workload::Scale;
 
@@ -17,7 +17,7 @@ const NAME_WIDTH: usize = 16;
 const TITLE_WIDTH: usize = 50;
 const FIGURE_WIDTH: usize = 11;
 
-/// The head of the table: what the columns are.
+/// The head of the table: servers and columns.
 pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut text = String::new();
     for (target, name) in targets.iter().zip(NAMES) {
@@ -36,8 +36,7 @@ pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     text
 }
 
-/// A line for each figure: each server's, with two servers the first divided by the second, and what is aimed at. Then which threads
-/// were busy, and how long all of it took.
+/// A line for each figure: the value of each server and, of two servers, the ratio and the aim. Then the busy threads and the total time.
 pub(crate) fn lines(outcome: &Outcome) -> String {
     let mut text = String::new();
     let medians = outcome.medians();
@@ -65,24 +64,21 @@ pub(crate) fn lines(outcome: &Outcome) -> String {
     if outcome
         .servers
         .iter()
-        .any(|server| server.busy().is_known())
+        .any(|server| server.cpu_usage().is_known())
     {
-        let threads = of_servers(outcome, |server| threads(&server.busy()));
-        let _ = writeln!(
-            text,
-            "{name:NAME_WIDTH$} threads, % of a core while measured: {threads}"
-        );
+        let threads = of_servers(outcome, |server| threads(&server.cpu_usage()));
+        let _ = writeln!(text, "{name:NAME_WIDTH$} threads, % of a core: {threads}");
     }
     let took = of_servers(outcome, |server| seconds(server.took));
     let preparation = seconds(outcome.preparation);
     let _ = writeln!(
         text,
-        "{name:NAME_WIDTH$} took: preparation {preparation}; {took}"
+        "{name:NAME_WIDTH$} time: preparation {preparation}; {took}"
     );
     text
 }
 
-/// What servers are called, in the order given.
+/// The names of the servers, in the order of the command line.
 const NAMES: [&str; 2] = ["ours", "reference"];
 
 /// `ours ...; reference ...`
@@ -94,7 +90,7 @@ fn of_servers(outcome: &Outcome, say: impl Fn(&OfServer) -> String) -> String {
     parts.join("; ")
 }
 
-fn threads(busy: &Busy) -> String {
+fn threads(busy: &CpuUsage) -> String {
     let shares = busy.shares();
     if shares.is_empty() {
         return "idle".to_owned();
@@ -119,13 +115,13 @@ fn cell(value: f64, digits: usize) -> String {
     }
 }
 
-/// Everything measured, each run included: an array with one object per workload and server.
+/// All results with the figures of each run: an array with one object for each workload and server.
 pub(crate) fn json(outcomes: &[Outcome], targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut results = Vec::new();
     for outcome in outcomes {
         for (server, target) in outcome.servers.iter().zip(targets) {
             let runs = server.runs.iter().map(|run| figures(run));
-            let busy = server.busy();
+            let busy = server.cpu_usage();
             let shares = busy.shares().into_iter();
             let shares = shares.map(|(name, share)| (name.into(), number(share)));
             results.push(object([
@@ -155,7 +151,7 @@ fn figures(figures: &[Figure]) -> Value {
     )
 }
 
-/// What is not a number is null, because JSON has no other word for it.
+/// A number; NaN is null, because JSON has no NaN.
 fn number(value: f64) -> Value {
     if value.is_finite() {
         Value::Real(value)

@@ -1,7 +1,7 @@
-//! Texts of requests, built before the measurement starts, and what is read from replies.
+//! The texts of requests, built before a measurement starts, and functions that read replies.
 //!
-//! Each writer's requests lie in one buffer, so that sending one is a slice of it: the generator's work between a reply and
-//! the next request is finding the end of the one and writing the other.
+//! The requests of a writer are in one buffer, and sending one writes a slice of it. So between a reply and the next request the generator
+//! only finds the end of the reply.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(crate) const ROWS_PER_FILL: u32 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {
     text: Vec<u8>,
-    /// Where each ends.
+    /// The end of each request.
     ends: Vec<usize>,
 }
 
@@ -26,12 +26,12 @@ impl Requests {
         self.ends.len()
     }
 
-    /// Bytes of all.
+    /// The size of all requests.
     pub(crate) fn bytes(&self) -> u64 {
         self.text.len() as u64
     }
 
-    /// One request.
+    /// A single request.
     pub(crate) fn one(text: &str) -> Requests {
         let mut requests = Requests::default();
         requests.push(text);
@@ -49,7 +49,7 @@ impl Requests {
         &self.text[start..self.ends[number]]
     }
 
-    /// Where the request `number` ends among the bytes of all.
+    /// The position at which the request `number` ends.
     pub(crate) fn end(&self, number: usize) -> usize {
         self.ends[number]
     }
@@ -69,12 +69,12 @@ pub(crate) fn row(out: &mut String, name: &str, number: u32) {
     );
 }
 
-/// The requests of writer `writer`; `uuids` are the rows that are there.
+/// The requests of writer `writer`; `uuids` are the existing rows.
 pub(crate) fn of_writer(load: &Load, writer: u32, uuids: &[String]) -> Requests {
     let mut requests = Requests::default();
     let mut text = String::new();
-    // Rows are visited in a fixed order without locality, the same for every server: a step that shares no factor with
-    // the number of rows reaches all of them.
+    // Rows are visited in a fixed order without locality, the same for every server. The step has no common factor with
+    // the number of rows, so all rows are visited.
     let stride = stride(uuids.len());
     let mut at = uuids.len() * writer as usize / load.writers as usize;
     for number in 0..load.transactions {
@@ -104,7 +104,7 @@ pub(crate) fn of_writer(load: &Load, writer: u32, uuids: &[String]) -> Requests 
     requests
 }
 
-/// About the golden section of `count`, without a common factor.
+/// A step near the golden section of `count`, without a common factor.
 fn stride(count: usize) -> usize {
     let gcd = |mut a: usize, mut b: usize| {
         while b != 0 {
@@ -126,7 +126,7 @@ pub(crate) fn set_number(id: u64, uuid: &str, number: u64) -> String {
     )
 }
 
-/// Asks for nothing.
+/// An echo request.
 pub(crate) fn echo(id: u64) -> String {
     format!(r#"{{"method":"echo","params":[],"id":{id}}}"#)
 }
@@ -157,7 +157,7 @@ fn insertion(numbers: Range<u32>) -> String {
     text
 }
 
-/// A monitor of the whole table, as current clients ask for it.
+/// Monitors the whole table, as current clients do.
 pub(crate) fn monitor() -> Requests {
     let mut requests = Requests::default();
     requests.push(
@@ -166,7 +166,7 @@ pub(crate) fn monitor() -> Requests {
     requests
 }
 
-/// The name of the row whose insertion ends the measurement: a monitor that has heard of it has heard of everything.
+/// The name of the marker row, whose insertion ends a measurement: a monitor that has received it has received all earlier changes.
 pub(crate) const MARKER: &[u8] = b"the-last-row";
 
 /// Inserts the marker row.
@@ -178,13 +178,13 @@ pub(crate) fn marker() -> Requests {
     requests
 }
 
-/// Whether a reply reports an error, of its own or of an operation.
+/// Whether a reply has an error, of the request or of an operation.
 pub(crate) fn is_error(reply: &[u8]) -> bool {
     let member = br#""error":"#;
     memmem::find_iter(reply, member).any(|at| !reply[at + member.len()..].starts_with(b"null"))
 }
 
-/// Identities of inserted rows, in the order of their operations.
+/// UUIDs of inserted rows, in the order of their operations.
 pub(crate) fn inserted_uuids(reply: &[u8]) -> impl Iterator<Item = String> + '_ {
     let lead = br#"["uuid",""#;
     memmem::find_iter(reply, lead).filter_map(move |at| {

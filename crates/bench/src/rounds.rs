@@ -1,21 +1,21 @@
-//! Rounds: each server in turn with each workload, a fresh process and database every time.
+//! Rounds: each workload runs on each server in turn, each time with a new process and database.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::cpu_interval::{CpuTotals, CpuUsage};
 use crate::error::Error;
 use crate::figure::{self, Figure};
 use crate::progress::Progress;
-use crate::spell::{Book, Busy};
 use crate::target::Target;
 use crate::workload::{Run, Scale, Workload};
 
 /// The results of one workload.
 pub(crate) struct Outcome {
     pub(crate) workload: &'static dyn Workload,
-    /// For each server, in the order given. None has no run.
+    /// For each server, in the order of the command line. Each has at least one run.
     pub(crate) servers: Vec<OfServer>,
-    /// Until the file was there that each run opens.
+    /// The time to prepare the file that each run opens.
     pub(crate) preparation: Duration,
 }
 
@@ -31,9 +31,9 @@ impl Outcome {
 pub(crate) struct OfServer {
     /// Every run.
     pub(crate) runs: Vec<Vec<Figure>>,
-    /// All runs, with everything around what is measured.
+    /// The time of all runs, with their preparation.
     pub(crate) took: Duration,
-    book: Book,
+    cpu_totals: CpuTotals,
 }
 
 impl OfServer {
@@ -41,12 +41,12 @@ impl OfServer {
         figure::medians(&self.runs)
     }
 
-    /// What the server's threads did in all runs.
-    pub(crate) fn busy(&self) -> Busy {
-        self.book.busy()
+    /// The CPU usage of the server's threads in all runs.
+    pub(crate) fn cpu_usage(&self) -> CpuUsage {
+        self.cpu_totals.cpu_usage()
     }
 
-    /// One more run.
+    /// Adds a run.
     pub(crate) fn run(
         &mut self,
         workload: &dyn Workload,
@@ -61,7 +61,7 @@ impl OfServer {
             target,
             file,
             progress,
-            book: &self.book,
+            cpu_totals: &self.cpu_totals,
         })?);
         self.took += began.elapsed();
         progress.step();
@@ -69,7 +69,7 @@ impl OfServer {
     }
 }
 
-/// What to measure.
+/// The workloads and servers to measure.
 pub(crate) struct Plan<'a> {
     pub(crate) workloads: &'a [&'static dyn Workload],
     pub(crate) targets: &'a [Target],
@@ -77,8 +77,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) scale: Scale,
 }
 
-/// Measures every workload with every server: A B A B, so that what else the machine does meets both alike. `done` is given
-/// each workload and its results, or why there are none, when it is through; a workload that fails leaves the others alone.
+/// Measures every workload on every server in turn (A B A B), so that other load on the machine affects both. `done` gets
+/// each workload with its results or its error. A failed workload does not prevent the others.
 pub(crate) fn measure(
     plan: &Plan<'_>,
     mut done: impl FnMut(&'static dyn Workload, Result<Outcome, Error>),

@@ -1,5 +1,5 @@
-//! A server under test: a program started in a directory of its own, with a file database and a Unix socket, ended with the
-//! value; or one that runs already, at an address, of which no meters can be read.
+//! A server under test: a program that is started in a directory of its own, with a file database and a Unix socket, and ended when the
+//! value is dropped; or a running server at an address, whose CPU time and memory cannot be measured.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,49 +10,57 @@ use corvid_data::Schema;
 use corvid_json::Value;
 use tempfile::TempDir;
 
+use crate::cpu_interval::{CpuInterval, CpuTotals};
 use crate::database_file;
 use crate::error::Error;
-use crate::spell::{Book, Spell};
 use crate::stream::Address;
 use crate::target::Program;
 use crate::usage::{self, Memory};
 
-/// How long a server may take to load its file and listen.
+/// Time limit for a server to load its file and listen.
 const START: Duration = Duration::from_secs(600);
-/// How often it is tried.
+/// The interval between attempts to connect.
 const TRY_EVERY: Duration = Duration::from_millis(1);
 
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
-    /// From its start to its first answer.
+    /// The time from its start to its first reply.
     opened_in: Duration,
     process: Option<Process>,
-    /// Where its spells are added up.
-    book: Book,
+    /// The sum of its measured intervals.
+    cpu_totals: CpuTotals,
 }
 
-/// What belongs to a server that we started.
+/// The process of a server that the benchmark started.
 #[derive(Debug)]
 struct Process {
     program: Program,
     child: Child,
     started: Instant,
-    /// Removed after the process, which `drop` ends first.
+    /// Removed after the process has ended.
     directory: TempDir,
 }
 
 impl Server {
-    /// Starts `program` with a copy of `file` and waits until it answers.
-    pub(crate) fn open(program: &Program, file: &Path, book: &Book) -> Result<Server, Error> {
+    /// Starts `program` with a copy of `file`, and waits until it answers.
+    pub(crate) fn open(
+        program: &Program,
+        file: &Path,
+        cpu_totals: &CpuTotals,
+    ) -> Result<Server, Error> {
         let directory = directory()?;
         fs::copy(file, file_in(&directory))?;
-        Server::launch(program.clone(), directory, book.clone())
+        Server::launch(program.clone(), directory, cpu_totals.clone())
     }
 
-    /// The server at `address`, with no rows in the tables of the database of that schema.
-    pub(crate) fn at(address: &Address, schema: &Schema, book: &Book) -> Result<Server, Error> {
+    /// The server at `address`. Deletes all rows in the database of that schema.
+    pub(crate) fn at(
+        address: &Address,
+        schema: &Schema,
+        cpu_totals: &CpuTotals,
+    ) -> Result<Server, Error> {
         let mut request = format!(
             r#"{{"id":0,"method":"transact","params":["{}""#,
             schema.name
@@ -72,20 +80,24 @@ impl Server {
             address: address.clone(),
             opened_in: Duration::ZERO,
             process: None,
-            book: book.clone(),
+            cpu_totals: cpu_totals.clone(),
         })
     }
 
-    /// Ends the server and starts it again with the file that it leaves.
+    /// Ends the server and starts it again with its file.
     pub(crate) fn reopen(mut self) -> Result<Server, Error> {
         let mut process = self.process.take().ok_or(Error::NeedsProgram)?;
         process.end();
         let directory = directory()?;
         fs::rename(file_in(&process.directory), file_in(&directory))?;
-        Server::launch(process.program.clone(), directory, self.book.clone())
+        Server::launch(process.program.clone(), directory, self.cpu_totals.clone())
     }
 
-    fn launch(program: Program, directory: TempDir, book: Book) -> Result<Server, Error> {
+    fn launch(
+        program: Program,
+        directory: TempDir,
+        cpu_totals: CpuTotals,
+    ) -> Result<Server, Error> {
         let at = |name: &str| directory.path().join(name);
         let started = Instant::now();
         let mut command = Command::new(&program.path);
@@ -134,21 +146,21 @@ impl Server {
             address,
             opened_in: started.elapsed(),
             process: Some(process),
-            book,
+            cpu_totals,
         })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// How long it took from its start to its first answer.
+    /// The time from its start to its first reply.
     pub(crate) fn opened_in(&self) -> Duration {
         self.opened_in
     }
 
-    /// Its process, if it is ours.
+    /// Its process id, if the benchmark started it.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(|process| process.child.id())
     }
@@ -174,18 +186,22 @@ impl Server {
         }
     }
 
-    /// Begins a spell of work.
-    pub(crate) fn spell(&self) -> Result<Spell, Error> {
-        Spell::begin(self.pid(), &self.book)
+    /// Begins to measure CPU time.
+    pub(crate) fn measure_cpu(&self) -> Result<CpuInterval, Error> {
+        CpuInterval::begin(self.pid(), &self.cpu_totals)
     }
 
-    /// The spell that began when it was started.
-    pub(crate) fn spell_since_start(&self) -> Spell {
+    /// The measurement that began with the start of the server.
+    pub(crate) fn measure_cpu_since_start(&self) -> CpuInterval {
         let started = self.process.as_ref().map(|process| process.started);
-        Spell::since_start(self.pid(), &self.book, started.unwrap_or_else(Instant::now))
+        CpuInterval::since_start(
+            self.pid(),
+            &self.cpu_totals,
+            started.unwrap_or_else(Instant::now),
+        )
     }
 
-    /// Memory now and at most; not numbers where there is no process of ours.
+    /// Current and peak memory; NaN for a server at an address.
     pub(crate) fn memory(&self) -> Result<Memory, Error> {
         match self.pid() {
             Some(pid) => Ok(usage::memory(pid)?),
@@ -196,7 +212,7 @@ impl Server {
         }
     }
 
-    /// Size of the database file, MiB; not a number where there is no process of ours.
+    /// Size of the database file, MiB; NaN for a server at an address.
     pub(crate) fn file_mib(&self) -> Result<f64, Error> {
         match &self.process {
             Some(process) => {
@@ -210,7 +226,7 @@ impl Server {
 
 impl Process {
     fn end(&mut self) {
-        // The process is ours alone and its files go with it; failing to end it leaves nothing to be done.
+        // A failure to end the process is ignored: nothing else uses it or its files.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! A disk whose sync takes a given time, for any server: a library that is loaded before the C library and waits in `fdatasync` and
-//! `fsync`. Made by the C compiler when it is needed, from the source that the tests use too.
+//! A disk whose sync takes a given time, for any server: a preloaded library that waits in `fdatasync` and `fsync`. It is compiled on
+//! demand from the source that the tests use too.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::target::Program;
 const SOURCE: &str = include_str!("../../../tests/src/troubled_disk.c");
 const LIBRARY: &str = "troubled_disk.so";
 
-/// A disk whose sync takes long. A server that is started with it must end before the value does.
+/// A slow disk. A server that uses it must end before this is dropped.
 #[derive(Debug)]
 pub(crate) struct SlowDisk {
     directory: TempDir,
@@ -21,7 +21,7 @@ pub(crate) struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// One whose sync takes so much longer than that of the real one below.
+    /// A disk whose sync takes `sync` longer than that of the real disk.
     pub(crate) fn with_sync(sync: Duration) -> Result<SlowDisk, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let source = directory.path().join("troubled_disk.c");

@@ -1,4 +1,4 @@
-//! Where a server listens, and connections to it: a Unix socket of a server that we start, or any address that is given.
+//! Addresses of servers and connections to them: the Unix socket of a server that the benchmark starts, or any given address.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -14,7 +14,7 @@ use mio::{Interest, Registry, Token};
 
 use crate::error::Error;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
@@ -45,9 +45,9 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// A connection that never waits, to be registered with a poll.
+    /// Opens a non-blocking connection, to be registered with a poll.
     pub(crate) fn connect(&self) -> io::Result<Stream> {
-        // Connecting waits, so that a full backlog is not an error.
+        // Connecting blocks, so that a full backlog is not an error.
         match self {
             Address::Unix(path) => {
                 let stream = unix::net::UnixStream::connect(path)?;
@@ -63,7 +63,7 @@ impl Address {
         }
     }
 
-    /// A connection that waits.
+    /// Opens a blocking connection.
     pub(crate) fn open(&self) -> io::Result<Box<dyn ReadWrite>> {
         match self {
             Address::Unix(path) => Ok(Box::new(unix::net::UnixStream::connect(path)?)),
@@ -107,12 +107,12 @@ fn exchange(stream: &mut dyn ReadWrite, request: &str) -> Result<Value, Error> {
     }
 }
 
-/// A connection that waits.
+/// A blocking connection.
 pub(crate) trait ReadWrite: Read + Write {}
 
 impl<T: Read + Write> ReadWrite for T {}
 
-/// A connection that never waits.
+/// A non-blocking connection.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Unix(UnixStream),

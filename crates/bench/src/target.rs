@@ -1,4 +1,4 @@
-//! What is measured: a program with the command line of ovsdb-server, or the address of a server that runs already.
+//! The measured server: a program with the command line of ovsdb-server, or the address of a running server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use crate::stream::Address;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Program(Program),
-    /// Without CPU time, memory, file and control commands.
+    /// A running server, without CPU time, memory, file and control commands.
     Address(Address),
 }
 
-/// A program and how to start it.
+/// A program with the settings of its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Libraries loaded before all others (`LD_PRELOAD`): another allocator, a slow disk.
+    /// Preloaded libraries (`LD_PRELOAD`): another allocator, a slow disk.
     pub(crate) preload: Vec<PathBuf>,
-    /// Variables of its environment.
+    /// Environment variables.
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 impl Program {
-    /// The program as it is.
+    /// The program without preloaded libraries and variables.
     pub(crate) fn plain(path: PathBuf) -> Program {
         Program {
             path,

@@ -1,4 +1,4 @@
-//! The offline tool: compacting a file, time and memory.
+//! Time and memory of compacting a file by `ovsdb-tool`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::usage;
 
-/// How often the memory of the tool is read.
+/// The interval at which the memory of the tool is read.
 const WATCH_EVERY: Duration = Duration::from_millis(5);
 
-/// What a compaction took.
+/// The cost of a compaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offline {
     pub(crate) took: Duration,
     pub(crate) peak_mib: f64,
 }
 
-/// The program of that name that was installed with a server: beside it, or where packages put it.
+/// The program of that name that belongs to a server: in the server's folder, or in the folder `bin` of packages.
 pub(crate) fn beside(server: &Path, name: &str) -> Result<PathBuf, Error> {
     let beside = server.with_file_name(name);
     let packaged = server
@@ -51,7 +51,7 @@ pub(crate) fn compact(tool: &Path, file: &Path) -> Result<Offline, Error> {
         })?;
     let mut peak = 0.0_f64;
     let status = loop {
-        // One that has just ended has no memory to be read.
+        // A process that has just ended has no memory figures.
         peak = usage::memory(child.id()).map_or(peak, |memory| memory.peak_mib.max(peak));
         if let Some(status) = child.try_wait()? {
             break status;

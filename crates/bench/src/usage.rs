@@ -1,19 +1,19 @@
-//! What a process has used, from `/proc/PID`.
+//! CPU time and memory of a process, from `/proc/PID`.
 
 use std::fs;
 use std::io;
 
 /// CPU time of all threads of a process, in microseconds.
 ///
-/// The kernel counts the whole process, ended threads included, in ticks of 10 ms, and each thread that lives in nanoseconds.
-/// The sum of these is taken, unless ended threads are missing in it.
+/// The kernel counts the time of the whole process, with ended threads, in ticks of 10 ms, and the time of each running thread in nanoseconds.
+/// The result is the sum of the threads' times, unless it lacks ended threads.
 pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
     let whole_us = whole_cpu_us(pid)? as f64;
     let mut sum_us = 0.0;
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = match fs::read_to_string(entry?.path().join("schedstat")) {
             Ok(text) => text,
-            // Kernels without scheduler statistics, and a thread that has just ended.
+            // The kernel has no scheduler statistics, or the thread has just ended.
             Err(_) => return Ok(whole_us),
         };
         sum_us += spent_us(&text);
@@ -22,7 +22,7 @@ pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
     Ok(if is_whole { sum_us } else { whole_us })
 }
 
-/// A thread that lives.
+/// A running thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
     pub(crate) id: String,
@@ -58,14 +58,14 @@ fn spent_us(schedstat: &str) -> f64 {
     })
 }
 
-/// CPU time of the calling thread so far, microseconds; not a number on a kernel without scheduler statistics.
+/// CPU time of the calling thread so far, microseconds; NaN on a kernel without scheduler statistics.
 pub(crate) fn thread_cpu_us() -> f64 {
     spent_us(&fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default())
 }
 
 fn whole_cpu_us(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is the program's name in parentheses, which may hold anything; utime and stime are fields 14, 15.
+    // The second field is the program's name in parentheses, which may contain any character; utime and stime are fields 14, 15.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut times = fields
         .split_ascii_whitespace()
@@ -77,18 +77,18 @@ fn whole_cpu_us(pid: u32) -> io::Result<u64> {
     }
 }
 
-/// How far the time of the whole process may be off, microseconds: user and system time are each cut to a tick.
+/// The possible error of the time of the whole process, microseconds: user and system time are each rounded down to a tick.
 pub(crate) const COARSE_US: f64 = 3.0 * 1e6 / TICKS_PER_SECOND as f64;
 
-/// What user space is told of the kernel's clock (`USER_HZ`): 100 on every architecture that we run on.
+/// The kernel's clock rate in user space (`USER_HZ`): 100 on all supported architectures.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Resident memory, MiB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// Now.
+    /// Current.
     pub(crate) resident_mib: f64,
-    /// At most so far.
+    /// Peak.
     pub(crate) peak_mib: f64,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn memory(pid: u32) -> io::Result<Memory> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn our_own_usage_can_be_read() {
+    fn usage_of_this_process_can_be_read() {
         let memory = super::memory(std::process::id()).unwrap();
         assert!(memory.resident_mib > 0.0 && memory.peak_mib >= memory.resident_mib);
         super::cpu_us(std::process::id()).unwrap();

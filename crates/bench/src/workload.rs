@@ -1,30 +1,30 @@
-//! What a workload is: the shape that every file of `workloads/` has, and what it is given to work with.
+//! The interface of a workload, which every file of `workloads/` implements, and the input of a run.
 //!
-//! A workload prepares a database file, drives a server that opens it, and returns figures. It knows nothing of rounds, of the
-//! other server, of reports.
+//! A workload prepares a database file, puts load on a server that opens it, and returns figures. It does not depend on rounds, on the
+//! other server or on reports.
 
 use std::path::Path;
 
+use crate::cpu_interval::CpuTotals;
 use crate::database_file::{self, History};
 use crate::error::Error;
 use crate::figure::Figure;
 use crate::progress::Progress;
 use crate::server::Server;
 use crate::slow_disk::SlowDisk;
-use crate::spell::Book;
 use crate::target::Target;
 
-/// How large a workload is.
+/// The size of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scale {
-    /// Everything on two servers in less than 20 minutes.
+    /// All workloads on two servers take less than 20 minutes.
     Small,
-    /// As the founding documents had it.
+    /// The sizes of the requirements; takes hours.
     Full,
 }
 
 impl Scale {
-    /// The one of two values that belongs to this scale.
+    /// The value for this scale.
     pub(crate) fn pick<T>(self, small: T, full: T) -> T {
         match self {
             Scale::Small => small,
@@ -38,65 +38,66 @@ pub(crate) trait Workload: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it does, in one line, for `corvid-bench list`.
+    /// A description of one line, for `corvid-bench list`.
     fn about(&self) -> &'static str;
 
-    /// What is in the database file that each run opens a copy of.
+    /// The records of the database file. Each run opens a copy of it.
     fn history(&self, _scale: Scale) -> History {
         History::NONE
     }
 
-    /// Writes that file; made once for all runs.
+    /// Writes the database file, once for all runs.
     fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
         Ok(database_file::write(file, self.history(scale))?)
     }
 
-    /// One run.
+    /// Executes one run.
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error>;
 }
 
-/// What a run is given.
+/// The input of a run.
 pub(crate) struct Run<'a> {
     pub(crate) scale: Scale,
     pub(crate) target: &'a Target,
     /// The prepared file.
     pub(crate) file: &'a Path,
     pub(crate) progress: &'a Progress,
-    /// Where what the server's threads do is added up.
-    pub(crate) book: &'a Book,
+    /// The sum of the CPU time of the server's threads.
+    pub(crate) cpu_totals: &'a CpuTotals,
 }
 
 impl Run<'_> {
-    /// A server that has opened a copy of the prepared file. Each call starts another; a value that is dropped ends its server.
-    /// A server that is an address, which can be given no file, is emptied instead if the file holds no rows: its tables lose
-    /// all of theirs.
+    /// Starts a server with a copy of the prepared file. Each call starts another server; dropping the value ends it. A server at an address
+    /// cannot open a file: if the file has no rows, all rows of the server's tables are deleted instead, else it is an error.
     pub(crate) fn start(&self) -> Result<Server, Error> {
         match self.target {
-            Target::Program(program) => Server::open(program, self.file, self.book),
+            Target::Program(program) => Server::open(program, self.file, self.cpu_totals),
             Target::Address(address) => {
                 let schema = database_file::schema_of(self.file)?;
                 if database_file::has_rows(self.file)? {
                     return Err(Error::NeedsProgram);
                 }
-                Server::at(address, &schema, self.book)
+                Server::at(address, &schema, self.cpu_totals)
             }
         }
     }
 
-    /// The same as [`Run::start`], on a disk that is slow. Only a program can be given one.
+    /// As [`Run::start`], on a slow disk. Only a program can have one.
     pub(crate) fn start_on(&self, disk: &SlowDisk) -> Result<Server, Error> {
         match self.target {
-            Target::Program(program) => Server::open(&disk.under(program), self.file, self.book),
+            Target::Program(program) => {
+                Server::open(&disk.under(program), self.file, self.cpu_totals)
+            }
             Target::Address(_) => Err(Error::NeedsProgram),
         }
     }
 
-    /// The one of two values that belongs to the scale of this run.
+    /// The value for the scale of this run.
     pub(crate) fn pick<T>(&self, small: T, full: T) -> T {
         self.scale.pick(small, full)
     }
 
-    /// Tells whoever watches what is being done.
+    /// Shows the current step on the terminal.
     pub(crate) fn say(&self, text: &str) {
         self.progress.detail(text);
     }
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_at_an_address_is_given_no_rows() {
+    fn server_at_an_address_starts_without_rows() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("prepared.db");
         database_file::write(&file, History::of_rows(3)).expect("a file");
@@ -116,10 +117,10 @@ mod tests {
             target: &"unix:nowhere".parse().expect("an address"),
             file: &file,
             progress: &Progress::new(1),
-            book: &Book::default(),
+            cpu_totals: &CpuTotals::default(),
         };
         assert!(matches!(run.start(), Err(Error::NeedsProgram)));
-        // One without rows is asked to empty its tables, if somebody is there.
+        // A workload without rows connects to the server to delete its rows.
         database_file::write(&file, History::NONE).expect("a file");
         assert!(matches!(run.start(), Err(Error::Io(_))));
     }

@@ -23,7 +23,7 @@ mod stall;
 mod steady;
 mod strings;
 
-/// All of them. A new one adds its `mod` line above and its line here.
+/// All workloads. A new one adds its `mod` line above and its line here.
 pub(crate) const ALL: &[&dyn Workload] = &[
     &steady::INSERT,
     &steady::UPDATE1,
@@ -53,7 +53,7 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &idle::Idle,
 ];
 
-/// The workload that has a command of its own.
+/// The workload with a command of its own.
 pub(crate) const OVN: ovn::Ovn = ovn::Ovn;
 
 /// The workload of that name.

@@ -1,13 +1,12 @@
 //! A bounded, reproducible run of one target over mutated seeds.
 //!
-//! When a target panics, the run's seed, the number of the input and the input itself are printed on the way out, which is
-//! all that is needed to see it again.
+//! When a target panics, the run's seed, the number of the input and the input itself are printed: enough to reproduce the failure.
 
 use crate::mutate::mutate;
 use crate::random::Random;
 use crate::targets::Target;
 
-/// The input that is being tried; speaks up when dropped by a panic.
+/// The current input. When a panic drops it, it prints how to reproduce the failure.
 struct Trial<'t> {
     target: &'t str,
     seed: u64,
@@ -32,10 +31,10 @@ impl Drop for Trial<'_> {
     }
 }
 
-/// Tries every seed as it is, then `count` mutated ones.
+/// Runs the target on every seed, then on `count` mutated seeds.
 ///
 /// # Panics
-/// When the target does: an invariant is broken. Also when there are no seeds.
+/// An invariant of the target is broken, or there are no seeds.
 pub fn run(target: &Target, seeds: &[Vec<u8>], seed: u64, count: usize) {
     assert!(!seeds.is_empty(), "no seeds for {}", target.name);
     let mut random = Random::new(seed);

@@ -1,8 +1,8 @@
-//! Fuzz targets for every decoder: what may be thrown at them, and what must hold whatever it is.
+//! Fuzz targets for every decoder: functions from any bytes to a check of invariants.
 //!
-//! A target takes bytes and panics when an invariant is broken; that it returns at all is the first invariant. The folder
-//! `fuzz` at the root hands them to a coverage-guided fuzzer; [`campaign`] runs a bounded number of mutated seeds on any
-//! toolchain and is what the tests do. Nothing of Corvid depends on this crate.
+//! A target panics when an invariant is broken. The first invariant is that it returns. The folder `fuzz` at the root passes the targets to a
+//! coverage-guided fuzzer. [`campaign`] runs a bounded number of mutated seeds on any toolchain; the tests use it. No other crate
+//! depends on this one.
 
 pub mod campaign;
 pub mod mutate;

@@ -1,12 +1,11 @@
-//! Changing inputs: bytewise, which finds what is wrong with scanning, and along the structure of JSON, which gets past
-//! the parser to what is behind it.
+//! Mutation of inputs: of bytes, which tests scanning, and of JSON values, which tests the decoders behind the parser.
 
 use corvid_json::frame::{Framed, Framer};
 use corvid_json::{Object, Value};
 
 use crate::random::Random;
 
-/// Fragments that decoders are sensitive to.
+/// Fragments that often reveal errors of decoders.
 const FRAGMENTS: &[&[u8]] = &[
     b"\"",
     b"\\",
@@ -43,7 +42,7 @@ const FRAGMENTS: &[&[u8]] = &[
     b"OVSDB JSON 5 ",
 ];
 
-/// Values that constraints, counts and notations are sensitive to.
+/// Values that often reveal errors of constraints, counts and notations.
 const VALUES: &[&str] = &[
     "null",
     "true",
@@ -83,7 +82,7 @@ const VALUES: &[&str] = &[
     "\"\\udc00\"",
 ];
 
-/// A changed version of a seed.
+/// A mutated seed.
 pub fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut input = random.pick(seeds).clone();
     let other = random.pick(seeds);
@@ -97,7 +96,7 @@ pub fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// One change of bytes: flipped, dropped, doubled, inserted or brought in from another seed.
+/// One change of bytes: flipped, deleted, duplicated, inserted or copied from another seed.
 fn bytewise(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     let at = random.below(input.len() + 1);
     let end = (at + random.below(16)).min(input.len());
@@ -121,7 +120,7 @@ fn bytewise(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// One change in one of the JSON texts of an input; nothing when it holds none.
+/// One change in one of the JSON texts of an input. Without a JSON text, the input is unchanged.
 fn structural(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     let mut values = texts(input);
     if values.is_empty() {
@@ -165,7 +164,7 @@ fn texts(input: &[u8]) -> Vec<Value> {
     values
 }
 
-/// Any value inside `value`, itself included.
+/// A random value inside `value`, or `value` itself.
 fn subtree<'v>(random: &mut Random, value: &'v Value) -> &'v Value {
     let inner = match value {
         Value::Array(elements) if !elements.is_empty() => Some(random.pick(elements)),
@@ -178,7 +177,7 @@ fn subtree<'v>(random: &mut Random, value: &'v Value) -> &'v Value {
     }
 }
 
-/// Changes one value somewhere inside `value`.
+/// Changes one random value inside `value`.
 fn alter(random: &mut Random, value: &mut Value, donor: Value) {
     if random.below(4) > 0 {
         match value {

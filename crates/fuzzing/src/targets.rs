@@ -1,4 +1,4 @@
-//! The targets by name. The bodies are grouped by the layer that they attack.
+//! The table of targets. Their functions are grouped by the layer that they test.
 
 mod client;
 mod cluster;
@@ -23,11 +23,11 @@ pub use tls::{certificates, tls_records};
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// Throws bytes at it; panics when an invariant is broken.
+    /// Runs the target on an input; panics when an invariant is broken.
     pub run: fn(&[u8]),
 }
 
-/// All of them, lowest layer first.
+/// All targets, lowest layer first.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "frame",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use corvid_fuzzing::{TARGETS, campaign};
 
-/// Inputs for each target unless told otherwise: seconds in all.
+/// The default number of inputs for each target, which takes seconds in all.
 const COUNT_DEFAULT: u64 = 4000;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -103,6 +103,6 @@ fn certificates() {
 }
 
 #[test]
-fn every_target_is_run_here() {
+fn every_target_has_a_test() {
     assert_eq!(TARGETS.len(), 11);
 }

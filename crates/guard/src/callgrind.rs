@@ -1,11 +1,11 @@
-//! Counting the instructions of one path with valgrind's callgrind.
+//! Counts the instructions of one path with valgrind's callgrind.
 //!
-//! This program starts itself under the instrument. There it prepares the path's inputs, runs the path until its memory is
-//! warm, and then once more inside [`measured`], the only function whose instructions (and those of what it calls) count.
-//! The environment is empty but for the allocator's settings, so that equal programs give equal counts.
+//! This program starts itself under callgrind. The child prepares the path's inputs, runs the path until its memory is warm, and then
+//! runs it inside [`measured`]. Only the instructions of that function and of the functions that it calls are counted. The
+//! environment has only the allocator's settings, so equal programs give equal counts.
 //!
-//! The instrument shows programs a processor of its own (no AVX-512, no SHA instructions), the same on every machine that
-//! has AVX2: so the figures hold on all of those.
+//! Valgrind emulates a processor without AVX-512 and SHA instructions, the same on every machine that has AVX2. So the
+//! figures are valid on all of these machines.
 
 use std::fs;
 use std::hint::black_box;
@@ -15,17 +15,17 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 use crate::paths::{self, Path};
 
-/// The word by which this program is told to be measured.
+/// The command with which this program starts itself under callgrind.
 pub(crate) const WORD: &str = "be-measured";
 
-/// No second arena, and nothing that is done because time has passed: freed memory is neither given back nor moved between caches.
+/// One arena, and no work that depends on time: freed memory is neither returned to the system nor moved between caches.
 const ALLOCATOR: &str =
     "narenas:1,dirty_decay_ms:-1,muzzy_decay_ms:-1,tcache_gc_incr_bytes:1099511627776";
 
-/// How often a path is gone before it is measured, as a multiple of how often it is measured.
+/// Runs before the measurement, as a multiple of the measured runs.
 const WARMING: usize = 1;
 
-/// Runs the path of that name; called in the process that is measured.
+/// Runs the path of that name. Called in the measured process.
 pub(crate) fn be_measured(name: &str) -> Result<(), Error> {
     let path = paths::ALL.iter().find(|path| path.name == name);
     let path = path.ok_or_else(|| Error::NoPath(name.to_owned()))?;
@@ -38,7 +38,7 @@ pub(crate) fn be_measured(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The instrument knows it by name.
+/// Callgrind finds this function by its name.
 #[inline(never)]
 fn measured(step: &mut dyn FnMut(), times: usize) {
     for _ in 0..black_box(times) {
@@ -46,7 +46,7 @@ fn measured(step: &mut dyn FnMut(), times: usize) {
     }
 }
 
-/// Instructions of going a path once.
+/// Instructions of one run of a path.
 pub(crate) fn count(path: &Path) -> Result<u64, Error> {
     let directory = tempfile::Builder::new().prefix("corvid-guard-").tempdir()?;
     let counts = directory.path().join("counts");
@@ -73,7 +73,7 @@ pub(crate) fn count(path: &Path) -> Result<u64, Error> {
     Ok(all / path.times as u64)
 }
 
-/// The sum that the instrument's file ends with.
+/// The sum at the end of callgrind's file.
 fn sum(text: &str) -> Option<u64> {
     let last = text
         .lines()
@@ -82,7 +82,7 @@ fn sum(text: &str) -> Option<u64> {
     last.trim().parse().ok()
 }
 
-/// Whether counts here can be compared with the checked-in ones; else why not.
+/// Checks that counts on this machine can be compared with the checked-in ones. The error is the reason why they cannot.
 pub(crate) fn is_possible() -> Result<(), String> {
     if cfg!(debug_assertions) {
         return Err("this is no optimised build; use `make guard`".into());
@@ -106,7 +106,7 @@ fn has_avx2() -> bool {
     false
 }
 
-/// The programs whose versions move counts.
+/// The programs whose versions change counts.
 pub(crate) fn tools() -> String {
     let versions = ["rustc", "valgrind"].map(|program| {
         version_of(program).unwrap_or_else(|| format!("{program} of unknown version"))
@@ -129,14 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_found() {
+    fn sum_is_found() {
         let text = "events: Ir\nfn=(1) f\n12 7\n\ntotals: 1234\n";
         assert_eq!(sum(text), Some(1234));
         assert_eq!(sum("events: Ir\n"), None);
     }
 
     #[test]
-    fn every_path_can_be_gone() {
+    fn every_path_runs() {
         for path in paths::ALL {
             let mut step = (path.prepare)(3);
             (0..3).for_each(|_| step());

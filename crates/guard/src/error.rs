@@ -1,28 +1,28 @@
-//! Why instructions could not be counted. A failure fails the check: a guard that did not look has not seen that all is well.
+//! Errors of counting. An error fails the check: without counts, nothing is known about the paths.
 
 use std::io;
 use std::path::PathBuf;
 
-/// See the head of this file.
+/// The reason why instructions could not be counted.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// This machine or this build cannot count.
     #[error("{0}")]
     Impossible(String),
-    /// The name of no path.
+    /// There is no path of that name.
     #[error("{0} is no path; `corvid-guard list` names them")]
     NoPath(String),
-    /// The instrument ended in failure; what it wrote to its standard error.
+    /// Callgrind failed; its standard error.
     #[error("{path}: valgrind failed: {log}")]
     Instrument { path: &'static str, log: String },
-    /// It counted nothing.
+    /// Callgrind counted nothing.
     #[error("{0}: nothing was counted")]
     Nothing(&'static str),
     /// The checked-in figures cannot be read.
     #[error("{}: line {line} is neither a comment nor a name and a number", file.display())]
     Figures { file: PathBuf, line: usize },
-    /// Files, processes.
+    /// An error of a file or a process.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

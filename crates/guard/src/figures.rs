@@ -1,4 +1,4 @@
-//! The checked-in figures: a text with one line a path, and a comment that says what counted them.
+//! The checked-in figures: a text with one line for each path, and a comment with the versions of the programs that counted.
 //!
 //! ```text
 //! # rustc 1.95.0, valgrind-3.19.0
@@ -14,13 +14,13 @@ use crate::error::Error;
 /// Instructions by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
-    /// Versions of the programs that made them.
+    /// Versions of the programs that counted.
     pub(crate) tools: String,
-    /// In order of the paths.
+    /// Name and instructions of each path, in the order of the paths.
     pub(crate) counts: Vec<(String, u64)>,
 }
 
-/// What a comment begins with.
+/// The beginning of a comment.
 const COMMENT: &str = "# ";
 
 impl Figures {
@@ -42,7 +42,7 @@ impl Figures {
         Ok(fs::write(file, self.text())?)
     }
 
-    /// The number of the line that is wrong otherwise.
+    /// Parses a file. The error is the number of the wrong line.
     fn parse(text: &str) -> Result<Figures, usize> {
         let mut figures = Figures::default();
         for (number, line) in text.lines().enumerate() {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_figures_can_be_read() {
         let figures = Figures {
             tools: "a 1, b 2".into(),
             counts: vec![("one".into(), 1), ("another-path-long".into(), 12_345)],

@@ -1,9 +1,9 @@
-//! `corvid-guard`: instruction counts of the hot paths, held against checked-in figures.
+//! `corvid-guard`: compares the instruction counts of the hot paths with checked-in figures.
 //!
-//! A count does not depend on how busy the machine is, so a change that makes a path dearer is seen where no timing would show
-//! it. Each path is run by this program itself under valgrind's callgrind, in a process of its own, and only while the path
-//! is at work are instructions counted: not while its inputs are prepared. `paths` has one file a path, `callgrind` runs and
-//! reads the instrument, `figures` is the checked-in file, `verdict` compares.
+//! A count does not depend on the load of the machine, so it shows regressions that timings do not. This program runs each path under
+//! valgrind's callgrind, in a process of its own. Instructions are counted while the path runs, not while its inputs are
+//! prepared. `paths` has one file for each path, `callgrind` runs callgrind and reads its file, `figures` is the checked-in file, `verdict`
+//! compares.
 
 mod callgrind;
 mod error;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use error::Error;
 use figures::Figures;
 
-// As the server has it, so that the cost of allocation is that of the server.
+// The server's allocator, so that allocations cost what they cost in the server.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -61,11 +61,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether no path has become too dear. Where nothing can be counted that is said, and nothing is wrong.
+/// Returns whether all paths are within their limits. If instructions cannot be counted here, prints a warning and returns true.
 fn check() -> Result<bool, Error> {
     if let Err(reason) = callgrind::is_possible() {
         eprintln!("SKIPPED the guard of instruction counts: {reason}");
-        eprintln!("******* A PATH THAT HAS BECOME DEARER WILL NOT BE NOTICED *******");
+        eprintln!("******* REGRESSIONS WILL NOT BE NOTICED *******");
         return Ok(true);
     }
     let expected = Figures::read(Path::new(FIGURES))?;

@@ -1,5 +1,5 @@
-//! A northbound database with ports, as the paths that execute, encode and load work on it: 100 switches, an address set, and
-//! so many ports. Inputs are texts, as clients send them; results are checked, because a path that fails would be cheap.
+//! The northbound database of several paths: 100 switches, an address set, and a number of ports. Inputs are texts, as clients send
+//! them. Results are checked, because a path that fails would be cheap.
 
 use std::fmt::Write as _;
 
@@ -21,14 +21,14 @@ impl LockOwner for NoLocks {
     }
 }
 
-/// See the head of this file.
+/// A northbound database.
 pub(crate) struct Northbound {
     pub(crate) database: Database,
     uuids: Uuids,
 }
 
 impl Northbound {
-    /// Without ports; and what made the switches.
+    /// A database without ports, and the delta that inserted the switches.
     pub(crate) fn new() -> (Northbound, Arc<Delta>) {
         let mut northbound = Northbound {
             database: Database::new(schema(), HashSeed::FIXED),
@@ -38,7 +38,7 @@ impl Northbound {
         (northbound, topology)
     }
 
-    /// With the ports 0 to `ports`.
+    /// A database with the ports 0 to `ports`.
     pub(crate) fn with_ports(ports: usize) -> Northbound {
         let (mut northbound, _) = Northbound::new();
         for number in 0..ports {
@@ -47,7 +47,7 @@ impl Northbound {
         northbound
     }
 
-    /// Executes what changes something.
+    /// Executes a transaction, which must change something.
     pub(crate) fn execute(&mut self, params: &[u8]) -> Arc<Delta> {
         let mut context = Context {
             elapsed_ms: 0,
@@ -86,7 +86,7 @@ fn topology() -> String {
     text
 }
 
-/// `params` of the transaction that makes a port: the row, its place in a switch, its address in the set.
+/// `params` of the transaction that creates a port: the row, its reference in a switch, its address in the set.
 pub(crate) fn add_port(number: usize) -> String {
     let switch = number % SWITCHES;
     let (high, low) = (number / 256, number % 256);
@@ -102,7 +102,7 @@ pub(crate) fn add_port(number: usize) -> String {
     )
 }
 
-/// What [`add_port`] makes, as a message of about 750 bytes.
+/// The transaction of [`add_port`] as a message of about 750 bytes.
 pub(crate) fn message(number: usize) -> Vec<u8> {
     let params = add_port(number);
     format!(r#"{{"id":{number},"method":"transact","params":{params}}}"#).into_bytes()

@@ -1,4 +1,4 @@
-//! The hot paths, one file each: what prepares its inputs, and how often it is gone while it is measured.
+//! The hot paths, one file each: the preparation of its inputs, and the number of measured runs.
 
 mod apply_diff;
 mod client_apply;
@@ -13,17 +13,17 @@ mod write_contents;
 
 /// One path.
 pub(crate) struct Path {
-    /// In the table and the file of figures.
+    /// Its name in the table and in the file of figures.
     pub(crate) name: &'static str,
-    /// What going it once is.
+    /// A description of one run.
     pub(crate) about: &'static str,
-    /// How often it is gone while it is measured; the figure is the mean.
+    /// The number of measured runs; the figure is the mean.
     pub(crate) times: usize,
-    /// Makes everything for going it so many times; each call of what it returns goes it once.
+    /// Prepares the inputs of that number of runs. Each call of the returned function is one run.
     pub(crate) prepare: fn(usize) -> Box<dyn FnMut()>,
 }
 
-/// All of them. A new one adds its `mod` line above and its line here.
+/// All paths. A new one adds its `mod` line above and its line here.
 pub(crate) const ALL: &[Path] = &[
     frame::PATH,
     execute_port::PATH,

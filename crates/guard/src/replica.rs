@@ -1,5 +1,5 @@
-//! A replica and the server that it believes to be connected to, for the paths of the client: what the server says is a text, so that
-//! nothing but the client is at work.
+//! A replica and a simulated server, for the paths of the client. The server's messages are prepared texts, so that only the work of the
+//! client is counted.
 
 use corvid_data::Schema;
 use corvid_idl::{Class, Idl};
@@ -8,21 +8,21 @@ use corvid_session::{Input, Output};
 
 use crate::northbound;
 
-/// A client of the northbound database with these contents, as members of a table update (`"TABLE":{"UUID":{"initial":ROW}}`), and with
-/// what `adjust` makes of its class.
+/// A client of the northbound database with these contents, given as members of a table update (`"TABLE":{"UUID":{"initial":ROW}}`). `adjust`
+/// changes its class.
 pub(crate) fn holding<T>(contents: &str, adjust: impl FnOnce(&mut Class) -> T) -> (Idl, T) {
     let schema = northbound::schema();
     let mut class = Class::everything(schema.clone());
     let adjusted = adjust(&mut class);
     let mut idl = Idl::new(class, 1);
     idl.session().set_remote(0, "unix:server", true);
-    hear(&mut idl, Input::Tick);
+    handle(&mut idl, Input::Tick);
     while let Some(output) = idl.poll_output() {
         match output {
-            Output::Connect { .. } => hear(&mut idl, Input::Connected),
+            Output::Connect { .. } => handle(&mut idl, Input::Connected),
             Output::Send(request) => {
                 let reply = answer(&request, &schema, contents);
-                hear(&mut idl, Input::Received(reply.as_bytes()));
+                handle(&mut idl, Input::Received(reply.as_bytes()));
             }
             Output::Disconnect => panic!("the server said something wrong"),
         }
@@ -31,8 +31,8 @@ pub(crate) fn holding<T>(contents: &str, adjust: impl FnOnce(&mut Class) -> T) -
     (idl, adjusted)
 }
 
-/// Bytes arrive, or something else happens.
-pub(crate) fn hear(idl: &mut Idl, input: Input<'_>) {
+/// Passes an input, such as received bytes, to the client.
+pub(crate) fn handle(idl: &mut Idl, input: Input<'_>) {
     idl.handle(0, input).expect("no transaction is open");
 }
 

@@ -1,5 +1,5 @@
-//! A shard and a database of the benchmark's schema, with a file that is written at once: the whole server but for sockets, files and
-//! threads. Paths from a message to its reply go through it.
+//! A shard and a database of the benchmark's schema whose writes complete at once: the whole server without sockets, files and
+//! threads. Paths from a message to its reply use it.
 
 use corvid_log::storage::{FileSize, StorageReply, StorageRequest};
 use std::hint::black_box;
@@ -25,13 +25,13 @@ const NOW: Now = Now {
     wall_ms: 1_700_000_000_000,
 };
 
-/// See the head of this file.
+/// A server without effects.
 pub(crate) struct Server {
     frontend: Frontend,
     pump: Pump,
 }
 
-/// Its time stands still.
+/// The thread of the server. Its time does not advance.
 struct Thread;
 
 impl Holder for Thread {
@@ -84,14 +84,14 @@ impl Server {
         }
     }
 
-    /// A client has come.
+    /// Opens a session of a new client.
     pub(crate) fn connect(&mut self, session: SessionId) {
         let info = SessionInfo::new(false, String::new(), None);
         self.frontend.opened(session, info);
     }
 
-    /// Takes one message and brings about what it causes. Returns how many texts were sent, all of them to the same client.
-    pub(crate) fn take(&mut self, session: SessionId, message: Vec<u8>) -> usize {
+    /// Handles one message with all its effects. Returns the number of texts that were sent, all of them to the same client.
+    pub(crate) fn handle(&mut self, session: SessionId, message: Vec<u8>) -> usize {
         self.frontend.frame(NOW.mono_ms, session, message);
         let inputs = mem::take(&mut self.frontend.outputs().to_databases);
         let mut inputs = inputs.into_iter().map(|(_, input)| input);

@@ -1,8 +1,8 @@
-//! Identities that are equal in every run, spread over the whole range as random ones are.
+//! UUIDs that are equal in every run, and spread over the whole range as random ones are.
 
 use corvid_data::{Uuid, UuidSource};
 
-/// How many were made.
+/// A source of UUIDs; the number counts those made so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Uuids(u64);
 

@@ -1,27 +1,27 @@
-//! What is counted beside what is checked in, and whether that is well.
+//! Compares counts with the checked-in figures.
 
 use std::fmt::Write as _;
 
 use crate::figures::Figures;
 
-/// Counts may be so many percent above the checked-in figure: what a compiler's mood costs is less, what is worth knowing is more.
-const DEARER_MAX: f64 = 10.0;
+/// The percentage by which a count may exceed its checked-in figure. Variations between compilers are smaller.
+const INCREASE_PERCENT_MAX: f64 = 10.0;
 
-/// A table, and what to do about it.
+/// The result of the comparison: a table and, if it fails, advice.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) text: String,
     pub(crate) is_good: bool,
 }
 
-/// A path without a checked-in figure is not well, and neither is a figure without a path.
+/// Compares the figures. A path without a checked-in figure fails, and so does a figure without a path.
 pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
     let mut text = format!(
         "{:16} {:>12} {:>12} {:>8}\n",
         "path", "instructions", "checked in", "change"
     );
     let mut complaints = Vec::new();
-    let mut cheaper = Vec::new();
+    let mut decreased = Vec::new();
     for (name, now) in &counted.counts {
         let Some(before) = expected.of(name) else {
             let _ = writeln!(text, "{name:16} {now:>12} {:>12}", "-");
@@ -30,10 +30,10 @@ pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
         };
         let percent = (*now as f64 - before as f64) * 100.0 / before as f64;
         let _ = writeln!(text, "{name:16} {now:>12} {before:>12} {percent:>+7.1}%");
-        if percent > DEARER_MAX {
+        if percent > INCREASE_PERCENT_MAX {
             complaints.push(format!("{name} takes {percent:.1} % more instructions"));
-        } else if percent < -DEARER_MAX {
-            cheaper.push(name.as_str());
+        } else if percent < -INCREASE_PERCENT_MAX {
+            decreased.push(name.as_str());
         }
     }
     for (name, _) in &expected.counts {
@@ -41,11 +41,11 @@ pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
             complaints.push(format!("there is no path {name} any more"));
         }
     }
-    if !cheaper.is_empty() {
-        let cheaper = cheaper.join(", ");
+    if !decreased.is_empty() {
+        let decreased = decreased.join(", ");
         let _ = writeln!(
             text,
-            "\nMuch cheaper: {cheaper}. `make guard-accept` keeps it so."
+            "\nMuch decreased: {decreased}. `make guard-accept` keeps it so."
         );
     }
     let is_good = complaints.is_empty();
@@ -56,7 +56,7 @@ pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
         }
         let _ = writeln!(
             text,
-            "\nUp to {DEARER_MAX} % is allowed. If more is meant, `make guard-accept` takes the new figures over; commit them and say why."
+            "\nUp to {INCREASE_PERCENT_MAX} % is allowed. If an increase is intended, `make guard-accept` writes the new figures; commit them with the reason."
         );
         if counted.tools != expected.tools {
             let _ = writeln!(
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_percent_are_allowed() {
+    fn ten_percent_more_are_allowed() {
         let before = figures(&[("a", 1000), ("b", 1000)]);
         assert!(of(&figures(&[("a", 1100), ("b", 1)]), &before).is_good);
         let verdict = of(&figures(&[("a", 1101), ("b", 1000)]), &before);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_figures_belong_together() {
+    fn paths_and_figures_must_correspond() {
         let one = figures(&[("a", 1)]);
         let two = figures(&[("a", 1), ("b", 1)]);
         assert!(!of(&two, &one).is_good && !of(&one, &two).is_good);

@@ -1,7 +1,8 @@
-//! The Debian package: programs, pages, completions and units under their places, and scripts that divert what they stand in for.
+//! The Debian package: programs, pages, completions and units, and scripts that divert the files that they replace.
 //!
-//! `dpkg-deb` builds it from a tree, for that is on every Debian and needs no rules file. Each diverted path is one that this package brings;
-//! the list is made here and put into the maintainer scripts, so that they cannot differ: `PATH=ASIDE`, where ASIDE is the other package's new path.
+//! `dpkg-deb`, which every Debian has, builds it from a tree without a rules file. Each diverted path is a file of this package. The
+//! list is made here and inserted into the maintainer scripts, so it cannot differ: `PATH=DIVERTED`, where DIVERTED is the new path of the other
+//! package's file.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,15 +12,15 @@ use std::process::Command;
 use crate::tree::{Tree, files_below, output, run};
 use crate::{Outcome, completion, page, programs};
 
-/// What a package is made of.
+/// The inputs of a package.
 pub(crate) struct Inputs {
-    /// Where it is put.
+    /// The folder for the package.
     pub(crate) dir: PathBuf,
-    /// Where the programs are.
+    /// The folder of the programs.
     pub(crate) bin_dir: PathBuf,
     /// The root of the repository.
     pub(crate) source: PathBuf,
-    /// Compress little.
+    /// Compress fast rather than well.
     pub(crate) fast: bool,
 }
 
@@ -27,7 +28,7 @@ const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
 const UNIT: &str = "corvid-ovsdb-server@.service";
 
-/// Files and folders of the repository that go along, below [`PLACE`] as they lie in the repository, so links between them hold.
+/// Files and folders of the repository in the package, below [`DOCUMENTS_DIR`] at the same relative paths, so that links between them work.
 const DOCUMENTS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -38,8 +39,8 @@ const DOCUMENTS: [&str; 7] = [
     "contrib",
 ];
 
-/// Where documents are installed.
-const PLACE: &str = "usr/share/doc/corvid";
+/// The folder of the installed documents.
+const DOCUMENTS_DIR: &str = "usr/share/doc/corvid";
 
 /// Builds `corvid_VERSION_ARCH.deb` and prints its path.
 pub(crate) fn build(inputs: &Inputs) -> Outcome {
@@ -79,7 +80,7 @@ pub(crate) fn build(inputs: &Inputs) -> Outcome {
     Ok(())
 }
 
-/// Programs and their pages; what of them stands where the packages of Open vSwitch have something.
+/// Adds programs and their pages. Returns the paths that packages of Open vSwitch have too.
 fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
     let mut diverted = Vec::new();
     for program in programs::all() {
@@ -88,19 +89,19 @@ fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
             .map_err(|error| format!("{name} in {}: {error}", inputs.bin_dir.display()))?;
         let path = format!("{}/{name}", program.directory);
         let place = tree.write(&path, 0o755, &binary)?;
-        // Symbols stay, for backtraces; lines of the source would be most of the package.
+        // Symbols are kept for backtraces. Line tables are removed: they would be most of the package.
         run(Command::new("strip").arg("--strip-debug").arg(place))?;
         diverted.push(format!("/{path}=/{path}.openvswitch"));
         let path = format!("usr/share/man/{}", program.page());
         tree.write_compressed(&path, page::text(&program.manual).as_bytes())?;
-        diverted.push(format!("/{path}.gz=/{}", page_aside(&path)));
+        diverted.push(format!("/{path}.gz=/{}", diverted_page(&path)));
     }
     Ok(diverted)
 }
 
-/// Where the page of another package is moved. `man` warns of every file among its pages whose name does not end in a section, so the suffix of
-/// programs stands before the section: `man ovsdb-server.openvswitch` shows that page.
-fn page_aside(path: &str) -> String {
+/// The path to which the page of another package is diverted. `man` warns about files whose names do not end in a section, so the suffix is
+/// before the section: `man ovsdb-server.openvswitch` shows that page.
+fn diverted_page(path: &str) -> String {
     let (name, section) = path.rsplit_once('.').unwrap_or((path, ""));
     format!("{name}.openvswitch.{section}.gz")
 }
@@ -120,15 +121,15 @@ fn add_documents(tree: &Tree, source: &Path) -> Outcome {
     for name in DOCUMENTS {
         for file in files_below(&source.join(name))? {
             let path = file.strip_prefix(source)?;
-            let path = format!("{PLACE}/{}", path.display());
-            // Not compressed, or no link would lead anywhere.
+            let path = format!("{DOCUMENTS_DIR}/{}", path.display());
+            // Documents are not compressed, so that links between them work.
             tree.write(&path, 0o644, &fs::read(&file)?)?;
         }
     }
     let copyright = fs::read(source.join("packaging/debian/copyright"))?;
-    tree.write(&format!("{PLACE}/copyright"), 0o644, &copyright)?;
+    tree.write(&format!("{DOCUMENTS_DIR}/copyright"), 0o644, &copyright)?;
     let changelog = fs::read(source.join("packaging/debian/changelog"))?;
-    tree.write_compressed(&format!("{PLACE}/changelog.Debian"), &changelog)
+    tree.write_compressed(&format!("{DOCUMENTS_DIR}/changelog.Debian"), &changelog)
 }
 
 /// The lines of `md5sums`.
@@ -203,16 +204,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_version_counts() {
+    fn newest_version_is_found() {
         let program = b"..GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.3.4\0GLIBC_PRIVATE\0..";
         assert_eq!(library_version(program), Some((2, 34)));
         assert_eq!(library_version(b"nothing"), None);
     }
 
     #[test]
-    fn pages_are_moved_to_names_that_are_names_of_pages() {
+    fn diverted_pages_are_names_of_pages() {
         assert_eq!(
-            page_aside("usr/share/man/man8/ovs-appctl.8"),
+            diverted_page("usr/share/man/man8/ovs-appctl.8"),
             "usr/share/man/man8/ovs-appctl.openvswitch.8.gz"
         );
     }

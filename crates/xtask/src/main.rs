@@ -1,7 +1,8 @@
-//! `corvid-xtask`: what is made from the tables of the programs, the Debian package, and runs of all tests. Behind `make docs`, `make deb` and `make test`.
+//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, builds the Debian package, and runs all tests. `make
+//! docs`, `make deb` and `make test` run it.
 //!
-//! Nothing that it makes is checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]); it knows no option and no command
-//! by itself, so a new one is in every page and completion at once.
+//! Its outputs are not checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]) and names no option or command itself, so
+//! a new one is in every page and completion at once.
 
 mod completion;
 mod deb;
@@ -17,11 +18,11 @@ use std::process::ExitCode;
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// What a task comes to.
+/// The result of a task.
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// The command line. It is built by hand: `clap`'s macros would have every library that has macros of its own built a second time, because they need
-/// more of their common parser than those do.
+/// The command line. It is built without `clap`'s macros: they need more features of the common parser of macros than other libraries do, so all
+/// libraries with macros would be built a second time.
 fn command_line() -> Command {
     let task = |name: &'static str, about: &'static str| {
         Command::new(name)
@@ -48,7 +49,7 @@ fn command_line() -> Command {
                 .help("Compress little"),
         );
     Command::new("corvid-xtask")
-        .about("Makes manual pages, completions and the Debian package of Corvid")
+        .about("Builds manual pages, completions and the Debian package of Corvid")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(task("man", "Writes the manual pages below DIR"))
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_is_valid() {
         command_line().debug_assert();
     }
 }

@@ -1,6 +1,6 @@
 //! Manual pages: a program's manual as roff.
 //!
-//! Sections come in the customary order. Meanings, which are phrases in `--help`, become sentences; backquoted words become bold.
+//! Sections have the customary order. Meanings, which are phrases in `--help`, become sentences; backquoted words become bold.
 
 use std::fs;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(crate) fn text(manual: &Manual) -> String {
     page.roff.to_roff()
 }
 
-/// What has been written so far.
+/// A page that is being written.
 struct Page {
     roff: Roff,
     places: Places,
@@ -112,7 +112,7 @@ impl Page {
         self.meaning(option.meaning, option.detail);
     }
 
-    /// What stands beside a term.
+    /// The text beside a term.
     fn meaning(&mut self, meaning: &str, detail: &str) {
         let text = self.places.fill(&sentence(meaning));
         self.roff.text(inlines(&text));

@@ -1,4 +1,4 @@
-//! The programs that are shipped, and where each belongs on a system.
+//! The packaged programs, with their directories on a system.
 
 use corvid_shell::manual::Manual;
 
@@ -17,7 +17,7 @@ impl Program {
     }
 }
 
-/// All of them. Directories and sections are those of the programs that they stand in for.
+/// All programs. Directories and sections are those of the programs that they replace.
 pub(crate) fn all() -> [Program; 5] {
     let program = |manual, directory| Program { manual, directory };
     [

@@ -1,4 +1,4 @@
-//! A tree of files as a package holds it: every file with its mode, whatever the umask.
+//! The tree of files of a package: every file has its mode, independent of the umask.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use crate::Outcome;
 
-/// A directory that stands for `/`.
+/// A directory that represents `/`.
 pub(crate) struct Tree {
     root: PathBuf,
 }
 
 impl Tree {
-    /// An empty one; what was there before is removed.
+    /// An empty tree. Existing files are removed.
     pub(crate) fn new(root: PathBuf) -> Outcome<Tree> {
         if root.exists() {
             fs::remove_dir_all(&root)?;
@@ -42,7 +42,7 @@ impl Tree {
         Ok(place)
     }
 
-    /// Writes a file, compressed as manual pages and changelogs are, without names and dates.
+    /// Writes a compressed file, as for manual pages and changelogs, without names and dates.
     pub(crate) fn write_compressed(&self, path: &str, content: &[u8]) -> Outcome {
         let place = self.write(path, 0o644, content)?;
         run(Command::new("gzip").arg("-9n").arg(&place))
@@ -92,7 +92,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// What a program prints on standard output.
+/// The standard output of a program.
 pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,5 +1,5 @@
-//! One element of a large set: what a client that hears of it does, and what one that makes the change sends. Both must not grow with
-//! the set.
+//! A change of one element of a large set: the work of a client that receives it, and the bytes that the client that makes it sends. Neither
+//! may grow with the set.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use corvid_idl::{Class, Column, RowId};
 
 use super::process::Client;
 use super::session::Session;
-use super::{Ground, Line, replica, topology};
+use super::{Line, Setup, replica, topology};
 use crate::error::Error;
 use crate::figure::{self, Aim, Figure};
 
 /// Elements of the sets.
 const SIZES: [u32; 2] = [100, 30_000];
-/// Changes of each set that are measured within this process; half of them come, half of them go again.
+/// Changes of each set that are measured within this process; half of them insert an element, half of them delete it.
 const CHANGES: u32 = 1_000;
-/// Changes of each set that another process is told of, and how far they are apart: further than any client takes for one.
+/// Changes of each set that the other processes receive, and the time between them, which is longer than any client needs for one.
 const TOLD: u32 = 100;
 const APART: Duration = Duration::from_millis(10);
 
-pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
+pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
     let (file, schema) = (
         directory.path().join("sets.db"),
@@ -29,7 +29,7 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
     );
     topology::write_sets(&file, &SIZES)?;
     topology::write_schema(&schema)?;
-    let server = ground.serve(&file)?;
+    let server = setup.serve(&file)?;
     let class =
         || -> Result<Class, Error> { Ok(Class::everything(replica::read_schema(&schema)?)) };
     let mut writer = Session::open(class()?, server.address())?;
@@ -37,16 +37,16 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
     let mut lines = within(&mut writer, &mut watcher)?;
     drop(watcher);
     let mut cpu_us = [[f64::NAN; 3]; SIZES.len()];
-    for &(place, kind) in &ground.kinds {
+    for &(place, kind) in &setup.kinds {
         let client = Client::start(kind, server.address(), &schema)?;
         for (&size, cpu_us) in SIZES.iter().zip(&mut cpu_us) {
             let set = Set::find(&writer, size)?;
-            let before_us = client.settled_cpu_us()?;
+            let before_us = client.idle_cpu_us()?;
             for change in 0..TOLD {
                 set.change(&mut writer, change)?;
                 thread::sleep(APART);
             }
-            cpu_us[place] = (client.settled_cpu_us()? - before_us) / f64::from(TOLD);
+            cpu_us[place] = (client.idle_cpu_us()? - before_us) / f64::from(TOLD);
         }
     }
     for (size, cpu_us) in SIZES.into_iter().zip(cpu_us) {
@@ -58,7 +58,7 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
     Ok(lines)
 }
 
-/// What can be told within this process.
+/// The figures that are measured within this process.
 fn within(writer: &mut Session, watcher: &mut Session) -> Result<Vec<Line>, Error> {
     let mut lines = Vec::new();
     let (mut applied, mut made, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
@@ -70,7 +70,7 @@ fn within(writer: &mut Session, watcher: &mut Session) -> Result<Vec<Line>, Erro
             let seqno = watcher.idl.change_seqno();
             watcher.handling = Duration::ZERO;
             making_us.push(set.change(writer, change)?.as_secs_f64() * 1e6);
-            watcher.hear_until(|idl| idl.change_seqno() != seqno)?;
+            watcher.wait_until(|idl| idl.change_seqno() != seqno)?;
             applying_us.push(watcher.handling.as_secs_f64() * 1e6);
         }
         applied.push(figure::middle(applying_us));
@@ -128,9 +128,9 @@ impl Set {
         })
     }
 
-    /// Puts an element in, or takes the one out that came last. How long it took to make the change, until it was sent.
+    /// Inserts an element, or deletes the one that was inserted last. Returns the time to make and send the change.
     fn change(&self, writer: &mut Session, change: u32) -> Result<Duration, Error> {
-        let element = Atom::String(Str::new(&topology::stranger(change / 2)));
+        let element = Atom::String(Str::new(&topology::absent_address(change / 2)));
         let began = Instant::now();
         let mut made = Duration::ZERO;
         writer.transact(|idl| {

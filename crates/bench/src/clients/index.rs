@@ -1,5 +1,5 @@
-//! Compound indexes: look-ups of equal rows and ranges among a million rows, in the order of two columns of which the first says
-//! nothing, so that every comparison looks at both.
+//! Compound indexes: look-ups of equal rows and of ranges among a million rows, ordered by two columns. The first column is equal in all rows,
+//! so every comparison reads both.
 
 use std::hint::black_box;
 
@@ -7,25 +7,25 @@ use corvid_data::{Arc, Atom, Datum, Str};
 use corvid_idl::{Class, ClassError, IndexColumn, Key};
 
 use super::session::Session;
-use super::{Ground, Line};
+use super::{Line, Setup};
 use crate::database_file::{self, History};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 use crate::usage;
 
 const LOOKUPS: u32 = 200_000;
-/// Rows of a range, and how many ranges.
+/// Rows of a range, and the number of ranges.
 const RANGE: u32 = 1_000;
 const RANGES: u32 = 1_000;
-/// Shares no factor with the numbers of rows: visits them without locality.
+/// A step without a common factor with the numbers of rows, which visits the rows without locality.
 const STRIDE: u32 = 7_654_321;
 
-pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
-    let rows = ground.scale.pick(200_000, 1_000_000);
+pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
+    let rows = setup.scale.pick(200_000, 1_000_000);
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
     let file = directory.path().join("rows.db");
     database_file::write(&file, History::of_rows(rows))?;
-    let server = ground.serve(&file)?;
+    let server = setup.serve(&file)?;
     let bad = |error: ClassError| Error::Client(error.to_string());
     let mut class = Class::everything(Arc::new(database_file::schema_of(&file)?));
     let column = |class: &Class, name| class.column("Item", name).map_err(bad);
@@ -50,7 +50,7 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
         u32::try_from(row).unwrap_or_default()
     };
 
-    // CPU time, since nothing waits for anybody.
+    // CPU time, because nothing waits here.
     let began_us = usage::thread_cpu_us();
     for turn in 0..LOOKUPS {
         key_of(&mut key, visit(turn, rows));
@@ -65,7 +65,7 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
         let (began_us, mut count, mut sum) = (usage::thread_cpu_us(), 0_u32, 0);
         for turn in 0..RANGES {
             let first = visit(turn, rows - RANGE);
-            // The column descends, so the range begins with the greater name.
+            // The column is in descending order, so the range begins with the greater name.
             key_of(&mut key, first + RANGE - 1);
             key_of(&mut to, first);
             for row in idl.views_of(index, Some(&key), Some(&to)) {

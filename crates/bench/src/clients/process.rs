@@ -1,4 +1,4 @@
-//! A client as a process that is looked at from outside: when it has all contents, its CPU time, its memory. Ended with the value.
+//! A client as a process that is measured from outside: the time until it has all contents, its CPU time and its memory.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::stream::Address;
 use crate::usage::{self, Memory};
 
-/// Which library.
+/// The client's library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Ours,
@@ -22,15 +22,15 @@ pub(super) enum Kind {
     Python,
 }
 
-/// The Python of the system, which has its packages.
+/// The system's Python, which has the packages.
 const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = include_str!("replica.py");
 
-/// A client whose CPU time grows by less than this while one waits so long has nothing left to do.
+/// A client whose CPU time grows by less than this within this time is idle.
 const QUIET_US: f64 = 200.0;
 const QUIET: Duration = Duration::from_millis(100);
-/// It should be by then.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit for a client to become idle.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Kind {
     pub(super) fn name(self) -> &'static str {
@@ -41,8 +41,8 @@ impl Kind {
         }
     }
 
-    /// Why it cannot be measured here, if it cannot.
-    pub(super) fn why_missing(self) -> Option<&'static str> {
+    /// The reason why it cannot be measured on this machine, if there is one.
+    pub(super) fn unavailable_reason(self) -> Option<&'static str> {
         let works = |command: &mut Command| {
             let output = command.stdin(Stdio::null()).output();
             output.is_ok_and(|output| output.status.success())
@@ -57,27 +57,27 @@ impl Kind {
     }
 }
 
-/// A client that runs.
+/// A running client. It is ended when this is dropped.
 #[derive(Debug)]
 pub(super) struct Client {
     pid: u32,
-    /// From its start until it had all contents.
+    /// The time from its start until it has all contents.
     pub(super) synced_in: Duration,
     end: End,
-    /// Of its sockets and files.
+    /// The folder of its sockets and files.
     _directory: TempDir,
 }
 
-/// How it is ended.
+/// The way to end it.
 #[derive(Debug)]
 enum End {
     Kill(Child),
-    /// A daemon, which is nobody's child.
+    /// A daemon, which is not a child process.
     Control(Address),
 }
 
 impl Client {
-    /// Starts one that holds the database of the schema in that file, and waits until it has all of it.
+    /// Starts a client of the database with the schema in that file, and waits until it has all contents.
     pub(super) fn start(kind: Kind, server: &Address, schema: &Path) -> Result<Client, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let remote = server.to_string();
@@ -103,7 +103,7 @@ impl Client {
             .spawn()?;
         let pid = child.id();
         let output = child.stdout.take();
-        // The guard first: what fails below ends the process.
+        // The guard is made first, so that a failure below ends the process.
         let mut client = Client {
             pid,
             synced_in: Duration::ZERO,
@@ -126,11 +126,11 @@ impl Client {
         Ok(usage::cpu_us(self.pid)?)
     }
 
-    /// The same once it has done all that there was to be done.
-    pub(super) fn settled_cpu_us(&self) -> Result<f64, Error> {
+    /// CPU time when the client has become idle, microseconds.
+    pub(super) fn idle_cpu_us(&self) -> Result<f64, Error> {
         let began = Instant::now();
         let mut before = self.cpu_us()?;
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < TIMEOUT {
             thread::sleep(QUIET);
             let now = self.cpu_us()?;
             if now - before < QUIET_US {
@@ -138,7 +138,7 @@ impl Client {
             }
             before = now;
         }
-        Err(Error::Silent(PATIENCE.as_secs()))
+        Err(Error::Silent(TIMEOUT.as_secs()))
     }
 
     pub(super) fn memory(&self) -> Result<Memory, Error> {
@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-/// `ovn-nbctl` in the background, which as such holds all tables, and answers a command once it has them.
+/// Starts `ovn-nbctl` as a daemon, which has a replica of all tables, and answers a command when it is complete.
 fn daemon(remote: &str, directory: TempDir) -> Result<Client, Error> {
     let at = |name: &str| directory.path().join(name);
     let began = Instant::now();
@@ -180,7 +180,7 @@ fn daemon(remote: &str, directory: TempDir) -> Result<Client, Error> {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Ours alone; failing to end it leaves nothing to be done.
+        // A failure to end the process is ignored: nothing else uses it.
         match &mut self.end {
             End::Kill(child) => {
                 let _ = child.kill();

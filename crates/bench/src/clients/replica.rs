@@ -1,5 +1,5 @@
-//! Our client as a process of its own, so that its CPU time and memory can be told from those of who measures: it holds everything
-//! of a database, says when it has all of it, and goes on holding it until it is killed.
+//! Our client as a process of its own, so that its CPU time and memory are separate from those of the benchmark. It keeps a replica of a
+//! whole database, prints a line when it is complete, and runs until it is killed.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use corvid_json::Value;
 
 use crate::error::Error;
 
-/// What is written to the standard output then.
+/// The line on standard output when the replica is complete.
 pub(super) const SYNCED: &str = "synced";
 
-/// Holds the database of the schema in that file, from the server at `remote` (`unix:PATH`). Ends only with an error.
+/// Keeps a replica of the database with the schema in that file, from the server at `remote` (`unix:PATH`). Returns only with an error.
 pub(crate) fn hold(remote: &str, schema: &Path) -> Result<(), Error> {
     let class = Class::everything(read_schema(schema)?);
     let failed = |error: corvid_driver::Error| Error::Client(error.to_string());
@@ -24,7 +24,7 @@ pub(crate) fn hold(remote: &str, schema: &Path) -> Result<(), Error> {
     client.wait_until(None, |_| false).map_err(failed)
 }
 
-/// The schema in a file that holds nothing else.
+/// Reads a schema file.
 pub(super) fn read_schema(path: &Path) -> Result<Arc<Schema>, Error> {
     let json = Value::parse(&fs::read(path)?)?;
     let schema = Schema::from_json(&json).map_err(|error| Error::File {

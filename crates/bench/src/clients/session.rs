@@ -1,5 +1,5 @@
-//! Our client driven by hand, over a connection that waits: what arrives is handled piece by piece, so that the time of handling is known
-//! without that of the kernel, and all bytes are counted. For workloads that measure within this process.
+//! Our client, driven step by step over a blocking connection, for measurements within this process. The time of handling received bytes is
+//! measured without the time of the kernel, and all bytes are counted.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use corvid_session::{Input, Output};
 use crate::error::Error;
 use crate::stream::{Address, ReadWrite};
 
-/// See the head of this file.
+/// A client with its connection.
 pub(super) struct Session {
     pub(super) idl: Idl,
     address: Address,
@@ -18,7 +18,7 @@ pub(super) struct Session {
     began: Instant,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// In [`Idl::handle`].
+    /// Time spent in [`Idl::handle`].
     pub(super) handling: Duration,
 }
 
@@ -39,25 +39,25 @@ impl Session {
         let remote = address.to_string();
         session.idl.session().set_remote(now_ms, &remote, true);
         session.handle(|idl, now_ms| idl.handle(now_ms, Input::Tick))?;
-        session.hear_until(Idl::has_ever_connected)?;
+        session.wait_until(Idl::has_ever_connected)?;
         Ok(session)
     }
 
-    /// Handles what arrives until something holds.
-    pub(super) fn hear_until(&mut self, holds: impl Fn(&Idl) -> bool) -> Result<(), Error> {
-        self.carry_out()?;
+    /// Receives and handles messages until `holds` returns true.
+    pub(super) fn wait_until(&mut self, holds: impl Fn(&Idl) -> bool) -> Result<(), Error> {
+        self.execute_actions()?;
         while !holds(&self.idl) {
             if self.idl.poll_timeout(self.now_ms()) == Some(self.now_ms()) {
                 self.handle(|idl, now_ms| idl.handle(now_ms, Input::Tick))?;
             } else {
-                self.hear()?;
+                self.receive()?;
             }
-            self.carry_out()?;
+            self.execute_actions()?;
         }
         Ok(())
     }
 
-    /// Makes a transaction, commits it, and waits until it has succeeded.
+    /// Builds a transaction, commits it, and waits until it has succeeded.
     pub(super) fn transact(
         &mut self,
         make: impl FnOnce(&mut Idl) -> Result<(), Misuse>,
@@ -65,14 +65,14 @@ impl Session {
         let txn = self.idl.begin()?;
         make(&mut self.idl)?;
         self.idl.commit()?;
-        self.hear_until(|idl| idl.status(txn) != Some(Status::Incomplete))?;
+        self.wait_until(|idl| idl.status(txn) != Some(Status::Incomplete))?;
         match self.idl.finish(txn).map(|finished| finished.status) {
             Some(Status::Success) => Ok(()),
             other => Err(Error::Client(format!("a transaction became {other:?}"))),
         }
     }
 
-    fn hear(&mut self) -> Result<(), Error> {
+    fn receive(&mut self) -> Result<(), Error> {
         let stream = self.stream.as_mut().ok_or(Error::Closed)?;
         let mut room = std::mem::take(&mut self.room);
         let count = stream.read(&mut room)?;
@@ -97,8 +97,8 @@ impl Session {
         Ok(handled?)
     }
 
-    /// Does what the client wants done.
-    fn carry_out(&mut self) -> Result<(), Error> {
+    /// Executes the actions that the client has queued.
+    fn execute_actions(&mut self) -> Result<(), Error> {
         while let Some(output) = self.idl.poll_output() {
             match output {
                 Output::Connect { .. } => {
@@ -111,7 +111,7 @@ impl Session {
                     self.sent_bytes += bytes.len() as u64;
                     self.handle(|idl, now_ms| idl.handle(now_ms, Input::Sent))?;
                 }
-                // A server of ours on this machine gives no reason.
+                // The benchmark's own server on this machine does not cause this.
                 Output::Disconnect => return Err(Error::Closed),
             }
         }

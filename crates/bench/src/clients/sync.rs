@@ -1,18 +1,18 @@
-//! First contents: how long a client takes until it has 200,000 ports and their switches, and what memory it holds then.
+//! Initial contents: the time until a client has 200,000 ports and their switches, and its memory then.
 
 use std::thread;
 use std::time::Duration;
 
 use super::process::Client;
-use super::{Ground, Line, topology};
+use super::{Line, Setup, topology};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 
-/// How long a client has to give back what it needed for loading.
-const SETTLE: Duration = Duration::from_secs(1);
+/// The time that a client has to release the memory that loading needed.
+const MEMORY_RELEASE: Duration = Duration::from_secs(1);
 
-pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
-    let ports = ground.scale.pick(50_000, 200_000);
+pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
+    let ports = setup.scale.pick(50_000, 200_000);
     let rows = f64::from(ports + ports / topology::PORTS_EACH);
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
     let (file, schema) = (
@@ -21,13 +21,13 @@ pub(super) fn measure(ground: &Ground<'_>) -> Result<Vec<Line>, Error> {
     );
     topology::write_ports(&file, ports)?;
     topology::write_schema(&schema)?;
-    let server = ground.serve(&file)?;
+    let server = setup.serve(&file)?;
     let [mut time_s, mut cpu_s, mut resident, mut peak] = [[f64::NAN; 3]; 4];
-    for &(place, kind) in &ground.kinds {
+    for &(place, kind) in &setup.kinds {
         let client = Client::start(kind, server.address(), &schema)?;
         time_s[place] = client.synced_in.as_secs_f64();
         cpu_s[place] = client.cpu_us()? / 1e6;
-        thread::sleep(SETTLE);
+        thread::sleep(MEMORY_RELEASE);
         let memory = client.memory()?;
         resident[place] = memory.resident_mib * 1024.0 * 1024.0 / rows;
         peak[place] = memory.peak_mib;

@@ -1,4 +1,4 @@
-//! Files of the northbound database, as the clients that are measured find it: switches with many ports, or two sets of addresses.
+//! Files of the northbound database for the measured clients: switches with many ports, or sets of addresses.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::northbound;
 /// Ports of a switch.
 pub(super) const PORTS_EACH: u32 = 200;
 
-/// Writes a database of so many ports, [`PORTS_EACH`] to a switch; a record for each switch.
+/// Writes a database of `ports` ports, with [`PORTS_EACH`] in each switch and a record for each switch.
 pub(super) fn write_ports(file: &Path, ports: u32) -> Result<(), Error> {
     let switches = (0..ports).step_by(PORTS_EACH as usize);
     write(
@@ -25,7 +25,7 @@ pub(super) fn write_ports(file: &Path, ports: u32) -> Result<(), Error> {
     )
 }
 
-/// Writes a database with a set of addresses of each size, called `set-SIZE`.
+/// Writes a database with one set of addresses for each size, named `set-SIZE`.
 pub(super) fn write_sets(file: &Path, sizes: &[u32]) -> Result<(), Error> {
     let sets = sizes.iter().zip(0..).map(|(&size, number)| {
         let mut text = format!(
@@ -48,14 +48,14 @@ fn address(number: u32) -> String {
     format!("10.{high:03}.{middle:03}.{low:03}")
 }
 
-/// An address that no set has, as long as the others and somewhere between them.
-pub(super) fn stranger(number: u32) -> String {
+/// An address that is in no set, of the same length as the others and between them in order.
+pub(super) fn absent_address(number: u32) -> String {
     format!("10.000.{:03}.{:03}", number % 118, 256 + number % 700)
 }
 
 fn switch(ports: Range<u32>) -> String {
     let number = ports.start / PORTS_EACH;
-    // Ports and switches have identities from one row of numbers, switches behind.
+    // The UUIDs of ports and switches come from one sequence of numbers, ports first.
     let mut text = format!(
         r#""Logical_Switch":{{"{}":{{"name":"switch-{number}","ports":["set",["#,
         database_file::uuid(u32::MAX / 2 + number)
@@ -79,13 +79,13 @@ fn switch(ports: Range<u32>) -> String {
     text
 }
 
-/// A database of the northbound schema with a record for each of `tables`, which are members of a transaction.
+/// Writes a database of the northbound schema with a record for each of `tables`, the members of a transaction.
 fn write(file: &Path, tables: impl Iterator<Item = String>) -> Result<(), Error> {
     let schema = northbound::schema()?;
     let mut out = BufWriter::new(File::create(file)?);
     let mut record = Vec::new();
     corvid_log::write_schema(&mut record, &schema);
-    // The daemon of the C library inserts the global row if it is missing.
+    // The daemon of the C library would insert the global row if it were missing.
     let global = schema.table_id("NB_Global").map(|_| {
         let uuid = database_file::uuid(u32::MAX - 1);
         format!(r#""NB_Global":{{"{uuid}":{{}}}}"#)
@@ -100,7 +100,7 @@ fn write(file: &Path, tables: impl Iterator<Item = String>) -> Result<(), Error>
     Ok(out.flush()?)
 }
 
-/// Writes the schema alone, for clients that ask for one.
+/// Writes a schema file, for clients that need one.
 pub(super) fn write_schema(file: &Path) -> Result<Schema, Error> {
     let schema = northbound::schema()?;
     std::fs::write(file, schema.to_json().to_bytes())?;

@@ -1,7 +1,7 @@
-//! The limit of a server that answers: a program that does nothing but read requests and write a prepared answer to each.
+//! The limit of answering: a minimal program that reads requests and writes a prepared reply to each.
 //!
-//! It sleeps until there is input and answers all whole requests of a read with one write, as a server would, on a thread of its own.
-//! Where one request is in flight this is what two wake-ups and four calls take on the machine.
+//! It waits for input and answers all complete requests of a read with one write, as a server does, on a thread of its own. With one
+//! request in flight, it measures two wake-ups and four system calls of the machine.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixListener;
@@ -18,11 +18,11 @@ use crate::error::{Error, joined};
 use crate::requests::Requests;
 use crate::stream::Address;
 
-/// As a server answers an insertion.
+/// A server's reply to an insertion.
 const ANSWER: &[u8] =
     br#"{"id":0,"result":[{"uuid":["uuid","00000000-0000-4000-8000-000000000000"]}],"error":null}"#;
 
-/// Wall time of each of `requests`, us, with so many of them in flight.
+/// Wall time of each of `requests`, us, with `in_flight` of them in flight.
 pub(crate) fn answers(requests: &Requests, in_flight: usize) -> Result<f64, Error> {
     let mut best = once(requests, in_flight)?;
     for _ in 1..RUNS {
@@ -44,7 +44,7 @@ fn once(requests: &Requests, in_flight: usize) -> Result<f64, Error> {
         let began = Instant::now();
         let outcome = driver.run(|_| true, |_, _, _| {}, |_| {});
         let elapsed = began.elapsed();
-        // The client is gone, so a server that still reads ends.
+        // The client is closed, so a server that still reads ends.
         drop(driver);
         joined(server)?;
         outcome?;
@@ -52,8 +52,8 @@ fn once(requests: &Requests, in_flight: usize) -> Result<f64, Error> {
     })
 }
 
-/// Answers until all requests are answered or the client is gone: the socket, which would look like a failure to a client that still reads
-/// if it were closed.
+/// Answers until all requests are answered or the client is closed. Returns the socket: closing it would be an error for a client that still
+/// reads.
 fn serve(
     accepted: std::os::unix::net::UnixStream,
     requests: &Requests,
@@ -84,7 +84,7 @@ fn serve(
             answers.extend_from_slice(ANSWER);
             answered += 1;
         }
-        // A few answers always find room: the client has read all before them.
+        // A few replies always fit into the buffer: the client has read all earlier ones.
         stream.write_all(&answers)?;
         if count < room.len() {
             poll.poll(&mut events, None)?;
@@ -103,7 +103,7 @@ mod tests {
         for _ in 0..100 {
             requests.push(r#"{"id":0,"method":"echo","params":[]}"#);
         }
-        // It does not come to an end otherwise.
+        // Otherwise it would not end.
         for in_flight in [1, 16] {
             assert!(answers(&requests, in_flight).unwrap() > 0.0);
         }

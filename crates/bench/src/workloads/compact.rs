@@ -1,5 +1,5 @@
-//! `compact`: compaction of rows that were each written twice, by the running server and by the offline tool, and opening what
-//! it leaves.
+//! `compact`: compaction of rows that were each written twice, by the running server and by `ovsdb-tool`, and opening the compacted
+//! file.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::tool;
 use crate::workload::{Run, Scale, Workload};
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Compact;
 
 impl Workload for Compact {
@@ -33,10 +33,10 @@ impl Workload for Compact {
         };
         let server = run.start()?;
         let before = server.file_mib()?;
-        let (spell, began) = (server.spell()?, Instant::now());
+        let (interval, began) = (server.measure_cpu()?, Instant::now());
         server.control("ovsdb-server/compact", &[])?;
         let took = began.elapsed();
-        spell.end()?;
+        interval.end()?;
         let after = server.file_mib()?;
         let peak = server.memory()?.peak_mib;
         run.say("opening what it leaves");

@@ -1,19 +1,19 @@
-//! `conditions`: many clients, each with a condition of its own, as hypervisors have; what a transaction costs the server when
-//! it concerns one of them, and what it costs when each changes its condition.
+//! `conditions`: many clients with one condition each, as hypervisors have. Measures the server's cost of a transaction that concerns
+//! one of them, and of a change of each condition.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::crowd::{Act, Crowd, Kind};
+use crate::client_pool::{Action, ClientPool, Kind};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 use crate::requests;
 use crate::workload::{Run, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct Conditions;
 
-/// The numbers of clients that are compared, each with the aim of its ratio of CPU time.
+/// The numbers of clients, each with the aim for its ratio of CPU time.
 const CLIENTS: [(usize, Aim); 3] = [
     (100, Aim::None),
     (500, Aim::RatioAtMost(0.05)),
@@ -23,7 +23,7 @@ const CLIENTS: [(usize, Aim); 3] = [
 const HOSTS: usize = 1000;
 /// Connections that update, one request in flight each.
 const WRITERS: usize = 10;
-/// Rows that one transaction of the preparation inserts.
+/// Rows in each transaction of the preparation.
 const ROWS_PER_FILL: usize = 1000;
 
 impl Workload for Conditions {
@@ -39,7 +39,7 @@ impl Workload for Conditions {
         let server = run.start()?;
         let transactions = run.pick(5_000, 100_000);
         let changes = run.pick(100, HOSTS);
-        let mut filler = Crowd::new()?;
+        let mut filler = ClientPool::new()?;
         filler.connect(server.address())?;
         let uuids = fill(&mut filler, 50_000, HOSTS)?;
         drop(filler);
@@ -48,25 +48,25 @@ impl Workload for Conditions {
         let mut costs_us = Vec::new();
         for (count, aim) in CLIENTS {
             run.say(&format!("{count} clients"));
-            let mut crowd = Crowd::new()?;
-            let writers = crowd.connect_many(server.address(), WRITERS)?;
-            let clients = crowd.connect_many(server.address(), count)?;
+            let mut pool = ClientPool::new()?;
+            let writers = pool.connect_many(server.address(), WRITERS)?;
+            let clients = pool.connect_many(server.address(), count)?;
             let first = clients.start;
-            crowd.call_all(clients.clone(), |client| monitor(client - first), |_, _| {})?;
+            pool.call_all(clients.clone(), |client| monitor(client - first), |_, _| {})?;
 
-            let spell = server.spell()?;
-            update(&mut crowd, writers, &clients, &uuids, transactions)?;
-            let cost_us = spell.end()? / transactions as f64;
+            let interval = server.measure_cpu()?;
+            update(&mut pool, writers, &clients, &uuids, transactions)?;
+            let cost_us = interval.end()? / transactions as f64;
             costs_us.push(cost_us);
 
             let changing = first..clients.end.min(first + changes);
-            let spell = server.spell()?;
-            crowd.call_all(
+            let interval = server.measure_cpu()?;
+            pool.call_all(
                 changing.clone(),
                 |client| change((client - first + count / 2) % HOSTS),
                 |_, _| {},
             )?;
-            let change_us = spell.end()? / changing.len() as f64;
+            let change_us = interval.end()? / changing.len() as f64;
             figures.push(
                 Figure::lower("server CPU", "us/txn", cost_us)
                     .aim(aim)
@@ -88,8 +88,8 @@ impl Workload for Conditions {
     }
 }
 
-/// Inserts so many rows, which belong to so many hosts in turn, with the first client: their identities.
-pub(super) fn fill(crowd: &mut Crowd, rows: usize, hosts: usize) -> Result<Vec<String>, Error> {
+/// Inserts `rows` rows, which belong to `hosts` hosts in turn, from the first client. Returns their UUIDs.
+pub(super) fn fill(pool: &mut ClientPool, rows: usize, hosts: usize) -> Result<Vec<String>, Error> {
     let mut uuids = Vec::with_capacity(rows);
     let texts = (0..rows).step_by(ROWS_PER_FILL).map(|first| {
         let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
@@ -102,15 +102,15 @@ pub(super) fn fill(crowd: &mut Crowd, rows: usize, hosts: usize) -> Result<Vec<S
         text.push_str(&format!(r#"],"id":{first}}}"#));
         Arc::from(text.into_bytes())
     });
-    crowd.call(0, texts, |reply| {
+    pool.call(0, texts, |reply| {
         uuids.extend(requests::inserted_uuids(reply));
     })?;
     Ok(uuids)
 }
 
-/// Sends so many updates of rows of which each belongs to one of `clients`, and waits until all have seen theirs.
+/// Sends updates of rows, each of one of `clients`, and waits until each client has received its updates.
 fn update(
-    crowd: &mut Crowd,
+    pool: &mut ClientPool,
     writers: Range<usize>,
     clients: &Range<usize>,
     uuids: &[String],
@@ -121,33 +121,33 @@ fn update(
     let mut next = || {
         let number = sent;
         sent += 1;
-        // Row after row of host after host, so that neither meets its last update again soon.
+        // The updates go over all hosts and all rows in turn, so that a row or host is updated again as late as possible.
         let host = number % count;
         let row = number / count * HOSTS + host;
         update_text(&uuids[row % uuids.len()], number)
     };
     for writer in writers.clone() {
-        crowd.send(writer, next())?;
+        pool.send(writer, next())?;
     }
     let (mut answered, mut begun) = (0, writers.len());
-    crowd.run(|arrival| {
+    pool.run(|arrival| {
         if arrival.kind != Kind::Reply || !writers.contains(&arrival.client) {
-            return Act::Wait;
+            return Action::Wait;
         }
         answered += 1;
         if begun < transactions {
             begun += 1;
-            return Act::Send(next());
+            return Action::Send(next());
         }
         if answered == transactions {
-            Act::Stop
+            Action::Stop
         } else {
-            Act::Wait
+            Action::Wait
         }
     })?;
-    // A reply comes after the updates that were due on its connection before.
+    // A reply comes after all earlier updates on its connection.
     let echo: Arc<[u8]> = requests::echo(0).into_bytes().into();
-    crowd.call_all(clients.clone(), |_| echo.clone(), |_, _| {})
+    pool.call_all(clients.clone(), |_| echo.clone(), |_, _| {})
 }
 
 fn update_text(uuid: &str, number: usize) -> Arc<[u8]> {
@@ -167,7 +167,7 @@ fn monitor(host: usize) -> Arc<[u8]> {
     .into()
 }
 
-/// Monitors those of another host instead.
+/// Changes the condition to the rows of another host.
 fn change(host: usize) -> Arc<[u8]> {
     format!(
         r#"{{"method":"monitor_cond_change","params":["m","m",{{"Item":[{{"where":[["number","==",{host}]]}}]}}],"id":"c"}}"#

@@ -1,8 +1,8 @@
-//! `durable-conditions`: durable commits on a disk whose sync takes 2 ms, alone and beside clients that change a condition without pause.
+//! `durable-conditions`: durable commits on a disk whose sync takes 2 ms, alone and beside clients that constantly change a condition.
 //!
-//! In the field the changes come from hypervisors, all day, and a quorum takes as long as this disk does. Each client is a thread, so
-//! that requests come as those of independent programs do: a single thread would send all that one sync has released together, and no
-//! commit would ever come behind a change of condition.
+//! In OVN hypervisors change conditions all day, and a quorum takes as long as this disk. Each client is a thread, so that
+//! requests arrive as those of independent programs. A single thread would send all requests that one sync has released at once, and
+//! a commit would never be queued behind a change of condition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -23,7 +23,7 @@ use crate::slow_disk::SlowDisk;
 use crate::stream::{Address, ReadWrite};
 use crate::workload::{Run, Scale, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct DurableConditions;
 
 const SYNC: Duration = Duration::from_millis(2);
@@ -31,13 +31,13 @@ const SYNC: Duration = Duration::from_millis(2);
 const WRITERS: u64 = 10;
 /// Connections with one change of condition in flight each.
 const CHANGERS: u64 = 10;
-/// Rows that are there. Each has a number of its own, from 0 on; conditions name two of them.
+/// Existing rows. Each has a number, from 0 on; a condition names two of them.
 const ROWS: u32 = 10_000;
 /// Numbers of the rows that the writers insert, which no condition names.
 const WRITTEN: u32 = 1_000_000;
-/// So much of the commits a second alone is to be left beside changes.
+/// Aim: the part of the commits a second that remains beside changes.
 const RATE: Aim = Aim::AtLeast(0.9);
-/// The p99 may rise by as much.
+/// Aim: the factor by which the p99 may rise.
 const P99: Aim = Aim::AtMost(1.11);
 
 impl Workload for DurableConditions {
@@ -56,7 +56,7 @@ impl Workload for DurableConditions {
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let disk = SlowDisk::with_sync(SYNC)?;
         let server = run.start_on(&disk)?;
-        // The first commit may wait until the disk has the file, which is not what is measured.
+        // The first commit may wait until the file is on the disk, so it is not measured.
         server.address().ask(&insertion("first", 0))?;
         let time = run.pick(Duration::from_secs(4), Duration::from_secs(20));
         run.say("writers alone");
@@ -83,7 +83,7 @@ impl Workload for DurableConditions {
     }
 }
 
-/// What was counted.
+/// The counts of a measurement.
 struct Outcome {
     latencies: Histogram<u64>,
     changes: u64,
@@ -104,7 +104,7 @@ impl Outcome {
     }
 }
 
-/// All writers, and so many that change a condition, for that time. `part` makes the names of rows unique.
+/// Runs all writers, and the clients that change a condition, for that time. `part` makes the names of rows unique.
 fn measure(
     server: &Server,
     part: &'static str,
@@ -112,7 +112,7 @@ fn measure(
     changers: u64,
 ) -> Result<Outcome, Error> {
     let (address, is_over) = (server.address(), AtomicBool::new(false));
-    let spell = server.spell()?;
+    let interval = server.measure_cpu()?;
     let began = Instant::now();
     let outcome = thread::scope(|scope| {
         let is_over = &is_over;
@@ -144,11 +144,12 @@ fn measure(
         }
         Ok::<Outcome, Error>(outcome)
     })?;
-    spell.end()?;
+    interval.end()?;
     Ok(outcome)
 }
 
-/// Sends `request(0)`, `request(1)` and so on, each after the reply to the one before, until it is over: what each took, ns.
+/// Sends `request(0)`, `request(1)` and so on, each after the reply to the one before, until the end of the measurement. Returns the
+/// latencies, ns.
 fn client(
     address: &Address,
     first: Option<&str>,
@@ -172,11 +173,11 @@ fn client(
     Ok(latencies)
 }
 
-/// A connection that waits for replies and leaves updates aside.
+/// A connection that waits for replies and skips updates.
 struct Replies {
     stream: Box<dyn ReadWrite>,
     framer: Framer,
-    /// What has arrived behind the last whole message.
+    /// The received bytes after the last complete message.
     text: Vec<u8>,
 }
 
@@ -197,14 +198,14 @@ impl Replies {
             if count == 0 {
                 return Err(Error::Closed);
             }
-            if self.take(&room[..count])? {
+            if self.has_reply(&room[..count])? {
                 return Ok(());
             }
         }
     }
 
-    /// Whether a reply is among the messages that `bytes` complete. With one request in flight there is no second one.
-    fn take(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+    /// Whether one of the messages that `bytes` complete is a reply. With one request in flight there is at most one.
+    fn has_reply(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         let (mut rest, mut is_answered) = (bytes, false);
         while !rest.is_empty() {
             let (start, end) = match self.framer.advance(rest)? {
@@ -245,7 +246,7 @@ fn monitor(client: u64) -> String {
     )
 }
 
-/// One row leaves the condition and another one comes.
+/// Replaces one row of the condition by another one.
 fn change(client: u64, number: u64) -> String {
     let clauses = clauses(client, (number * CHANGERS + client) % u64::from(ROWS));
     format!(

@@ -1,4 +1,4 @@
-//! `fairness`: what clients that live on small requests feel of one that asks for much, or does not read.
+//! `fairness`: latencies of clients with small requests beside a client with large requests, or one that does not read.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::crowd::Crowd;
+use crate::client_pool::ClientPool;
 use crate::database_file::{self, History};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
-use crate::pulse::{self, Latencies, Phase};
+use crate::latency_probe::{self, Latencies, Phase};
 use crate::requests;
 use crate::stream::Address;
 use crate::workload::{Run, Scale, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct Fairness;
 
-/// How long the clients are alone at first.
+/// The time that the clients run alone at first.
 const BEFORE: Duration = Duration::from_secs(2);
-/// How long they are disturbed by what can be repeated.
+/// The time of a disturbance that is repeated.
 const DURING: Duration = Duration::from_secs(3);
 /// Rows that the probing client updates in turn.
 const PROBED_ROWS: u64 = 1_000;
-/// Rows in one transaction of the client that writes for the one that monitors everything.
+/// Rows in each transaction of the client that writes for the client that monitors the whole table.
 const ROWS_PER_WRITE: u32 = 100;
-/// By how much a p99 may rise, ms.
+/// Aim: the rise of a p99, ms.
 const RISE_MAX: Aim = Aim::AtMost(2.0);
 
 impl Workload for Fairness {
@@ -73,12 +73,12 @@ fn rows(scale: Scale) -> u32 {
     scale.pick(100_000, 500_000)
 }
 
-/// The names of the figures of one disturbance.
+/// The titles of the figures of one disturbance.
 struct Titles {
     name: &'static str,
     transaction: [&'static str; 4],
     echo: [&'static str; 4],
-    /// What is aimed at for the rise of the transactions' p99.
+    /// The aim for the rise of the transactions' p99.
     transaction_aim: Aim,
 }
 
@@ -107,7 +107,7 @@ const SLOW_READER: Titles = titles!("slow reader", RISE_MAX);
 const SELECT: Titles = titles!("huge select", RISE_MAX);
 const DUMP: Titles = titles!("initial dump", RISE_MAX);
 const EVERYTHING: Titles = titles!("monitors all", RISE_MAX);
-// Other writers of the same database wait for its execution.
+// Other writers of the same database wait until it is executed.
 const HUGE: Titles = titles!("huge transaction", Aim::None);
 
 /// Probes a server while `disturb` runs.
@@ -118,12 +118,12 @@ fn measure(
 ) -> Result<Vec<Figure>, Error> {
     let server = run.start()?;
     let address = server.address();
-    // The first transaction may wait until the disk has the file, which is not what is measured.
+    // The first transaction may wait until the file is on the disk, so it is not measured.
     address.ask(&update(1_000_000))?;
     let phase = Phase::default();
     let (transaction, echo, outcome) = thread::scope(|scope| {
-        let transaction = scope.spawn(|| pulse::run(address, &phase, update));
-        let echo = scope.spawn(|| pulse::run(address, &phase, echo));
+        let transaction = scope.spawn(|| latency_probe::run(address, &phase, update));
+        let echo = scope.spawn(|| latency_probe::run(address, &phase, echo));
         thread::sleep(BEFORE);
         phase.begin();
         let outcome = disturb(address);
@@ -136,7 +136,7 @@ fn measure(
     Ok(figures)
 }
 
-/// A thread of ours that panicked has found a bug of ours.
+/// The result of a thread. A panic of a thread is a bug, and is passed on.
 fn joined(
     thread: thread::ScopedJoinHandle<'_, Result<Latencies, Error>>,
 ) -> Result<Latencies, Error> {
@@ -165,7 +165,7 @@ fn of_client(latencies: &Latencies, titles: [&'static str; 4], aim: Aim) -> Vec<
     figures
 }
 
-/// A client that monitors the table and reads nothing of it.
+/// A client that monitors the table and never reads.
 fn slow_reader(address: &Address) -> Result<(), Error> {
     let mut stream = address.open()?;
     stream.write_all(requests::monitor().get(0))?;
@@ -173,7 +173,7 @@ fn slow_reader(address: &Address) -> Result<(), Error> {
     Ok(())
 }
 
-/// A client that selects the whole table again and again.
+/// A client that repeatedly selects the whole table.
 fn select(address: &Address) -> Result<(), Error> {
     let request =
         br#"{"method":"transact","params":["Bench",{"op":"select","table":"Item","where":[]}],"id":0}"#;
@@ -196,22 +196,22 @@ fn dump(address: &Address) -> Result<(), Error> {
 
 /// One request on a connection of its own.
 fn ask(address: &Address, request: &Arc<[u8]>) -> Result<(), Error> {
-    let mut crowd = Crowd::new()?;
-    let client = crowd.connect(address)?;
-    crowd.call(client, [request.clone()], |_| {})
+    let mut pool = ClientPool::new()?;
+    let client = pool.connect(address)?;
+    pool.call(client, [request.clone()], |_| {})
 }
 
-/// A client that monitors the whole table, and reads, while another writes many rows.
+/// A client that monitors the whole table and reads, while another one writes many rows.
 fn everything(address: &Address) -> Result<(), Error> {
-    let mut crowd = Crowd::new()?;
-    let (writer, client) = (crowd.connect(address)?, crowd.connect(address)?);
-    crowd.call(client, [requests::monitor().get(0).into()], |_| {})?;
+    let mut pool = ClientPool::new()?;
+    let (writer, client) = (pool.connect(address)?, pool.connect(address)?);
+    pool.call(client, [requests::monitor().get(0).into()], |_| {})?;
     let began = Instant::now();
     let texts = (0..).map(write).take_while(|_| began.elapsed() < DURING);
-    crowd.call(writer, texts, |_| {})
+    pool.call(writer, texts, |_| {})
 }
 
-/// A transaction that changes rows that the probes leave alone.
+/// A transaction on rows that the probes do not change.
 fn write(number: u32) -> Arc<[u8]> {
     let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
     let first = 10_000 + number % 100 * ROWS_PER_WRITE;
@@ -226,7 +226,7 @@ fn write(number: u32) -> Arc<[u8]> {
     text.into_bytes().into()
 }
 
-/// One transaction that inserts so many rows.
+/// One transaction that inserts `rows` rows.
 fn insertion(rows: u32) -> Arc<[u8]> {
     let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
     for row in 0..rows {
@@ -238,7 +238,7 @@ fn insertion(rows: u32) -> Arc<[u8]> {
     text.into_bytes().into()
 }
 
-/// Sets a number that the row did not have.
+/// Sets the row's number to a new value.
 fn update(number: u64) -> String {
     let uuid = database_file::uuid(u32::try_from(number % PROBED_ROWS).unwrap_or(0));
     format!(

@@ -1,23 +1,23 @@
-//! `growth`: what the n-th port costs, for n to 30,000: the same transactions as `ports`, a thousand at a time.
+//! `growth`: the cost of the n-th port, for n up to 30,000. The transactions are those of `ports`, a thousand for each point.
 
 use std::path::Path;
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::harness::Harness;
 use crate::northbound;
-use crate::stage::Stage;
 use crate::workload::{Run, Scale, Workload};
 
 /// Ports of one point.
 const POINT: u32 = 1_000;
-/// Ports in all.
+/// All ports.
 const PORTS: u32 = 30_000;
-/// Points that are averaged at the end, because a point of a fast server is some milliseconds.
+/// Points of which the last figure is the mean, because a point of a fast server takes only some milliseconds.
 const LAST: usize = 3;
 /// Connections, each with one request in flight.
 const WRITERS: usize = 10;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Growth;
 
 impl Workload for Growth {
@@ -34,13 +34,13 @@ impl Workload for Growth {
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
-        let mut stage = Stage::new(run)?;
-        stage.prepare(northbound::topology(), |_| {})?;
-        stage.connect(WRITERS)?;
+        let mut harness = Harness::new(run)?;
+        harness.prepare(northbound::topology(), |_| {})?;
+        harness.connect(WRITERS)?;
         let mut costs = Vec::new();
         for first in (0..PORTS).step_by(POINT as usize) {
             let texts = (first..first + POINT).map(northbound::add_port);
-            let phase = stage.phase(northbound::deal(texts, WRITERS), 1, None)?;
+            let phase = harness.phase(northbound::deal(texts, WRITERS), 1, None)?;
             costs.push(phase.cpu_us_each());
         }
         // The second point: the first one also warms the server up.

@@ -1,4 +1,4 @@
-//! `half-load`: latency while the server has about half as much to do as the reference can bear.
+//! `half-load`: latency at about half of the load that the reference can sustain.
 
 use std::thread;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use crate::database_file::{self, History};
 use crate::driver;
 use crate::error::{Error, joined};
 use crate::figure::{Aim, Figure};
-use crate::pulse::{self, Phase};
+use crate::latency_probe::{self, Phase};
 use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct HalfLoad;
 
-/// Clients with a transaction each millisecond: the reference bears some 12,000 transactions a second.
+/// Clients with a transaction each millisecond. The reference sustains some 12,000 transactions a second.
 const CLIENTS: u32 = 6;
 const ROWS: u32 = 1_000;
 
@@ -24,7 +24,7 @@ impl Workload for HalfLoad {
     }
 
     fn about(&self) -> &'static str {
-        "latency of update1 at 6,000 transactions a second, about half of what the reference bears"
+        "latency of update1 at 6,000 transactions a second, about half of the load that the reference sustains"
     }
 
     fn history(&self, _: Scale) -> History {
@@ -34,15 +34,15 @@ impl Workload for HalfLoad {
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
         let (address, phase) = (server.address(), Phase::default());
-        // The first transaction may wait until the disk has the file, which is not what is measured.
+        // The first transaction may wait until the file is on the disk, so it is not measured.
         address.ask(&update(0, u64::from(ROWS)))?;
-        let (mut all, spell) = (driver::latencies(), server.spell()?);
+        let (mut all, interval) = (driver::latencies(), server.measure_cpu()?);
         thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| {
                     let request = move |number| update(client, number);
                     let phase = &phase;
-                    scope.spawn(move || pulse::run(address, phase, request))
+                    scope.spawn(move || latency_probe::run(address, phase, request))
                 })
                 .collect();
             thread::sleep(run.pick(Duration::from_secs(4), Duration::from_secs(20)));
@@ -52,7 +52,7 @@ impl Workload for HalfLoad {
             }
             Ok::<(), Error>(())
         })?;
-        spell.end()?;
+        interval.end()?;
         let at = |title, part: f64| {
             Figure::lower(title, "us", all.value_at_quantile(part) as f64 / 1e3)
                 .digits(0)
@@ -67,7 +67,7 @@ impl Workload for HalfLoad {
     }
 }
 
-/// Sets a number that the row did not have; each client has rows of its own.
+/// Sets a row's number to a new value; each client has its own rows.
 fn update(client: u32, number: u64) -> String {
     let share = ROWS / CLIENTS;
     let row = client * share + u32::try_from(number % u64::from(share)).unwrap_or(0);

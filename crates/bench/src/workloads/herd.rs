@@ -1,5 +1,5 @@
-//! `herd`: many clients fetch the whole table at once: when they connect, when a schema conversion has ended their monitors,
-//! and when they come back and know how far they were; beside a bare program that delivers as much.
+//! `herd`: many clients fetch the whole table at once (a thundering herd): when they connect, after a schema conversion has ended their
+//! monitors, and when they reconnect with their last transaction id. A minimal program that delivers as much shows the limit.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use corvid_json::Value;
 use memchr::memmem;
 
-use crate::crowd::{Act, Crowd, Kind};
+use crate::client_pool::{Action, ClientPool, Kind};
 use crate::database_file::{self, History};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
@@ -16,10 +16,10 @@ use crate::limit;
 use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct Herd;
 
-/// A transaction that nobody has seen.
+/// A transaction id that no server has.
 const NONE: &str = "00000000-0000-0000-0000-000000000000";
 
 impl Workload for Herd {
@@ -28,7 +28,7 @@ impl Workload for Herd {
     }
 
     fn about(&self) -> &'static str {
-        "20 clients (full: 500) fetch 20,000 rows (full: 100,000) at once; after a conversion; coming back with a transaction id"
+        "20 clients (full: 500) fetch 20,000 rows (full: 100,000) at once; after a conversion; reconnecting with a transaction id"
     }
 
     fn history(&self, scale: Scale) -> History {
@@ -38,32 +38,32 @@ impl Workload for Herd {
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
         let count = run.pick(20, 500);
-        let mut crowd = Crowd::new()?;
-        let admin = crowd.connect(server.address())?;
-        let clients = crowd.connect_many(server.address(), count)?;
+        let mut pool = ClientPool::new()?;
+        let admin = pool.connect(server.address())?;
+        let clients = pool.connect_many(server.address(), count)?;
         let aware: Arc<[u8]> =
             Arc::from(br#"{"method":"set_db_change_aware","params":[true],"id":"a"}"#.as_slice());
-        // A client that is not aware of such changes is disconnected by a conversion.
-        crowd.call_all(admin..clients.end, |_| aware.clone(), |_, _| {})?;
+        // A conversion disconnects clients that have not sent `set_db_change_aware`.
+        pool.call_all(admin..clients.end, |_| aware.clone(), |_, _| {})?;
 
         run.say("first");
-        let spell = server.spell()?;
-        let first = fetch(&mut crowd, clients.clone(), NONE)?;
-        let cpu_us = spell.end()?;
+        let interval = server.measure_cpu()?;
+        let first = fetch(&mut pool, clients.clone(), NONE)?;
+        let cpu_us = interval.end()?;
 
         run.say("after a conversion");
-        let converted = convert(&mut crowd, admin, &clients)?;
+        let converted = convert(&mut pool, admin, &clients)?;
         let peak_mib = server.memory()?.peak_mib;
 
         run.say("with a transaction id");
-        drop(crowd);
-        let mut crowd = Crowd::new()?;
-        let admin = crowd.connect(server.address())?;
-        // Something to catch up with.
-        crowd.call(admin, [requests::marker().get(0).into()], |_| {})?;
-        let clients = crowd.connect_many(server.address(), count)?;
-        let known = fetch(&mut crowd, clients, &converted.txn_id)?;
-        drop((crowd, server));
+        drop(pool);
+        let mut pool = ClientPool::new()?;
+        let admin = pool.connect(server.address())?;
+        // A change that the reconnecting clients have missed.
+        pool.call(admin, [requests::marker().get(0).into()], |_| {})?;
+        let clients = pool.connect_many(server.address(), count)?;
+        let known = fetch(&mut pool, clients, &converted.txn_id)?;
+        drop((pool, server));
 
         run.say("limit");
         let limit = limit::broadcast(count, &dump(rows(run.scale)), 1)?;
@@ -98,11 +98,11 @@ fn rows(scale: Scale) -> u32 {
     scale.pick(20_000, 100_000)
 }
 
-/// What it took until all had everything.
+/// The cost until all clients have all contents.
 struct Fetched {
     seconds: f64,
     megabytes: f64,
-    /// The transaction up to which they have it.
+    /// The last transaction that they have.
     txn_id: String,
 }
 
@@ -112,23 +112,23 @@ impl Fetched {
     }
 }
 
-/// All clients monitor at once.
-fn fetch(crowd: &mut Crowd, clients: Range<usize>, since: &str) -> Result<Fetched, Error> {
-    let (bytes, began) = (crowd.received_bytes(), Instant::now());
+/// Sends the monitor requests of all clients at once.
+fn fetch(pool: &mut ClientPool, clients: Range<usize>, since: &str) -> Result<Fetched, Error> {
+    let (bytes, began) = (pool.received_bytes(), Instant::now());
     let (text, mut known) = (monitor(since), NONE.to_owned());
-    crowd.call_all(clients, |_| text.clone(), |_, reply| known = txn_id(reply))?;
+    pool.call_all(clients, |_| text.clone(), |_, reply| known = txn_id(reply))?;
     Ok(Fetched {
         seconds: began.elapsed().as_secs_f64(),
-        megabytes: (crowd.received_bytes() - bytes) as f64 / 1e6,
+        megabytes: (pool.received_bytes() - bytes) as f64 / 1e6,
         txn_id: known,
     })
 }
 
-/// Converts the database to a schema with another column; each client monitors again as soon as it hears of it.
-fn convert(crowd: &mut Crowd, admin: usize, clients: &Range<usize>) -> Result<Fetched, Error> {
+/// Converts the database to a schema with another column; each client sends its monitor request again when its monitor has ended.
+fn convert(pool: &mut ClientPool, admin: usize, clients: &Range<usize>) -> Result<Fetched, Error> {
     let mut schema = String::new();
     let request = br#"{"method":"get_schema","params":["Bench"],"id":"s"}"#;
-    crowd.call(admin, [Arc::from(request.as_slice())], |reply| {
+    pool.call(admin, [Arc::from(request.as_slice())], |reply| {
         schema = Value::parse(reply)
             .ok()
             .and_then(|reply| {
@@ -142,17 +142,17 @@ fn convert(crowd: &mut Crowd, admin: usize, clients: &Range<usize>) -> Result<Fe
         1,
     );
     let request = format!(r#"{{"method":"convert","params":["Bench",{schema}],"id":"v"}}"#);
-    let (bytes, mut began) = (crowd.received_bytes(), Instant::now());
+    let (bytes, mut began) = (pool.received_bytes(), Instant::now());
     let (text, mut known, mut left) = (monitor(NONE), NONE.to_owned(), clients.len() + 1);
     let mut has_heard = false;
-    crowd.send(admin, Arc::from(request.into_bytes()))?;
-    crowd.run(|arrival| {
+    pool.send(admin, Arc::from(request.into_bytes()))?;
+    pool.run(|arrival| {
         match arrival.kind {
             Kind::Notification if clients.contains(&arrival.client) => {
                 if !std::mem::replace(&mut has_heard, true) {
                     began = Instant::now();
                 }
-                return Act::Send(text.clone());
+                return Action::Send(text.clone());
             }
             Kind::Reply => {
                 if arrival.client != admin {
@@ -162,16 +162,20 @@ fn convert(crowd: &mut Crowd, admin: usize, clients: &Range<usize>) -> Result<Fe
             }
             Kind::Notification | Kind::Marker => {}
         }
-        if left == 0 { Act::Stop } else { Act::Wait }
+        if left == 0 {
+            Action::Stop
+        } else {
+            Action::Wait
+        }
     })?;
     Ok(Fetched {
         seconds: began.elapsed().as_secs_f64(),
-        megabytes: (crowd.received_bytes() - bytes) as f64 / 1e6,
+        megabytes: (pool.received_bytes() - bytes) as f64 / 1e6,
         txn_id: known,
     })
 }
 
-/// Monitors the whole table, as current clients ask for it.
+/// Monitors the whole table, as current clients do.
 fn monitor(since: &str) -> Arc<[u8]> {
     format!(
         r#"{{"method":"monitor_cond_since","params":["Bench","m",{{"Item":[{{"columns":["name","number","up","addresses","options"]}}]}},"{since}"],"id":"m"}}"#
@@ -180,7 +184,7 @@ fn monitor(since: &str) -> Arc<[u8]> {
     .into()
 }
 
-/// The second element of a reply `[found, id, updates]`, by its beginning.
+/// The second element of a reply `[found, id, updates]`, read from its beginning.
 fn txn_id(reply: &[u8]) -> String {
     let lead = br#""result":["#;
     let id = memmem::find(reply, lead).and_then(|at| {

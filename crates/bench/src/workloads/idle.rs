@@ -1,25 +1,25 @@
-//! `idle`: what a connection that monitors, and is idle, costs in memory.
+//! `idle`: the memory of an idle connection with a monitor.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::conditions;
-use crate::crowd::Crowd;
+use crate::client_pool::ClientPool;
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 use crate::requests;
 use crate::server::Server;
 use crate::workload::{Run, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct Idle;
 
 const CONNECTIONS: usize = 1_000;
 const ROWS: usize = 1_000;
-/// Memory counts as settled when it has not changed for so long, or after the second.
-const SETTLED_AFTER: Duration = Duration::from_millis(1_500);
-const SETTLE_AT_MOST: Duration = Duration::from_secs(8);
+/// Memory is read when it has not changed for the first time, or after the second time at the latest.
+const STABLE_AFTER: Duration = Duration::from_millis(1_500);
+const STABLE_AT_MOST: Duration = Duration::from_secs(8);
 
 impl Workload for Idle {
     fn name(&self) -> &'static str {
@@ -32,20 +32,20 @@ impl Workload for Idle {
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
-        let mut crowd = Crowd::new()?;
-        crowd.connect(server.address())?;
-        conditions::fill(&mut crowd, ROWS, ROWS)?;
-        // The first monitor makes what all of them share.
+        let mut pool = ClientPool::new()?;
+        pool.connect(server.address())?;
+        conditions::fill(&mut pool, ROWS, ROWS)?;
+        // The first monitor creates the data that all of them share.
         let monitor: Arc<[u8]> = requests::monitor().get(0).into();
-        crowd.call(0, [monitor.clone()], |_| {})?;
-        let before = settled_mib(&server)?;
+        pool.call(0, [monitor.clone()], |_| {})?;
+        let before = stable_mib(&server)?;
         run.say("connecting");
-        let clients = crowd.connect_many(server.address(), CONNECTIONS)?;
+        let clients = pool.connect_many(server.address(), CONNECTIONS)?;
         let echo: Arc<[u8]> = requests::echo(0).into_bytes().into();
-        crowd.call_all(clients.clone(), |_| echo.clone(), |_, _| {})?;
-        let connected = settled_mib(&server)?;
-        crowd.call_all(clients, |_| monitor.clone(), |_, _| {})?;
-        let monitoring = settled_mib(&server)?;
+        pool.call_all(clients.clone(), |_| echo.clone(), |_, _| {})?;
+        let connected = stable_mib(&server)?;
+        pool.call_all(clients, |_| monitor.clone(), |_, _| {})?;
+        let monitoring = stable_mib(&server)?;
         let each_kib = |mib: f64| (mib - before) * 1024.0 / CONNECTIONS as f64;
         Ok(vec![
             Figure::lower("memory of a connection", "KiB", each_kib(connected)),
@@ -59,11 +59,11 @@ impl Workload for Idle {
     }
 }
 
-/// Resident memory when it changes no more: freed memory is given back after a while.
-fn settled_mib(server: &Server) -> Result<f64, Error> {
+/// Resident memory when it no longer changes: allocators release freed memory with a delay.
+fn stable_mib(server: &Server) -> Result<f64, Error> {
     let began = Instant::now();
     let (mut mib, mut since) = (server.memory()?.resident_mib, Instant::now());
-    while since.elapsed() < SETTLED_AFTER && began.elapsed() < SETTLE_AT_MOST {
+    while since.elapsed() < STABLE_AFTER && began.elapsed() < STABLE_AT_MOST {
         thread::sleep(Duration::from_millis(100));
         let now = server.memory()?.resident_mib;
         if (now - mib).abs() > f64::EPSILON {

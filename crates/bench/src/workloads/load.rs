@@ -1,5 +1,4 @@
-//! `load`: how long a server takes to open a file of rows that were each inserted and then modified, one record each, and what
-//! memory it then needs.
+//! `load`: the time to open a file of rows that were each inserted and then modified, in a record each, and the memory after it.
 
 use std::thread;
 use std::time::Duration;
@@ -10,10 +9,10 @@ use crate::figure::{Aim, Figure};
 use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
-/// How long a server has to give back what it needed for loading, before its memory is read.
-const SETTLE: Duration = Duration::from_secs(1);
+/// The time that a server has to release the memory that loading needed, before its memory is read.
+const MEMORY_RELEASE: Duration = Duration::from_secs(1);
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Load;
 
 /// Rows that were each inserted and then modified, one record each.
@@ -21,10 +20,10 @@ pub(super) fn written_twice(scale: Scale) -> History {
     History::of_changes(scale.pick(200_000, 500_000), 2)
 }
 
-/// Has a server open the prepared file: how long that took, and its CPU time.
+/// Starts a server with the prepared file. Returns the time and CPU time of opening it.
 pub(super) fn open(run: &Run<'_>) -> Result<(Server, [Figure; 2]), Error> {
     let server = run.start()?;
-    let cpu_s = server.spell_since_start().end()? / 1e6;
+    let cpu_s = server.measure_cpu_since_start().end()? / 1e6;
     let time_s = server.opened_in().as_secs_f64();
     let figures = [
         Figure::lower("time to the first answer", "s", time_s).digits(3),
@@ -48,7 +47,7 @@ impl Workload for Load {
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let (server, [time, cpu]) = open(run)?;
-        thread::sleep(SETTLE);
+        thread::sleep(MEMORY_RELEASE);
         let memory = server.memory()?;
         Ok(vec![
             time.aim(Aim::RatioAtMost(1.0 / 8.0)),

@@ -1,6 +1,6 @@
-//! `ovn`: a cloud on OVN. `ovn-northd` of the packages translates the northbound into the southbound database, both on the server
-//! under test, while clients monitor the whole southbound database as hypervisors do. First the cloud is built, a transaction
-//! for each port, then single ports are added, each when the one before has been translated (`--wait=sb`).
+//! `ovn`: a cloud on OVN. The packaged `ovn-northd` translates the northbound into the southbound database, both on the server
+//! under test, and clients monitor the whole southbound database as hypervisors do. First the cloud is built with a transaction
+//! for each port. Then single ports are added, each after the one before has been translated (`--wait=sb`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use crate::client_pool::{Action, ClientPool, Kind};
 use crate::cloud;
-use crate::crowd::{Act, Crowd, Kind};
 use crate::database_file;
 use crate::driver;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::northd::Northd;
 use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct Ovn;
 
 /// Clients that monitor the southbound database.
@@ -82,27 +82,27 @@ impl Workload for Ovn {
 struct Cloud<'a> {
     run: &'a Run<'a>,
     server: &'a Server,
-    crowd: Crowd,
+    pool: ClientPool,
     hypervisors: usize,
-    /// The number of the last configuration that was asked for.
+    /// The number of the last requested configuration.
     configuration: u64,
     northd: Northd,
 }
 
-/// What building the cloud took.
+/// The cost of building the cloud.
 struct Built {
     cpu_us: f64,
     elapsed: Duration,
 }
 
-/// What a single port takes. The histograms are in nanoseconds.
+/// The cost of a single port. The histograms are in nanoseconds.
 struct Ports {
     cpu_us: f64,
-    /// Of the compiler.
+    /// CPU time of the compiler.
     northd_cpu_us: f64,
-    /// Until the compiler has reported it.
+    /// Time until the compiler has reported the port.
     translated: Histogram<u64>,
-    /// Until the last hypervisor has received an update.
+    /// Time until the last hypervisor has received an update.
     told: Histogram<u64>,
 }
 
@@ -110,9 +110,9 @@ impl<'a> Cloud<'a> {
     fn new(run: &'a Run<'a>, server: &'a Server, hypervisors: usize) -> Result<Cloud<'a>, Error> {
         let southbound = cloud::schema(cloud::SOUTHBOUND)?;
         server.add_database(&southbound)?;
-        let mut crowd = Crowd::new()?;
-        crowd.connect(server.address())?;
-        crowd.call(
+        let mut pool = ClientPool::new()?;
+        pool.connect(server.address())?;
+        pool.call(
             WRITER,
             [cloud::globals(), cloud::monitor_translated()],
             |_| {},
@@ -121,7 +121,7 @@ impl<'a> Cloud<'a> {
         let mut cloud = Cloud {
             run,
             server,
-            crowd,
+            pool,
             hypervisors,
             configuration: 0,
             northd,
@@ -129,41 +129,45 @@ impl<'a> Cloud<'a> {
         run.say("ovn-northd starts");
         cloud.request(cloud::next_configuration())?;
         let monitor = cloud::monitor_everything(&southbound);
-        let clients = cloud.crowd.connect_many(server.address(), hypervisors)?;
+        let clients = cloud.pool.connect_many(server.address(), hypervisors)?;
         cloud
-            .crowd
+            .pool
             .call_all(clients, |_| monitor.clone(), |_, _| {})?;
         Ok(cloud)
     }
 
-    /// Makes the topology, and waits until every hypervisor has all of its translation.
+    /// Builds the topology, and waits until every hypervisor has received its whole translation.
     fn build(&mut self) -> Result<Built, Error> {
         self.run.say("building");
-        let (spell, began) = (self.server.spell()?, Instant::now());
+        let (interval, began) = (self.server.measure_cpu()?, Instant::now());
         let switches = (0..cloud::SWITCHES).map(cloud::add_switch);
         let ports = (0..cloud::PORTS)
             .flat_map(|port| (0..cloud::SWITCHES).map(move |switch| cloud::add_port(switch, port)));
-        self.crowd.call(WRITER, switches.chain(ports), |_| {})?;
+        self.pool.call(WRITER, switches.chain(ports), |_| {})?;
         self.request(cloud::next_configuration())?;
-        self.crowd.expect_marker();
-        self.crowd.send(WRITER, cloud::southbound_marker())?;
+        self.pool.expect_marker();
+        self.pool.send(WRITER, cloud::southbound_marker())?;
         let mut left = self.hypervisors;
-        self.crowd.run(|arrival| {
+        self.pool.run(|arrival| {
             left -= usize::from(arrival.kind == Kind::Marker && arrival.client != WRITER);
-            if left == 0 { Act::Stop } else { Act::Wait }
+            if left == 0 {
+                Action::Stop
+            } else {
+                Action::Wait
+            }
         })?;
         Ok(Built {
             elapsed: began.elapsed(),
-            cpu_us: spell.end()?,
+            cpu_us: interval.end()?,
         })
     }
 
-    /// Adds so many ports, one after the other.
+    /// Adds `count` ports, one after the other.
     fn add_ports(&mut self, count: u32) -> Result<Ports, Error> {
         self.restart_northd()?;
         self.run.say("single ports");
         let (mut translated, mut told) = (driver::latencies(), driver::latencies());
-        let (spell, northd_began_us) = (self.server.spell()?, self.northd.cpu_us()?);
+        let (interval, northd_began_us) = (self.server.measure_cpu()?, self.northd.cpu_us()?);
         for number in 0..count {
             let switch = number % cloud::SWITCHES;
             let port = cloud::PORTS + number / cloud::SWITCHES;
@@ -172,32 +176,32 @@ impl<'a> Cloud<'a> {
             told.saturating_record(nanoseconds(times.told));
         }
         Ok(Ports {
-            cpu_us: spell.end()? / f64::from(count),
+            cpu_us: interval.end()? / f64::from(count),
             northd_cpu_us: (self.northd.cpu_us()? - northd_began_us) / f64::from(count),
             translated,
             told,
         })
     }
 
-    /// Puts a fresh compiler in place of the present one. How its memory lies depends on the steps in which it saw the cloud grow, which
-    /// differ between servers, and it takes up to 1.4 times as long for the same work.
+    /// Restarts the compiler. Its memory layout depends on the steps in which it received the growing cloud, which differ between servers, and
+    /// makes it up to 1.4 times slower for the same work.
     fn restart_northd(&mut self) -> Result<(), Error> {
         self.northd = Northd::start(self.server.address())?;
         self.request(cloud::next_configuration())?;
         Ok(())
     }
 
-    /// Sends a request that asks for the next configuration, and waits until the compiler has reported it and every hypervisor
-    /// has been told something of it.
+    /// Sends a request with the next configuration number, and waits until the compiler has reported it and every hypervisor has received
+    /// an update.
     fn request(&mut self, request: Arc<[u8]>) -> Result<Times, Error> {
         self.configuration += 1;
         let wanted = self.configuration;
         let began = Instant::now();
-        self.crowd.send(WRITER, request)?;
-        let mut is_told = vec![false; self.crowd.len()];
+        self.pool.send(WRITER, request)?;
+        let mut is_told = vec![false; self.pool.len()];
         let mut untold = is_told.len() - 1;
         let (mut is_answered, mut translated, mut told) = (false, None, None);
-        self.crowd.run(|arrival| {
+        self.pool.run(|arrival| {
             match arrival.kind {
                 Kind::Reply => is_answered |= arrival.client == WRITER,
                 Kind::Notification if arrival.client == WRITER => {
@@ -214,7 +218,7 @@ impl<'a> Cloud<'a> {
                 told = Some(began.elapsed());
             }
             let is_done = is_answered && translated.is_some() && told.is_some();
-            if is_done { Act::Stop } else { Act::Wait }
+            if is_done { Action::Stop } else { Action::Wait }
         })?;
         Ok(Times {
             translated: translated.unwrap_or_default(),
@@ -223,11 +227,11 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// How long it took since a request was sent.
+/// Times since a request was sent.
 struct Times {
-    /// Until the compiler reported it.
+    /// Until the compiler has reported it.
     translated: Duration,
-    /// Until every hypervisor had received an update.
+    /// Until every hypervisor has received an update.
     told: Duration,
 }
 

@@ -1,12 +1,11 @@
-//! `partial`: one element into a large set or map, by reading the column and writing it back, and by a mutation: what travels,
-//! and how long it takes.
+//! `partial`: inserts one element into a large set or map, by writing the whole column and by a mutation. Measures bytes and time.
 
 use std::fmt::Write as _;
 
 use crate::error::Error;
 use crate::figure::Figure;
+use crate::harness::Harness;
 use crate::requests::Requests;
-use crate::stage::Stage;
 use crate::workload::{Run, Workload};
 
 /// Changes of each kind and size.
@@ -14,7 +13,7 @@ const CHANGES: u32 = 100;
 /// The row.
 const WHERE: &str = r#""table":"Item","where":[["name","==","large"]]"#;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Partial;
 
 /// A kind of column.
@@ -45,16 +44,16 @@ impl Workload for Partial {
 }
 
 fn measure(run: &Run<'_>, kind: Kind, size: u32) -> Result<Vec<Figure>, Error> {
-    let mut stage = Stage::new(run)?;
+    let mut harness = Harness::new(run)?;
     let (column, elements) = column(kind, 0..size);
-    stage.prepare(
+    harness.prepare(
         transact(&format!(
             r#"{{"op":"insert","table":"Item","row":{{"name":"large","{column}":{elements}}}}}"#
         )),
         |_| {},
     )?;
-    stage.connect(1)?;
-    // The client knows the column from a monitor or a select; that it is still so is what `wait` makes sure of.
+    harness.connect(1)?;
+    // The client has the column from a monitor or a select; `wait` checks that it has not changed.
     let (mut rewrites, mut mutations) = (Requests::default(), Requests::default());
     let mut before = elements;
     for change in 0..CHANGES {
@@ -76,7 +75,7 @@ fn measure(run: &Run<'_>, kind: Kind, size: u32) -> Result<Vec<Figure>, Error> {
         Kind::Map => [MAP_REWRITTEN, MAP_MUTATED],
     };
     for (titles, requests) in titles.into_iter().zip([rewrites, mutations]) {
-        let phase = stage.phase(vec![requests], 1, None)?;
+        let phase = harness.phase(vec![requests], 1, None)?;
         let [bytes, wall, cpu] = titles;
         figures.extend([
             Figure::plain(bytes, "bytes/change", phase.bytes_each()).digits(0),

@@ -1,21 +1,21 @@
-//! `ports`: a cloud system makes switch ports, each with its place in one of 100 switches and its address in one set; then load
-//! balancers, all in one group; then removes everything. Ends of phases are when the last monitor has heard of the last change.
+//! `ports`: a cloud system creates switch ports, each referenced by one of 100 switches and with its address in one set; then load
+//! balancers, all in one group; then it removes all of them. A phase ends when every monitor has received the last change.
 
 use std::path::Path;
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::harness::{Harness, Phase};
 use crate::northbound;
-use crate::stage::{Phase, Stage};
 use crate::workload::{Run, Scale, Workload};
 
-/// Connections that make ports.
+/// Connections that create ports.
 const WRITERS: usize = 50;
 
-/// With 100 monitors of all that changes.
+/// The workload with 100 monitors of all changing tables.
 pub(crate) struct Ports;
 
-/// Without monitors.
+/// The workload without monitors.
 pub(crate) struct PortsAlone;
 
 impl Workload for Ports {
@@ -24,7 +24,7 @@ impl Workload for Ports {
     }
 
     fn about(&self) -> &'static str {
-        "50 connections make 3,000 switch ports, then load balancers (full: 30,000), and remove them; 100 monitors"
+        "50 connections create 3,000 switch ports, then load balancers (full: 30,000), and remove them; 100 monitors"
     }
 
     fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
@@ -55,19 +55,23 @@ impl Workload for PortsAlone {
 }
 
 fn drive(run: &Run<'_>, count: u32, monitors: usize, aim: Aim) -> Result<Vec<Figure>, Error> {
-    let mut stage = Stage::new(run)?;
-    stage.prepare(northbound::topology(), |_| {})?;
-    stage.connect(WRITERS)?;
-    stage.watch(monitors, &northbound::monitor())?;
-    let phase = |stage: &mut Stage<'_>, number, texts: &mut dyn Iterator<Item = String>| {
+    let mut harness = Harness::new(run)?;
+    harness.prepare(northbound::topology(), |_| {})?;
+    harness.connect(WRITERS)?;
+    harness.watch(monitors, &northbound::monitor())?;
+    let phase = |harness: &mut Harness<'_>, number, texts: &mut dyn Iterator<Item = String>| {
         let marker = (monitors > 0).then(|| northbound::marker(number));
-        stage.phase(northbound::deal(texts, WRITERS), 1, marker)
+        harness.phase(northbound::deal(texts, WRITERS), 1, marker)
     };
-    let ports = phase(&mut stage, 0, &mut (0..count).map(northbound::add_port))?;
-    let balancers = phase(&mut stage, 1, &mut (0..count).map(northbound::add_balancer))?;
-    let memory = stage.server().memory()?;
-    let port_rows = identities(&mut stage, "Logical_Switch_Port")?;
-    let balancer_rows = identities(&mut stage, "Load_Balancer")?;
+    let ports = phase(&mut harness, 0, &mut (0..count).map(northbound::add_port))?;
+    let balancers = phase(
+        &mut harness,
+        1,
+        &mut (0..count).map(northbound::add_balancer),
+    )?;
+    let memory = harness.server().memory()?;
+    let port_rows = identities(&mut harness, "Logical_Switch_Port")?;
+    let balancer_rows = identities(&mut harness, "Load_Balancer")?;
     let mut removals = port_rows
         .iter()
         .map(|(number, uuid)| northbound::remove_port(*number, uuid))
@@ -76,7 +80,7 @@ fn drive(run: &Run<'_>, count: u32, monitors: usize, aim: Aim) -> Result<Vec<Fig
                 .iter()
                 .map(|(number, uuid)| northbound::remove_balancer(*number, uuid)),
         );
-    let removal = phase(&mut stage, 2, &mut removals)?;
+    let removal = phase(&mut harness, 2, &mut removals)?;
     let cpu = |title, phase: &Phase| Figure::lower(title, "us/txn", phase.cpu_us_each()).digits(2);
     let rate = |title, phase: &Phase| Figure::higher(title, "txn/s", phase.rate()).digits(0);
     Ok(vec![
@@ -91,9 +95,9 @@ fn drive(run: &Run<'_>, count: u32, monitors: usize, aim: Aim) -> Result<Vec<Fig
     ])
 }
 
-fn identities(stage: &mut Stage<'_>, table: &str) -> Result<Vec<(u32, String)>, Error> {
+fn identities(harness: &mut Harness<'_>, table: &str) -> Result<Vec<(u32, String)>, Error> {
     let mut reply = Vec::new();
-    stage.prepare(northbound::select_all(table), |bytes| {
+    harness.prepare(northbound::select_all(table), |bytes| {
         reply = bytes.to_vec();
     })?;
     northbound::identities(&reply)

@@ -1,4 +1,4 @@
-//! `processes`: a process for each transaction, as scripts do: some shells run `ovsdb-client transact` one after the other while
+//! `processes`: a process for each transaction, as in scripts: several shells run `ovsdb-client transact` one after the other, and
 //! 100 connections monitor.
 
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use crate::error::{Error, joined};
 use crate::figure::Figure;
+use crate::harness::Harness;
 use crate::northbound;
-use crate::stage::Stage;
 use crate::target::Target;
 use crate::tool;
 use crate::workload::{Run, Scale, Workload};
@@ -18,7 +18,7 @@ use crate::workload::{Run, Scale, Workload};
 /// Monitoring connections.
 const MONITORS: usize = 100;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Processes;
 
 impl Workload for Processes {
@@ -27,7 +27,7 @@ impl Workload for Processes {
     }
 
     fn about(&self) -> &'static str {
-        "8 shells (full: 50) make 800 ports (full: 30,000), each with an ovsdb-client of its own; 100 monitors"
+        "8 shells (full: 50) create 800 ports (full: 30,000), with one ovsdb-client process for each; 100 monitors"
     }
 
     fn prepare(&self, _: Scale, file: &Path) -> Result<(), Error> {
@@ -40,12 +40,12 @@ impl Workload for Processes {
         };
         let client = tool::beside(&program.path, "ovsdb-client")?;
         let (shells, ports) = (run.pick(8, 50), run.pick(800, 30_000));
-        let mut stage = Stage::new(run)?;
-        stage.prepare(northbound::topology(), |_| {})?;
-        stage.watch(MONITORS, &northbound::monitor())?;
-        let address = stage.server().address().clone();
+        let mut harness = Harness::new(run)?;
+        harness.prepare(northbound::topology(), |_| {})?;
+        harness.watch(MONITORS, &northbound::monitor())?;
+        let address = harness.server().address().clone();
         let (target, next) = (address.to_string(), AtomicU32::new(0));
-        let (spell, began) = (stage.server().spell()?, Instant::now());
+        let (interval, began) = (harness.server().measure_cpu()?, Instant::now());
         let shell = || -> Result<(), Error> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -59,26 +59,26 @@ impl Workload for Processes {
             let shells: Vec<_> = (0..shells).map(|_| scope.spawn(shell)).collect();
             let end = scope.spawn(|| {
                 let outcomes: Vec<_> = shells.into_iter().map(joined).collect();
-                // Without it the watchers would wait for ever, so it is sent after a failure too.
+                // The marker is sent after a failure too, because the watchers wait for it.
                 address.ask(northbound::marker(0).text())?;
                 outcomes.into_iter().collect::<Result<(), Error>>()
             });
-            let heard = stage.hear();
+            let heard = harness.await_marker();
             joined(end)?;
             heard
         })?;
         let elapsed = began.elapsed().as_secs_f64();
-        let cpu_us = spell.end()?;
+        let cpu_us = interval.end()?;
         let ports = f64::from(ports);
         Ok(vec![
             Figure::higher("rate", "processes/s", ports / elapsed),
             Figure::lower("server CPU", "us/txn", cpu_us / ports),
-            Figure::lower("memory", "MiB", stage.server().memory()?.resident_mib),
+            Figure::lower("memory", "MiB", harness.server().memory()?.resident_mib),
         ])
     }
 }
 
-/// One process.
+/// Runs one process.
 fn transact(client: &Path, address: &str, number: u32) -> Result<(), Error> {
     let transaction = format!(
         r#"["OVN_Northbound",{}]"#,

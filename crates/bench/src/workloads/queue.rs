@@ -1,23 +1,23 @@
-//! `queue`: a table as a queue. Ten requesters monitor it; each sends a request of its own, then one producer rewrites all rows in
-//! one transaction, and the next turn begins when every requester has read the result.
+//! `queue`: a table as a queue. Ten requesters monitor it; each sends a request, then one producer rewrites all rows in
+//! one transaction. The next turn begins when every requester has received the result.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::harness::Harness;
 use crate::requests::{self, Requests};
-use crate::stage::Stage;
 use crate::workload::{Run, Workload};
 
 /// Rows that a request rewrites.
 const ROWS: u32 = 512;
-/// Pairs of the map of each.
+/// Pairs of each row's map.
 const PAIRS: u32 = 256;
-/// Those who wait for the result.
+/// The number of requesters.
 const REQUESTERS: usize = 10;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Queue;
 
 impl Workload for Queue {
@@ -31,25 +31,25 @@ impl Workload for Queue {
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let turns = run.pick(5, 50);
-        let mut stage = Stage::new(run)?;
+        let mut harness = Harness::new(run)?;
         let mut rows = Vec::new();
-        stage.prepare(requests::fill(ROWS + 1), |reply| {
+        harness.prepare(requests::fill(ROWS + 1), |reply| {
             rows.extend(requests::inserted_uuids(reply));
         })?;
-        stage.connect(REQUESTERS)?;
-        stage.introduce(&requests::monitor())?;
-        // A first turn puts the maps there.
-        stage.produce(production(0, &rows))?;
+        harness.connect(REQUESTERS)?;
+        harness.request_each(&requests::monitor())?;
+        // The first turn writes the maps.
+        harness.produce(production(0, &rows))?;
         let (mut elapsed, mut cpu_us) = (0.0, 0.0);
         for turn in 1..=turns {
             run.say(&format!("turn {turn} of {turns}"));
             let asked = (0..REQUESTERS).map(|requester| ask(turn, &rows[requester]));
-            let asking = stage.phase(asked.collect(), 1, None)?;
+            let asking = harness.phase(asked.collect(), 1, None)?;
             let request = production(turn, &rows);
-            let (spell, began) = (stage.server().spell()?, Instant::now());
-            stage.produce(request)?;
+            let (interval, began) = (harness.server().measure_cpu()?, Instant::now());
+            harness.produce(request)?;
             elapsed += (asking.elapsed + began.elapsed()).as_secs_f64();
-            cpu_us += asking.cpu_us + spell.end()?;
+            cpu_us += asking.cpu_us + interval.end()?;
         }
         let turns = f64::from(turns);
         Ok(vec![
@@ -57,12 +57,12 @@ impl Workload for Queue {
                 .digits(2)
                 .aim(Aim::RatioAtLeast(15.0)),
             Figure::lower("server CPU", "ms/txn", cpu_us / 1e3 / turns),
-            Figure::lower("peak memory", "MiB", stage.server().memory()?.peak_mib).digits(0),
+            Figure::lower("peak memory", "MiB", harness.server().memory()?.peak_mib).digits(0),
         ])
     }
 }
 
-/// A requester's word: a number in its row.
+/// A requester's request: a number in its row.
 fn ask(turn: u32, row: &str) -> Requests {
     Requests::one(&format!(
         r#"{{"id":0,"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{row}"]]],"row":{{"number":{}}}}}]}}"#,
@@ -70,7 +70,7 @@ fn ask(turn: u32, row: &str) -> Requests {
     ))
 }
 
-/// All rows but the last with new maps, and in the last one the marker.
+/// Writes new maps into all rows but the last one, and the marker into the last one.
 fn production(turn: u32, rows: &[String]) -> Requests {
     let mut text = r#"{"id":0,"method":"transact","params":["Bench""#.to_owned();
     let Some((last, rows)) = rows.split_last() else {

@@ -1,4 +1,4 @@
-//! `replay`: how long a server takes to open a file of many small transactions on few rows.
+//! `replay`: the time to open a file of many small transactions on few rows.
 
 use super::load::open;
 use crate::database_file::History;
@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::figure::Figure;
 use crate::workload::{Run, Scale, Workload};
 
-/// Rows that the transactions are spread over.
+/// The number of rows.
 const ROWS: u32 = 1_000;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Replay;
 
 impl Workload for Replay {

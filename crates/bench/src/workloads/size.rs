@@ -1,24 +1,24 @@
-//! `size`: rows inserted in one transaction, from 100 of them on, and one a transaction.
+//! `size`: rows inserted in one transaction of 100 rows or more, and with one transaction for each row.
 
 use std::time::Instant;
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
+use crate::harness::Harness;
 use crate::limit;
 use crate::load::Load;
 use crate::requests;
-use crate::stage::Stage;
 use crate::workload::{Run, Workload};
 
-/// Rows, and how often a transaction of so many is sent: each point takes long enough to be measured.
+/// Rows of a transaction, and the number of transactions, chosen so that each point takes long enough to be measured.
 const SIZES: [(u32, u32); 4] = [(100, 100), (1_000, 20), (10_000, 5), (100_000, 1)];
-/// The largest, at the full scale.
+/// The largest transaction at full scale.
 const LARGEST: (u32, u32) = (500_000, 1);
 
-/// Requests in flight of a client that does not wait for each reply.
+/// Requests in flight of a client that pipelines.
 const PIPELINED: usize = 16;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Size;
 
 impl Workload for Size {
@@ -27,7 +27,7 @@ impl Workload for Size {
     }
 
     fn about(&self) -> &'static str {
-        "100 to 100,000 rows (full: 500,000) in one transaction, and one a transaction"
+        "100 to 100,000 rows (full: 500,000) in one transaction, and in a transaction each"
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
@@ -38,11 +38,11 @@ impl Workload for Size {
         let aim = Aim::RatioAtMost(0.2);
         let mut figures = Vec::new();
         for in_flight in [1, PIPELINED] {
-            let mut stage = Stage::new(run)?;
-            stage.connect(1)?;
+            let mut harness = Harness::new(run)?;
+            harness.connect(1)?;
             let requests = requests::of_writer(&load, 0, &[]);
-            let phase = stage.phase(vec![requests.clone()], in_flight, None)?;
-            drop(stage);
+            let phase = harness.phase(vec![requests.clone()], in_flight, None)?;
+            drop(harness);
             run.say("limit");
             let limit_us = limit::answers(&requests, in_flight)?;
             let figure = |name, value| {
@@ -59,14 +59,14 @@ impl Workload for Size {
         sizes.extend(run.pick(None, Some(LARGEST)));
         for (rows, times) in sizes {
             run.say(&format!("{rows} rows"));
-            let mut stage = Stage::new(run)?;
+            let mut harness = Harness::new(run)?;
             let mut elapsed = 0.0;
             for time in 0..times {
                 let request = requests::insert_many(time * rows..(time + 1) * rows);
-                let (spell, began) = (stage.server().spell()?, Instant::now());
-                stage.prepare(request, |_| {})?;
+                let (interval, began) = (harness.server().measure_cpu()?, Instant::now());
+                harness.prepare(request, |_| {})?;
                 elapsed += began.elapsed().as_secs_f64();
-                spell.end()?;
+                interval.end()?;
             }
             let each_us = elapsed * 1e6 / f64::from(rows * times);
             figures.push(
@@ -75,7 +75,7 @@ impl Workload for Size {
                     .at("rows", rows)
                     .aim(aim),
             );
-            peak = peak.max(stage.server().memory()?.peak_mib);
+            peak = peak.max(harness.server().memory()?.peak_mib);
         }
         figures.push(Figure::lower("peak memory", "MiB", peak));
         Ok(figures)

@@ -1,4 +1,4 @@
-//! `stall`: clients that live on small requests, while the server compacts a large database.
+//! `stall`: latencies of clients with small requests while the server compacts a large database.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use hdrhistogram::Histogram;
 use crate::database_file::{self, History};
 use crate::error::{Error, joined};
 use crate::figure::{Aim, Figure};
-use crate::pulse::{self, Latencies, Phase};
+use crate::latency_probe::{self, Latencies, Phase};
 use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
-/// How long clients are watched before the compaction.
+/// The time of the measurement before the compaction.
 const BEFORE: Duration = Duration::from_secs(4);
 /// Rows that the client updates in turn.
 const UPDATED_ROWS: u64 = 1_000;
 
-/// See the head of this file.
+/// The workload.
 pub(crate) struct Stall;
 
 /// Rows of the file.
@@ -41,11 +41,11 @@ impl Workload for Stall {
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
         let (address, rows) = (server.address(), rows(run.scale));
-        let (phase, spell) = (Phase::default(), server.spell()?);
+        let (phase, interval) = (Phase::default(), server.measure_cpu()?);
         let (transact, echo, compaction) = thread::scope(|scope| {
             let transact =
-                scope.spawn(|| pulse::run(address, &phase, |number| update(number, rows)));
-            let echo = scope.spawn(|| pulse::run(address, &phase, requests::echo));
+                scope.spawn(|| latency_probe::run(address, &phase, |number| update(number, rows)));
+            let echo = scope.spawn(|| latency_probe::run(address, &phase, requests::echo));
             thread::sleep(BEFORE);
             phase.begin();
             let began = Instant::now();
@@ -55,7 +55,7 @@ impl Workload for Stall {
             (joined(transact), joined(echo), outcome.map(|()| took))
         });
         let (transact, echo, compaction) = (transact?, echo?, compaction?);
-        spell.end()?;
+        interval.end()?;
         let mut figures =
             vec![Figure::lower("compaction", "s", compaction.as_secs_f64()).digits(2)];
         figures.extend(of_client(&transact, &TRANSACTION));
@@ -64,7 +64,7 @@ impl Workload for Stall {
     }
 }
 
-/// The names of a client's figures.
+/// The titles of a client's figures.
 struct Titles {
     p50_before: &'static str,
     p999_before: &'static str,
@@ -92,8 +92,8 @@ const ECHO: Titles = Titles {
     stall: "echo longest during - p50 before",
 };
 
-/// The longest stall above the normal latency that is aimed at, ms. What is normal is the median: higher quantiles of the time
-/// before would let a stall hide behind an earlier one.
+/// Aim: the longest stall above the normal latency, ms. The normal latency is the median: a higher quantile could include an earlier
+/// stall.
 const STALL_MAX_MS: f64 = 5.0;
 
 fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
@@ -114,7 +114,7 @@ fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
     ]
 }
 
-/// Sets a number that the row did not have.
+/// Sets the row's number to a new value.
 fn update(number: u64, rows: u32) -> String {
     let row = number % UPDATED_ROWS.min(u64::from(rows));
     let uuid = database_file::uuid(u32::try_from(row).unwrap_or(0));

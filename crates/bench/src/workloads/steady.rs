@@ -1,29 +1,29 @@
 //! The workloads of single-row transactions: ten connections that insert or update rows, one or more requests in flight each.
-//! They differ in what is in the table, how much is in flight and who watches.
+//! They differ in the contents of the table, the requests in flight and the watchers.
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 use crate::load::Load;
 use crate::workload::{Run, Scale, Workload};
 
-/// One of them.
+/// One of these workloads.
 pub(crate) struct Steady {
     name: &'static str,
     about: &'static str,
     load: fn(Scale) -> Load,
     rate: Aim,
-    /// Of the server's CPU time.
+    /// The aim for the server's CPU time.
     cpu: Aim,
-    /// Of the resident memory at the end.
+    /// The aim for resident memory at the end.
     memory: Aim,
 }
 
-/// What is aimed at for the CPU time of a transaction that nobody watches.
+/// The aim for the CPU time of a transaction without watchers.
 const CPU: Aim = Aim::RatioAtMost(1.0 / 3.0);
-/// What is aimed at for memory where there are many rows.
+/// The aim for memory with many rows.
 const MEMORY: Aim = Aim::RatioAtMost(0.5);
 
-/// What those that follow differ from.
+/// The base of the workloads below, which change parts of it.
 const UNAIMED: Steady = Steady {
     name: "",
     about: "",

@@ -1,23 +1,23 @@
-//! `strings`: rows of 500 pairs of 100-byte strings, delivered to many monitors, beside a bare program that delivers as much.
+//! `strings`: rows of 500 pairs of 100-byte strings, delivered to many monitors. A minimal program that delivers as much shows the limit.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::crowd::{Act, Crowd, Kind};
+use crate::client_pool::{Action, ClientPool, Kind};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 use crate::limit;
 use crate::requests;
 use crate::workload::{Run, Workload};
 
-/// See the module.
+/// The workload.
 pub(crate) struct Strings;
 
 /// Pairs of one row.
 const PAIRS: usize = 500;
 /// Connections that insert, one request in flight each.
 const WRITERS: usize = 10;
-/// The number of monitors of which the issue speaks.
+/// The number of monitors of the main figures.
 const MONITORS: usize = 100;
 
 impl Workload for Strings {
@@ -30,11 +30,11 @@ impl Workload for Strings {
     }
 
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
-        let crowds: &[usize] = run.pick(&[10, MONITORS], &[10, MONITORS, 250, 1000]);
+        let pools: &[usize] = run.pick(&[10, MONITORS], &[10, MONITORS, 250, 1000]);
         let mut figures = Vec::new();
-        for &monitors in crowds {
+        for &monitors in pools {
             run.say(&format!("{monitors} monitors"));
-            // As many bytes for every number of monitors, up to the 5,000 rows of the founding measurement.
+            // The same number of bytes for every number of monitors, up to 5,000 rows.
             let deliveries = run.pick(20_000, 500_000);
             let rows = (deliveries / monitors).clamp(WRITERS, 5_000);
             figures.extend(measure(run, monitors, rows)?);
@@ -43,53 +43,57 @@ impl Workload for Strings {
     }
 }
 
-/// Inserts so many rows while so many watch.
+/// Inserts `rows` rows while `monitors` clients watch.
 fn measure(run: &Run<'_>, monitors: usize, rows: usize) -> Result<Vec<Figure>, Error> {
     let server = run.start()?;
     let template = Template::new();
-    let mut crowd = Crowd::new()?;
-    let writers = crowd.connect_many(server.address(), WRITERS)?;
-    let watchers = crowd.connect_many(server.address(), monitors)?;
+    let mut pool = ClientPool::new()?;
+    let writers = pool.connect_many(server.address(), WRITERS)?;
+    let watchers = pool.connect_many(server.address(), monitors)?;
     let monitor: Arc<[u8]> = requests::monitor().get(0).into();
-    crowd.call_all(watchers.clone(), |_| monitor.clone(), |_, _| {})?;
-    let (bytes, spell) = (crowd.received_bytes(), server.spell()?);
+    pool.call_all(watchers.clone(), |_| monitor.clone(), |_, _| {})?;
+    let (bytes, interval) = (pool.received_bytes(), server.measure_cpu()?);
     let began = Instant::now();
 
     let mut sent = 0;
     for writer in writers.clone() {
-        crowd.send(writer, template.insert(sent))?;
+        pool.send(writer, template.insert(sent))?;
         sent += 1;
     }
     let mut answered = 0;
-    crowd.run(|arrival| {
+    pool.run(|arrival| {
         if !writers.contains(&arrival.client) {
-            return Act::Wait;
+            return Action::Wait;
         }
         answered += 1;
         if sent < rows {
             sent += 1;
-            return Act::Send(template.insert(sent - 1));
+            return Action::Send(template.insert(sent - 1));
         }
         if answered == rows {
-            Act::Stop
+            Action::Stop
         } else {
-            Act::Wait
+            Action::Wait
         }
     })?;
-    crowd.expect_marker();
-    crowd.send(writers.start, requests::marker().get(0).into())?;
+    pool.expect_marker();
+    pool.send(writers.start, requests::marker().get(0).into())?;
     let mut left = monitors;
-    crowd.run(|arrival| {
+    pool.run(|arrival| {
         let is_marker = arrival.kind == Kind::Marker && watchers.contains(&arrival.client);
         left -= usize::from(is_marker);
-        if left == 0 { Act::Stop } else { Act::Wait }
+        if left == 0 {
+            Action::Stop
+        } else {
+            Action::Wait
+        }
     })?;
 
     let seconds = began.elapsed().as_secs_f64();
-    let cpu_us = spell.end()?;
-    let megabytes = (crowd.received_bytes() - bytes) as f64 / 1e6;
+    let cpu_us = interval.end()?;
+    let megabytes = (pool.received_bytes() - bytes) as f64 / 1e6;
     let peak_mib = server.memory()?.peak_mib;
-    drop((crowd, server));
+    drop((pool, server));
     let limit = limit::broadcast(monitors, &template.update(), rows)?;
 
     let rate = megabytes / seconds;
@@ -116,10 +120,10 @@ fn measure(run: &Run<'_>, monitors: usize, rows: usize) -> Result<Vec<Figure>, E
         .collect())
 }
 
-/// The text of the pairs, in which only a number changes from row to row.
+/// The text of the pairs. Only a number in it differs between rows.
 struct Template {
     pairs: Vec<u8>,
-    /// Where the number stands, eight digits each time.
+    /// The positions of the number, which has eight digits.
     numbers: Vec<usize>,
 }
 
@@ -144,7 +148,7 @@ impl Template {
         template
     }
 
-    /// 100 bytes: which pair, which row, and the rest.
+    /// Adds a string of 100 bytes: the number of the pair, the number of the row, and filling.
     fn string(&mut self, pair: usize, fill: u8) {
         self.pairs
             .extend_from_slice(format!("{pair:03}-").as_bytes());
@@ -175,7 +179,7 @@ impl Template {
         self.fill(&before, number, &format!(r#"}}}}],"id":{number}}}"#))
     }
 
-    /// What a monitor receives for such a row.
+    /// The update that a monitor receives for such a row.
     fn update(&self) -> Arc<[u8]> {
         let before = r#"{"id":null,"method":"update2","params":["m",{"Item":{"00000000-0000-4000-8000-000000000000":{"insert":{"name":"group-00000000","options":"#;
         self.fill(before, 0, "}}}}]}")
@@ -188,7 +192,7 @@ mod tests {
     use corvid_json::Value;
 
     #[test]
-    fn a_row_has_500_pairs_of_its_own() {
+    fn row_has_500_unique_pairs() {
         let template = Template::new();
         let text = template.insert(7);
         Value::parse(&text).unwrap();

@@ -1,4 +1,4 @@
-//! What a server may say to a client.
+//! Messages from a server to a client.
 
 use corvid_data::{Arc, Schema};
 use corvid_idl::{Class, Idl, IndexColumn};
@@ -10,17 +10,17 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":tr
  "m":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}},
  "r":{"type":{"key":{"type":"uuid","refTable":"T","refType":"weak"},"min":0,"max":"unlimited"}}}}}}"#;
 
-/// Everything that a server sends over one connection: an index lists exactly the rows that are there, in order; what is sent
-/// is JSON; and whatever came, a connection that ends leaves a client that wants another one.
+/// Passes a server's bytes of one connection to a client. An index lists exactly the rows of the replica, in order; the client sends only
+/// JSON; and after the end of the connection, the client asks for another one.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn client(input: &[u8]) {
-    hear(input);
+    receive(input);
 }
 
-/// The client in the end.
-fn hear(input: &[u8]) -> Idl {
+/// The client after all input.
+fn receive(input: &[u8]) -> Idl {
     let json = Value::parse(SCHEMA.as_bytes()).expect("a constant");
     let schema = Schema::from_json(&json).expect("a constant");
     let mut class = Class::everything(Arc::new(schema));
@@ -52,7 +52,7 @@ fn hear(input: &[u8]) -> Idl {
         idl.poll_timeout(1) == Some(1) && idl.session_state().is_connected()
     };
     handle(Input::Connected);
-    // In two parts, so that messages are cut.
+    // In two parts, so that a message is split.
     let (early, late) = input.split_at(input.len() / 2);
     for part in [early, late] {
         let mut has_more = handle(Input::Received(part));
@@ -66,7 +66,7 @@ fn hear(input: &[u8]) -> Idl {
 
 #[cfg(test)]
 mod tests {
-    use super::hear;
+    use super::receive;
 
     #[test]
     fn seeds_are_understood_to_their_end() {
@@ -75,7 +75,7 @@ mod tests {
             (include_bytes!("../../corpus/client/converted"), 2),
             (include_bytes!("../../corpus/client/old"), 0),
         ] {
-            let idl = hear(seed);
+            let idl = receive(seed);
             assert!(idl.session_state().is_monitoring() && idl.change_seqno() >= 3);
             let table = idl.class().table("T").expect("a table");
             assert_eq!(idl.row_count(table), rows);

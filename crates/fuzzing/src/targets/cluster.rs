@@ -4,12 +4,11 @@ use corvid_json::frame::{Framed, Framer};
 use corvid_log::cluster::{ClusterReader, Header, Index, Record, Replay};
 use corvid_log::{Magic, Record as Framing};
 
-/// Files of members: what is decoded comes back when it is encoded and decoded again, and a log never has its end at or
-/// before what is committed. An input that does not begin like a file is a sequence of bodies, which get headers with the
-/// right hashes.
+/// Reads files of members. A decoded record is the same after encoding and decoding it again, and a log ends after its commit index.
+/// An input that does not begin as a file is a sequence of bodies, which get headers with the right hashes.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn cluster_records(input: &[u8]) {
     if input.starts_with(b"OVSDB") {
         return read(input);
@@ -39,7 +38,7 @@ fn read(file: &[u8]) {
         match records.next() {
             Ok(None) => break,
             Ok(Some(Err(_))) => {}
-            Ok(Some(Ok(record))) => follow(log.as_mut(), &record),
+            Ok(Some(Ok(record))) => apply(log.as_mut(), &record),
             Err(damage) => {
                 assert_eq!(records.next().err(), Some(damage), "damage is final");
                 break;
@@ -49,7 +48,7 @@ fn read(file: &[u8]) {
     assert!(records.good_end() <= file.len() as u64);
 }
 
-fn follow(log: Option<&mut Replay>, record: &Record) {
+fn apply(log: Option<&mut Replay>, record: &Record) {
     let mut text = Vec::new();
     record.encode(&mut text);
     assert_eq!(Record::decode(&text).as_ref(), Ok(record));

@@ -26,14 +26,14 @@ fn column_types(schema: &Schema) -> Vec<&ColumnType> {
         .collect()
 }
 
-/// The notations of data under every column type of the fixture: what reads writes, and reads back as the same.
+/// The notations of data under every column type of the fixture: a datum that reads can be written, and reads back as the same.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn notation(input: &[u8]) {
     let schema = fixture();
     let mut whole = Reader::new(input);
-    // No command line holds a NUL.
+    // A command line cannot have a NUL.
     let as_text = std::str::from_utf8(input)
         .ok()
         .filter(|text| !text.contains('\0'));
@@ -80,7 +80,7 @@ fn read_back(datum: &Datum, column_type: &ColumnType) {
 /// Schemas: one that is accepted has a canonical form, which is accepted as the same schema.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn schema(input: &[u8]) {
     let Ok(json) = Value::parse_text(input) else {
         return;

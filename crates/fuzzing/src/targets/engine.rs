@@ -1,4 +1,4 @@
-//! Transactions, and the log that they leave.
+//! Transactions, and the log that they write.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{AtomType, ColumnSchema, HashSeed, Schema, Uuid, wire};
@@ -9,7 +9,7 @@ use corvid_log::{Load, write_schema, write_transaction};
 
 use super::data::fixture;
 
-/// Identities in sequence.
+/// UUIDs in sequence.
 struct Counter(u64);
 
 impl UuidSource for Counter {
@@ -30,16 +30,16 @@ impl LockOwner for ShortLocks {
     }
 }
 
-/// Transactions: each JSON array of the input is executed as the `params` of one. The database stays consistent in itself,
-/// every result is a JSON array, undoing a commit restores what was, and the log replays to the same contents.
+/// Executes each JSON array of the input as the `params` of a transaction. The database stays consistent,
+/// every result is a JSON array, undoing a commit restores the contents before it, and the log replays to the same contents.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn operations(input: &[u8]) {
     commits(input);
 }
 
-/// Executes the input; returns how many of its transactions changed something.
+/// Executes the input. Returns the number of its transactions that changed something.
 fn commits(input: &[u8]) -> usize {
     let mut count = 0;
     let schema = fixture();
@@ -92,7 +92,7 @@ fn commits(input: &[u8]) -> usize {
     count
 }
 
-/// The valid JSON arrays at the front of an input.
+/// The valid JSON arrays at the beginning of an input.
 fn arrays(input: &[u8]) -> Vec<&[u8]> {
     let mut framer = Framer::new();
     let mut arrays = Vec::new();
@@ -125,7 +125,7 @@ fn replay(log: &[u8]) -> Database {
     database
 }
 
-/// All rows as sorted text, without what a log does not keep: ephemeral columns, and reals beyond 15 digits.
+/// All rows as sorted text, without data that a log does not keep: ephemeral columns, and digits of reals beyond 15.
 fn contents(database: &Database) -> Vec<String> {
     let schema: &Schema = database.schema();
     let mut rows = Vec::new();
@@ -161,7 +161,7 @@ mod tests {
     use super::commits;
 
     #[test]
-    fn the_seeds_commit() {
+    fn seeds_commit() {
         assert_eq!(
             commits(include_bytes!("../../corpus/operations/references")),
             4

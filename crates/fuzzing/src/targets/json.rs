@@ -3,7 +3,7 @@
 use corvid_json::frame::{Framed, Framer};
 use corvid_json::{Reader, Value};
 
-/// All frames of a stream, and whether it ended in an error. The lengths of the pieces it arrives in come from `cuts`.
+/// All frames of a stream, and whether it ended in an error. `cuts` gives the lengths of its pieces.
 fn frames(stream: &[u8], mut cuts: impl FnMut() -> usize) -> (Vec<Vec<u8>>, bool) {
     let mut framer = Framer::new();
     let (mut frames, mut kept) = (Vec::new(), Vec::new());
@@ -29,10 +29,10 @@ fn frames(stream: &[u8], mut cuts: impl FnMut() -> usize) -> (Vec<Vec<u8>>, bool
     (frames, false)
 }
 
-/// Framing: the same frames however the stream is cut, and the whole text of whatever reads as one.
+/// Framing: the frames do not depend on the cuts of the stream, and a valid text is one frame.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn frame(stream: &[u8]) {
     let whole = frames(stream, || usize::MAX);
     let mut state = stream.len();
@@ -53,10 +53,10 @@ pub fn frame(stream: &[u8]) {
     }
 }
 
-/// Reading: passing over, building a tree and the trusted short cut agree; what is written reads back the same.
+/// Reading: skipping a value, building its tree and the reader of trusted text agree; a written tree reads back the same.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn read(text: &[u8]) {
     let mut strict = Reader::new(text);
     let skipped = strict.skip();
@@ -69,7 +69,7 @@ pub fn read(text: &[u8]) {
     assert_eq!(strict.offset(), building.offset());
     let mut trusted = Reader::trusted(text);
     assert_eq!(trusted.skip().as_deref(), Ok(skipped));
-    // A real loses digits when it is written, and what is left may read as an integer; from then on nothing changes.
+    // Writing a real drops digits, and the written text may read as an integer; after the first time, nothing changes.
     let again = Value::parse(&built.to_bytes()).expect("what was written reads back");
     assert_eq!(Value::parse(&again.to_bytes()).as_ref(), Ok(&again));
     let mut pretty = Vec::new();

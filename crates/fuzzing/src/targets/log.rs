@@ -6,7 +6,7 @@ use corvid_engine::Database;
 use corvid_json::frame::{Framed, Framer};
 use corvid_log::{Load, Magic, Record};
 
-/// Always the next version; identities come from the log.
+/// Row versions in sequence; row UUIDs come from the log.
 struct Versions(u8);
 
 impl UuidSource for Versions {
@@ -16,11 +16,11 @@ impl UuidSource for Versions {
     }
 }
 
-/// Log files: loading ends at the first damage and says so again, and what was loaded before it is consistent. An input
-/// that does not begin like a file is a sequence of bodies, which get headers with the right hashes.
+/// Reads log files. Loading ends at the first damage and reports it again when called again, and the contents loaded before it are consistent.
+/// An input that does not begin as a file is a sequence of bodies, which get headers with the right hashes.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn log_records(input: &[u8]) {
     if input.starts_with(b"OVSDB") {
         return load(input);

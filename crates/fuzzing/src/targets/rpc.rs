@@ -4,10 +4,10 @@ use corvid_json::Reader;
 use corvid_rpc::message::{Message, canonical_id};
 use corvid_rpc::session::{Received, Session};
 
-/// Messages: the parts of an accepted one are valid JSON, ids have one canonical text, answers are messages.
+/// Parses messages: the parts of an accepted message are valid JSON, ids have one canonical text, replies are messages.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn message(text: &[u8]) {
     let Ok(message) = Message::parse(text) else {
         return;
@@ -21,7 +21,7 @@ pub fn message(text: &[u8]) {
     valid(value);
     if let Some(id) = id {
         valid(id);
-        // An id that is a real loses digits the first time, as it does in the reference's echo.
+        // An id that is a real loses digits the first time, as in the reference's echo.
         let canonical = canonical_id(&canonical_id(id));
         assert_eq!(canonical_id(&canonical), canonical);
     }

@@ -1,4 +1,4 @@
-//! TLS: what peers send before anybody knows them, and files with keys and certificates.
+//! TLS: records from unauthenticated peers, and files with keys and certificates.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,11 +8,11 @@ use corvid_tls::{
     Material, Protocols, Session, Trust, UnixTime, pem,
 };
 
-/// Ciphertext from a stranger, to a server and to a client: a session ends in words or goes on, gives nothing out before it knows its
-/// peer, and does the same however the stream is cut.
+/// Passes bytes from an unauthenticated peer to a server and to a client. A session continues or ends with an error message, returns no
+/// plaintext before its peer is authenticated, and does not depend on the cuts of the stream.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn tls_records(bytes: &[u8]) {
     let config = config();
     let begin: [fn(&Config) -> Session; 2] = [
@@ -20,14 +20,14 @@ pub fn tls_records(bytes: &[u8]) {
         |config| Session::connect(config, Some("db.example")).expect("there is something to offer"),
     ];
     for begin in begin {
-        let whole = hear(begin(config), bytes, bytes.len().max(1));
-        let cut = hear(begin(config), bytes, 1 + bytes.len() % 13);
+        let whole = receive(begin(config), bytes, bytes.len().max(1));
+        let cut = receive(begin(config), bytes, 1 + bytes.len() % 13);
         assert_eq!(whole, cut, "the cut makes a difference");
     }
 }
 
-/// Whether a session is alive at the end of what it hears, piece by piece. Nobody that has not answered can have completed a handshake.
-fn hear(mut session: Session, bytes: &[u8], piece: usize) -> bool {
+/// Whether a session is open after all pieces. A peer that has not answered cannot complete a handshake.
+fn receive(mut session: Session, bytes: &[u8], piece: usize) -> bool {
     for mut piece in bytes.chunks(piece) {
         while !piece.is_empty() {
             match session.feed(piece) {
@@ -54,11 +54,11 @@ fn words(fault: &Fault) -> String {
     fault.to_string()
 }
 
-/// A certificate, a CA file, or a key file: each reader refuses it in words, or what it has read can be looked at and is the same when
+/// Reads a certificate, a CA file, or a key file. Each reader returns an error message, or a value that can be inspected and is the same when
 /// it is read again.
 ///
 /// # Panics
-/// When that does not hold.
+/// One of these invariants is broken.
 pub fn certificates(bytes: &[u8]) {
     let der = CertificateDer::from(bytes.to_vec());
     if let Ok(certificate) = Certificate::parse(&der) {
@@ -67,7 +67,7 @@ pub fn certificates(bytes: &[u8]) {
     if let Ok(authorities) = Authorities::from_pem(bytes)
         && let Ok(identity) = Identity::from_pem(bytes, bytes)
     {
-        // Whoever issued whom: a chain ends.
+        // A chain ends, also if certificates issued each other.
         let chain = authorities.chain_above(identity.certificate());
         assert!(chain.len() <= bytes.len());
         look_at(identity.certificate());
@@ -95,7 +95,7 @@ impl Clock for Fixed {
     }
 }
 
-/// A side that trusts itself alone. Its key is made anew by each process: what is sent to it cannot depend on that.
+/// A configuration that trusts only itself. Each process makes a new key; inputs cannot depend on it.
 fn config() -> &'static Config {
     static CONFIG: OnceLock<Config> = OnceLock::new();
     CONFIG.get_or_init(|| {

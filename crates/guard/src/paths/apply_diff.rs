@@ -1,4 +1,4 @@
-//! `apply-diff`: one element comes into a set of 30,000, or leaves it again, and the version before stays.
+//! `apply-diff`: inserts one element into a set of 30,000, or deletes it, while the version before is kept.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
         set.push(address(number), None);
     }
     let mut set = set.finish().expect("no element twice");
-    // Spread over the set; an odd number, so that each is in it and not in it in turn.
+    // The elements are spread over the set. Their number is odd, so that each is inserted and deleted in turn.
     let diffs: Vec<Datum> = (0..51)
         .map(|number| Datum::one(address(number * 1171)))
         .collect();

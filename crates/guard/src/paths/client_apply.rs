@@ -1,4 +1,4 @@
-//! `client-apply`: a replica hears that one element has come into a set of 30,000, or left it again.
+//! `client-apply`: a replica receives an update that inserts one element into a set of 30,000, or deletes it.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::replica;
 
 pub(super) const PATH: Path = Path {
     name: "client-apply",
-    about: "a replica hears of one element of a set of 30,000 addresses",
+    about: "a replica applies a change of one element of a set of 30,000 addresses",
     times: 200,
     prepare,
 };
@@ -26,7 +26,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     }
     contents.push_str("]]}}}");
     let (mut idl, ()) = replica::holding(&contents, |_| ());
-    // Spread over the set; an odd number, so that each is in it and not in it in turn.
+    // The elements are spread over the set. Their number is odd, so that each is inserted and deleted in turn.
     let updates: Vec<String> = (0..51)
         .map(|number| {
             let address = address(number * 1171);
@@ -38,7 +38,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     let mut at = 0;
     Box::new(move || {
         let seqno = idl.change_seqno();
-        replica::hear(&mut idl, Input::Received(updates[at].as_bytes()));
+        replica::handle(&mut idl, Input::Received(updates[at].as_bytes()));
         assert_ne!(idl.change_seqno(), seqno, "it is there");
         at = (at + 1) % updates.len();
     })

@@ -1,4 +1,4 @@
-//! `client-lookup`: a row is found by an index of two columns among 20,000, of which the first says nothing.
+//! `client-lookup`: finds a row by an index of two columns among 20,000 rows. The first column is equal in all of them.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -43,7 +43,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     Box::new(move || {
         key.set(name, string(&name_of(at)));
         black_box(idl.find(&key).expect("it is there"));
-        // Shares no factor with the number of rows.
+        // The step has no common factor with the number of rows.
         at = (at + 7919) % ROWS;
     })
 }

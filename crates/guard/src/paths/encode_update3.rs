@@ -1,4 +1,4 @@
-//! `encode-update3`: a commit is noted and told to ten sessions that monitor the same: one body that they share, and a head each.
+//! `encode-update3`: records a commit and encodes its update for ten sessions with equal monitors: one shared body, and a head for each session.
 
 use corvid_data::HashSeed;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use crate::uuids::Uuids;
 
 pub(super) const PATH: Path = Path {
     name: "encode-update3",
-    about: "notes the addition of a port and encodes the update3 of 10 equal monitors",
+    about: "records the addition of a port and encodes the update3 of 10 equal monitors",
     times: 100,
     prepare,
 };

@@ -1,4 +1,4 @@
-//! `frame`: a transaction's text is found in what was read from a socket, and its envelope parsed.
+//! `frame`: finds a transaction's text in bytes read from a socket, and parses its envelope.
 
 use std::hint::black_box;
 
@@ -32,7 +32,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_transaction_is_as_long_as_it_is_said_to_be() {
+    fn transaction_has_the_described_length() {
         let bytes = crate::northbound::message(7).len();
         assert!((740..760).contains(&bytes), "{bytes}");
     }

@@ -1,6 +1,6 @@
-//! `grow-set`: the message that puts one element into a set of 30,000 comes in at a session that monitors the table, and its update and reply
-//! leave there; record and history, with what falls out of it, included. Nothing on this way may look at the rest of the set: with a tenth of
-//! the elements the figure is 2 % less.
+//! `grow-set`: a session that monitors the table receives the message that inserts one element into a set of 30,000, and sends update and reply.
+//! The record and the history, with the commits that it drops, are included. No step may read the rest of the set: with a tenth of the
+//! elements, the figure is 2 % less.
 
 use corvid_service::frontend::session_id;
 
@@ -9,15 +9,15 @@ use crate::server::Server;
 
 pub(super) const PATH: Path = Path {
     name: "grow-set",
-    about: "an element for a set of 30,000 through session and database, record, update and reply included",
+    about: "an element for a set of 30,000, from its message to record, update and reply",
     times: 200,
     prepare,
 };
 
 const ELEMENTS: usize = 30_000;
-/// A longer message would be left to another thread to read.
+/// The limit of messages that the shard reads itself; another thread reads longer ones.
 const FILLED_AT_ONCE: usize = 5000;
-/// More than the history keeps.
+/// More commits than the history keeps.
 const WARMING: usize = 110;
 
 fn prepare(times: usize) -> Box<dyn FnMut()> {
@@ -25,26 +25,26 @@ fn prepare(times: usize) -> Box<dyn FnMut()> {
     let mut server = Server::new();
     server.connect(session);
     let insertion = r#"{"op":"insert","table":"Item","row":{"name":"it"}}"#;
-    assert_eq!(server.take(session, transact(insertion)), 1, "a reply");
+    assert_eq!(server.handle(session, transact(insertion)), 1, "a reply");
     for first in (0..ELEMENTS).step_by(FILLED_AT_ONCE) {
         let numbers = first..ELEMENTS.min(first + FILLED_AT_ONCE);
         let message = insert(numbers.map(|number| 2 * number));
-        assert_eq!(server.take(session, message), 1, "a reply");
+        assert_eq!(server.handle(session, message), 1, "a reply");
     }
-    // One that may come back and ask what it missed, so there is a history.
+    // This client may reconnect and fetch missed changes, so there is a history.
     let monitor = r#"{"method":"monitor_cond_since","params":["Bench",1,{"Item":{}},"00000000-0000-0000-0000-000000000000"],"id":0}"#;
-    assert_eq!(server.take(session, monitor.into()), 1, "a reply");
-    // Spread over the set.
+    assert_eq!(server.handle(session, monitor.into()), 1, "a reply");
+    // The elements are spread over the set.
     let mut messages =
         (0..WARMING + times).map(|number| insert([2 * (number * 619 % ELEMENTS) + 1]));
     for message in messages.by_ref().take(WARMING) {
-        server.take(session, message);
+        server.handle(session, message);
     }
     let messages: Vec<_> = messages.collect();
     let mut messages = messages.into_iter();
     Box::new(move || {
         let message = messages.next().expect("one each time");
-        assert_eq!(server.take(session, message), 2, "an update and a reply");
+        assert_eq!(server.handle(session, message), 2, "an update and a reply");
     })
 }
 
@@ -57,7 +57,7 @@ fn address(number: usize) -> String {
     )
 }
 
-/// A message that puts these addresses into the set.
+/// A message that inserts these addresses into the set.
 fn insert(numbers: impl IntoIterator<Item = usize>) -> Vec<u8> {
     let addresses: Vec<String> = numbers.into_iter().map(address).collect();
     let addresses = addresses.join(",");

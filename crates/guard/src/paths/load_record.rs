@@ -1,4 +1,4 @@
-//! `load-record`: a record of a file, the addition of a port, is hashed, decoded and applied.
+//! `load-record`: hashes, decodes and applies a record of a file, the addition of a port.
 
 use corvid_data::HashSeed;
 use std::hint::black_box;
@@ -29,12 +29,12 @@ fn prepare(times: usize) -> Box<dyn FnMut()> {
         let delta = database.replay(recorded, &mut uuids);
         black_box(delta.expect("it fits"));
     };
-    // The switches.
+    // The record of the switches.
     next();
     Box::new(next)
 }
 
-/// The file of a database with so many ports.
+/// The file of a database with `ports` ports.
 fn file(ports: usize) -> Vec<u8> {
     let schema = northbound::schema();
     let mut file = Vec::new();

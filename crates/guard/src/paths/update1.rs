@@ -1,5 +1,5 @@
-//! `update1`: the whole server but for sockets, files and threads: the message of an update of one row comes in at a session,
-//! and its reply leaves there; ten sessions in turn, as in the workload of that name.
+//! `update1`: the whole server without sockets, files and threads. A session receives the message of an update of one row and sends the
+//! reply; ten sessions in turn, as in the workload of that name.
 
 use corvid_service::frontend::session_id;
 
@@ -8,7 +8,7 @@ use crate::server::Server;
 
 pub(super) const PATH: Path = Path {
     name: "update1",
-    about: "an update of one row of 1,000 through session and database, record and reply included",
+    about: "an update of one row of 1,000, from its message to the record and the reply",
     times: 200,
     prepare,
 };
@@ -26,14 +26,14 @@ fn prepare(times: usize) -> Box<dyn FnMut()> {
         r#"{{"method":"transact","params":["Bench",{}],"id":0}}"#,
         rows.join(",")
     );
-    assert_eq!(server.take(session_id(0, 0), filling.into_bytes()), 1);
+    assert_eq!(server.handle(session_id(0, 0), filling.into_bytes()), 1);
     let messages: Vec<_> = (0..times)
         .map(|number| (session_id(0, number as u64 % SESSIONS), update(number)))
         .collect();
     let mut messages = messages.into_iter();
     Box::new(move || {
         let (session, message) = messages.next().expect("one each time");
-        assert_eq!(server.take(session, message), 1, "a reply");
+        assert_eq!(server.handle(session, message), 1, "a reply");
     })
 }
 
@@ -45,7 +45,7 @@ fn insertion(number: usize) -> String {
 }
 
 fn update(number: usize) -> Vec<u8> {
-    // Without locality.
+    // The rows are visited without locality.
     let row = number * 619 % ROWS;
     format!(
         r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["name","==","item-{row:08}"]],"row":{{"number":{number},"options":["map",[["requested-chassis","host-{}"],["mcast_flood","true"]]]}}}}],"id":{number}}}"#,

@@ -1,4 +1,4 @@
-//! `write-contents`: what a new monitor is told first, a thousand ports as JSON.
+//! `write-contents`: writes the initial contents of a new monitor, a thousand ports, as JSON.
 
 use corvid_data::HashSeed;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use crate::uuids::Uuids;
 
 pub(super) const PATH: Path = Path {
     name: "write-contents",
-    about: "writes the first contents of a monitor of 1,000 ports",
+    about: "writes the initial contents of a monitor of 1,000 ports",
     times: 10,
     prepare,
 };
@@ -25,7 +25,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     let northbound = Northbound::with_ports(PORTS);
     let mut uuids = Uuids::default();
     Box::new(move || {
-        // A group that is not there yet has nothing written that could be shared.
+        // A new group has no written contents that could be shared.
         let mut monitors = Monitors::new(northbound::schema(), uuids.fresh(), HashSeed::FIXED);
         let reply = monitors
             .monitor(

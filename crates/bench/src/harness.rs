@@ -1,8 +1,7 @@
-//! A server and the connections to it, of one run: one that prepares, some that write, some that watch. Workloads of several
-//! phases are made of it.
+//! The server of one run and its connections: one that prepares, writers, and watchers. Workloads of several phases use it.
 //!
-//! Each phase has all writers send what they are given, then inserts a marker and waits until every watcher has seen it, so that
-//! delivery belongs to the phase that caused it.
+//! In each phase all writers send their requests. Then a marker is inserted, and the phase ends when every watcher has received it, so that
+//! a phase includes the delivery of its updates.
 
 use std::time::{Duration, Instant};
 
@@ -15,27 +14,27 @@ use crate::requests::Requests;
 use crate::server::Server;
 use crate::workload::Run;
 
-/// The connection that prepares and marks.
+/// The number of the connection that prepares and inserts markers.
 const PREPARER: usize = 0;
 
-/// See the head of this file.
-pub(crate) struct Stage<'a> {
+/// A server with its connections.
+pub(crate) struct Harness<'a> {
     run: &'a Run<'a>,
     server: Server,
     driver: Driver,
     writers: usize,
 }
 
-/// What a phase took.
+/// The cost of a phase.
 #[derive(Debug)]
 pub(crate) struct Phase {
     pub(crate) transactions: u64,
     pub(crate) elapsed: Duration,
     /// Server CPU time, microseconds.
     pub(crate) cpu_us: f64,
-    /// Nanoseconds.
+    /// Latencies, nanoseconds.
     pub(crate) latencies: Histogram<u64>,
-    /// Bytes of all requests, and of all replies to them.
+    /// Bytes of all requests and their replies.
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
 }
@@ -56,20 +55,20 @@ impl Phase {
         self.elapsed.as_secs_f64() * 1e6 / self.transactions as f64
     }
 
-    /// Bytes of a transaction both ways.
+    /// Bytes of a transaction and its reply.
     pub(crate) fn bytes_each(&self) -> f64 {
         (self.sent_bytes + self.received_bytes) as f64 / self.transactions as f64
     }
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Harness<'a> {
     /// Starts the server of `run`.
-    pub(crate) fn new(run: &'a Run<'a>) -> Result<Stage<'a>, Error> {
+    pub(crate) fn new(run: &'a Run<'a>) -> Result<Harness<'a>, Error> {
         let server = run.start()?;
         let mut driver = Driver::new()?;
         let stream = driver.connect(server.address())?;
         driver.add(Connection::writer(stream, Requests::default(), 0));
-        Ok(Stage {
+        Ok(Harness {
             run,
             server,
             driver,
@@ -81,7 +80,7 @@ impl<'a> Stage<'a> {
         &self.server
     }
 
-    /// Sends requests one after the other; `replied` is given each reply.
+    /// Sends requests one after the other; `replied` gets each reply.
     pub(crate) fn prepare(
         &mut self,
         requests: Requests,
@@ -100,7 +99,7 @@ impl<'a> Stage<'a> {
         )
     }
 
-    /// Opens the connections that write. Called once, before [`Stage::watch`].
+    /// Opens the connections of writers. Called once, before [`Harness::watch`].
     pub(crate) fn connect(&mut self, writers: usize) -> Result<(), Error> {
         for _ in 0..writers {
             let stream = self.driver.connect(self.server.address())?;
@@ -111,8 +110,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Has each writer send a request that is not counted, such as one for a monitor of its own.
-    pub(crate) fn introduce(&mut self, request: &Requests) -> Result<(), Error> {
+    /// Sends a request from each writer that is not counted, such as a monitor request.
+    pub(crate) fn request_each(&mut self, request: &Requests) -> Result<(), Error> {
         for number in (PREPARER + 1..).take(self.writers) {
             self.driver
                 .change(number, |connection| connection.assign(request.clone(), 1))?;
@@ -135,8 +134,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Has each writer send its requests, `depth` in flight; then, where there is a marker, has it sent and waits until all
-    /// watchers have seen it.
+    /// Sends the requests of all writers, each with `depth` in flight. Then sends the marker, if there is one, and waits until all
+    /// watchers have received it.
     pub(crate) fn phase(
         &mut self,
         requests: Vec<Requests>,
@@ -154,7 +153,7 @@ impl<'a> Stage<'a> {
             self.driver.change(number, Connection::watch)?;
         }
         let (mut latencies, mut received_bytes) = (driver::latencies(), 0);
-        let (spell, started) = (self.server.spell()?, Instant::now());
+        let (interval, started) = (self.server.measure_cpu()?, Instant::now());
         self.driver.run(
             |number| is_writer(number, writers),
             |_, reply, nanoseconds| {
@@ -176,22 +175,21 @@ impl<'a> Stage<'a> {
         Ok(Phase {
             transactions,
             elapsed,
-            cpu_us: spell.end()?,
+            cpu_us: interval.end()?,
             latencies,
             sent_bytes,
             received_bytes,
         })
     }
 
-    /// Reads until every watcher has seen the marker, which somebody else sends.
-    pub(crate) fn hear(&mut self) -> Result<(), Error> {
+    /// Reads until every watcher has received the marker, which is sent elsewhere.
+    pub(crate) fn await_marker(&mut self) -> Result<(), Error> {
         let writers = self.writers;
         self.driver
             .run(|number| number > writers, |_, _, _| {}, |_| {})
     }
 
-    /// A producer's request that all writers are to hear of, as the monitors that they are: sends it, and waits until each has
-    /// read the marker that it leaves behind.
+    /// Sends a producer's request, which contains the marker, and waits until all writers, which also monitor, have received it.
     pub(crate) fn produce(&mut self, request: Requests) -> Result<(), Error> {
         for number in (PREPARER + 1..).take(self.writers) {
             self.driver.change(number, Connection::awaiting_marker)?;

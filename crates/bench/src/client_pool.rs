@@ -1,8 +1,8 @@
-//! Many clients on one thread: they send what they are given, and count what arrives.
+//! Many clients on one thread: they send requests and count received messages.
 //!
-//! It must be cheap, because it shares two cores with the server under test: what arrives is framed, which is scanning, and
-//! beyond that only the beginning of a message is looked at; short replies are handed over whole. Workloads of monitoring
-//! clients drive it; it knows nothing of tables.
+//! The pool must be cheap, because it shares two cores with the server under test. Received bytes are framed, which is a scan, and only the
+//! beginning of a message is inspected; short replies are passed on as a whole. Workloads with monitoring clients drive the pool; it
+//! does not depend on tables.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -22,46 +22,46 @@ use crate::stream::{Address, Stream};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 * 1024;
-/// Replies up to this size are handed over whole; of all else only so much of the beginning.
+/// Replies up to this size are passed on as a whole; of other messages, only the beginning of this size.
 const WHOLE_BYTES: usize = 128 * 1024;
 /// Enough to tell a reply from a notification, and to hold a transaction id.
 const HEAD_BYTES: usize = 256;
-/// Longer than any one answer takes, seconds.
-const PATIENCE_S: u64 = 120;
-/// The answer to a server that asks whether a client lives.
+/// Time limit of a reply, seconds.
+const REPLY_TIMEOUT_S: u64 = 120;
+/// The reply to a server's probe.
 const ECHO: &[u8] = br#"{"id":"echo","result":[],"error":null}"#;
 
-/// What a client has received.
+/// A message that a client has received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) client: usize,
     pub(crate) kind: Kind,
-    /// The whole text when it is short, else how it begins.
+    /// The whole text if it is short, else its beginning.
     pub(crate) text: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The answer to a request.
+    /// A reply to a request.
     Reply,
-    /// An update, or that a monitor has ended.
+    /// An update, or a notification that a monitor has ended.
     Notification,
-    /// The marker has been read, see [`Crowd::expect_marker`]: once for each client.
+    /// The marker, see [`ClientPool::expect_marker`]: once for each client.
     Marker,
 }
 
-/// What is to happen next.
+/// The next action of the pool.
 #[derive(Debug)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     Wait,
     /// The client sends this.
     Send(Arc<[u8]>),
-    /// That was the last thing to wait for.
+    /// The last awaited message has arrived.
     Stop,
 }
 
 /// Clients of one server.
-pub(crate) struct Crowd {
+pub(crate) struct ClientPool {
     poll: Poll,
     events: Events,
     clients: Vec<Client>,
@@ -69,9 +69,9 @@ pub(crate) struct Crowd {
     is_marker_expected: bool,
 }
 
-impl Crowd {
-    pub(crate) fn new() -> Result<Crowd, Error> {
-        Ok(Crowd {
+impl ClientPool {
+    pub(crate) fn new() -> Result<ClientPool, Error> {
+        Ok(ClientPool {
             poll: Poll::new()?,
             events: Events::with_capacity(1024),
             clients: Vec::new(),
@@ -80,7 +80,7 @@ impl Crowd {
         })
     }
 
-    /// Adds a client: its number, counted from 0.
+    /// Adds a client. Returns its number, counted from 0.
     pub(crate) fn connect(&mut self, address: &Address) -> Result<usize, Error> {
         let mut stream = address.connect()?;
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -92,7 +92,7 @@ impl Crowd {
         Ok(token.0)
     }
 
-    /// Adds so many clients: their numbers.
+    /// Adds several clients. Returns their numbers.
     pub(crate) fn connect_many(
         &mut self,
         address: &Address,
@@ -105,7 +105,7 @@ impl Crowd {
         Ok(first..self.clients.len())
     }
 
-    /// How many clients there are.
+    /// The number of clients.
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
     }
@@ -115,20 +115,19 @@ impl Crowd {
         self.clients.iter().map(|client| client.received).sum()
     }
 
-    /// From now on the marker is looked for in all that arrives. Before it is sent there is no use in looking.
+    /// Searches for the marker in all messages from now on. Called before the marker is sent.
     pub(crate) fn expect_marker(&mut self) {
         self.is_marker_expected = true;
     }
 
-    /// Has a client send `text`.
+    /// Sends `text` from a client.
     pub(crate) fn send(&mut self, client: usize, text: Arc<[u8]>) -> Result<(), Error> {
         let client = &mut self.clients[client];
         client.outgoing.push_back(text);
         client.write()
     }
 
-    /// Has a client send one request after the other, each after the reply to the last, without notice of what others
-    /// receive.
+    /// Sends requests from a client, each after the reply to the one before. Messages to other clients are ignored.
     pub(crate) fn call(
         &mut self,
         client: usize,
@@ -142,14 +141,14 @@ impl Crowd {
         self.send(client, first)?;
         self.run(|arrival| {
             if arrival.client != client || arrival.kind != Kind::Reply {
-                return Act::Wait;
+                return Action::Wait;
             }
             replied(arrival.text);
-            texts.next().map_or(Act::Stop, Act::Send)
+            texts.next().map_or(Action::Stop, Action::Send)
         })
     }
 
-    /// Each client sends its request, all at once, until all are answered.
+    /// Sends one request from each client at once, and waits until all are answered.
     pub(crate) fn call_all(
         &mut self,
         clients: Range<usize>,
@@ -165,22 +164,29 @@ impl Crowd {
                 replied(arrival.client, arrival.text);
                 left -= 1;
             }
-            if left == 0 { Act::Stop } else { Act::Wait }
+            if left == 0 {
+                Action::Stop
+            } else {
+                Action::Wait
+            }
         })
     }
 
-    /// Serves all clients until `arrived`, told of everything that they receive, says that it is enough.
-    pub(crate) fn run(&mut self, mut arrived: impl FnMut(Arrival<'_>) -> Act) -> Result<(), Error> {
+    /// Serves all clients until `arrived`, called for each message, returns [`Action::Stop`].
+    pub(crate) fn run(
+        &mut self,
+        mut arrived: impl FnMut(Arrival<'_>) -> Action,
+    ) -> Result<(), Error> {
         let is_marker_expected = self.is_marker_expected;
         let mut has_stopped = false;
         while !has_stopped {
-            let patience = Duration::from_secs(PATIENCE_S);
-            match self.poll.poll(&mut self.events, Some(patience)) {
+            let timeout = Duration::from_secs(REPLY_TIMEOUT_S);
+            match self.poll.poll(&mut self.events, Some(timeout)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other?,
             }
             if self.events.is_empty() {
-                return Err(Error::Silent(PATIENCE_S));
+                return Err(Error::Silent(REPLY_TIMEOUT_S));
             }
             for event in &self.events {
                 let Token(number) = event.token();
@@ -203,13 +209,13 @@ impl Crowd {
 struct Client {
     stream: Stream,
     framer: Framer,
-    /// The message that is arriving, as far as it is kept.
+    /// The kept part of the incomplete message.
     message: Vec<u8>,
     outgoing: VecDeque<Arc<[u8]>>,
-    /// Bytes of the first of those that the socket has taken.
+    /// Bytes of the first of these that are written.
     written: usize,
     received: u64,
-    /// The last bytes of the earlier reads, in case the marker lies across two.
+    /// The last bytes of the earlier reads, because the marker may be split across two.
     tail: Vec<u8>,
     has_seen_marker: bool,
 }
@@ -228,7 +234,7 @@ impl Client {
         }
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes until the socket's buffer is full.
     fn write(&mut self) -> Result<(), Error> {
         while let Some(text) = self.outgoing.front() {
             match self.stream.write(&text[self.written..]) {
@@ -245,13 +251,13 @@ impl Client {
         Ok(())
     }
 
-    /// Reads all there is; whether it is enough.
+    /// Reads all available bytes. Returns whether to stop.
     fn receive(
         &mut self,
         number: usize,
         is_marker_expected: bool,
         room: &mut [u8],
-        arrived: &mut impl FnMut(Arrival<'_>) -> Act,
+        arrived: &mut impl FnMut(Arrival<'_>) -> Action,
     ) -> Result<bool, Error> {
         let mut has_stopped = false;
         loop {
@@ -263,7 +269,7 @@ impl Client {
                 Err(error) => return Err(error.into()),
             };
             self.received += count as u64;
-            has_stopped |= self.take(number, &room[..count], arrived)?;
+            has_stopped |= self.process(number, &room[..count], arrived)?;
             if is_marker_expected
                 && !self.has_seen_marker
                 && see_marker(&mut self.tail, &room[..count])
@@ -272,18 +278,18 @@ impl Client {
                 let text = requests::MARKER;
                 has_stopped |= self.act(number, Kind::Marker, text, arrived);
             }
-            // A stream that gave less than there was room for has no more for now.
+            // A read that did not fill the buffer has emptied the stream.
             if count < room.len() {
                 return Ok(has_stopped);
             }
         }
     }
 
-    fn take(
+    fn process(
         &mut self,
         number: usize,
         bytes: &[u8],
-        arrived: &mut impl FnMut(Arrival<'_>) -> Act,
+        arrived: &mut impl FnMut(Arrival<'_>) -> Action,
     ) -> Result<bool, Error> {
         let mut has_stopped = false;
         let mut rest = bytes;
@@ -320,26 +326,26 @@ impl Client {
         Ok(has_stopped)
     }
 
-    /// Tells of an arrival and does what is wanted; whether it is enough.
+    /// Reports an arrival and executes the action. Returns whether to stop.
     fn act(
         &mut self,
         client: usize,
         kind: Kind,
         text: &[u8],
-        arrived: &mut impl FnMut(Arrival<'_>) -> Act,
+        arrived: &mut impl FnMut(Arrival<'_>) -> Action,
     ) -> bool {
         match arrived(Arrival { client, kind, text }) {
-            Act::Wait => false,
-            Act::Send(text) => {
+            Action::Wait => false,
+            Action::Send(text) => {
                 self.outgoing.push_back(text);
                 false
             }
-            Act::Stop => true,
+            Action::Stop => true,
         }
     }
 }
 
-/// Adds `bytes` to a message as far as it is worth keeping.
+/// Adds `bytes` to a message, up to the size that is kept.
 fn keep(message: &mut Vec<u8>, bytes: &[u8]) {
     let begun = bytes.len().min(HEAD_BYTES.saturating_sub(message.len()));
     let (beginning, rest) = bytes.split_at(begun);
@@ -354,7 +360,7 @@ fn head(text: &[u8]) -> &[u8] {
     &text[..text.len().min(HEAD_BYTES)]
 }
 
-/// What a message is, by how it begins. Servers order the members of a message differently.
+/// The kind of a message, by its beginning. Servers write the members of a message in different orders.
 fn kind(text: &[u8]) -> Kind {
     let at = |member: &[u8]| memmem::find(head(text), member).unwrap_or(usize::MAX);
     let notification = at(br#""method":"#).min(at(br#""params":"#));
@@ -370,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_by_the_first_member_that_tells() {
+    fn kind_follows_from_the_first_telling_member() {
         for text in [
             r#"{"id":null,"method":"update3","params":["m",{"result":1}]}"#,
             r#"{"params":["m",{"T":{}}],"method":"update","id":null}"#,
@@ -386,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_kept_as_far_as_it_is_of_use() {
+    fn only_the_beginning_of_a_long_message_is_kept() {
         let long = vec![b' '; 2 * WHOLE_BYTES];
         let mut reply = br#"{"id":1,"result":[""#.to_vec();
         keep(&mut reply, &long);

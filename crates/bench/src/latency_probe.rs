@@ -1,7 +1,7 @@
-//! A client that sends one request each millisecond and notes how long each took, apart for the time of a command.
+//! A client that sends one request each millisecond and records the latencies, those during a command separately.
 //!
-//! One thread, one request in flight: what a program that lives on small transactions feels. A request that was due while an
-//! earlier one waited counts as sent when it was due, or a stall would hide all requests that it kept from being sent.
+//! It has one thread and one request in flight, as a program with many small transactions has. The latency of a request counts from the time at
+//! which it was due, also if an earlier request delayed it. Otherwise a stall would hide all requests that it delayed (coordinated omission).
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -16,10 +16,10 @@ use crate::error::Error;
 use crate::requests;
 use crate::stream::{Address, ReadWrite};
 
-/// Between two requests.
+/// The interval between two requests.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// What the measurement is at.
+/// The phase of the measurement.
 #[derive(Debug, Default)]
 pub(crate) struct Phase(AtomicU8);
 
@@ -33,17 +33,17 @@ impl Phase {
         self.0.store(DURING, Ordering::SeqCst);
     }
 
-    /// The command is done; clients come to an end.
+    /// The command is done; the clients end.
     pub(crate) fn end(&self) {
         self.0.store(OVER, Ordering::SeqCst);
     }
 }
 
-/// Latencies in ns, as if requests had been sent each millisecond.
+/// Latencies in ns, from the times at which requests were due.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     pub(crate) before: Histogram<u64>,
-    /// Of requests of which a part fell into the time of the command.
+    /// Latencies of requests that overlap with the command.
     pub(crate) during: Histogram<u64>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn run(
         } else {
             &mut latencies.during
         };
-        // Out of bounds is as long as the bounds allow.
+        // A longer latency is recorded as the longest one that the histogram has.
         let took_ns = took_ns.min(latencies.high());
         latencies
             .record_correct(took_ns, period_ns)
