@@ -38,14 +38,14 @@ pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
     }
     for (name, _) in &expected.counts {
         if counted.of(name).is_none() {
-            complaints.push(format!("there is no path {name} any more"));
+            complaints.push(format!("{name} has a figure and no path"));
         }
     }
     if !decreased.is_empty() {
         let decreased = decreased.join(", ");
         let _ = writeln!(
             text,
-            "\nMuch decreased: {decreased}. `make guard-accept` keeps it so."
+            "\nMuch lower: {decreased}. `make guard-accept` writes the new figures."
         );
     }
     let is_good = complaints.is_empty();
@@ -61,7 +61,7 @@ pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
         if counted.tools != expected.tools {
             let _ = writeln!(
                 text,
-                "Other programs counted: {} here, {} then.",
+                "Counted by {} here, by {} for the figures.",
                 counted.tools, expected.tools
             );
         }
