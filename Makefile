@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test check-deep check-deny check-rust-version check-miri check-threads check-loom check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
+.PHONY: run test check-deep check-deny check-advisories check-rust-version check-interleavings check-miri check-threads check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -31,11 +31,15 @@ test:
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 
 # More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
-check-deep: check-deny check-rust-version check-miri check-threads check-loom check-seeds
+check-deep: check-deny check-rust-version check-interleavings check-miri check-threads check-seeds check-advisories
 
-# Licences, advisories and duplicates of libraries: needs cargo-deny.
+# Licences, sources and duplicates of libraries: needs cargo-deny.
 check-deny:
-	cargo deny --all-features check
+	cargo deny check licenses bans sources
+
+# Known weaknesses of libraries: needs cargo-deny and a network.
+check-advisories:
+	cargo deny check advisories
 
 # The workspace builds with the oldest Rust that Cargo.toml declares: needs that toolchain.
 check-rust-version:
@@ -50,9 +54,9 @@ check-threads:
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads \
 		-p corvid-server --no-default-features --test server many_shards
 
-# Every order of steps of mailboxes, handles of shards and the opening pipeline.
-check-loom:
-	RUSTFLAGS="--cfg loom" cargo test --release --target-dir target/loom -p corvid-reactor -p corvid-server --lib loom
+# Every interleaving of threads at a mailbox, at a shard's queue and in the pipeline that opens files (`crates/reactor/src/interleavings.rs`).
+check-interleavings:
+	RUSTFLAGS="--cfg interleavings" cargo test --release --target-dir target/interleavings -p corvid-reactor --lib interleavings
 
 # Ten times the seeds of the simulator that `make test` runs.
 check-seeds:
